@@ -1,0 +1,47 @@
+#include "core/base/error.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace addend {
+namespace {
+
+std::string WithPosition(const std::string& message, const Position& position) {
+  const std::string where = position.Describe();
+  return where.empty() ? message : absl::StrCat(message, " (", where, ")");
+}
+
+// The path as a reader of an error wants it: the file, not the folders of the machine that trained the model.
+std::string BaseName(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+}  // namespace
+
+std::string Position::Describe() const {
+  std::vector<std::string> parts;
+  if (op_index >= 0) parts.push_back(absl::StrCat("op #", op_index));
+  if (!module_path.empty()) parts.push_back(module_path);
+  if (!file.empty()) {
+    parts.push_back(line > 0 ? absl::StrCat(BaseName(file), ":", line) : BaseName(file));
+  } else if (!parameters.empty()) {
+    parts.push_back(absl::StrCat("uses ", absl::StrJoin(parameters, ", ")));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+Error::Error(absl::StatusCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+Error::Error(absl::StatusCode code, const std::string& message, Position position)
+    : std::runtime_error(WithPosition(message, position)), code_(code), position_(std::move(position)) {}
+
+Error InvalidArgument(const std::string& message) { return Error(absl::StatusCode::kInvalidArgument, message); }
+Error NotFound(const std::string& message) { return Error(absl::StatusCode::kNotFound, message); }
+Error Unimplemented(const std::string& message) { return Error(absl::StatusCode::kUnimplemented, message); }
+Error FailedPrecondition(const std::string& message) { return Error(absl::StatusCode::kFailedPrecondition, message); }
+Error Internal(const std::string& message) { return Error(absl::StatusCode::kInternal, message); }
+
+}  // namespace addend

@@ -1,0 +1,36 @@
+// One operator of LibTorch's dispatcher: its schema and the two ways in which Addend runs it.
+#ifndef ADDEND_CORE_INTERCEPT_OPERATOR_H_
+#define ADDEND_CORE_INTERCEPT_OPERATOR_H_
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace addend {
+
+using Stack = std::vector<c10::IValue>;
+
+class Operator {
+ public:
+  explicit Operator(const c10::OperatorHandle& handle) : handle_(handle) {}
+
+  // By name ("aten::add") and overload ("Tensor"); nullopt where this LibTorch has no such operator.
+  static std::optional<Operator> Find(const std::string& name, const std::string& overload);
+
+  const c10::FunctionSchema& schema() const { return handle_.schema(); }
+  // True where LibTorch defines the operator by other operators, so that it can be expanded.
+  bool composite() const;
+  // Replaces the arguments on the stack by the results; the call is not seen by any tracing scope.
+  void Run(Stack* stack) const;
+  // Runs the composite kernel with tracing on: the inner operators come back to the scope one by one.
+  void Expand(Stack* stack) const;
+
+ private:
+  c10::OperatorHandle handle_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_INTERCEPT_OPERATOR_H_

@@ -1,0 +1,142 @@
+#include "core/intercept/tracing_scope.h"
+
+#include <c10/core/DispatchKey.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/jit/frontend/source_range.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace addend {
+namespace {
+
+constexpr c10::DebugInfoKind kInfoKind = c10::DebugInfoKind::TEST_INFO_2;
+
+struct HandlerInfo : c10::DebugInfoBase {
+  explicit HandlerInfo(CallHandler* h) : handler(h) {}
+  CallHandler* handler;
+};
+
+void Fallback(const c10::OperatorHandle& op, Stack* stack);
+
+struct TracingKey {
+  c10::DispatchKey key = c10::DispatchKey::Undefined;
+  std::optional<c10::RegistrationHandleRAII> registration;
+  std::string tried;
+};
+
+// Registered at the first use and never taken back: a scope may be open on another thread when the process ends.
+const TracingKey& Key() {
+  static const TracingKey& key = *[] {
+    auto* chosen = new TracingKey;
+    for (const auto candidate : {c10::DispatchKey::TESTING_ONLY_GenericMode,
+                                 c10::DispatchKey::TESTING_ONLY_GenericWrapper, c10::DispatchKey::DeferredInit}) {
+      try {
+        chosen->registration.emplace(c10::Dispatcher::singleton().registerFallback(
+            candidate, c10::KernelFunction::makeFromBoxedFunction<&Fallback>(), "addend tracing"));
+        chosen->key = candidate;
+        break;
+      } catch (const c10::Error& taken) {
+        absl::StrAppend(&chosen->tried, " ", c10::toString(candidate));
+      }
+    }
+    return chosen;
+  }();
+  if (key.key == c10::DispatchKey::Undefined) {
+    throw FailedPrecondition(absl::StrCat(
+        "no free dispatch key for tracing (another tracer in this process holds them); tried", key.tried));
+  }
+  return key;
+}
+
+void Fallback(const c10::OperatorHandle& op, Stack* stack) {
+  auto* info = static_cast<HandlerInfo*>(c10::ThreadLocalDebugInfo::get(kInfoKind));
+  const Operator wrapped(op);
+  if (info == nullptr) {
+    wrapped.Run(stack);
+  } else {
+    info->handler->Handle(wrapped, stack);
+  }
+}
+
+// Lines inside LibTorch's own Python modules say less than the line of the model that called them.
+bool IsLibraryFile(const std::string& file) { return file.find("torch/nn/") != std::string::npos; }
+
+// "layers(ModuleList)::forward" -> "layers"; empty for the root, for functions and for calls without an instance.
+std::string InstanceName(const std::string& frame) {
+  const size_t paren = frame.find('(');
+  if (paren == std::string::npos) return "";
+  const std::string name = frame.substr(0, paren);
+  const bool unknown = name == "TOP" || name == "SELF" || name.find("CALL_FUNCTION") == 0 ||
+                       name.find("UNKNOWN") != std::string::npos || name.find("INSTANCE") != std::string::npos;
+  return unknown ? "" : name;
+}
+
+}  // namespace
+
+std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {
+  const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(name, overload));
+  if (!handle) return std::nullopt;
+  return Operator(*handle);
+}
+
+bool Operator::composite() const {
+  return handle_.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
+}
+
+void Operator::Run(Stack* stack) const {
+  c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
+  handle_.callBoxed(*stack);
+}
+
+void Operator::Expand(Stack* stack) const {
+  handle_.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
+struct TracingScope::Guards {
+  explicit Guards(CallHandler* handler)
+      : info(kInfoKind, std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
+  c10::DebugInfoGuard info;
+  c10::impl::IncludeDispatchKeyGuard include;
+};
+
+TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guards>(handler)) {}
+TracingScope::~TracingScope() = default;
+
+struct TracingPause::Guards {
+  Guards() : exclude(Key().key) {}
+  c10::impl::ExcludeDispatchKeyGuard exclude;
+};
+
+TracingPause::TracingPause() : guards_(std::make_unique<Guards>()) {}
+TracingPause::~TracingPause() = default;
+
+std::string TracingKeyName() { return c10::toString(Key().key); }
+
+Position CurrentScriptPosition() {
+  Position position;
+  const auto frames = torch::jit::currentCallstack();  // innermost first
+  if (frames.empty()) return position;
+  for (const auto& frame : frames) {
+    // The file of the saved model is generated code; the debug records lead back to the author's line.
+    const auto original = frame.range.findSourceRangeThatGenerated();
+    const auto place = (original ? *original : frame.range).file_line_col();
+    if (!place) continue;
+    if (position.file.empty() || !IsLibraryFile(std::get<0>(*place))) {
+      position.function = frame.filename;
+      position.file = std::get<0>(*place);
+      position.line = static_cast<int64_t>(std::get<1>(*place));
+    }
+    if (!IsLibraryFile(position.file)) break;
+  }
+  for (const std::string& frame : torch::jit::currentModuleHierarchy()) {
+    const std::string name = InstanceName(frame);
+    if (!name.empty()) absl::StrAppend(&position.module_path, position.module_path.empty() ? "" : ".", name);
+  }
+  return position;
+}
+
+}  // namespace addend

@@ -1,0 +1,61 @@
+// Interception: while a TracingScope is open on a thread, every operator that the thread calls goes to its handler.
+//
+// Note [How operators are seen]
+// A boxed fallback sits on a dispatch key above autograd that LibTorch leaves free. The key is included thread-locally
+// while a scope is open; without a scope nothing changes and nothing is paid. The key is chosen at run time (the first
+// free one of three), so that one source serves every LibTorch and a second copy of this library in the process does
+// not collide. The handler travels in c10::ThreadLocalDebugInfo, which crosses jit::fork.
+#ifndef ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
+#define ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
+
+#include <memory>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/intercept/operator.h"
+
+namespace addend {
+
+// Receives the intercepted calls of a scope. Handle() must leave the results on the stack, as the operator would.
+class CallHandler {
+ public:
+  virtual ~CallHandler() = default;
+  virtual void Handle(const Operator& op, Stack* stack) = 0;
+};
+
+// RAII: operators of this thread (and of the TorchScript forks that it starts) go to `handler`, which must outlive it.
+class TracingScope {
+ public:
+  explicit TracingScope(CallHandler* handler);
+  ~TracingScope();
+  TracingScope(const TracingScope&) = delete;
+  TracingScope& operator=(const TracingScope&) = delete;
+
+ private:
+  struct Guards;
+  std::unique_ptr<Guards> guards_;
+};
+
+// RAII: operators called while it lives are not traced (rules and references run under it).
+class TracingPause {
+ public:
+  TracingPause();
+  ~TracingPause();
+  TracingPause(const TracingPause&) = delete;
+  TracingPause& operator=(const TracingPause&) = delete;
+
+ private:
+  struct Guards;
+  std::unique_ptr<Guards> guards_;
+};
+
+// Name of the dispatch key in use. Throws FailedPrecondition where none of the candidates is free.
+std::string TracingKeyName();
+
+// The TorchScript source position of the operator that runs now: file, line, function and module path. The fields
+// stay empty outside the TorchScript interpreter.
+Position CurrentScriptPosition();
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_

@@ -1,0 +1,89 @@
+// The recorded program of one run: every operator call with its operands as (storage, version, geometry).
+//
+// Note [Storages, not tensors]
+// A tensor object is no identity: LibTorch shallow-copies, resizes and re-wraps them. What a model reads and writes are
+// storages. An operand is therefore a storage id, the version that the storage had at the call, and the geometry at the
+// call. Views need no record of their own, and a write through a view, into a buffer or by out= falls out of geometry.
+#ifndef ADDEND_CORE_PROGRAM_PROGRAM_H_
+#define ADDEND_CORE_PROGRAM_PROGRAM_H_
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/ScalarType.h>
+#include <c10/util/DimVector.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/intercept/operator.h"
+
+namespace addend {
+
+// Where a tensor lies in its storage. Strides and offset count elements.
+struct Geometry {
+  c10::DimVector sizes;
+  c10::DimVector strides;
+  int64_t offset = 0;
+
+  int64_t numel() const;
+  // True for a contiguous tensor that covers a storage of `storage_numel` elements from its start to its end.
+  bool CoversWhole(int64_t storage_numel) const;
+  bool operator==(const Geometry& other) const {
+    return offset == other.offset && sizes == other.sizes && strides == other.strides;
+  }
+};
+
+struct Operand {
+  int storage = -1;        // -1: an undefined tensor
+  int version = 0;         // counts the writes to the storage
+  int16_t argument = -1;   // position in the schema; for outputs the position among the returns
+  bool decomposed = false; // the storage carries rows (it depends on a decomposed input)
+  bool labelled = false;   // integer ids whose labels start rows at an embedding
+  bool written = false;    // the call writes it
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  Geometry geometry;
+};
+
+struct Call {
+  explicit Call(const Operator& called) : op(called) {}
+
+  Operator op;
+  int64_t index = 0;
+  int16_t depth = 0;                       // how many composite operators were expanded around it
+  bool is_view = false;                    // every result aliases an argument and nothing is written
+  bool resized_output = false;             // out= into a tensor that the call gave a new size: nothing of it was kept
+  std::vector<c10::IValue> arguments;      // as called, tensors replaced by None (they are operands)
+  c10::SmallVector<Operand, 4> operands;   // tensor arguments in schema order, lists flattened
+  c10::SmallVector<Operand, 2> outputs;    // what was written, or else what was returned
+  Position position;
+
+  // True when an operand carries rows or labels.
+  bool Traced() const;
+};
+
+struct StorageInfo {
+  int64_t numel = 0;
+  at::ScalarType dtype = at::ScalarType::Undefined;
+  int versions = 1;
+  std::string name;  // parameter, buffer or input that owns it; may be empty
+};
+
+struct Program {
+  std::vector<Call> calls;
+  std::vector<StorageInfo> storages;
+};
+
+// "aten::add_" -> "aten::add": the name under which rules are registered.
+std::string RuleName(const std::string& schema_name);
+// "aten::add.Tensor"
+std::string FullName(const c10::FunctionSchema& schema);
+// One line: "add(f32[2, 3], f32[3], 1) -> f32[2, 3]".
+std::string DescribeCall(const Call& call);
+// "f32", "i64", "bf16" ...
+std::string DtypeName(at::ScalarType dtype);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_PROGRAM_PROGRAM_H_

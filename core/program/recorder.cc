@@ -1,0 +1,262 @@
+#include "core/program/recorder.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+
+namespace addend {
+namespace {
+
+Geometry GeometryOf(const at::Tensor& tensor) {
+  Geometry geometry;
+  geometry.sizes = c10::DimVector(tensor.sizes());
+  geometry.strides = c10::DimVector(tensor.strides());
+  geometry.offset = tensor.storage_offset();
+  return geometry;
+}
+
+// Tensor arguments come as a tensor, an optional tensor (None), a tensor list or a list of optional tensors.
+template <typename Visit>
+void VisitArgument(const c10::IValue& value, Visit visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) {
+      if (element.isTensor()) visit(element.toTensor());
+    }
+  }
+}
+
+bool HoldsTensors(const c10::IValue& value) {
+  if (value.isTensor() || value.isTensorList()) return true;
+  if (!value.isList()) return false;
+  for (const c10::IValue& element : value.toListRef()) {
+    if (element.isTensor()) return true;
+  }
+  return false;
+}
+
+// In-place forms of views are marked as writes in their schemas, but no element changes.
+bool ChangesGeometryOnly(const std::string& rule_name) {
+  static const auto& names = *new absl::flat_hash_set<std::string>{
+      "aten::t",        "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
+      "aten::squeeze",  "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
+  return names.contains(rule_name);
+}
+
+// Where a module path such as "0.fc" skips containers, finds the one registered path that it abbreviates.
+bool Abbreviates(const std::string& path, const std::string& full) {
+  size_t at = 0;
+  size_t start = 0;
+  while (start <= full.size() && at <= path.size()) {
+    const size_t end = std::min(full.find('.', start), full.size());
+    const size_t path_end = std::min(path.find('.', at), path.size());
+    if (full.compare(start, end - start, path, at, path_end - at) == 0) at = path_end + 1;
+    start = end + 1;
+    if (at > path.size()) return start > full.size();
+  }
+  return false;
+}
+
+}  // namespace
+
+void ForEachTensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& visit) {
+  if (value.isTensor()) {
+    visit(value.toTensor());
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) visit(tensor);
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) ForEachTensor(element, visit);
+  } else if (value.isTuple()) {
+    for (const c10::IValue& element : value.toTupleRef().elements()) ForEachTensor(element, visit);
+  } else if (value.isGenericDict()) {
+    for (const auto& entry : value.toGenericDict()) ForEachTensor(entry.value(), visit);
+  }
+}
+
+int Recorder::StorageId(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return -1;
+  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
+  const auto [it, is_new] = storage_ids_.try_emplace(impl, static_cast<int>(program_.storages.size()));
+  if (is_new) {
+    storage_guards_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
+    StorageInfo info;
+    info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
+    info.dtype = tensor.scalar_type();
+    program_.storages.push_back(std::move(info));
+  }
+  return it->second;
+}
+
+int Recorder::FindStorage(const at::Tensor& tensor) const {
+  if (!tensor.defined() || !tensor.has_storage()) return -1;
+  const auto it = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
+  return it == storage_ids_.end() ? -1 : it->second;
+}
+
+void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
+  const int id = StorageId(tensor);
+  if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
+}
+
+void Recorder::SetModulePaths(std::vector<std::string> paths) { module_paths_ = std::move(paths); }
+
+Operand Recorder::Describe(const at::Tensor& tensor) {
+  Operand operand;
+  operand.storage = StorageId(tensor);
+  if (!tensor.defined()) return operand;
+  operand.dtype = tensor.scalar_type();
+  if (operand.storage < 0) return operand;
+  operand.version = program_.storages[operand.storage].versions - 1;
+  operand.geometry = GeometryOf(tensor);
+  if (observer_ != nullptr) {
+    if (at::isFloatingType(operand.dtype)) {
+      operand.decomposed = observer_->IsDecomposed(operand.storage);
+    } else {
+      operand.labelled = observer_->IsLabelled(operand.storage);
+    }
+  }
+  return operand;
+}
+
+const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  std::unique_ptr<OpFacts>& slot = facts_[&schema];
+  if (slot == nullptr) {
+    slot = std::make_unique<OpFacts>();
+    slot->rule_name = RuleName(schema.name());
+    slot->has_rule = observer_ == nullptr || observer_->HasRule(slot->rule_name, FullName(schema));
+    slot->composite = op.composite();
+    const bool geometry_only = ChangesGeometryOnly(slot->rule_name);
+    for (const c10::Argument& argument : schema.arguments()) {
+      const bool written = !geometry_only && argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+      slot->written.push_back(written);
+      slot->writes |= written;
+    }
+  }
+  return *slot;
+}
+
+Position Recorder::PositionOf(const Call& call) const {
+  Position position = CurrentScriptPosition();
+  position.op_index = call.index;
+  position.op = call.op.schema().name();
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0) continue;
+    const std::string& name = program_.storages[operand.storage].name;
+    if (!name.empty()) position.parameters.push_back(name);
+  }
+  std::string candidate;
+  if (!position.parameters.empty()) {
+    // "layers.0.fc.weight" belongs to the module "layers.0.fc".
+    const std::string& name = position.parameters.front();
+    const size_t dot = name.rfind('.');
+    if (dot != std::string::npos) candidate = name.substr(0, dot);
+  }
+  if (position.module_path.empty()) {
+    position.module_path = candidate;
+  } else {
+    std::string match;
+    int matches = 0;
+    for (const std::string& path : module_paths_) {
+      if (!Abbreviates(position.module_path, path)) continue;
+      if (path == candidate) {  // the parameters settle which of several layers it is
+        match = path;
+        matches = 1;
+        break;
+      }
+      match = path;
+      ++matches;
+    }
+    if (matches == 1) position.module_path = match;
+  }
+  return position;
+}
+
+void Recorder::Handle(const Operator& op, Stack* stack) {
+  const c10::FunctionSchema& schema = op.schema();
+  const size_t num_arguments = schema.arguments().size();
+  const size_t first = stack->size() - num_arguments;
+  const OpFacts& facts = FactsOf(op);
+
+  Call call(op);
+  {
+    TracingPause pause;
+    for (size_t a = 0; a < num_arguments; ++a) {
+      VisitArgument((*stack)[first + a], [&](const at::Tensor& tensor) {
+        Operand operand = Describe(tensor);
+        operand.argument = static_cast<int16_t>(a);
+        operand.written = facts.written[a];
+        call.operands.push_back(std::move(operand));
+      });
+    }
+  }
+  if (facts.composite && !facts.has_rule && call.Traced()) {
+    ++depth_;
+    try {
+      op.Expand(stack);
+    } catch (...) {
+      --depth_;
+      throw;
+    }
+    --depth_;
+    return;
+  }
+
+  TracingPause pause;
+  call.index = static_cast<int64_t>(program_.calls.size());
+  call.depth = depth_;
+  call.arguments.reserve(num_arguments);
+  for (size_t a = 0; a < num_arguments; ++a) {
+    const c10::IValue& value = (*stack)[first + a];
+    call.arguments.push_back(HoldsTensors(value) ? c10::IValue() : value);
+  }
+  call.position = PositionOf(call);
+
+  // The observer and the shape comparison below need the arguments after the operator has consumed them.
+  const bool keep = facts.writes || call.Traced();
+  std::vector<c10::IValue> arguments;
+  if (keep) arguments.assign(stack->begin() + static_cast<int64_t>(first), stack->end());
+  if (observer_ != nullptr && keep) observer_->BeforeRun(call, arguments);
+  op.Run(stack);
+
+  const size_t num_returns = schema.returns().size();
+  std::vector<c10::IValue> results(stack->end() - static_cast<int64_t>(num_returns), stack->end());
+  if (facts.writes) {
+    size_t k = 0;
+    for (size_t a = 0; a < num_arguments; ++a) {
+      VisitArgument(arguments[a], [&](const at::Tensor& tensor) {
+        const Operand& before = call.operands[k++];
+        if (!before.written || before.storage < 0) return;
+        StorageInfo& info = program_.storages[before.storage];
+        ++info.versions;
+        info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
+        Operand after = Describe(tensor);
+        after.written = true;
+        after.argument = before.argument;
+        call.resized_output |= after.geometry.sizes != before.geometry.sizes;
+        call.outputs.push_back(std::move(after));
+      });
+    }
+  } else {
+    bool all_alias = true;
+    for (size_t r = 0; r < num_returns; ++r) {
+      VisitArgument(results[r], [&](const at::Tensor& tensor) {
+        Operand output = Describe(tensor);
+        output.argument = static_cast<int16_t>(r);
+        bool aliases = false;
+        for (const Operand& operand : call.operands) aliases |= operand.storage >= 0 && operand.storage == output.storage;
+        all_alias &= aliases;
+        call.outputs.push_back(std::move(output));
+      });
+    }
+    call.is_view = all_alias && !call.outputs.empty();
+  }
+  if (observer_ != nullptr) observer_->AfterRun(call, results);
+  program_.calls.push_back(std::move(call));
+}
+
+}  // namespace addend

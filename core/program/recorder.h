@@ -1,0 +1,78 @@
+// Writes the program of a run while the unmodified model computes on its own tensors.
+#ifndef ADDEND_CORE_PROGRAM_RECORDER_H_
+#define ADDEND_CORE_PROGRAM_RECORDER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/program/program.h"
+
+namespace addend {
+
+// What rides along with the recorder: it is asked about operators and sees every call before and after it runs.
+class RecorderObserver {
+ public:
+  virtual ~RecorderObserver() = default;
+  // True when the operator is to be recorded whole although LibTorch could expand it.
+  virtual bool HasRule(const std::string& rule_name, const std::string& full_name) = 0;
+  // True when the storage carries rows / labels at this moment.
+  virtual bool IsDecomposed(int storage) = 0;
+  virtual bool IsLabelled(int storage) = 0;
+  // `arguments`: the values that the model passes, tensors included.
+  virtual void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) = 0;
+  virtual void AfterRun(Call& call, const std::vector<c10::IValue>& results) = 0;
+};
+
+class Recorder : public CallHandler {
+ public:
+  // `observer` may be null; then every operator is recorded as it is called and composites are not expanded.
+  explicit Recorder(RecorderObserver* observer) : observer_(observer) {}
+
+  void Handle(const Operator& op, Stack* stack) override;
+
+  // The id of a tensor's storage, made on first sight. Undefined tensors and tensors without storage give -1.
+  int StorageId(const at::Tensor& tensor);
+  // -1 where the storage was never seen.
+  int FindStorage(const at::Tensor& tensor) const;
+  void NameStorage(const at::Tensor& tensor, const std::string& name);
+  // The operand that `tensor` is right now.
+  Operand Describe(const at::Tensor& tensor);
+
+  Program& program() { return program_; }
+  const Program& program() const { return program_; }
+  // The module path for parameter names and ambiguous script frames; see SetModulePaths.
+  void SetModulePaths(std::vector<std::string> paths);
+
+ private:
+  struct OpFacts {
+    std::string rule_name;
+    bool has_rule = false;
+    bool composite = false;
+    bool writes = false;
+    c10::SmallVector<bool, 8> written;  // by argument
+  };
+  const OpFacts& FactsOf(const Operator& op);
+  Position PositionOf(const Call& call) const;
+
+  RecorderObserver* observer_;
+  Program program_;
+  int16_t depth_ = 0;
+  std::vector<std::string> module_paths_;
+  absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>> facts_;
+  // Weak references keep a freed storage's address from being reused while the model runs.
+  absl::flat_hash_map<c10::StorageImpl*, int> storage_ids_;
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_guards_;
+};
+
+// Calls `visit` for every tensor in a value: a tensor, or a list, tuple or dictionary of values.
+void ForEachTensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& visit);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_PROGRAM_RECORDER_H_

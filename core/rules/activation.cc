@@ -1,0 +1,67 @@
+// Elementwise functions of one tensor. A new one is a line: its name and on which scale it bends.
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+void Register(Registry& registry, const char* name, Curve curve, uint32_t mark = 0) {
+  registry.Register({name, Kind::kPointwise, [curve](const RuleCall& call) { return Pointwise(call, curve); }, mark});
+}
+
+// Rounding and its kind are flat between their steps: the step is leftover.
+void RegisterFlat(Registry& registry, const char* name) { registry.Register({name, Kind::kOpaque, Opaque}); }
+
+}  // namespace
+
+void RegisterActivation(Registry& registry) {
+  Register(registry, "aten::gelu", Curve::kSmooth);
+  Register(registry, "aten::tanh", Curve::kSmooth);
+  Register(registry, "aten::sigmoid", Curve::kSmooth, kFreezeGate);
+  Register(registry, "aten::silu", Curve::kSmooth);
+  Register(registry, "aten::mish", Curve::kSmooth);
+  Register(registry, "aten::softplus", Curve::kSmooth);
+  Register(registry, "aten::log_sigmoid", Curve::kSmooth);
+  Register(registry, "aten::elu", Curve::kSmooth);
+  Register(registry, "aten::selu", Curve::kSmooth);
+  Register(registry, "aten::celu", Curve::kSmooth);
+  Register(registry, "aten::exp", Curve::kSmooth);
+  Register(registry, "aten::expm1", Curve::kSmooth);
+  Register(registry, "aten::erf", Curve::kSmooth);
+  Register(registry, "aten::sin", Curve::kSmooth);
+  Register(registry, "aten::cos", Curve::kSmooth);
+  Register(registry, "aten::atan", Curve::kSmooth);
+  Register(registry, "aten::sinh", Curve::kSmooth);
+  Register(registry, "aten::cosh", Curve::kSmooth);
+
+  Register(registry, "aten::sqrt", Curve::kPower, kFreezeNormalizer);
+  Register(registry, "aten::rsqrt", Curve::kPower, kFreezeNormalizer);
+  Register(registry, "aten::reciprocal", Curve::kPower);
+  Register(registry, "aten::log", Curve::kPower);
+  Register(registry, "aten::log2", Curve::kPower);
+  Register(registry, "aten::log10", Curve::kPower);
+  Register(registry, "aten::log1p", Curve::kPower);
+  Register(registry, "aten::pow.Tensor_Scalar", Curve::kPower);
+  Register(registry, "aten::square", Curve::kPower);
+
+  Register(registry, "aten::relu", Curve::kPiecewiseLinear);
+  Register(registry, "aten::relu6", Curve::kPiecewiseLinear);
+  Register(registry, "aten::leaky_relu", Curve::kPiecewiseLinear);
+  Register(registry, "aten::hardtanh", Curve::kPiecewiseLinear);
+  Register(registry, "aten::hardsigmoid", Curve::kPiecewiseLinear, kFreezeGate);
+  Register(registry, "aten::hardswish", Curve::kPiecewiseLinear);
+  Register(registry, "aten::threshold", Curve::kPiecewiseLinear);
+  Register(registry, "aten::softshrink", Curve::kPiecewiseLinear);
+  Register(registry, "aten::abs", Curve::kPiecewiseLinear);
+  Register(registry, "aten::clamp", Curve::kPiecewiseLinear);
+  Register(registry, "aten::clamp_min", Curve::kPiecewiseLinear);
+  Register(registry, "aten::clamp_max", Curve::kPiecewiseLinear);
+
+  RegisterFlat(registry, "aten::round");
+  RegisterFlat(registry, "aten::floor");
+  RegisterFlat(registry, "aten::ceil");
+  RegisterFlat(registry, "aten::trunc");
+  RegisterFlat(registry, "aten::sign");
+}
+
+}  // namespace addend

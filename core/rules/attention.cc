@@ -1,0 +1,208 @@
+// Softmax and its kin: the path rule by quadrature.
+//
+// Note [Softmax path]
+// L = integral of J(b + t X) over t in 0..1 with J = diag p - p p^T. A softmax ignores shifts, so what bends it in a row
+// is half the range of the move X. From that half range and the dtype the number of Gauss-Legendre nodes is taken, row by
+// row, from measured tables (largest half range at which the error stays under 1e-6 in float32 and 1e-12 in float64);
+// longer moves are cut into pieces. The bracket is the exact error that remains; it is leftover and reported.
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/bucketize.h>
+#include <ATen/ops/diag_embed.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+struct NodeTable {
+  double error;
+  std::vector<int> nodes;
+  std::vector<double> half_range;
+};
+
+const NodeTable& TableFor(at::ScalarType dtype) {
+  static const auto& single = *new NodeTable{
+      1e-6, {1, 2, 3, 4, 8, 12, 16, 24, 32, 64, 96, 128}, {0.01, 0.1, 0.5, 1, 2, 4, 7, 10, 16, 32, 64, 128}};
+  static const auto& twice = *new NodeTable{
+      1e-12, {3, 4, 8, 12, 24, 32, 64, 96, 128}, {0.1, 0.3, 1, 2, 4, 8, 16, 32, 64}};
+  return dtype == at::kDouble ? twice : single;
+}
+
+// Rows of one call that share a rule of quadrature.
+struct NodeGroup {
+  at::Tensor index;      // positions among the softmax rows; undefined where it is all of them
+  at::Tensor reference;  // [n, T]
+  at::Tensor move;       // [n, T]
+  Quadrature rule;
+};
+
+Quadrature Repeated(const Quadrature& rule, int pieces) {
+  Quadrature all;
+  for (int p = 0; p < pieces; ++p) {
+    for (size_t k = 0; k < rule.nodes.size(); ++k) {
+      all.nodes.push_back((p + rule.nodes[k]) / pieces);
+      all.weights.push_back(rule.weights[k] / pieces);
+    }
+  }
+  return all;
+}
+
+// A softmax call: its dimension moved last and all others flattened to [G, T].
+struct SoftmaxPath {
+  int64_t dim = -1;
+  int64_t width = 0;
+  std::vector<NodeGroup> groups;
+};
+
+SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
+  const int operand = call.OperandAt(0);
+  const RuleOperand& input = call.operands[operand];
+  const int64_t rank = input.value.dim();
+  SoftmaxPath path;
+  path.dim = rank == 0 ? 0 : (dim < 0 ? dim + rank : dim);
+  path.width = rank == 0 ? 1 : input.value.size(path.dim);
+  const auto flat = [&](const at::Tensor& t) {
+    return (rank == 0 ? t : t.movedim(path.dim, -1)).reshape({-1, path.width}).contiguous();
+  };
+  const at::Tensor reference = flat(input.reference);
+  const at::Tensor move = flat(call.Move(operand));
+  if (!move.isfinite().all().item<bool>()) {
+    throw Unimplemented(call.name + " where an entry is infinite in the value or in the reference only");
+  }
+  const NodeTable& table = TableFor(input.value.scalar_type());
+  const at::Tensor half_range = (move.amax(1) - move.amin(1)) / 2;
+  const at::Tensor limits = at::tensor(table.half_range, half_range.options().dtype(at::kDouble));
+  const at::Tensor choice = at::bucketize(half_range.to(at::kDouble), limits);
+  const int64_t classes = static_cast<int64_t>(table.nodes.size());
+  for (int64_t c = 0; c <= classes; ++c) {
+    const at::Tensor index = choice.eq(c).nonzero().squeeze(1);
+    if (index.numel() == 0) continue;
+    NodeGroup group;
+    const bool all = index.numel() == choice.numel();
+    group.index = all ? at::Tensor() : index;
+    group.reference = all ? reference : reference.index_select(0, index);
+    group.move = all ? move : move.index_select(0, index);
+    if (c < classes) {
+      group.rule = GaussLegendre(table.nodes[c]);
+    } else {
+      const double longest = half_range.index_select(0, index).max().item<double>();
+      group.rule = Repeated(GaussLegendre(table.nodes.back()),
+                            static_cast<int>(std::ceil(longest / table.half_range.back())));
+    }
+    path.groups.push_back(std::move(group));
+  }
+  return path;
+}
+
+// Softmax at every node: [nodes, n, T].
+at::Tensor Probabilities(const NodeGroup& group, int64_t first, int64_t length) {
+  const at::Tensor t = at::tensor(group.rule.nodes, group.move.options()).view({-1, 1, 1});
+  return at::softmax(group.reference.narrow(0, first, length) + t * group.move.narrow(0, first, length), -1);
+}
+
+at::Tensor Weights(const NodeGroup& group) { return at::tensor(group.rule.weights, group.move.options()); }
+
+// Many rows [R, n, T]: the symmetric matrix of each softmax row is built once, then one product serves all rows.
+at::Tensor ApplyByMatrix(const NodeGroup& group, const at::Tensor& rows) {
+  const int64_t n = group.move.size(0);
+  const int64_t width = group.move.size(1);
+  at::Tensor out = at::empty({n, rows.size(0), width}, rows.options());
+  // In pieces, so that the matrices take a bounded amount of memory.
+  const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (width * width));
+  const at::Tensor weights = Weights(group).view({-1, 1, 1});
+  for (int64_t first = 0; first < n; first += piece) {
+    const int64_t length = std::min(piece, n - first);
+    const at::Tensor p = Probabilities(group, first, length).permute({1, 0, 2});   // [length, nodes, T]
+    const at::Tensor weighted = p * weights.view({1, -1, 1});
+    const at::Tensor matrix = at::diag_embed(weighted.sum(1)) - at::bmm(p.transpose(1, 2), weighted);
+    out.narrow(0, first, length).copy_(at::bmm(rows.narrow(1, first, length).transpose(0, 1), matrix));
+  }
+  return out.transpose(0, 1);
+}
+
+// Few rows: node by node.
+at::Tensor ApplyByNode(const NodeGroup& group, const at::Tensor& rows) {
+  const at::Tensor p = Probabilities(group, 0, group.move.size(0));
+  const at::Tensor weights = Weights(group);
+  at::Tensor out = at::zeros(rows.sizes(), rows.options());
+  for (int64_t k = 0; k < p.size(0); ++k) {
+    const at::Tensor pk = p.select(0, k);
+    out.add_(pk * (rows - (pk * rows).sum(-1, /*keepdim=*/true)) * weights.select(0, k));
+  }
+  return out;
+}
+
+at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
+  const auto apply = [&](const NodeGroup& group, const at::Tensor& part) {
+    return part.size(0) >= 4 ? ApplyByMatrix(group, part) : ApplyByNode(group, part);
+  };
+  if (path.groups.size() == 1 && !path.groups[0].index.defined()) return apply(path.groups[0], rows);
+  at::Tensor out = at::empty(rows.sizes(), rows.options());
+  for (const NodeGroup& group : path.groups) {
+    out.index_copy_(1, group.index, apply(group, rows.index_select(1, group.index)));
+  }
+  return out;
+}
+
+// Brings rows [R, *sizes] to [R, G, T] and back.
+at::Tensor OnFlat(const SoftmaxPath& path, const at::Tensor& rows,
+                  const std::function<at::Tensor(const at::Tensor&)>& f) {
+  const at::Tensor moved = rows.dim() == 1 ? rows.unsqueeze(-1) : rows.movedim(path.dim + 1, -1);
+  const at::Tensor result = f(moved.reshape({rows.size(0), -1, path.width})).reshape(moved.sizes());
+  return rows.dim() == 1 ? result.squeeze(-1) : result.movedim(-1, path.dim + 1);
+}
+
+RuleResult Softmax(const RuleCall& call) {
+  const SoftmaxPath path = MakePath(call, call.Int(1, -1));
+  const auto apply = [path](const at::Tensor& rows) {
+    return OnFlat(path, rows, [&](const at::Tensor& flat) { return ApplyFlat(path, flat); });
+  };
+  RuleResult result = LinearIn(call, Kind::kPath, 0, apply, [apply](const at::Tensor& g) {
+    return apply(g.unsqueeze(0)).squeeze(0);  // every J is symmetric
+  });
+  result.exact = false;
+  result.quadrature = TableFor(call.Require(0).value.scalar_type()).error;
+  return result;
+}
+
+// The mean of p over the path: what log_softmax subtracts and logsumexp gives.
+at::Tensor MeanProbabilities(const SoftmaxPath& path, int64_t rows) {
+  at::Tensor mean = at::empty({rows, path.width}, path.groups[0].move.options());
+  for (const NodeGroup& group : path.groups) {
+    const at::Tensor p = Probabilities(group, 0, group.move.size(0));
+    const at::Tensor own = (p * Weights(group).view({-1, 1, 1})).sum(0);
+    if (!group.index.defined()) return own;
+    mean.index_copy_(0, group.index, own);
+  }
+  return mean;
+}
+
+RuleResult LogSoftmax(const RuleCall& call) {
+  const SoftmaxPath path = MakePath(call, call.Int(1, -1));
+  const at::Tensor mean = MeanProbabilities(path, call.Require(0).value.numel() / path.width);
+  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+    return OnFlat(path, rows, [&](const at::Tensor& flat) { return flat - (mean * flat).sum(-1, true); });
+  });
+  result.exact = false;
+  result.quadrature = TableFor(call.Require(0).value.scalar_type()).error;
+  return result;
+}
+
+}  // namespace
+
+void RegisterAttention(Registry& registry) {
+  registry.Register({"aten::softmax", Kind::kPath, Softmax, kFreezeAttention});
+  registry.Register({"aten::_softmax", Kind::kPath, Softmax, kFreezeAttention});
+  registry.Register({"aten::log_softmax", Kind::kPath, LogSoftmax});
+  registry.Register({"aten::_log_softmax", Kind::kPath, LogSoftmax});
+}
+
+}  // namespace addend

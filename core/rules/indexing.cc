@@ -1,0 +1,77 @@
+// Reading elements by index. Indices are plain: what is read where is taken from the value.
+#include <ATen/ops/gather.h>
+#include <ATen/ops/index.h>
+#include <ATen/ops/index_select.h>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+RuleResult Gather(const RuleCall& call) {
+  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
+  const at::Tensor index = call.Require(2).value;
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    at::DimVector sizes;
+    sizes.push_back(rows.size(0));
+    sizes.append(index.sizes().begin(), index.sizes().end());
+    return at::gather(rows, dim, index.unsqueeze(0).expand(sizes));
+  });
+}
+
+RuleResult IndexSelect(const RuleCall& call) {
+  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
+  const at::Tensor index = call.Require(2).value;
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::index_select(rows, dim, index); });
+}
+
+// tensor[i, :, j]: the recorded list says which dimensions have an index.
+RuleResult Index(const RuleCall& call) {
+  c10::List<c10::optional<at::Tensor>> indices;
+  indices.push_back(c10::optional<at::Tensor>());  // the row axis
+  const std::vector<int64_t> present = call.Ints(1);
+  size_t next = 0;
+  while (next < call.operands.size() && call.operands[next].argument != 1) ++next;
+  // LibTorch puts the indexed dimensions first where they are not adjacent; then the row axis comes behind them.
+  int runs = 0;
+  int64_t index_rank = 0;
+  for (size_t d = 0; d < present.size(); ++d) {
+    if (present[d] == 0) {
+      indices.push_back(c10::optional<at::Tensor>());
+      continue;
+    }
+    if (d == 0 || present[d - 1] == 0) ++runs;
+    const at::Tensor& index = call.operands[next++].value;
+    index_rank = std::max(index_rank, index.scalar_type() == at::kBool ? int64_t{1} : index.dim());
+    indices.push_back(c10::optional<at::Tensor>(index));
+  }
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    const at::Tensor taken = at::index(rows, indices);
+    return runs > 1 ? taken.movedim(index_rank, 0) : taken;
+  });
+}
+
+// Ids of a labelled input start rows here (the linearizer does that); what remains is a decomposed table.
+RuleResult Embedding(const RuleCall& call) {
+  const at::Tensor index = call.Require(1).value;
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    at::DimVector sizes;
+    sizes.push_back(rows.size(0));
+    sizes.append(index.sizes().begin(), index.sizes().end());
+    sizes.push_back(rows.size(-1));
+    return at::index_select(rows, 1, index.reshape({-1})).view(sizes);
+  });
+}
+
+}  // namespace
+
+void RegisterIndexing(Registry& registry) {
+  registry.Register({"aten::gather", Kind::kLinear, Gather});
+  registry.Register({"aten::index_select", Kind::kLinear, IndexSelect});
+  registry.Register({"aten::index", Kind::kLinear, Index});
+  registry.Register({"aten::embedding", Kind::kLinear, Embedding});
+}
+
+}  // namespace addend

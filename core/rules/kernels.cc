@@ -1,0 +1,81 @@
+#include "core/rules/kernels.h"
+
+#include <vector>
+
+// One binary serves every x86-64: the loader picks the widest vectors that the machine has.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define ADDEND_WIDEST_VECTORS __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define ADDEND_WIDEST_VECTORS
+#endif
+
+namespace addend {
+namespace {
+
+#define ADDEND_NORMALIZE_GROUP(T, NAME)                                                                          \
+  ADDEND_WIDEST_VECTORS void NAME(const T* c, T* out, const T* middle, T inverse, T bend, const T* weight,       \
+                                  int64_t n) {                                                                   \
+    T sum = 0;                                                                                                   \
+    T along = 0;                                                                                                 \
+    if (middle != nullptr) {                                                                                     \
+      _Pragma("omp simd reduction(+ : sum, along)") for (int64_t j = 0; j < n; ++j) {                            \
+        sum += c[j];                                                                                             \
+        along += c[j] * middle[j];                                                                               \
+      }                                                                                                          \
+    } else {                                                                                                     \
+      _Pragma("omp simd reduction(+ : sum)") for (int64_t j = 0; j < n; ++j) sum += c[j];                        \
+    }                                                                                                            \
+    const T mean = sum / static_cast<T>(n);                                                                      \
+    const T push = bend * along / static_cast<T>(n);                                                             \
+    if (middle != nullptr) {                                                                                     \
+      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * middle[j];   \
+    } else {                                                                                                     \
+      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean);                      \
+    }                                                                                                            \
+    if (weight != nullptr) {                                                                                     \
+      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] *= weight[j];                                   \
+    }                                                                                                            \
+  }
+
+// Two plain functions and not a template: target_clones does not go on templates.
+ADDEND_NORMALIZE_GROUP(float, NormalizeGroupFloat)
+ADDEND_NORMALIZE_GROUP(double, NormalizeGroupDouble)
+
+void NormalizeGroup(const float* c, float* out, const float* middle, float inverse, float bend, const float* weight,
+                    int64_t n) {
+  NormalizeGroupFloat(c, out, middle, inverse, bend, weight, n);
+}
+void NormalizeGroup(const double* c, double* out, const double* middle, double inverse, double bend,
+                    const double* weight, int64_t n) {
+  NormalizeGroupDouble(c, out, middle, inverse, bend, weight, n);
+}
+
+}  // namespace
+
+template <typename T>
+void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& k, bool weight_first) {
+  const int64_t total = rows * k.groups;
+#pragma omp parallel if (total * k.size > 32768)
+  {
+    std::vector<T> weighted(weight_first && k.weight != nullptr ? k.size : 0);
+#pragma omp for
+    for (int64_t i = 0; i < total; ++i) {
+      const int64_t g = i % k.groups;
+      const T* c = input + i * k.size;
+      const T* post = k.weight;
+      if (!weighted.empty()) {
+        for (int64_t j = 0; j < k.size; ++j) weighted[j] = c[j] * k.weight[j];
+        c = weighted.data();
+        post = nullptr;
+      }
+      NormalizeGroup(c, output + i * k.size, k.middle == nullptr ? nullptr : k.middle + g * k.size, k.inverse[g],
+                     k.bend == nullptr ? T(0) : k.bend[g], post, k.size);
+    }
+  }
+}
+
+template void NormalizeRows<float>(const float*, float*, int64_t, const NormalizerView<float>&, bool);
+template void NormalizeRows<double>(const double*, double*, int64_t, const NormalizerView<double>&, bool);
+
+}  // namespace addend

@@ -1,0 +1,31 @@
+// Fused CPU loops for maps whose ATen form would pass over the rows many times. Each has an ATen form beside its only
+// caller, which serves the other devices and is what the loop is tested against.
+#ifndef ADDEND_CORE_RULES_KERNELS_H_
+#define ADDEND_CORE_RULES_KERNELS_H_
+
+#include <cstdint>
+
+namespace addend {
+
+// Coefficients of a normalization over groups of `size` elements: see normalization.cc for what they mean.
+template <typename T>
+struct NormalizerView {
+  const T* middle;   // [groups, size]; null where the normalizer is frozen
+  const T* inverse;  // [groups]
+  const T* bend;     // [groups]; null where the normalizer is frozen
+  const T* weight;   // [size]; null for none
+  int64_t groups;
+  int64_t size;
+};
+
+// output[r, g, :] = inverse[g] * (c - mean c) + bend[g] * middle[g, :] * mean(middle[g, :] * c), c = input[r, g, :].
+// The weight multiplies the output, or, where `weight_first`, the input (the transposed map).
+template <typename T>
+void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool weight_first);
+
+extern template void NormalizeRows<float>(const float*, float*, int64_t, const NormalizerView<float>&, bool);
+extern template void NormalizeRows<double>(const double*, double*, int64_t, const NormalizerView<double>&, bool);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RULES_KERNELS_H_

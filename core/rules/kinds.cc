@@ -1,0 +1,336 @@
+#include "core/rules/kinds.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+
+namespace addend {
+namespace {
+
+at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
+  at::DimVector all;
+  all.push_back(rows);
+  all.append(sizes.begin(), sizes.end());
+  return all;
+}
+
+// Transposes a linear function by differentiating it: exact, because it is linear.
+Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
+  c10::AutoGradMode grad(true);
+  Rows leaves;
+  for (const at::Tensor& input : like) {
+    leaves.push_back(at::zeros(WithRows(1, input.sizes()), input.options()).set_requires_grad(true));
+  }
+  const Rows outputs = forward(leaves);
+  std::vector<at::Tensor> roots;
+  std::vector<at::Tensor> seeds;
+  for (size_t k = 0; k < outputs.size() && k < cotangents.size(); ++k) {
+    if (!cotangents[k].defined() || !outputs[k].defined() || !outputs[k].requires_grad()) continue;
+    roots.push_back(outputs[k]);
+    seeds.push_back(cotangents[k].unsqueeze(0));
+  }
+  Rows result(leaves.size());
+  if (!roots.empty()) {
+    const auto grads = torch::autograd::grad(roots, leaves, seeds, c10::nullopt, false, /*allow_unused=*/true);
+    for (size_t k = 0; k < grads.size(); ++k) {
+      if (grads[k].defined()) result[k] = grads[k].squeeze(0);
+    }
+  }
+  for (size_t k = 0; k < result.size(); ++k) {
+    if (!result[k].defined()) result[k] = at::zeros_like(like[k]);
+  }
+  return result;
+}
+
+class FunctionMap : public LinearMap {
+ public:
+  FunctionMap(std::vector<at::Tensor> like, RowsFunction forward, RowsFunction transpose)
+      : like_(std::move(like)), forward_(std::move(forward)), transpose_(std::move(transpose)) {}
+
+  Rows Forward(const Rows& rows) const override { return forward_(rows); }
+  Rows Transpose(const Rows& cotangents) const override {
+    return transpose_ ? transpose_(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
+  }
+
+ private:
+  std::vector<at::Tensor> like_;  // one element expanded to each input's shape: sizes, dtype and device
+  RowsFunction forward_;
+  RowsFunction transpose_;
+};
+
+class ElementwiseMap : public LinearMap {
+ public:
+  struct Input {
+    at::DimVector sizes;
+    double number = 1;
+    at::Tensor tensor;  // undefined: the number
+    bool IsOne() const { return !tensor.defined() && number == 1; }
+  };
+
+  ElementwiseMap(std::vector<Input> inputs, at::IntArrayRef output_sizes, const at::TensorOptions& options)
+      : inputs_(std::move(inputs)), output_sizes_(output_sizes) {
+    if (inputs_.size() == 1 && !inputs_[0].IsOne() && SameShape(0)) {
+      scale_ = inputs_[0].tensor.defined() ? inputs_[0].tensor : at::scalar_tensor(inputs_[0].number, options);
+    }
+  }
+
+  Rows Forward(const Rows& rows) const override {
+    at::Tensor sum;
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      const at::Tensor row = Aligned(rows[k]);
+      if (!sum.defined()) {
+        sum = Times(row, inputs_[k]);
+      } else if (inputs_[k].tensor.defined()) {
+        sum = at::addcmul(sum, row, inputs_[k].tensor);
+      } else {
+        sum = at::add(sum, row, inputs_[k].number);
+      }
+    }
+    return {sum.expand(WithRows(sum.size(0), output_sizes_))};
+  }
+
+  Rows Transpose(const Rows& cotangents) const override {
+    Rows result;
+    for (const Input& input : inputs_) result.push_back(at::sum_to(Times(cotangents[0], input), input.sizes));
+    return result;
+  }
+
+  const at::Tensor* Scale() const override { return scale_.defined() ? &scale_ : nullptr; }
+  bool Identity() const override { return inputs_.size() == 1 && inputs_[0].IsOne() && SameShape(0); }
+  bool Accumulates() const override { return inputs_.size() > 1 && inputs_[0].IsOne() && SameShape(0); }
+  void AddTo(at::Tensor& target, const Rows& rows) const override {
+    for (size_t k = 1; k < inputs_.size(); ++k) {
+      const at::Tensor row = Aligned(rows[k]);
+      if (inputs_[k].tensor.defined()) {
+        target.addcmul_(row, inputs_[k].tensor);
+      } else {
+        target.add_(row, inputs_[k].number);
+      }
+    }
+  }
+
+ private:
+  bool SameShape(size_t k) const { return inputs_[k].sizes == output_sizes_; }
+  at::Tensor Aligned(const at::Tensor& rows) const {
+    return RightAlign(rows, static_cast<int64_t>(output_sizes_.size()));
+  }
+  static at::Tensor Times(const at::Tensor& t, const Input& input) {
+    if (input.IsOne()) return t;
+    return input.tensor.defined() ? t * input.tensor : t * input.number;
+  }
+
+  std::vector<Input> inputs_;
+  at::DimVector output_sizes_;
+  at::Tensor scale_;
+};
+
+}  // namespace
+
+at::Tensor RightAlign(const at::Tensor& rows, int64_t rank) {
+  if (rows.dim() - 1 >= rank) return rows;
+  at::Tensor aligned = rows;
+  for (int64_t d = rows.dim() - 1; d < rank; ++d) aligned = aligned.unsqueeze(1);
+  return aligned;
+}
+
+int64_t RowDim(int64_t dim, int64_t rank) { return (dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim) + 1; }
+
+at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f) {
+  at::DimVector folded;
+  folded.push_back(rows.size(0) * rows.size(1));
+  folded.append(rows.sizes().begin() + 2, rows.sizes().end());
+  const at::Tensor result = f(rows.reshape(folded));
+  at::DimVector unfolded;
+  unfolded.push_back(rows.size(0));
+  unfolded.push_back(rows.size(1));
+  unfolded.append(result.sizes().begin() + 1, result.sizes().end());
+  return result.reshape(unfolded);
+}
+
+std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
+                                         RowsFunction transpose) {
+  std::vector<at::Tensor> like;
+  for (const int input : inputs) {
+    const at::Tensor& value = call.operands[input].value;
+    like.push_back(at::zeros({1}, value.options()).expand(value.sizes()));
+  }
+  return std::make_shared<FunctionMap>(std::move(like), std::move(forward), std::move(transpose));
+}
+
+RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms) {
+  RuleResult result;
+  result.kind = kind;
+  std::vector<ElementwiseMap::Input> inputs;
+  for (Term& term : terms) {
+    const RuleOperand& operand = call.operands[term.operand];
+    if (!operand.decomposed) continue;
+    result.inputs.push_back(term.operand);
+    inputs.push_back({at::DimVector(operand.value.sizes()), term.coefficient.number, term.coefficient.tensor});
+  }
+  if (!inputs.empty()) {
+    const at::Tensor& output = call.outputs[0].value;
+    result.map = std::make_shared<ElementwiseMap>(std::move(inputs), output.sizes(), output.options());
+  }
+  return result;
+}
+
+RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function<at::Tensor(const at::Tensor&)> forward,
+                    std::function<at::Tensor(const at::Tensor&)> transpose) {
+  RuleResult result;
+  result.kind = kind;
+  const int operand = call.OperandAt(argument);
+  if (operand < 0 || !call.operands[operand].decomposed) {
+    throw Unimplemented(absl::StrCat("rule of ", call.name, " covers a decomposed argument ", argument, " only"));
+  }
+  result.inputs = {operand};
+  RowsFunction transposed;
+  if (transpose) transposed = [transpose](const Rows& g) -> Rows { return {transpose(g[0])}; };
+  result.map = MakeMap(
+      call, result.inputs, [forward](const Rows& rows) -> Rows { return {forward(rows[0])}; }, std::move(transposed));
+  return result;
+}
+
+at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                       const at::Tensor& f_reference, Curve curve,
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative) {
+  const at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
+  const at::Tensor slope = (f_value - f_reference) / move;
+  const at::Tensor middle = reference + move / 2;
+  // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
+  const double limit = value.scalar_type() == at::kDouble ? 2e-6 : 2e-3;
+  at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
+  if (!small.any().item<bool>()) return slope;
+  if (curve == Curve::kPiecewiseLinear) {
+    // Across a kink the secant is right and the derivative is not; on one piece both ends have one derivative.
+    const at::Tensor at_value = derivative(value);
+    small = small.logical_and(at_value.eq(derivative(reference))).logical_or(move.eq(0));
+    return at::where(small, at_value, slope);
+  }
+  return at::where(small, derivative(middle), slope);
+}
+
+RuleResult Pointwise(const RuleCall& call, Curve curve) {
+  const int operand = call.OperandAt(0);
+  if (operand < 0 || !call.operands[operand].decomposed) {
+    throw Unimplemented(absl::StrCat("rule of ", call.name, " covers a decomposed argument 0 only"));
+  }
+  for (size_t k = 0; k < call.operands.size(); ++k) {
+    if (static_cast<int>(k) != operand && call.operands[k].decomposed && !call.operands[k].written) {
+      throw Unimplemented(absl::StrCat(call.name, ".", call.overload, " with more than one decomposed argument"));
+    }
+  }
+  const RuleOperand& x = call.operands[operand];
+  const auto derivative = [&](const at::Tensor& point) {
+    c10::AutoGradMode grad(true);
+    const at::Tensor leaf = point.detach().clone().set_requires_grad(true);
+    std::vector<at::Tensor> operands;
+    for (const RuleOperand& o : call.operands) operands.push_back(o.value);
+    operands[operand] = leaf;
+    const at::Tensor y = call.run(operands)[0];
+    return torch::autograd::grad({y}, {leaf}, {at::ones_like(y)})[0];
+  };
+  at::Tensor slope =
+      SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative);
+  // Note [Stand-ins]: where f(reference) is not finite although f(value) is, no secant exists. The operator is
+  // linearized at the value, and the reference becomes what makes the two meet: f(value) - slope * move.
+  const at::Tensor& f_reference = call.outputs[0].reference;
+  const at::Tensor broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
+  at::Tensor stand_in;
+  if (broken.any().item<bool>()) {
+    const at::Tensor move = call.Move(operand);
+    const at::Tensor tangent = derivative(x.value).masked_fill_(at::isfinite(move).logical_not_(), 0);
+    slope = at::where(broken, tangent, slope);
+    const at::Tensor met = call.outputs[0].value - tangent * move.masked_fill(at::isfinite(move).logical_not_(), 0);
+    stand_in = at::where(broken, met, f_reference);
+  }
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
+  result.stand_in = stand_in;
+  return result;
+}
+
+RuleResult Opaque(const RuleCall&) {
+  RuleResult result;
+  result.kind = Kind::kOpaque;
+  result.exact = false;
+  return result;
+}
+
+at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) {
+  const int64_t k = value.size(-1);
+  const at::Tensor x = value.reshape({-1, k});
+  const at::Tensor b = reference.reshape({-1, k});
+  const at::Tensor move = (x - b).masked_fill_(x.eq(b), 0);
+  at::Tensor shares = at::zeros_like(x);
+  // Every pair of candidates is compared at once; in pieces, so that memory stays bounded.
+  const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (k * k));
+  for (int64_t start = 0; start < x.size(0); start += piece) {
+    const int64_t length = std::min(piece, x.size(0) - start);
+    const at::Tensor bj = b.narrow(0, start, length).unsqueeze(2);
+    const at::Tensor bi = b.narrow(0, start, length).unsqueeze(1);
+    const at::Tensor mj = move.narrow(0, start, length).unsqueeze(2);
+    const at::Tensor mi = move.narrow(0, start, length).unsqueeze(1);
+    const at::Tensor rise = mi - mj;                                 // how much faster i grows than j
+    const at::Tensor ahead = (bj - bi).masked_fill_(bj.eq(bi), 0);   // by how much j leads at t = 0
+    const at::Tensor crossing = ahead / rise;
+    const at::Tensor parallel = rise.eq(0);
+    const at::Tensor last = at::where(rise.gt(0), crossing, at::ones_like(crossing)).amin(2).clamp_max_(1);
+    const at::Tensor first = at::where(rise.lt(0), crossing, at::zeros_like(crossing)).amax(2).clamp_min_(0);
+    const at::Tensor beaten = parallel.logical_and(ahead.lt(0)).any(2);
+    const at::Tensor ties = parallel.logical_and(ahead.eq(0)).sum(2).to(x.scalar_type());
+    const at::Tensor share = ((last - first).clamp_min_(0) / ties).masked_fill_(beaten, 0);
+    shares.narrow(0, start, length).copy_(share);
+  }
+  return shares.view(value.sizes());
+}
+
+at::Tensor WinnerShares(const at::Tensor& value) {
+  return at::zeros_like(value).scatter_(-1, at::argmax(value, -1, /*keepdim=*/true), 1.0);
+}
+
+Quadrature GaussLegendre(int count) {
+  Quadrature rule;
+  for (int i = 0; i < count; ++i) {
+    // Newton's method on the Legendre polynomial, started at the usual asymptotic guess of its i-th root.
+    double z = std::cos(M_PI * (i + 0.75) / (count + 0.5));
+    double slope = 1;
+    for (int step = 0; step < 100; ++step) {
+      double p = 1;
+      double before = 0;
+      for (int j = 0; j < count; ++j) {
+        const double next = ((2 * j + 1) * z * p - j * before) / (j + 1);
+        before = p;
+        p = next;
+      }
+      slope = count * (z * p - before) / (z * z - 1);
+      const double correction = p / slope;
+      z -= correction;
+      if (std::abs(correction) < 1e-16) break;
+    }
+    rule.nodes.push_back((1 - z) / 2);
+    rule.weights.push_back(1 / ((1 - z * z) * slope * slope));
+  }
+  return rule;
+}
+
+at::Tensor Middle(const RuleOperand& operand) {
+  return operand.decomposed ? (operand.value + operand.reference) / 2 : operand.value;
+}
+
+}  // namespace addend

@@ -1,0 +1,89 @@
+// The rule kinds: how coefficients are found and how they act on rows, each written once. Families pick a kind.
+#ifndef ADDEND_CORE_RULES_KINDS_H_
+#define ADDEND_CORE_RULES_KINDS_H_
+
+#include <ATen/TensorOperators.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/rules/rule.h"
+
+namespace addend {
+
+// ---- helpers on rows
+
+// [R, *s] -> [R, 1, ..., 1, *s] with `rank` dimensions behind the row axis.
+at::Tensor RightAlign(const at::Tensor& rows, int64_t rank);
+// A dimension of a tensor with `rank` dimensions, as a dimension of its rows.
+int64_t RowDim(int64_t dim, int64_t rank);
+// Folds the rows into dimension 0, which `f` treats as a batch, and unfolds them: [R, N, *s] -> f([R * N, *s]).
+at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f);
+
+// ---- maps
+
+// A map from two functions. Where `transpose` is empty, it is derived from `forward` by autograd.
+using RowsFunction = std::function<Rows(const Rows&)>;
+std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
+                                         RowsFunction transpose = nullptr);
+
+// A coefficient of an elementwise map: a tensor that broadcasts to the output, or a number.
+struct Coefficient {
+  Coefficient(double n) : number(n) {}            // NOLINT(google-explicit-constructor): 1.0 reads as what it is
+  Coefficient(at::Tensor t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor)
+  double number = 1;
+  at::Tensor tensor;
+};
+
+struct Term {
+  int operand;
+  Coefficient coefficient;
+};
+
+// ---- kinds
+
+// output = sum of coefficient * operand, elementwise with broadcasting. Terms of plain operands are dropped.
+RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms);
+
+// The operator itself on every row of its operand `argument`: `forward` gets and gives rows.
+RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function<at::Tensor(const at::Tensor&)> forward,
+                    std::function<at::Tensor(const at::Tensor&)> transpose = nullptr);
+
+// How near to each other value and reference may be before the secant slope gives way to the derivative.
+enum class Curve {
+  kSmooth,           // bends on the scale of 1: tanh, gelu, exp
+  kPower,            // bends on the scale of its argument: sqrt, log, pow
+  kPiecewiseLinear,  // kinks: relu, abs, clamp
+};
+// Elementwise functions of the operand at argument 0.
+RuleResult Pointwise(const RuleCall& call, Curve curve);
+// The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape.
+at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                       const at::Tensor& f_reference, Curve curve,
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative);
+
+// Nothing passes: the rows of the outputs are zero and the bracket becomes leftover.
+RuleResult Opaque(const RuleCall& call);
+
+// Shares of the path on which each candidate along the last dimension of reference + t * (value - reference),
+// t in 0..1, is the largest: the exact upper envelope of lines, ties shared. Same shape as value; sums to 1.
+at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference);
+// All of the share to the largest value (the first of several).
+at::Tensor WinnerShares(const at::Tensor& value);
+
+// Gauss-Legendre nodes and weights on 0..1.
+struct Quadrature {
+  std::vector<double> nodes;
+  std::vector<double> weights;
+};
+Quadrature GaussLegendre(int count);
+
+// The middle of the line, (value + reference) / 2, with the shared infinities of both kept.
+at::Tensor Middle(const RuleOperand& operand);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RULES_KINDS_H_

@@ -1,0 +1,112 @@
+// Sums, means and maxima along dimensions.
+#include <ATen/ops/cumsum.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/sum.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+// The dimensions that a reduction sums over, not negative, in order; all of them where none are given.
+std::vector<int64_t> ReducedDims(const RuleCall& call, int argument) {
+  const int64_t rank = call.Require(0).value.dim();
+  std::vector<int64_t> dims = call.Ints(argument);
+  if (dims.empty()) {
+    dims.resize(rank);
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  for (int64_t& d : dims) d = d < 0 ? d + rank : d;
+  std::sort(dims.begin(), dims.end());
+  return dims;
+}
+
+RuleResult Reduce(const RuleCall& call, bool mean) {
+  // sum(self, *, dtype) reduces everything; sum.dim_IntList(self, dim, keepdim, *, dtype) some.
+  const bool everything = call.overload.empty();
+  const auto dims = everything ? ReducedDims(call, static_cast<int>(call.num_arguments())) : ReducedDims(call, 1);
+  const bool keep = !everything && call.Bool(2, false);
+  const at::DimVector sizes(call.Require(0).value.sizes());
+  std::vector<int64_t> row_dims = dims;
+  double scale = 1;
+  for (int64_t& d : row_dims) {
+    if (mean) scale /= static_cast<double>(sizes[d]);
+    ++d;
+  }
+  return LinearIn(
+      call, Kind::kLinear, 0,
+      [=](const at::Tensor& rows) {
+        if (row_dims.empty()) return rows;
+        return mean ? at::mean(rows, row_dims, keep) : at::sum(rows, row_dims, keep);
+      },
+      [=](const at::Tensor& g) {
+        at::Tensor spread = g * scale;
+        for (const int64_t d : dims) spread = keep ? spread : spread.unsqueeze(d);
+        return spread.expand(sizes);
+      });
+}
+
+RuleResult CumulativeSum(const RuleCall& call) {
+  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
+  return LinearIn(call, Kind::kLinear, 0, [dim](const at::Tensor& rows) { return at::cumsum(rows, dim); });
+}
+
+// The largest (sign 1) or smallest (-1) along dimensions; min is the maximum of the negated lines.
+RuleResult Extremum(const RuleCall& call, double sign) {
+  const RuleOperand& input = call.Require(0);
+  const int64_t rank = input.value.dim();
+  if (call.Find(1) != nullptr) throw Unimplemented(call.name + " of two tensors");
+  const std::vector<int64_t> dims = ReducedDims(call, 1);
+  // The reduced dimensions become one, behind all others.
+  std::vector<int64_t> kept;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) kept.push_back(d);
+  }
+  std::vector<int64_t> order = kept;
+  order.insert(order.end(), dims.begin(), dims.end());
+  at::DimVector kept_sizes;
+  for (const int64_t d : kept) kept_sizes.push_back(input.value.size(d));
+  at::DimVector flat = kept_sizes;
+  flat.push_back(-1);
+  const at::Tensor value = input.value.permute(order).reshape(flat) * sign;
+  const bool fast = call.policy->preset == Preset::kFast;
+  const at::Tensor shares =
+      fast ? WinnerShares(value) : EnvelopeShares(value, input.reference.permute(order).reshape(flat) * sign);
+  std::vector<int64_t> row_order = {0};
+  for (const int64_t d : order) row_order.push_back(d + 1);
+  const at::DimVector output_sizes(call.outputs[0].value.sizes());
+  RuleResult result;
+  result.kind = Kind::kSelection;
+  result.inputs = {call.OperandAt(0)};
+  result.exact = !fast;
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    at::DimVector sizes;
+    sizes.push_back(rows[0].size(0));
+    sizes.append(shares.sizes().begin(), shares.sizes().end());
+    const at::Tensor chosen = (rows[0].permute(row_order).reshape(sizes) * shares).sum(-1);
+    at::DimVector out;
+    out.push_back(rows[0].size(0));
+    out.append(output_sizes.begin(), output_sizes.end());
+    return {chosen.view(out)};
+  });
+  return result;
+}
+
+}  // namespace
+
+void RegisterReduction(Registry& registry) {
+  registry.Register({"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }});
+  registry.Register({"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }});
+  registry.Register({"aten::cumsum", Kind::kLinear, CumulativeSum});
+  registry.Register({"aten::max", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});
+  registry.Register({"aten::min", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, -1); }});
+  registry.Register({"aten::amax", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});
+  registry.Register({"aten::amin", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, -1); }});
+}
+
+}  // namespace addend

@@ -1,0 +1,86 @@
+#include "core/rules/rule.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/sub.h>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+
+namespace addend {
+
+std::string KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kStart: return "Start";
+    case Kind::kView: return "View";
+    case Kind::kLinear: return "Linear";
+    case Kind::kAffine: return "Affine";
+    case Kind::kPointwise: return "Pointwise";
+    case Kind::kBilinear: return "Bilinear";
+    case Kind::kSelection: return "Selection";
+    case Kind::kOpaque: return "Opaque";
+    case Kind::kRewrite: return "Rewrite";
+    case Kind::kPath: return "Path";
+    case Kind::kAbsorbed: return "Absorbed";
+  }
+  return "?";
+}
+
+void LinearMap::AddTo(at::Tensor&, const Rows&) const { throw Internal("this linear map does not accumulate"); }
+
+int RuleCall::OperandAt(int argument) const {
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k].argument == argument && operands[k].value.defined()) return static_cast<int>(k);
+  }
+  return -1;
+}
+
+const RuleOperand* RuleCall::Find(int argument) const {
+  const int k = OperandAt(argument);
+  return k < 0 ? nullptr : &operands[k];
+}
+
+const RuleOperand& RuleCall::Require(int argument) const {
+  const RuleOperand* operand = Find(argument);
+  if (operand == nullptr) throw Unimplemented(absl::StrCat(name, ".", overload, " without tensor argument ", argument));
+  return *operand;
+}
+
+bool RuleCall::Decomposed(int argument) const {
+  const RuleOperand* operand = Find(argument);
+  return operand != nullptr && operand->decomposed;
+}
+
+bool RuleCall::IsNone(int argument) const {
+  return argument >= static_cast<int>(arguments.size()) || (arguments[argument].isNone() && Find(argument) == nullptr);
+}
+
+int64_t RuleCall::Int(int argument, int64_t otherwise) const {
+  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isInt()) return otherwise;
+  return arguments[argument].toInt();
+}
+
+double RuleCall::Double(int argument, double otherwise) const {
+  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isScalar()) return otherwise;
+  return arguments[argument].toScalar().toDouble();
+}
+
+bool RuleCall::Bool(int argument, bool otherwise) const {
+  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isBool()) return otherwise;
+  return arguments[argument].toBool();
+}
+
+std::vector<int64_t> RuleCall::Ints(int argument) const {
+  if (argument >= static_cast<int>(arguments.size())) return {};
+  const c10::IValue& value = arguments[argument];
+  if (value.isIntList()) return value.toIntVector();
+  if (value.isInt()) return {value.toInt()};
+  return {};
+}
+
+at::Tensor RuleCall::Move(int operand) const {
+  const RuleOperand& o = operands[operand];
+  return (o.value - o.reference).masked_fill_(o.value.eq(o.reference), 0);
+}
+
+}  // namespace addend

@@ -1,0 +1,126 @@
+// What a rule is: it turns one call, known by values and references, into a linear map on rows.
+//
+// Note [Rows]
+// What moves together through a model is stacked in front: a tensor of shape S has rows of shape [R, *S], one row for
+// each component and, last, one for the leftover. A rule never asks what a row stands for. Broadcasting happens behind
+// the row axis (RightAlign), and every map folds the rows into a batch: one kernel for all rows, no loop over them.
+#ifndef ADDEND_CORE_RULES_RULE_H_
+#define ADDEND_CORE_RULES_RULE_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/policy.h"
+
+namespace addend {
+
+enum class Kind {
+  kStart,      // rows begin here: an input, or an embedding of labelled ids
+  kView,       // the same elements under another geometry; has no node
+  kLinear,     // the operator itself on every row
+  kAffine,     // the operator without its constant on every row, the constant goes to the reference
+  kPointwise,  // secant slope of an elementwise function
+  kBilinear,   // products: half of each factor's move at the middle of the other
+  kSelection,  // shares of the line on which each candidate wins
+  kOpaque,     // piecewise constant: nothing passes
+  kRewrite,    // composed of covered operators in closed form
+  kPath,       // quadrature along the line
+  kAbsorbed,   // no rule: everything is leftover, by the caller's choice
+};
+std::string KindName(Kind kind);
+
+using Rows = std::vector<at::Tensor>;
+
+// A linear map from the rows of some operands of a call to the rows of its floating-point outputs. Const and
+// thread-safe once built.
+class LinearMap {
+ public:
+  virtual ~LinearMap() = default;
+  // One tensor [R, *input sizes] for each input; returns one [R, *output sizes] for each output. R may be any number.
+  virtual Rows Forward(const Rows& rows) const = 0;
+  // One cotangent [*output sizes] for each output; returns one [*input sizes] for each input.
+  virtual Rows Transpose(const Rows& cotangents) const = 0;
+  // Not null where the only output is input 0 times this tensor, of the same shape: a sweep may scale in place.
+  virtual const at::Tensor* Scale() const { return nullptr; }
+  // True where the only output equals input 0, element by element: a sweep may share the rows.
+  virtual bool Identity() const { return false; }
+  // True where output = input 0 + AddTo's rest: a sweep may accumulate into the rows of an in-place operand.
+  virtual bool Accumulates() const { return false; }
+  // Adds what the inputs but the first give into `target` [R, *output sizes]; only where Accumulates().
+  virtual void AddTo(at::Tensor& target, const Rows& rows) const;
+};
+
+// A tensor argument of a call. Half types are given as float32.
+struct RuleOperand {
+  at::Tensor value;      // before the call
+  at::Tensor reference;  // equal to value where the operand is plain
+  bool decomposed = false;
+  uint32_t marks = 0;    // bits of Freeze: where the operand comes from
+  int argument = -1;     // position in the schema
+  bool written = false;
+};
+
+struct RuleOutput {
+  at::Tensor value;
+  at::Tensor reference;
+};
+
+// One call as a rule sees it.
+struct RuleCall {
+  std::string name;      // "aten::add"
+  std::string overload;  // "Tensor"
+  std::vector<c10::IValue> arguments;  // by schema position, tensors replaced by None
+  std::vector<RuleOperand> operands;
+  std::vector<RuleOutput> outputs;     // every tensor output; those that are not floating-point carry no rows
+  const Policy* policy = nullptr;
+  // Calls the operator on other operand values, out of place and untraced.
+  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run;
+
+  // Index of the operand for a schema argument, or -1 where it is None or no tensor.
+  int OperandAt(int argument) const;
+  const RuleOperand* Find(int argument) const;
+  const RuleOperand& Require(int argument) const;
+  bool Decomposed(int argument) const;
+  bool IsNone(int argument) const;
+  int64_t Int(int argument, int64_t otherwise) const;
+  double Double(int argument, double otherwise) const;
+  bool Bool(int argument, bool otherwise) const;
+  // A list of integers; one integer counts as a list of one, None as an empty list.
+  std::vector<int64_t> Ints(int argument) const;
+  size_t num_arguments() const { return arguments.size(); }
+
+  // value - reference, zero where both are equal (also where both are the same infinity).
+  at::Tensor Move(int operand) const;
+};
+
+struct RuleResult {
+  Kind kind = Kind::kLinear;
+  std::vector<int> inputs;               // operand indices whose rows the map reads, in its order
+  std::shared_ptr<const LinearMap> map;  // null: the rows of every output are zero
+  bool exact = true;                     // the bracket is zero up to rounding and is checked, not added
+  double quadrature = 0;                 // relative error that a quadrature may leave; kPath only
+  // Set where f(reference) is not finite: linearized at the value, this is the output's reference (Note [Stand-ins]).
+  at::Tensor stand_in;
+};
+
+using RuleFunction = std::function<RuleResult(const RuleCall&)>;
+
+struct Rule {
+  std::string name;  // "aten::relu", or "aten::max.dim" for one overload
+  Kind kind = Kind::kLinear;
+  RuleFunction build = nullptr;
+  uint32_t mark = 0;         // provenance that the output gets (bits of Freeze)
+  bool keeps_marks = false;  // the output keeps the provenance of its one decomposed operand
+  bool plain_output = false; // the result depends on sizes only: zeros_like and its kind
+  // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
+  std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RULES_RULE_H_

@@ -1,0 +1,145 @@
+// Copies, joins and rearrangements. Views have no rule: they are geometry.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/flip.h>
+#include <ATen/ops/roll.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tril.h>
+#include <ATen/ops/triu.h>
+#include <ATen/ops/zeros.h>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+RuleResult SameElements(const RuleCall& call) {
+  return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), 1.0}});
+}
+
+// A conversion to another dtype: rows go along, except that half types keep float32 rows.
+RuleResult ToCopy(const RuleCall& call) {
+  const at::ScalarType dtype = call.outputs[0].value.scalar_type();
+  if (dtype == call.Require(0).value.scalar_type()) return SameElements(call);
+  return LinearIn(call, Kind::kLinear, 0, [dtype](const at::Tensor& rows) { return rows.to(dtype); });
+}
+
+// cat and stack: plain parts stand as zeros between the rows of the others.
+RuleResult Join(const RuleCall& call, bool stack) {
+  const int64_t rank = call.outputs[0].value.dim();
+  const int64_t dim = RowDim(call.Int(1, 0), rank);
+  RuleResult result;
+  result.kind = Kind::kAffine;
+  std::vector<at::DimVector> sizes;
+  std::vector<bool> moves;
+  for (size_t k = 0; k < call.operands.size(); ++k) {
+    const RuleOperand& operand = call.operands[k];
+    if (operand.argument != 0) continue;
+    sizes.emplace_back(operand.value.sizes());
+    moves.push_back(operand.decomposed);
+    if (operand.decomposed) result.inputs.push_back(static_cast<int>(k));
+  }
+  const at::TensorOptions options = call.outputs[0].value.options();
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    std::vector<at::Tensor> parts;
+    size_t next = 0;
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      if (moves[k]) {
+        parts.push_back(rows[next++]);
+        continue;
+      }
+      // An empty one-dimensional part is legal beside parts of any rank and adds nothing.
+      if (sizes[k].size() == 1 && sizes[k][0] == 0 && static_cast<int64_t>(sizes[k].size()) != rank) continue;
+      at::DimVector shape;
+      shape.push_back(rows[0].size(0));
+      shape.append(sizes[k].begin(), sizes[k].end());
+      parts.push_back(at::zeros(shape, options));
+    }
+    return {stack ? at::stack(parts, dim) : at::cat(parts, dim)};
+  });
+  return result;
+}
+
+RuleResult Repeat(const RuleCall& call) {
+  const auto repeats = call.Ints(1);
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    at::DimVector all = {1};
+    all.append(repeats.begin(), repeats.end());
+    return RightAlign(rows, static_cast<int64_t>(repeats.size())).repeat(all);
+  });
+}
+
+std::vector<int64_t> RowDims(const std::vector<int64_t>& dims, int64_t rank) {
+  std::vector<int64_t> moved;
+  for (const int64_t d : dims) moved.push_back(RowDim(d, rank));
+  return moved;
+}
+
+RuleResult Flip(const RuleCall& call) {
+  const auto dims = RowDims(call.Ints(1), call.Require(0).value.dim());
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::flip(rows, dims); });
+}
+
+RuleResult Roll(const RuleCall& call) {
+  const auto shifts = call.Ints(1);
+  const auto dims = RowDims(call.Ints(2), call.Require(0).value.dim());
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    return dims.empty() ? at::roll(rows.flatten(1), shifts, {1}).view(rows.sizes()) : at::roll(rows, shifts, dims);
+  });
+}
+
+// Pads count from the last dimension backwards, so that they fit the rows as they are; the constant is the reference's.
+RuleResult Pad(const RuleCall& call) {
+  const auto pad = call.Ints(1);
+  return LinearIn(call, Kind::kAffine, 0, [=](const at::Tensor& rows) { return at::constant_pad_nd(rows, pad, 0); });
+}
+
+RuleResult Triangle(const RuleCall& call, bool upper) {
+  const int64_t diagonal = call.Int(1, 0);
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    return upper ? at::triu(rows, diagonal) : at::tril(rows, diagonal);
+  });
+}
+
+// native_dropout(input, p, train) -> (output, mask): the mask of the value's run holds for every row.
+RuleResult Dropout(const RuleCall& call) {
+  const at::Tensor& output = call.outputs[0].value;
+  const double keep = 1 - call.Double(1, 0);
+  const bool train = call.IsNone(2) || call.Bool(2, true);
+  if (!train) return SameElements(call);
+  const at::Tensor mask = call.outputs[1].value.to(output.scalar_type());
+  return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), mask * (keep > 0 ? 1 / keep : 0)}});
+}
+
+void RegisterPlain(Registry& registry, const char* name) {
+  Rule rule{name, Kind::kOpaque, Opaque};
+  rule.plain_output = true;
+  registry.Register(rule);
+}
+
+}  // namespace
+
+void RegisterShape(Registry& registry) {
+  const bool keeps = true;
+  registry.Register({"aten::clone", Kind::kLinear, SameElements, 0, keeps});
+  registry.Register({"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps});
+  registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElements, 0, keeps});
+  registry.Register({"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }});
+  registry.Register({"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }});
+  registry.Register({"aten::repeat", Kind::kLinear, Repeat, 0, keeps});
+  registry.Register({"aten::flip", Kind::kLinear, Flip});
+  registry.Register({"aten::roll", Kind::kLinear, Roll});
+  registry.Register({"aten::constant_pad_nd", Kind::kAffine, Pad});
+  registry.Register({"aten::triu", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, true); }, 0, keeps});
+  registry.Register({"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }, 0, keeps});
+  registry.Register({"aten::native_dropout", Kind::kLinear, Dropout, 0, keeps});
+  for (const char* name : {"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
+                           "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones",
+                           "aten::new_full", "aten::new_empty", "aten::new_empty_strided"}) {
+    RegisterPlain(registry, name);
+  }
+}
+
+}  // namespace addend

@@ -1,0 +1,47 @@
+"""@local_python//:info.bzl: which Python interpreter is used, if there is one.
+
+ADDEND_PYTHON chooses it, /usr/bin/python3 is the default: `python3` on PATH is
+often a private interpreter that knows nothing of the installed libraries. A
+machine without Python still builds everything that is C++, so PYTHON is then
+empty instead of an error.
+"""
+
+load("//third_party:repositories.bzl", "maybe")
+
+_DESCRIBE = """
+import sys, sysconfig
+print("%d.%d" % sys.version_info[:2])
+print(sysconfig.get_paths()["include"])
+"""
+
+def _local_python_impl(ctx):
+    python = ctx.os.environ.get("ADDEND_PYTHON", "") or "/usr/bin/python3"
+    if not python.startswith("/"):
+        python = str(ctx.which(python) or "")
+    version, include = "", ""
+    if python and ctx.path(python).exists:
+        result = ctx.execute([python, "-I", "-c", _DESCRIBE])
+        if result.return_code == 0:
+            version, include = result.stdout.strip().splitlines()
+            if not ctx.path(include + "/Python.h").exists:
+                include = ""
+    if not version:
+        python = ""
+    ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
+    ctx.file("BUILD", 'exports_files(["info.bzl"])\n')
+    ctx.file("info.bzl", """
+# Empty text: not found.
+PYTHON = {python}
+PYTHON_VERSION = {version}
+PYTHON_INCLUDE = {include}
+""".format(python = repr(python), version = repr(version), include = repr(include)))
+
+_local_python = repository_rule(
+    implementation = _local_python_impl,
+    local = True,
+    configure = True,
+    environ = ["ADDEND_PYTHON", "PATH"],
+)
+
+def repo():
+    maybe(_local_python, name = "local_python")

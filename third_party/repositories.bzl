@@ -1,0 +1,175 @@
+"""Finds libraries that are installed on this machine and makes Bazel repositories of them.
+
+A dependency is looked for under the prefix that its environment variable names
+and, only if that is not set, under /usr/local and /usr. Under the latter two
+nothing is copied or linked into the repository: compiler and linker look there
+anyway, and thousands of symbolic links per sandboxed action double the compile
+time of a LibTorch source.
+"""
+
+SYSTEM_PREFIXES = ["/usr/local", "/usr"]
+
+def maybe(rule, name, **kwargs):
+    """Declares a repository unless the user's WORKSPACE already did."""
+    if name not in native.existing_rules():
+        rule(name = name, **kwargs)
+
+def library_dirs(ctx, prefix):
+    """The existing library folders under a prefix, the multiarch one first.
+
+    Args:
+      ctx: the repository context.
+      prefix: an absolute folder, e.g. "/usr".
+    Returns:
+      A list of strings.
+    """
+    machine = ctx.execute(["uname", "-m"]).stdout.strip()
+    dirs = [
+        "%s/lib/%s-linux-gnu" % (prefix, machine),
+        prefix + "/lib64",
+        prefix + "/lib",
+    ]
+    return [d for d in dirs if ctx.path(d).exists]
+
+def find_library_file(ctx, dirs, names):
+    """The first existing `dir/name`, or None."""
+    for d in dirs:
+        for n in names:
+            if ctx.path(d + "/" + n).exists:
+                return d + "/" + n
+    return None
+
+def find_prefix(ctx, what, environ, header, hint):
+    """The prefix under which `include/<header>` exists.
+
+    Args:
+      ctx: the repository context.
+      what: the dependency's name for messages.
+      environ: the environment variable that overrides the search.
+      header: a header that proves the presence of the dependency.
+      hint: what to install when nothing is found.
+    Returns:
+      A struct(prefix, system); `system` says that compiler and linker find it
+      by themselves.
+    """
+    chosen = ctx.os.environ.get(environ, "").rstrip("/")
+    tried = []
+    for prefix in [chosen] if chosen else SYSTEM_PREFIXES:
+        path = "%s/include/%s" % (prefix, header)
+        if ctx.path(path).exists:
+            return struct(prefix = prefix, system = prefix in SYSTEM_PREFIXES)
+        tried.append(path)
+    fail(("%s was not found. Install %s (tools/setup does it), or set %s to the " +
+          "folder that holds its include/ and lib/. Looked for:\n  %s") %
+         (what, hint, environ, "\n  ".join(tried)))
+
+def starlark_list(items):
+    """Text of a list for a generated BUILD file."""
+    return "[" + ", ".join([repr(i) for i in items]) + "]"
+
+def link_headers(ctx, include_dir, entries):
+    """Links `entries` of an include folder into the repository's own include/."""
+    for entry in entries:
+        ctx.symlink(include_dir + "/" + entry, "include/" + entry)
+
+def _quiet_pkg_config(ctx, prefix, system, modules):
+    """`-l` options of pkg-config modules, or None when pkg-config cannot say."""
+    tool = ctx.which("pkg-config")
+    if not tool or not modules:
+        return None
+    environment = {}
+    if not system:
+        environment["PKG_CONFIG_PATH"] = ":".join(
+            [d + "/pkgconfig" for d in library_dirs(ctx, prefix)],
+        )
+    result = ctx.execute([tool, "--libs-only-l"] + modules, environment = environment)
+    if result.return_code != 0:
+        return None
+    return [o for o in result.stdout.split(" ") if o.strip().startswith("-l")]
+
+def link_options(ctx, found, modules, fallback):
+    """Options that link a dependency.
+
+    Only libraries that are really used become a load-time dependency of the
+    result: one Abseil package names thirty shared libraries.
+
+    Args:
+      ctx: the repository context.
+      found: what find_prefix returned.
+      modules: pkg-config modules to ask for.
+      fallback: library names (without -l) for machines without pkg-config.
+    Returns:
+      A list of strings for `linkopts`.
+    """
+    options = _quiet_pkg_config(ctx, found.prefix, found.system, modules)
+    if options == None:
+        options = ["-l" + name for name in fallback]
+    options = [o.strip() for o in options]
+    if not options:
+        return []
+    search = []
+    if not found.system:
+        for d in library_dirs(ctx, found.prefix):
+            search += ["-L" + d, "-Wl,-rpath," + d]
+    return search + ["-Wl,--push-state,--as-needed"] + options + ["-Wl,--pop-state"]
+
+_TARGET = """
+cc_library(
+    name = {name},
+    hdrs = {hdrs},
+    includes = {includes},
+    linkopts = {linkopts},
+)
+"""
+
+def _installed_library_impl(ctx):
+    found = find_prefix(ctx, ctx.attr.what, ctx.attr.override, ctx.attr.header, ctx.attr.package)
+    hdrs, includes = "[]", "[]"
+    if not found.system:
+        top = ctx.attr.header.split("/")[0]
+        link_headers(ctx, found.prefix + "/include", ctx.attr.header_dirs or [top])
+        hdrs, includes = 'glob(["include/**"])', '["include"]'
+    text = 'load("@rules_cc//cc:defs.bzl", "cc_library")\n\n'
+    text += 'package(default_visibility = ["//visibility:public"])\n'
+    for name, fallback in sorted(ctx.attr.libraries.items()):
+        text += _TARGET.format(
+            name = repr(name),
+            hdrs = hdrs,
+            includes = includes,
+            linkopts = starlark_list(link_options(
+                ctx,
+                found,
+                ctx.attr.modules.get(name, []),
+                fallback,
+            )),
+        )
+    ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
+    ctx.file("BUILD", text)
+
+_installed_library = repository_rule(
+    implementation = _installed_library_impl,
+    attrs = {
+        "what": attr.string(mandatory = True, doc = "name for messages"),
+        "package": attr.string(mandatory = True, doc = "what to install"),
+        "override": attr.string(mandatory = True, doc = "environment variable"),
+        "header": attr.string(mandatory = True, doc = "proof of presence"),
+        "header_dirs": attr.string_list(doc = "entries of include/ that belong to it"),
+        "libraries": attr.string_list_dict(mandatory = True, doc = "target -> library names"),
+        "modules": attr.string_list_dict(doc = "target -> pkg-config modules"),
+    },
+    # The files live outside the workspace: look again when a server starts.
+    local = True,
+    configure = True,
+    # `environ` cannot depend on an attribute; these are all values of `override`.
+    environ = [
+        "ABSL_HOME",
+        "BENCHMARK_HOME",
+        "CLI11_HOME",
+        "GTEST_HOME",
+        "NLOHMANN_JSON_HOME",
+        "OPENSSL_HOME",
+    ],
+)
+
+def installed_library(name, **kwargs):
+    maybe(_installed_library, name = name, **kwargs)

@@ -1,0 +1,271 @@
+"""@libtorch//:torch, the LibTorch that is installed on this machine.
+
+Looked for, in this order:
+  1. the folder that LIBTORCH_HOME names: nothing else is tried then;
+  2. the `torch` package of the chosen Python (ADDEND_PYTHON, by default
+     /usr/bin/python3), so that a process which imports torch and a library built
+     here share one copy; the package is located without being imported;
+  3. /usr/local and /usr.
+
+@libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CUDA, CXX11_ABI.
+"""
+
+load(
+    "//third_party:repositories.bzl",
+    "SYSTEM_PREFIXES",
+    "find_library_file",
+    "library_dirs",
+    "link_headers",
+    "maybe",
+    "starlark_list",
+)
+
+_MINIMUM = (1, 13, 1)
+
+_API_INCLUDE = "torch/csrc/api/include"
+
+# The first that exists tells the version; newer LibTorch only includes the second
+# from the first.
+_VERSION_HEADERS = [
+    "torch/headeronly/version.h",
+    _API_INCLUDE + "/torch/version.h",
+]
+
+_PYTHON_PACKAGE = "Python package"
+
+_FIND_PACKAGE = """
+import importlib.util
+spec = importlib.util.find_spec("torch")
+print(spec.submodule_search_locations[0] if spec else "")
+"""
+
+def _candidate(origin, include, lib_dirs, system = False):
+    return struct(origin = origin, include = include, lib_dirs = lib_dirs, system = system)
+
+def _prefix_candidate(ctx, origin, prefix):
+    return _candidate(
+        origin,
+        prefix + "/include",
+        library_dirs(ctx, prefix) or [prefix + "/lib"],
+        prefix in SYSTEM_PREFIXES,
+    )
+
+def _python_package(ctx):
+    python = ctx.os.environ.get("ADDEND_PYTHON", "") or "/usr/bin/python3"
+    if not python.startswith("/"):
+        python = str(ctx.which(python) or python)
+    if not ctx.path(python).exists:
+        return None, "%s does not exist" % python
+
+    # -I: neither the current folder nor PYTHONPATH decides what is linked.
+    result = ctx.execute([python, "-I", "-c", _FIND_PACKAGE])
+    folder = result.stdout.strip()
+    if result.return_code != 0 or not folder:
+        return None, "%s has no package torch" % python
+    return folder, None
+
+def _dots(version):
+    return ".".join([str(v) for v in version])
+
+def _number(text):
+    digits = ""
+    for c in text.strip().elems():
+        if not c.isdigit():
+            break
+        digits += c
+    return int(digits) if digits else 0
+
+def _header_version(ctx, include):
+    for name in _VERSION_HEADERS:
+        header = ctx.path(include + "/" + name)
+        if not header.exists:
+            continue
+        found = {}
+        for line in ctx.read(header).splitlines():
+            words = [w for w in line.split(" ") if w]
+            if len(words) >= 3 and words[0] == "#define":
+                found[words[1]] = words[2]
+        if "TORCH_VERSION_MAJOR" in found:
+            return tuple([
+                _number(found.get("TORCH_VERSION_" + part, "0"))
+                for part in ["MAJOR", "MINOR", "PATCH"]
+            ])
+    return None
+
+def _package_version(ctx):
+    """What dpkg says. The header of Debian's 1.13.1 calls itself 1.13.0."""
+    if not ctx.which("dpkg-query"):
+        return None
+    result = ctx.execute(["dpkg-query", "-W", "-f", "${Version}", "libtorch-dev"])
+    parts = result.stdout.strip().split(".")
+    if result.return_code != 0 or len(parts) < 3:
+        return None
+    return tuple([_number(p) for p in parts[:3]])
+
+def _version(ctx, candidate):
+    version = _header_version(ctx, candidate.include)
+    if version and candidate.system:
+        packaged = _package_version(ctx)
+        if packaged and packaged[:2] == version[:2]:
+            return packaged
+    return version
+
+def _uses_cxx11_abi(ctx, libc10):
+    # Mangled names of std::string differ between the two ABIs and are part of
+    # the library's symbol table, which is plain text within the file: no nm is
+    # needed for this.
+    found = ctx.execute(["grep", "-q", "-a", "NSt7__cxx1112basic_string", libc10])
+    return found.return_code == 0
+
+def _examine(ctx, candidate):
+    """A struct describing a usable candidate, or text saying why it is not."""
+    if not ctx.path(candidate.include + "/ATen/ATen.h").exists:
+        return None, "%s/ATen/ATen.h is missing" % candidate.include
+    if not ctx.path(candidate.include + "/" + _API_INCLUDE).exists:
+        return None, "%s/%s is missing" % (candidate.include, _API_INCLUDE)
+    cpu = find_library_file(ctx, candidate.lib_dirs, ["libtorch_cpu.so"])
+    if not cpu:
+        return None, "libtorch_cpu.so is not in " + " or ".join(candidate.lib_dirs)
+    lib_dir = cpu.rpartition("/")[0]
+    if candidate.origin == _PYTHON_PACKAGE and ctx.path(cpu).realpath.dirname != ctx.path(lib_dir).realpath:
+        # Debian's package consists of links to the system's files.
+        return None, "%s is a link to a copy elsewhere, which is tried as such" % cpu
+
+    version = _version(ctx, candidate)
+    if not version:
+        return None, "%s has no readable version.h" % candidate.include
+    if version < _MINIMUM:
+        return None, "%s is version %s, but %s is the oldest that works" % (
+            candidate.include,
+            _dots(version),
+            _dots(_MINIMUM),
+        )
+
+    libc10 = find_library_file(ctx, [lib_dir], ["libc10.so"])
+    if not libc10:
+        return None, "%s/libc10.so is missing" % lib_dir
+    cuda = find_library_file(ctx, [lib_dir], ["libtorch_cuda.so"]) != None
+    return struct(
+        origin = candidate.origin,
+        include = candidate.include,
+        lib_dir = lib_dir,
+        system = candidate.system,
+        version = version,
+        cxx11_abi = 1 if _uses_cxx11_abi(ctx, libc10) else 0,
+        cuda = cuda,
+        per_operator_headers = ctx.path(candidate.include + "/ATen/ops").exists,
+    ), None
+
+def _candidates(ctx):
+    home = ctx.os.environ.get("LIBTORCH_HOME", "").rstrip("/")
+    if home:
+        return [_prefix_candidate(ctx, "LIBTORCH_HOME", home)], []
+    result, notes = [], []
+    package, reason = _python_package(ctx)
+    if package:
+        result.append(_candidate(_PYTHON_PACKAGE, package + "/include", [package + "/lib"]))
+    else:
+        notes.append(_PYTHON_PACKAGE + ": " + reason)
+    for prefix in SYSTEM_PREFIXES:
+        result.append(_prefix_candidate(ctx, "system", prefix))
+    return result, notes
+
+def _choose(ctx):
+    candidates, tried = _candidates(ctx)
+    for candidate in candidates:
+        torch, reason = _examine(ctx, candidate)
+        if torch:
+            return torch
+        tried.append("%s: %s" % (candidate.origin, reason))
+    fail(("no usable LibTorch (%s or newer) was found. Install libtorch-dev " +
+          "(tools/setup does it), or set LIBTORCH_HOME to the folder that holds " +
+          "its include/ and lib/. Tried:\n  %s") %
+         (_dots(_MINIMUM), "\n  ".join(tried)))
+
+def _link_options(torch):
+    options = []
+    if not torch.system:
+        options += ["-L" + torch.lib_dir, "-Wl,-rpath," + torch.lib_dir]
+    options += ["-ltorch_cpu", "-ltorch", "-lc10"]
+    if torch.cuda:
+        # Nothing refers to these by name: they register their kernels when
+        # loaded, and a linker that drops "unneeded" libraries would lose them.
+        options += [
+            "-Wl,--push-state,--no-as-needed",
+            "-ltorch_cuda",
+            "-lc10_cuda",
+            "-Wl,--pop-state",
+        ]
+    return options
+
+_BUILD = """
+load("@rules_cc//cc:defs.bzl", "cc_library")
+load(":absolute_includes.bzl", "absolute_includes")
+
+package(default_visibility = ["//visibility:public"])
+
+exports_files(["info.bzl"])
+
+absolute_includes(
+    name = "system_include",
+    dirs = {system_dirs},
+)
+
+cc_library(
+    name = "torch",
+    hdrs = {hdrs},
+    defines = {defines},
+    includes = {includes},
+    linkopts = {linkopts},
+    deps = [":system_include"],
+)
+"""
+
+_INFO = """
+# The LibTorch that this workspace is built with.
+VERSION = {version}
+ORIGIN = {origin}
+CUDA = {cuda}
+CXX11_ABI = {cxx11_abi}
+"""
+
+def _libtorch_impl(ctx):
+    torch = _choose(ctx)
+    defines = ["_GLIBCXX_USE_CXX11_ABI=%d" % torch.cxx11_abi]
+    if torch.per_operator_headers:
+        # ATen/ATen.h otherwise declares all operators: twice the compile time.
+        defines.append("AT_PER_OPERATOR_HEADERS")
+    if torch.system:
+        hdrs, includes = "[]", []
+        system_dirs = [torch.include + "/" + _API_INCLUDE]
+    else:
+        listing = ctx.path(torch.include).readdir()
+        link_headers(ctx, torch.include, [entry.basename for entry in listing])
+        hdrs, includes = 'glob(["include/**"])', ["include", "include/" + _API_INCLUDE]
+        system_dirs = []
+    ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
+    ctx.symlink(Label("//third_party/torch:absolute_includes.bzl"), "absolute_includes.bzl")
+    ctx.file("BUILD", _BUILD.format(
+        system_dirs = starlark_list(system_dirs),
+        hdrs = hdrs,
+        defines = starlark_list(defines),
+        includes = starlark_list(includes),
+        linkopts = starlark_list(_link_options(torch)),
+    ))
+    ctx.file("info.bzl", _INFO.format(
+        version = repr(_dots(torch.version)),
+        origin = repr("%s: %s" % (torch.origin, torch.include)),
+        cuda = torch.cuda,
+        cxx11_abi = torch.cxx11_abi,
+    ))
+
+libtorch_repository = repository_rule(
+    implementation = _libtorch_impl,
+    # The files live outside the workspace: look again when a server starts.
+    local = True,
+    configure = True,
+    environ = ["ADDEND_PYTHON", "LIBTORCH_HOME"],
+)
+
+def repo():
+    maybe(libtorch_repository, name = "libtorch")
