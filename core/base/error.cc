@@ -8,9 +8,9 @@
 namespace addend {
 namespace {
 
-std::string WithPosition(const std::string& message, const Position& position) {
+std::string Compose(const std::string& message, const Position& position, const std::string& hint) {
   const std::string where = position.Describe();
-  return where.empty() ? message : absl::StrCat(message, " (", where, ")");
+  return absl::StrCat(message, where.empty() ? "" : absl::StrCat(" (", where, ")"), hint.empty() ? "" : "; ", hint);
 }
 
 // The path as a reader of an error wants it: the file, not the folders of the machine that trained the model.
@@ -35,8 +35,8 @@ std::string Position::Describe() const {
 
 Error::Error(absl::StatusCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
-Error::Error(absl::StatusCode code, const std::string& message, Position position)
-    : std::runtime_error(WithPosition(message, position)), code_(code), position_(std::move(position)) {}
+Error::Error(absl::StatusCode code, const std::string& message, Position position, const std::string& hint)
+    : std::runtime_error(Compose(message, position, hint)), code_(code), position_(std::move(position)) {}
 
 Error InvalidArgument(const std::string& message) { return Error(absl::StatusCode::kInvalidArgument, message); }
 Error NotFound(const std::string& message) { return Error(absl::StatusCode::kNotFound, message); }

@@ -25,11 +25,12 @@ struct Position {
   std::string Describe() const;
 };
 
-// Thrown by every layer of the C++ core; the C ABI maps it to a status. `what()` is one line and ends with the position.
+// Thrown by every layer of the C++ core; the C ABI maps it to a status. `what()` is one line: message, position, hint.
 class Error : public std::runtime_error {
  public:
   Error(absl::StatusCode code, const std::string& message);
-  Error(absl::StatusCode code, const std::string& message, Position position);
+  // `hint`: what to do about it, after the position.
+  Error(absl::StatusCode code, const std::string& message, Position position, const std::string& hint = "");
 
   absl::StatusCode code() const { return code_; }
   const Position& position() const { return position_; }

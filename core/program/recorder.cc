@@ -30,13 +30,18 @@ void VisitArgument(const c10::IValue& value, Visit visit) {
   }
 }
 
-bool HoldsTensors(const c10::IValue& value) {
-  if (value.isTensor() || value.isTensorList()) return true;
-  if (!value.isList()) return false;
+// What is recorded of an argument beside its operands: numbers and strings as they are, nothing for tensors, and for a
+// list of optional tensors which of its entries are there (1) and which are not (0).
+c10::IValue WithoutTensors(const c10::IValue& value) {
+  if (value.isTensor() || value.isTensorList()) return {};
+  if (!value.isList()) return value;
+  bool tensors = false;
+  std::vector<int64_t> present;
   for (const c10::IValue& element : value.toListRef()) {
-    if (element.isTensor()) return true;
+    tensors |= element.isTensor();
+    present.push_back(element.isTensor() ? 1 : 0);
   }
-  return false;
+  return tensors ? c10::IValue(present) : value;
 }
 
 // In-place forms of views are marked as writes in their schemas, but no element changes.
@@ -203,6 +208,10 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
       throw;
     }
     --depth_;
+    if (observer_ != nullptr) {
+      const size_t count = schema.returns().size();
+      observer_->AfterExpand(op, {stack->end() - static_cast<int64_t>(count), stack->end()});
+    }
     return;
   }
 
@@ -212,7 +221,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
   call.arguments.reserve(num_arguments);
   for (size_t a = 0; a < num_arguments; ++a) {
     const c10::IValue& value = (*stack)[first + a];
-    call.arguments.push_back(HoldsTensors(value) ? c10::IValue() : value);
+    call.arguments.push_back(WithoutTensors(value));
   }
   call.position = PositionOf(call);
 
@@ -255,7 +264,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
     }
     call.is_view = all_alias && !call.outputs.empty();
   }
-  if (observer_ != nullptr) observer_->AfterRun(call, results);
+  if (observer_ != nullptr) observer_->AfterRun(call, arguments, results);
   program_.calls.push_back(std::move(call));
 }
 

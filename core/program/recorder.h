@@ -24,9 +24,12 @@ class RecorderObserver {
   // True when the storage carries rows / labels at this moment.
   virtual bool IsDecomposed(int storage) = 0;
   virtual bool IsLabelled(int storage) = 0;
-  // `arguments`: the values that the model passes, tensors included.
+  // `arguments`: the values that the model passes, tensors included. Called for traced calls and for those that write.
   virtual void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) = 0;
-  virtual void AfterRun(Call& call, const std::vector<c10::IValue>& results) = 0;
+  virtual void AfterRun(Call& call, const std::vector<c10::IValue>& arguments,
+                        const std::vector<c10::IValue>& results) = 0;
+  // A composite operator with rows among its operands was run as the operators that it consists of.
+  virtual void AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) = 0;
 };
 
 class Recorder : public CallHandler {
@@ -46,6 +49,8 @@ class Recorder : public CallHandler {
 
   Program& program() { return program_; }
   const Program& program() const { return program_; }
+  // Where the operator that runs now is called; `call` may lack its position still.
+  Position PositionOf(const Call& call) const;
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
   void SetModulePaths(std::vector<std::string> paths);
 
@@ -58,7 +63,6 @@ class Recorder : public CallHandler {
     c10::SmallVector<bool, 8> written;  // by argument
   };
   const OpFacts& FactsOf(const Operator& op);
-  Position PositionOf(const Call& call) const;
 
   RecorderObserver* observer_;
   Program program_;

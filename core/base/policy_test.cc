@@ -1,0 +1,183 @@
+#include "core/base/policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/error.h"
+
+namespace addend {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+Policy With(const std::string& key, const std::string& value) {
+  Policy policy;
+  SetPolicyField(policy, key, value);
+  return policy;
+}
+
+std::string Get(const Policy& policy, const std::string& key) {
+  for (const auto& field : DescribePolicy(policy)) {
+    if (field.first == key) return field.second;
+  }
+  return "(no such field)";
+}
+
+// The message of the InvalidArgument that setting a field throws; the policy must stay as it was.
+std::string MessageOf(const std::string& key, const std::string& value) {
+  Policy policy;
+  policy.freeze = kFreezeGate;
+  policy.tolerance = 0.5;
+  const auto before = DescribePolicy(policy);
+  try {
+    SetPolicyField(policy, key, value);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(DescribePolicy(policy), before);
+    return error.what();
+  }
+  ADD_FAILURE() << key << "=" << value << " was accepted";
+  return "";
+}
+
+TEST(PolicyTest, Defaults) {
+  EXPECT_THAT(DescribePolicy(Policy()),
+              ElementsAre(Pair("preset", "auto"), Pair("freeze", "preset"), Pair("missing_rule", "error"),
+                          Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
+}
+
+TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
+  const std::map<std::string, std::vector<std::string>> choices = {
+      {"preset", {"auto", "faithful", "fast"}},
+      {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
+      {"missing_rule", {"error", "absorb"}},
+      {"on_failure", {"error", "warn", "ignore"}},
+      {"check", {"every_op", "outputs", "off"}},
+      {"tolerance", {"dtype", "0.001", "1e-12", "2"}},
+  };
+  ASSERT_EQ(choices.size(), DescribePolicy(Policy()).size()) << "a field is not tested";
+  for (const auto& field : choices) {
+    for (const std::string& value : field.second) {
+      const Policy policy = With(field.first, value);
+      EXPECT_EQ(Get(policy, field.first), value) << field.first;
+      // The description as a whole makes the same policy, whatever it was before.
+      Policy copy = With("tolerance", "3");
+      copy.freeze = kFreezeNormalizer;
+      for (const auto& entry : DescribePolicy(policy)) SetPolicyField(copy, entry.first, entry.second);
+      EXPECT_EQ(DescribePolicy(copy), DescribePolicy(policy));
+    }
+  }
+}
+
+TEST(PolicyTest, TextSetsTheFieldThatItNames) {
+  EXPECT_EQ(With("preset", "faithful").preset, Preset::kFaithful);
+  EXPECT_EQ(With("preset", "fast").preset, Preset::kFast);
+  EXPECT_EQ(With("missing_rule", "absorb").missing_rule, MissingRule::kAbsorb);
+  EXPECT_EQ(With("on_failure", "warn").on_failure, OnFailure::kWarn);
+  EXPECT_EQ(With("on_failure", "ignore").on_failure, OnFailure::kIgnore);
+  EXPECT_EQ(With("check", "outputs").check, Check::kOutputs);
+  EXPECT_EQ(With("check", "off").check, Check::kOff);
+}
+
+TEST(PolicyTest, UnknownFieldListsTheFields) {
+  EXPECT_EQ(MessageOf("presets", "fast"),
+            "policy has no field presets; choose one of preset, freeze, missing_rule, on_failure, check, tolerance");
+  EXPECT_EQ(MessageOf("", ""),
+            "policy has no field ; choose one of preset, freeze, missing_rule, on_failure, check, tolerance");
+}
+
+TEST(PolicyTest, UnknownChoiceListsTheChoices) {
+  EXPECT_EQ(MessageOf("preset", "slow"), "policy preset=slow is unknown; choose one of auto, faithful, fast");
+  EXPECT_EQ(MessageOf("missing_rule", "warn"), "policy missing_rule=warn is unknown; choose one of error, absorb");
+  EXPECT_EQ(MessageOf("on_failure", "absorb"),
+            "policy on_failure=absorb is unknown; choose one of error, warn, ignore");
+  EXPECT_EQ(MessageOf("check", "on"), "policy check=on is unknown; choose one of every_op, outputs, off");
+  EXPECT_THAT(MessageOf("freeze", "softmax"),
+              testing::AllOf(testing::StartsWith("policy freeze=softmax is unknown; choose one of "),
+                             testing::HasSubstr("none, attention, normalizer, denominator, gate")));
+  // Choices are exact.
+  MessageOf("preset", "Fast");
+  MessageOf("preset", " fast");
+  MessageOf("preset", "");
+}
+
+TEST(PolicyTest, FreezeCombinations) {
+  EXPECT_EQ(With("freeze", "preset").freeze, std::nullopt);
+  EXPECT_EQ(With("freeze", "none").freeze, kFreezeNothing);
+  EXPECT_EQ(With("freeze", "attention+gate").freeze, kFreezeAttention | kFreezeGate);
+  EXPECT_EQ(With("freeze", "gate,attention").freeze, kFreezeAttention | kFreezeGate);
+  EXPECT_EQ(With("freeze", "gate+gate").freeze, kFreezeGate);
+  EXPECT_EQ(With("freeze", "none+gate").freeze, kFreezeGate);
+  // Written in one order, however it was given.
+  EXPECT_EQ(Get(With("freeze", "gate,denominator+normalizer+attention"), "freeze"),
+            "attention+normalizer+denominator+gate");
+  EXPECT_THAT(MessageOf("freeze", "attention+"), testing::StartsWith("policy freeze= is unknown"));
+  EXPECT_THAT(MessageOf("freeze", ""), testing::StartsWith("policy freeze= is unknown"));
+  EXPECT_THAT(MessageOf("freeze", "attention+bias"), testing::StartsWith("policy freeze=bias is unknown"));
+}
+
+TEST(PolicyTest, EveryFreezeMaskRoundTrips) {
+  for (uint32_t bits = 0; bits < 16; ++bits) {
+    Policy policy;
+    policy.freeze = bits;
+    EXPECT_EQ(With("freeze", Get(policy, "freeze")).freeze, bits);
+  }
+}
+
+TEST(PolicyTest, Tolerance) {
+  EXPECT_EQ(With("tolerance", "1e-3").tolerance, 1e-3);
+  EXPECT_EQ(With("tolerance", "0.5").tolerance, 0.5);
+  EXPECT_EQ(With("tolerance", "dtype").tolerance, std::nullopt);
+  for (const char* value : {"nan", "-1", "0", "-0", "inf", "-inf", "1e999", "", "x", "1e-3x"}) {
+    EXPECT_EQ(MessageOf("tolerance", value),
+              std::string("policy tolerance=") + value + " is not a positive number (or dtype)");
+  }
+}
+
+TEST(PolicyTest, FrozenKindsFollowThePresetUnlessGiven) {
+  EXPECT_EQ(With("preset", "faithful").FrozenKinds(), kFreezeNothing);
+  const Policy fast = With("preset", "fast");
+  EXPECT_EQ(fast.FrozenKinds(), kFreezeAttention | kFreezeNormalizer | kFreezeDenominator);
+  EXPECT_TRUE(fast.Freezes(kFreezeAttention));
+  EXPECT_TRUE(fast.Freezes(kFreezeNormalizer));
+  EXPECT_TRUE(fast.Freezes(kFreezeDenominator));
+  EXPECT_FALSE(fast.Freezes(kFreezeGate));
+
+  Policy given = fast;
+  SetPolicyField(given, "freeze", "none");
+  EXPECT_EQ(given.FrozenKinds(), kFreezeNothing);
+  given = With("preset", "faithful");
+  SetPolicyField(given, "freeze", "gate");
+  EXPECT_TRUE(given.Freezes(kFreezeGate));
+  EXPECT_FALSE(given.Freezes(kFreezeAttention));
+}
+
+TEST(PolicyTest, ResolvedReplacesAutoOnly) {
+  EXPECT_EQ(Policy().Resolved(true).preset, Preset::kFaithful);
+  EXPECT_EQ(Policy().Resolved(false).preset, Preset::kFast);
+  for (const bool baseline_given : {false, true}) {
+    EXPECT_EQ(With("preset", "fast").Resolved(baseline_given).preset, Preset::kFast);
+    EXPECT_EQ(With("preset", "faithful").Resolved(baseline_given).preset, Preset::kFaithful);
+  }
+  Policy policy = With("tolerance", "0.25");
+  policy.freeze = kFreezeGate;
+  policy.missing_rule = MissingRule::kAbsorb;
+  policy.on_failure = OnFailure::kIgnore;
+  policy.check = Check::kOff;
+  auto expected = DescribePolicy(policy);
+  expected[0].second = "fast";
+  EXPECT_EQ(DescribePolicy(policy.Resolved(false)), expected);
+  EXPECT_EQ(policy.preset, Preset::kAuto) << "Resolved makes a copy";
+}
+
+TEST(PolicyTest, PresetName) {
+  EXPECT_EQ(PresetName(Preset::kAuto), "auto");
+  EXPECT_EQ(PresetName(Preset::kFaithful), "faithful");
+  EXPECT_EQ(PresetName(Preset::kFast), "fast");
+}
+
+}  // namespace
+}  // namespace addend

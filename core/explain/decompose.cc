@@ -1,0 +1,312 @@
+#include "core/explain/decompose.h"
+
+#include <c10/core/GradMode.h>
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/linearization.h"
+#include "core/linearize/sweep.h"
+#include "core/linearize/trace.h"
+
+namespace addend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// LibTorch's messages are pages: the sentence is the first line of its own errors and the last of the interpreter's.
+std::string OneLine(const std::exception& e) {
+  const auto* own = dynamic_cast<const c10::Error*>(&e);
+  const std::string text = own != nullptr ? own->what_without_backtrace() : e.what();
+  std::vector<std::string> lines;
+  for (const auto line : absl::StrSplit(text, '\n')) {
+    const auto trimmed = absl::StripAsciiWhitespace(line);
+    if (!trimmed.empty()) lines.emplace_back(trimmed.data(), trimmed.size());
+  }
+  if (lines.empty()) return "no reason given";
+  if (!absl::StrContains(text, "TorchScript interpreter")) return lines.front();
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (absl::StartsWith(*line, "RuntimeError: ")) return line->substr(14);
+  }
+  return lines.back();
+}
+
+std::string DescribeInputs(const PreparedInputs& prepared) {
+  return absl::StrJoin(prepared.inputs, ", ", [](std::string* out, const PreparedInput& input) {
+    absl::StrAppend(out, DtypeName(input.value.scalar_type()), "[", absl::StrJoin(input.value.sizes(), ", "), "]");
+  });
+}
+
+c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described) {
+  c10::AutoGradMode no_grad(false);
+  try {
+    return model.Run(inputs);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", OneLine(e)));
+  }
+}
+
+std::string FirstPositions(const std::vector<Position>& positions) {
+  std::vector<std::string> texts;
+  for (size_t k = 0; k < positions.size() && k < 3; ++k) {
+    texts.push_back(absl::StrCat(positions[k].op, " (", positions[k].Describe(), ")"));
+  }
+  if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
+  return absl::StrJoin(texts, ", ");
+}
+
+// The probe for a selector; see DecomposeOptions::probes. `output`: the model's first result.
+Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output) {
+  const std::vector<Call>& calls = trace.program.calls;
+  const auto first_output = [&](int64_t call) {
+    const std::vector<Probe> probes = OutputsOf(trace, call);
+    if (probes.empty()) {
+      throw InvalidArgument(absl::StrCat("operator #", call, " (", FullName(calls[call].op.schema()),
+                                         ") gives no floating-point tensor to probe"));
+    }
+    return probes.front();
+  };
+  if (selector == "logits") {
+    // The output may be a view of what softmax gave: what counts is who wrote its storage last.
+    for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+      const Call& call = calls[c];
+      if (call.is_view || call.outputs.empty() || call.outputs[0].storage != output.operand.storage) continue;
+      const std::string name = RuleName(call.op.schema().name());
+      const bool softmax = name == "aten::softmax" || name == "aten::_softmax" || name == "aten::log_softmax" ||
+                           name == "aten::_log_softmax";
+      if (softmax) return {c - 1, call.operands[0]};
+      break;
+    }
+    return output;
+  }
+  int64_t index = 0;
+  if (absl::StartsWith(selector, "#") && absl::SimpleAtoi(selector.substr(1), &index)) {
+    if (index < 0 || index >= static_cast<int64_t>(calls.size())) {
+      throw InvalidArgument(absl::StrCat("there is no operator ", selector, "; the model calls ", calls.size(),
+                                         " operators, counted from #0"));
+    }
+    return first_output(index);
+  }
+  if (absl::StrContains(selector, "::")) {
+    std::string name = selector;
+    int64_t which = -1;
+    const size_t colon = selector.rfind(':');
+    if (colon > 0 && selector[colon - 1] != ':' && absl::SimpleAtoi(selector.substr(colon + 1), &which)) {
+      name = selector.substr(0, colon);
+    }
+    std::vector<int64_t> found;
+    for (size_t c = 0; c < calls.size(); ++c) {
+      const auto& schema = calls[c].op.schema();
+      if (schema.name() == name || FullName(schema) == name || RuleName(schema.name()) == name) found.push_back(c);
+    }
+    if (found.empty()) throw InvalidArgument(absl::StrCat("the model does not call ", name));
+    if (which < 0 && found.size() > 1) {
+      throw InvalidArgument(absl::StrCat("the model calls ", name, " ", found.size(), " times; say which, from ", name,
+                                         ":0 to ", name, ":", found.size() - 1));
+    }
+    if (which >= static_cast<int64_t>(found.size())) {
+      throw InvalidArgument(absl::StrCat("the model calls ", name, " only ", found.size(), " times"));
+    }
+    return first_output(found[std::max<int64_t>(which, 0)]);
+  }
+  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+    const std::string& path = calls[c].position.module_path;
+    if (path != selector && !absl::StartsWith(path, selector + ".")) continue;
+    const std::vector<Probe> probes = OutputsOf(trace, c);
+    if (!probes.empty()) return probes.front();
+  }
+  std::vector<std::string> known;
+  for (const Call& call : calls) {
+    const std::string& path = call.position.module_path;
+    if (!path.empty() && (known.empty() || known.back() != path)) known.push_back(path);
+  }
+  if (known.size() > 8) {
+    known.resize(8);
+    known.push_back("...");
+  }
+  throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector,
+                                     "; choose a module path (", absl::StrJoin(known, ", "),
+                                     "), an operator (#0 to #", static_cast<int64_t>(calls.size()) - 1,
+                                     ", aten::name) or logits"));
+}
+
+Composition MakeComposition(const ProbeRows& rows) {
+  return Composition(rows.components, rows.reference.to(rows.components.scalar_type()), rows.leftover);
+}
+
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
+  const Call& call = trace.program.calls[check.call];
+  return {check, call.position, DescribeCall(call)};
+}
+
+void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {
+  const TracedRun& trace = *linearization.trace;
+  report.policy = linearization.policy;
+  report.operators = static_cast<int64_t>(trace.program.calls.size());
+  report.nodes = static_cast<int64_t>(linearization.nodes.size());
+  for (const Node& node : linearization.nodes) ++report.operators_by_kind[KindName(node.kind)];
+  for (const OperatorCheck& check : sweep.checks) {
+    report.checks.push_back(Locate(trace, check));
+    // The largest so far; NaN is larger than anything and stays.
+    if (!(check.recovery_error <= report.worst_recovery_error)) report.worst_recovery_error = check.recovery_error;
+    if (check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket)) report.worst_bracket = check.bracket;
+  }
+  for (const OperatorCheck& failure : sweep.failures) report.failures.push_back(Locate(trace, failure));
+  report.absorbed = linearization.absorbed;
+  report.path_ruled = linearization.path_ruled;
+  report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
+  if (auto_preset) {
+    report.notes.push_back(report.policy.preset == Preset::kFast
+                               ? "preset auto: fast, because no baseline was given"
+                               : "preset auto: faithful, because a baseline was given");
+  }
+  if (report.absorbed > 0) {
+    std::vector<Position> positions;
+    for (const Node& node : linearization.nodes) {
+      if (node.kind == Kind::kAbsorbed) positions.push_back(trace.program.calls[node.call].position);
+    }
+    report.notes.push_back("no rule, absorbed into the leftover: " + FirstPositions(positions));
+  }
+  if (!trace.guards.empty()) {
+    report.notes.push_back("the model reads numbers that depend on the input, and may branch on them; the reference is "
+                           "that of the branch taken: " + FirstPositions(trace.guards));
+  }
+  if (!trace.unattributed.empty()) {
+    report.notes.push_back("ids are used other than in embeddings; this use is in no component: " +
+                           FirstPositions(trace.unattributed));
+  }
+  if (!linearization.stand_ins.empty()) {
+    std::vector<Position> positions;
+    for (const int64_t c : linearization.stand_ins) positions.push_back(trace.program.calls[c].position);
+    report.notes.push_back("not finite on the baseline, linearized at the value: " + FirstPositions(positions));
+  }
+}
+
+}  // namespace
+
+Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
+  const PreparedInputs prepared = Prepare(inputs);
+  const Policy policy = options.policy.Resolved(prepared.baseline_given);
+  const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
+  const auto progress = [&](const char* stage, int64_t done, int64_t total) {
+    if (options.progress) options.progress(stage, done, total);
+  };
+
+  auto start = Clock::now();
+  progress("trace", 0, 1);
+  Tracer tracer(&registry, &policy, prepared.numc);
+  for (const auto& [name, tensor] : model_->NamedTensors()) tracer.recorder().NameStorage(tensor, name);
+  tracer.recorder().SetModulePaths(model_->ModulePaths());
+  std::vector<c10::IValue> arguments;
+  for (const PreparedInput& input : prepared.inputs) {
+    // The run may write its inputs; what was prepared stays as it is.
+    const at::Tensor value = input.value.clone();
+    arguments.emplace_back(value);
+    if (input.kind == Split::Kind::kPlain) continue;
+    const at::Tensor reference = input.reference.clone();
+    if (input.ids) {
+      tracer.AddIds(value, reference, input.labels);
+    } else if (input.parts.defined()) {
+      tracer.AddParts(value, reference, input.parts);
+    } else {
+      tracer.AddFloatInput(value, reference, input.labels);
+    }
+  }
+  c10::IValue result;
+  try {
+    const TracingScope scope(&tracer.recorder());
+    result = RunModel(*model_, arguments, DescribeInputs(prepared));
+  } catch (...) {
+    // The interpreter hands on our errors as its own; the first one is the cause.
+    if (tracer.error()) std::rethrow_exception(tracer.error());
+    throw;
+  }
+  std::vector<Probe> probes;
+  std::vector<at::Tensor> values;
+  ForEachTensor(result, [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !tensor.is_floating_point()) return;
+    values.push_back(tensor);
+    probes.push_back({0, tracer.Output(tensor)});
+  });
+  if (probes.empty()) throw InvalidArgument("the model gives no floating-point tensor to decompose");
+  auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  const int64_t last_call = static_cast<int64_t>(trace->program.calls.size()) - 1;
+  for (Probe& probe : probes) probe.after_call = last_call;
+  const size_t num_outputs = probes.size();
+  for (const std::string& selector : options.probes) probes.push_back(FindProbe(*trace, selector, probes[0]));
+  Decomposition decomposition;
+  decomposition.numc = prepared.numc;
+  decomposition.report.trace_seconds = SecondsSince(start);
+  progress("trace", 1, 1);
+
+  start = Clock::now();
+  progress("linearize", 0, 1);
+  const Linearization linearization = Linearize(trace, registry, policy, std::move(probes), options.everything);
+  decomposition.report.linearize_seconds = SecondsSince(start);
+  progress("linearize", 1, 1);
+
+  start = Clock::now();
+  const SweepResult sweep =
+      SweepForward(linearization, [&](int64_t done, int64_t total) { progress("sweep", done, total); });
+  decomposition.report.sweep_seconds = SecondsSince(start);
+  for (size_t p = 0; p < sweep.probes.size(); ++p) {
+    const ProbeRows& rows = sweep.probes[p];
+    if (p < num_outputs) {
+      const std::string name = p == 0 ? "output" : absl::StrCat("output.", p);
+      decomposition.outputs.push_back({name, values[p], MakeComposition(rows)});
+    } else {
+      decomposition.probes.push_back({options.probes[p - num_outputs], rows.value, MakeComposition(rows)});
+    }
+    if (!rows.decomposed) {
+      decomposition.report.notes.push_back(
+          absl::StrCat(p < num_outputs ? decomposition.outputs.back().name : decomposition.probes.back().name,
+                       " does not depend on the split inputs through operators that tracing sees"));
+    }
+  }
+  FillReport(linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
+  return decomposition;
+}
+
+c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {
+  std::vector<c10::IValue> arguments;
+  std::vector<std::string> shapes;
+  for (const at::Tensor& input : inputs) {
+    if (!input.defined()) throw InvalidArgument("an input is no tensor");
+    arguments.emplace_back(input);
+    shapes.push_back(absl::StrCat(DtypeName(input.scalar_type()), "[", absl::StrJoin(input.sizes(), ", "), "]"));
+  }
+  return RunModel(*model_, arguments, absl::StrJoin(shapes, ", "));
+}
+
+Decomposition TracedModel::operator()(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
+  if (tracing_) return Decompose(inputs, options);
+  std::vector<at::Tensor> tensors;
+  for (const Input& input : inputs) tensors.push_back(input.value);
+  Decomposition plain;
+  const c10::IValue result = Run(tensors);
+  ForEachTensor(result, [&](const at::Tensor& tensor) {
+    const std::string name = plain.outputs.empty() ? "output" : absl::StrCat("output.", plain.outputs.size());
+    if (tensor.defined() && tensor.is_floating_point()) {
+      plain.outputs.push_back({name, tensor, Composition::FromParts({}, tensor)});
+    }
+  });
+  return plain;
+}
+
+TracedModel Trace(std::shared_ptr<Model> model) {
+  if (model == nullptr) throw InvalidArgument("there is no model");
+  return TracedModel(std::move(model));
+}
+
+}  // namespace addend

@@ -1,0 +1,72 @@
+// The main job: a model, its inputs split into components, and the compositions of what it computes.
+#ifndef ADDEND_CORE_EXPLAIN_DECOMPOSE_H_
+#define ADDEND_CORE_EXPLAIN_DECOMPOSE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/policy.h"
+#include "core/explain/composition.h"
+#include "core/explain/input.h"
+#include "core/explain/model.h"
+#include "core/explain/report.h"
+#include "core/rules/registry.h"
+
+namespace addend {
+
+struct DecomposeOptions {
+  Policy policy;
+  // Inner tensors whose compositions are wanted, each told by one of
+  //   "layers.0.attention"   what a module gave when it was called last,
+  //   "#28"                  what operator 28 of the recorded program gave,
+  //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
+  //   "logits"               what a final softmax or log_softmax reads; the output itself where there is none.
+  std::vector<std::string> probes;
+  // Sweeps every operator, not only those that outputs and probes depend on.
+  bool everything = false;
+  // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
+  const Registry* registry = nullptr;
+  // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.
+  std::function<void(const std::string& stage, int64_t done, int64_t total)> progress;
+};
+
+struct Decomposed {
+  std::string name;         // "output", "output.1" or the probe's
+  at::Tensor value;         // what the model computed, in its dtype
+  Composition composition;  // rows of half types are float32
+};
+
+struct Decomposition {
+  int64_t numc = 0;
+  std::vector<Decomposed> outputs;  // the floating-point tensors among the model's results, in order
+  std::vector<Decomposed> probes;   // as asked for
+  Report report;
+};
+
+class TracedModel {
+ public:
+  explicit TracedModel(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+
+  // Throws Error: InvalidArgument for inputs that do not fit, Unimplemented with the position of an operator that no
+  // rule covers, Internal with that of a tracing failure.
+  Decomposition Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options = {}) const;
+  // The plain model: no tracing scope is open, the results are those of the model alone.
+  c10::IValue Run(const std::vector<at::Tensor>& inputs) const;
+  // With tracing off, operator() runs the plain model and gives its values without components.
+  void trace(bool on) { tracing_ = on; }
+  bool tracing() const { return tracing_; }
+  Decomposition operator()(const std::vector<Input>& inputs, const DecomposeOptions& options = {}) const;
+
+ private:
+  std::shared_ptr<Model> model_;
+  bool tracing_ = true;
+};
+
+// A C++ module, a TorchScript file or a function (see model.h), ready to be decomposed. The model itself is unchanged.
+TracedModel Trace(std::shared_ptr<Model> model);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_DECOMPOSE_H_

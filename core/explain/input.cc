@@ -1,0 +1,233 @@
+#include "core/explain/input.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/program/program.h"
+
+namespace addend {
+namespace {
+
+std::string ShapeOf(const at::Tensor& tensor) {
+  return absl::StrCat(DtypeName(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ", "), "]");
+}
+
+std::vector<int64_t> CheckedDims(const std::string& name, const at::Tensor& value, std::vector<int64_t> dims) {
+  if (dims.empty()) throw InvalidArgument(absl::StrCat(name, ": a split along dimensions names at least one"));
+  for (int64_t& d : dims) {
+    const int64_t asked = d;
+    if (d < 0) d += value.dim();
+    if (d < 0 || d >= value.dim()) {
+      throw InvalidArgument(
+          absl::StrCat(name, " of shape ", ShapeOf(value), " has no dimension ", asked, " to split along"));
+    }
+  }
+  std::vector<int64_t> sorted = dims;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    throw InvalidArgument(absl::StrCat(name, ": a split names a dimension twice"));
+  }
+  return dims;
+}
+
+// The component of each element where positions along `dims` are counted row by row.
+at::Tensor LabelsAlong(const at::Tensor& value, const std::vector<int64_t>& dims) {
+  at::Tensor labels = at::zeros({1}, value.options().dtype(at::kLong));
+  for (const int64_t d : dims) {
+    at::DimVector shape(value.dim(), 1);
+    shape[d] = value.size(d);
+    labels = labels * value.size(d) + at::arange(value.size(d), labels.options()).view(shape);
+  }
+  return labels.expand(value.sizes()).contiguous();
+}
+
+at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Tensor labels) {
+  if (!labels.defined() || at::isFloatingType(labels.scalar_type()) || labels.scalar_type() == at::kBool) {
+    throw InvalidArgument(absl::StrCat(name, ": labels are integers"));
+  }
+  labels = labels.to(value.device(), at::kLong);
+  const bool leading = labels.dim() <= value.dim() && labels.sizes() == value.sizes().slice(0, labels.dim());
+  if (leading) {
+    while (labels.dim() < value.dim()) labels = labels.unsqueeze(-1);
+  } else if (!at::is_expandable_to(labels.sizes(), value.sizes())) {
+    throw InvalidArgument(
+        absl::StrCat(name, ": labels of shape ", ShapeOf(labels), " do not fit an input of shape ", ShapeOf(value)));
+  }
+  labels = labels.expand(value.sizes()).contiguous();
+  if (labels.numel() > 0 && labels.min().item<int64_t>() < -1) {
+    throw InvalidArgument(absl::StrCat(name, ": labels count from 0; -1 is for elements without component"));
+  }
+  return labels;
+}
+
+at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, const Baseline& baseline, bool ids) {
+  if (!baseline.tensor.defined()) {
+    if (ids && (baseline.number != std::floor(baseline.number) || baseline.number < 0)) {
+      throw InvalidArgument(absl::StrCat(name, ": the baseline of ids is a token id, not ", baseline.number));
+    }
+    if (!std::isfinite(baseline.number)) throw InvalidArgument(absl::StrCat(name, ": the baseline is not finite"));
+    return at::full_like(value, baseline.number);
+  }
+  const bool whole = !at::isFloatingType(baseline.tensor.scalar_type()) && !at::isComplexType(baseline.tensor.scalar_type());
+  if (ids != whole) {
+    throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(baseline.tensor.scalar_type()),
+                                       " does not fit an input of dtype ", DtypeName(value.scalar_type())));
+  }
+  if (!at::is_expandable_to(baseline.tensor.sizes(), value.sizes())) {
+    throw InvalidArgument(absl::StrCat(name, ": a baseline of shape ", ShapeOf(baseline.tensor),
+                                       " does not fit an input of shape ", ShapeOf(value)));
+  }
+  const at::Tensor spread =
+      baseline.tensor.to(value.options()).expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
+  if (!ids && !at::isfinite(spread).all().item<bool>()) {
+    throw InvalidArgument(absl::StrCat(name, ": the baseline holds NaN or infinity"));
+  }
+  return spread;
+}
+
+void CheckValue(const std::string& name, const at::Tensor& value) {
+  if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
+  if (at::isComplexType(value.scalar_type())) {
+    throw InvalidArgument(absl::StrCat(name, " is complex; complex inputs cannot be decomposed yet"));
+  }
+  if (value.numel() == 0) throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(value), " is empty"));
+  if (!at::isFloatingType(value.scalar_type()) || at::isfinite(value).all().item<bool>()) return;
+  const at::Tensor where = at::isfinite(value).logical_not_().nonzero().select(0, 0);
+  std::vector<int64_t> at_index;
+  for (int64_t d = 0; d < where.numel(); ++d) at_index.push_back(where.select(0, d).item<int64_t>());
+  throw InvalidArgument(absl::StrCat(name, " holds NaN or infinity, first at [", absl::StrJoin(at_index, ", "), "]"));
+}
+
+}  // namespace
+
+Split Split::Plain() { return {}; }
+Split Split::AlongDims(std::vector<int64_t> dims) {
+  Split split;
+  split.kind = Kind::kDims;
+  split.dims = std::move(dims);
+  return split;
+}
+Split Split::ByLabels(at::Tensor labels) {
+  Split split;
+  split.kind = Kind::kLabels;
+  split.labels = std::move(labels);
+  return split;
+}
+Split Split::Parts(at::Tensor parts) {
+  Split split;
+  split.kind = Kind::kParts;
+  split.parts = std::move(parts);
+  return split;
+}
+
+Baseline Baseline::Of(at::Tensor tensor) {
+  Baseline baseline;
+  baseline.tensor = std::move(tensor);
+  baseline.given = true;
+  return baseline;
+}
+Baseline Baseline::Of(double number) {
+  Baseline baseline;
+  baseline.number = number;
+  baseline.given = true;
+  return baseline;
+}
+Baseline Baseline::Token(int64_t id) { return Of(static_cast<double>(id)); }
+
+Input Input::Plain(at::Tensor value) {
+  Input input;
+  input.value = std::move(value);
+  return input;
+}
+
+Input Input::Of(const Composition& composition) {
+  Input input;
+  input.value = composition.recovery();
+  input.split = Split::Parts(composition.components());
+  input.baseline = Baseline::Of(composition.residual());
+  return input;
+}
+
+PreparedInputs Prepare(const std::vector<Input>& inputs) {
+  PreparedInputs prepared;
+  if (inputs.empty()) throw InvalidArgument("there is no input");
+  std::vector<int64_t> first(inputs.size(), 0);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Input& input = inputs[k];
+    const std::string name = input.name.empty() ? absl::StrCat("input ", k) : input.name;
+    CheckValue(name, input.value);
+    PreparedInput own;
+    own.kind = input.split.kind;
+    own.ids = !at::isFloatingType(input.value.scalar_type());
+    own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
+    if (own.kind == Split::Kind::kPlain) {
+      if (input.baseline.given) throw InvalidArgument(absl::StrCat(name, " is plain and has no baseline; give it a split"));
+      own.reference = own.value;
+      prepared.inputs.push_back(std::move(own));
+      continue;
+    }
+    if (own.value.scalar_type() == at::kBool) {
+      throw InvalidArgument(absl::StrCat(name, " is boolean: a condition, which has no parts; pass it plain"));
+    }
+    first[k] = input.first_component >= 0 ? input.first_component : prepared.numc;
+    int64_t own_numc = 0;
+    if (own.kind == Split::Kind::kParts) {
+      const at::Tensor& parts = input.split.parts;
+      if (own.ids) throw InvalidArgument(absl::StrCat(name, ": ids have no parts; split them by labels"));
+      if (!parts.defined() || parts.dim() != own.value.dim() + 1 || parts.sizes().slice(1) != own.value.sizes() ||
+          !at::isFloatingType(parts.scalar_type())) {
+        throw InvalidArgument(absl::StrCat(name, ": parts of shape ", parts.defined() ? ShapeOf(parts) : "None",
+                                           " do not fit [components, *input] of an input ", ShapeOf(own.value)));
+      }
+      if (!at::isfinite(parts).all().item<bool>()) throw InvalidArgument(absl::StrCat(name, ": the parts hold NaN or infinity"));
+      own_numc = parts.size(0);
+      own.parts = parts.detach().to(own.value.options());
+      // Given parts leave the rest of the input as its reference, whatever it is.
+      own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false)
+                                           : (own.value - own.parts.sum(0)).contiguous();
+      const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
+      const at::Tensor mass = own.parts.abs().sum(0) + own.reference.abs() + own.value.abs();
+      if (gap.gt(mass * 1e-5).any().item<bool>()) {
+        throw InvalidArgument(absl::StrCat(name, ": its parts and its baseline do not sum to its value"));
+      }
+    } else {
+      own.labels = own.kind == Split::Kind::kDims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
+                                                  : SpreadLabels(name, own.value, input.split.labels);
+      own_numc = own.labels.max().item<int64_t>() + 1;
+      own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids);
+      const at::Tensor outside = own.labels.lt(0);
+      own.reference = at::where(outside, own.value, own.reference).contiguous();
+      own.labels = at::where(outside, own.labels, own.labels + first[k]).contiguous();
+      prepared.baseline_given = prepared.baseline_given || input.baseline.given;
+    }
+    prepared.baseline_given = prepared.baseline_given || own.kind == Split::Kind::kParts;
+    prepared.numc = std::max(prepared.numc, first[k] + own_numc);
+    prepared.inputs.push_back(std::move(own));
+  }
+  if (prepared.numc == 0) throw InvalidArgument("no input is split into components");
+  for (size_t k = 0; k < prepared.inputs.size(); ++k) {
+    PreparedInput& own = prepared.inputs[k];
+    if (!own.parts.defined()) continue;
+    at::DimVector sizes(own.parts.sizes());
+    sizes[0] = prepared.numc;
+    at::Tensor all = at::zeros(sizes, own.parts.options());
+    all.narrow(0, first[k], own.parts.size(0)).copy_(own.parts);
+    own.parts = all;
+  }
+  return prepared;
+}
+
+}  // namespace addend

@@ -1,0 +1,81 @@
+// Inputs of a model: which of their elements make up which component, and what stands for "nothing".
+#ifndef ADDEND_CORE_EXPLAIN_INPUT_H_
+#define ADDEND_CORE_EXPLAIN_INPUT_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/explain/composition.h"
+
+namespace addend {
+
+// How an input is split into components.
+struct Split {
+  enum class Kind {
+    kPlain,   // not at all: the input is the same in value and reference
+    kDims,    // one component for each position along some dimensions
+    kLabels,  // one component for each label
+    kParts,   // the caller gives the components
+  };
+  Kind kind = Kind::kPlain;
+  std::vector<int64_t> dims;
+  // kLabels: int64 of the input's shape, of its leading dimensions, or broadcastable to it; -1: no component, such an
+  // element takes part in the reference with its value.
+  at::Tensor labels;
+  // kParts: [numc, *shape], floating-point; the rest of the input is its reference.
+  at::Tensor parts;
+
+  static Split Plain();
+  static Split AlongDims(std::vector<int64_t> dims);
+  static Split ByLabels(at::Tensor labels);
+  static Split Parts(at::Tensor parts);
+};
+
+struct Baseline {
+  at::Tensor tensor;    // broadcast to the input
+  double number = 0;    // where no tensor is given; token ids are whole numbers
+  bool given = false;   // false: zero, for want of anything better
+
+  static Baseline Of(at::Tensor tensor);
+  static Baseline Of(double number);
+  static Baseline Token(int64_t id);
+};
+
+struct Input {
+  std::string name;  // for messages; empty: "input 0"
+  at::Tensor value;  // floating-point, or integer ids that embeddings read
+  Split split;
+  Baseline baseline;
+  // The first component of this input on the common axis; -1: right behind those of the inputs before it.
+  int64_t first_component = -1;
+
+  static Input Plain(at::Tensor value);
+  // The components of a composition; its residual is the reference.
+  static Input Of(const Composition& composition);
+};
+
+// An input made ready: checked, copied, contiguous.
+struct PreparedInput {
+  Split::Kind kind = Split::Kind::kPlain;
+  bool ids = false;
+  at::Tensor value;
+  at::Tensor reference;  // what the model would be given as the baseline
+  at::Tensor labels;     // int64 of value's shape, counted on the common axis; -1: none
+  at::Tensor parts;      // [numc of all, *shape]
+};
+
+struct PreparedInputs {
+  std::vector<PreparedInput> inputs;
+  int64_t numc = 0;
+  bool baseline_given = false;
+};
+
+// Throws InvalidArgument that names the input: empty, NaN, no such dimension, shapes or dtypes that do not fit.
+PreparedInputs Prepare(const std::vector<Input>& inputs);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_INPUT_H_

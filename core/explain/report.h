@@ -1,0 +1,42 @@
+// What a decomposition says about itself: errors, leftover and what was done for each operator.
+#ifndef ADDEND_CORE_EXPLAIN_REPORT_H_
+#define ADDEND_CORE_EXPLAIN_REPORT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/linearize/sweep.h"
+
+namespace addend {
+
+struct OperatorReport {
+  OperatorCheck check;
+  Position position;
+  std::string call;  // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]"
+};
+
+struct Report {
+  Policy policy;                          // as used: the preset is resolved
+  int64_t operators = 0;                  // recorded calls
+  int64_t nodes = 0;                      // calls that rows passed through
+  std::map<std::string, int64_t> operators_by_kind;
+  std::vector<OperatorReport> checks;     // in the order of the calls; empty unless Policy::check is every_op
+  std::vector<OperatorReport> failures;
+  double worst_recovery_error = 0;        // over all checked operators, relative to the operator's largest value
+  double worst_bracket = 0;               // where nothing may be left over
+  int64_t absorbed = 0;                   // operators without rule whose effect is leftover
+  int64_t path_ruled = 0;                 // operators ruled by quadrature
+  int64_t stand_in_references = 0;
+  std::vector<std::string> notes;         // what a reader has to know: guards, ids used otherwise, the preset chosen
+  double trace_seconds = 0;               // running the model and its references
+  double linearize_seconds = 0;
+  double sweep_seconds = 0;
+};
+
+// The checks of a report, failed ones first, then by how near they came to their limits.
+std::vector<OperatorReport> WorstFirst(const Report& report);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_REPORT_H_

@@ -1,0 +1,56 @@
+// A linearization: a trace with the coefficients of one policy. A linear map from the rows of the inputs to the rows of
+// every tensor that is needed.
+#ifndef ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
+#define ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
+
+#include <memory>
+#include <vector>
+
+#include "core/base/policy.h"
+#include "core/linearize/trace.h"
+#include "core/rules/registry.h"
+#include "core/rules/rule.h"
+
+namespace addend {
+
+// A tensor whose composition is asked for: an operand as it is right after a call (-1: before the first).
+struct Probe {
+  int64_t after_call = -1;
+  Operand operand;
+};
+
+// One call that rows pass through. A node without map gives zero rows.
+struct Node {
+  int64_t call = 0;
+  Kind kind = Kind::kLinear;
+  std::vector<int> inputs;       // operands of the call, in the map's order
+  std::shared_ptr<const LinearMap> map;
+  bool starts = false;           // rows begin here: an embedding of labelled ids
+  // value - reference - L(value - reference) of each output; undefined where it was only checked, not kept.
+  std::vector<at::Tensor> brackets;
+  double bracket = 0;            // the largest bracket over the largest value, for the report
+  double bracket_bound = -1;     // what it may be where the rule claims that nothing is left over; -1: no claim
+};
+
+struct Linearization {
+  std::shared_ptr<const TracedRun> trace;
+  Policy policy;  // resolved
+  std::vector<Node> nodes;  // in the order of their calls
+  std::vector<Probe> probes;
+  int64_t absorbed = 0;
+  int64_t path_ruled = 0;
+  // Operators whose reference was not finite and was replaced; see Note [Stand-ins] in kinds.cc.
+  std::vector<int64_t> stand_ins;
+};
+
+// Coefficients of the calls that the probes depend on; rules are not asked about others. `everything`: all traced calls.
+// Throws Error with the operator's position where a rule cannot cover a call.
+Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                        std::vector<Probe> probes, bool everything);
+
+// "every result of call k"
+std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_LINEARIZATION_H_

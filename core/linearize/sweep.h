@@ -1,0 +1,52 @@
+// The forward sweep: rows of all components and of the leftover, sent through a linearization at once.
+#ifndef ADDEND_CORE_LINEARIZE_SWEEP_H_
+#define ADDEND_CORE_LINEARIZE_SWEEP_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/linearize/linearization.h"
+
+namespace addend {
+
+// What the check after an operator found. Errors are relative to the largest magnitude of the operator's value.
+struct OperatorCheck {
+  int64_t call = -1;
+  Kind kind = Kind::kLinear;
+  double recovery_error = 0;
+  double tolerance = 0;        // relative as well
+  bool recovered = true;
+  double bracket = 0;
+  double bracket_bound = -1;   // -1: the policy leaves something over here, nothing to judge
+  bool bracket_holds = true;
+  double leftover = 0;         // largest magnitude of the leftover row over that of the value
+  double seconds = 0;
+
+  bool ok() const { return recovered && bracket_holds; }
+};
+
+// The rows of one probe.
+struct ProbeRows {
+  at::Tensor components;  // [numc, *S]
+  at::Tensor leftover;    // [*S]
+  at::Tensor reference;   // [*S]
+  at::Tensor value;       // [*S]
+  bool decomposed = true; // false: nothing of the input reaches it
+};
+
+struct SweepResult {
+  std::vector<ProbeRows> probes;       // as in Linearization::probes
+  std::vector<OperatorCheck> checks;   // one for each node where Policy::check is every_op
+  std::vector<OperatorCheck> failures; // tracing failures that the policy did not make an error
+};
+
+// `progress(done, total)` counts nodes; may be empty. Throws Error(kInternal) with the operator's position on a tracing
+// failure where Policy::on_failure is kError.
+SweepResult SweepForward(const Linearization& linearization,
+                         const std::function<void(int64_t, int64_t)>& progress = nullptr);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_SWEEP_H_

@@ -1,0 +1,409 @@
+#include "core/linearize/trace.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/error.h"
+
+namespace addend {
+namespace {
+
+// The whole storage of a tensor as one dimension, sharing its memory.
+at::Tensor Flat(const at::Tensor& tensor, int64_t numel) { return at::as_strided(tensor.detach(), {numel}, {1}, 0); }
+
+// Integer operators that hand every id on unchanged.
+bool KeepsLabels(const std::string& rule_name) {
+  static const auto& names = *new absl::flat_hash_set<std::string>{
+      "aten::clone", "aten::_to_copy", "aten::contiguous", "aten::_unsafe_view", "aten::_reshape_copy"};
+  return names.contains(rule_name);
+}
+
+// Calls `replace(tensor)` for every tensor of an argument and returns the argument with the tensors that it gives.
+template <typename Replace>
+c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
+  if (value.isTensor()) return replace(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(replace(tensor));
+    return list;
+  }
+  if (value.isList()) {
+    const auto elements = value.toListRef();
+    const bool tensors = std::any_of(elements.begin(), elements.end(), [](const auto& e) { return e.isTensor(); });
+    if (!tensors) return value;
+    c10::impl::GenericList list(value.toList().elementType());
+    for (const c10::IValue& element : elements) {
+      list.push_back(element.isTensor() ? c10::IValue(replace(element.toTensor())) : element);
+    }
+    return list;
+  }
+  return value;
+}
+
+std::string FirstLine(const char* text) { return std::string(absl::StripAsciiWhitespace(
+    std::vector<std::string>(absl::StrSplit(text, absl::MaxSplits('\n', 1))).front())); }
+
+}  // namespace
+
+at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry) {
+  return at::as_strided(flat, geometry.sizes, geometry.strides, geometry.offset + flat.storage_offset());
+}
+
+const Kept& TracedRun::At(const Operand& operand) const {
+  for (const Kept& kept : storages[operand.storage]) {
+    if (kept.version == operand.version) return kept;
+  }
+  throw Internal(absl::StrCat("version ", operand.version, " of storage ", operand.storage, " was not kept"));
+}
+
+at::Tensor TracedRun::Value(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  return ViewOf(At(operand).value, operand.geometry);
+}
+
+at::Tensor TracedRun::Reference(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  const Kept& kept = At(operand);
+  return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand.geometry);
+}
+
+at::Tensor TracedRun::Labels(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  const Kept& kept = At(operand);
+  return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
+}
+
+Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc)
+    : registry_(registry), policy_(policy), recorder_(this) {
+  trace_.numc = numc;
+}
+
+void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
+  const Operand operand = recorder_.Describe(value);
+  State& state = StateOf(operand.storage);
+  state.decomposed = true;
+  state.reference = reference.flatten();
+  trace_.starts.push_back({operand, labels.flatten(), at::Tensor()});
+  Keep(operand, value);
+}
+
+void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts) {
+  const Operand operand = recorder_.Describe(value);
+  State& state = StateOf(operand.storage);
+  state.decomposed = true;
+  state.reference = reference.flatten();
+  trace_.starts.push_back({operand, at::Tensor(), parts.reshape({parts.size(0), value.numel()})});
+  Keep(operand, value);
+}
+
+void Tracer::AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
+  State& state = StateOf(recorder_.Describe(value).storage);
+  state.labelled = true;
+  state.reference = reference.flatten();
+  state.labels = labels.flatten();
+}
+
+Tracer::State& Tracer::StateOf(int storage) {
+  if (storage >= static_cast<int>(states_.size())) states_.resize(storage + 1);
+  return states_[storage];
+}
+
+const Tracer::Role& Tracer::RoleOf(const Operator& op) {
+  const auto [it, is_new] = roles_.try_emplace(&op.schema());
+  if (is_new) {
+    const std::string name = RuleName(op.schema().name());
+    Role& role = it->second;
+    role.rule = registry_->Find(name, FullName(op.schema()));
+    role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
+                     absl::StartsWith(name, "aten::new_empty");
+    role.random = name == "aten::native_dropout" || name == "aten::rrelu_with_noise";
+    role.keeps_labels = KeepsLabels(name);
+    role.embedding = name == "aten::embedding";
+    role.reads_number = name == "aten::_local_scalar_dense";
+  }
+  return it->second;
+}
+
+bool Tracer::HasRule(const std::string& rule_name, const std::string& full_name) {
+  return registry_->Find(rule_name, full_name) != nullptr;
+}
+
+bool Tracer::IsDecomposed(int storage) { return StateOf(storage).decomposed; }
+bool Tracer::IsLabelled(int storage) { return StateOf(storage).labelled; }
+
+void Tracer::Refuse(const Call& call, const std::string& why) const {
+  throw Error(absl::StatusCode::kUnimplemented, absl::StrCat(FullName(call.op.schema()), " ", why), call.position);
+}
+
+void Tracer::Keep(const Operand& operand, const at::Tensor& tensor) {
+  if (operand.storage < 0) return;
+  State& state = StateOf(operand.storage);
+  if (!state.kept.empty() && state.kept.back().version == operand.version) return;
+  Kept kept;
+  kept.version = operand.version;
+  kept.value = Flat(tensor, recorder_.program().storages[operand.storage].numel);
+  if (state.decomposed || state.labelled) kept.reference = state.reference;
+  if (state.labelled) kept.labels = state.labels;
+  state.kept.push_back(std::move(kept));
+  state.newest_is_live = true;
+}
+
+// See Note [Versions].
+void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced) {
+  State& state = StateOf(operand.storage);
+  state.uninitialized = false;
+  if (state.newest_is_live && state.kept.back().version == operand.version) {
+    Kept& kept = state.kept.back();
+    kept.value = kept.value.clone();
+    if (kept.reference.defined()) kept.reference = kept.reference.clone();
+    state.newest_is_live = false;
+  }
+  if (!traced || !at::isFloatingType(operand.dtype) || state.decomposed) return;
+  // A plain storage becomes decomposed by this write: until now its reference is its value.
+  state.reference = Flat(tensor, recorder_.program().storages[operand.storage].numel).clone();
+}
+
+void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
+  try {
+    const Role& role = RoleOf(call.op);
+    const bool traced = call.Traced();
+    if (traced && role.rule != nullptr && role.rule->precondition) {
+      try {
+        role.rule->precondition(arguments);
+      } catch (const Error& e) {
+        throw Error(e.code(), e.what(), call.position);
+      }
+    }
+    size_t k = 0;
+    for (const c10::IValue& argument : arguments) {
+      ForEachTensor(argument, [&](const at::Tensor& tensor) {
+        const Operand& operand = call.operands[k++];
+        if (operand.storage < 0) return;
+        // What the call reads is kept before it may be overwritten.
+        if (traced) Keep(operand, tensor);
+        if (operand.written) PrepareWrite(operand, tensor, traced);
+      });
+    }
+    generators_.clear();
+    if (traced && role.random) {
+      for (const c10::IValue& argument : arguments) {
+        ForEachTensor(argument, [&](const at::Tensor& tensor) {
+          if (!tensor.defined() || !generators_.empty()) return;
+          const at::Generator generator = at::globalContext().defaultGenerator(tensor.device());
+          generators_.emplace_back(generator, generator.get_state());
+        });
+      }
+    }
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+    throw;
+  }
+}
+
+void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
+  try {
+    if (call.Traced()) {
+      TraceCall(call, arguments, results);
+    } else if (RoleOf(call.op).allocates) {
+      for (const Operand& output : call.outputs) StateOf(output.storage).uninitialized = true;
+    }
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+    throw;
+  }
+}
+
+// Composite operators with kernels of their own write results by pointer, unseen: those would look like constants.
+void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) {
+  try {
+    for (const c10::IValue& result : results) {
+      ForEachTensor(result, [&](const at::Tensor& tensor) {
+        const int storage = recorder_.FindStorage(tensor);
+        if (storage < 0 || !tensor.is_floating_point() || !StateOf(storage).uninitialized) return;
+        Call call(op);
+        throw Error(absl::StatusCode::kUnimplemented,
+                    absl::StrCat("no composition rule for ", FullName(op.schema()),
+                                 ", which computes outside LibTorch's dispatcher"),
+                    recorder_.PositionOf(call), "see docs/extending.md");
+      });
+    }
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+    throw;
+  }
+}
+
+std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& role,
+                                                  const std::vector<c10::IValue>& arguments) {
+  size_t k = 0;
+  Stack stack;
+  for (const c10::IValue& argument : arguments) {
+    stack.push_back(ReplaceTensors(argument, [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      if (operand.storage < 0) return tensor;
+      State& state = StateOf(operand.storage);
+      if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
+      const bool ids = operand.labelled && (role.embedding || role.keeps_labels);
+      const bool moves = operand.decomposed || ids || (operand.written && at::isFloatingType(operand.dtype));
+      return moves ? ViewOf(state.reference, operand.geometry) : tensor;
+    }));
+  }
+  for (auto& [generator, state] : generators_) generator.set_state(state);
+  c10::AutoGradMode no_grad(false);
+  try {
+    call.op.Run(&stack);
+  } catch (const std::exception& e) {
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())), call.position,
+                "choose another baseline");
+  }
+  return stack;
+}
+
+void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, const at::Tensor& reference) {
+  if (!reference.defined() || reference.sizes() != value.sizes()) {
+    throw Error(absl::StatusCode::kFailedPrecondition, "an operator gives another shape on the baseline");
+  }
+  State& state = StateOf(output.storage);
+  const int64_t numel = recorder_.program().storages[output.storage].numel;
+  const bool same_layout = reference.strides() == value.strides() && reference.storage_offset() == value.storage_offset() &&
+                           static_cast<int64_t>(reference.storage().nbytes()) >= numel * static_cast<int64_t>(value.itemsize());
+  if (same_layout) {
+    state.reference = Flat(reference, numel);
+  } else {
+    state.reference = at::zeros({numel}, value.options());
+    ViewOf(state.reference, output.geometry).copy_(reference);
+  }
+}
+
+void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments,
+                       const std::vector<c10::IValue>& results) {
+  const Role& role = RoleOf(call.op);
+  bool decomposed = false;
+  bool writes = false;
+  for (const Operand& operand : call.operands) {
+    decomposed |= operand.decomposed;
+    writes |= operand.written;
+  }
+  // The tensors of `call.outputs`, in their order.
+  std::vector<at::Tensor> tensors;
+  if (writes) {
+    size_t k = 0;
+    for (const c10::IValue& argument : arguments) {
+      ForEachTensor(argument, [&](const at::Tensor& tensor) {
+        const Operand& operand = call.operands[k++];
+        if (operand.written && operand.storage >= 0) tensors.push_back(tensor);
+      });
+    }
+  } else {
+    for (const c10::IValue& result : results) {
+      ForEachTensor(result, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+    }
+  }
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    const Operand& output = call.outputs[k];
+    if (!tensors[k].defined() || output.storage < 0) continue;
+    if (tensors[k].is_conj() || tensors[k].is_neg()) Refuse(call, "gives a lazily conjugated or negated view");
+    if (decomposed && at::isComplexType(output.dtype)) Refuse(call, "gives complex numbers");
+    if (call.is_view && output.dtype != recorder_.program().storages[output.storage].dtype && decomposed) {
+      Refuse(call, "reads the bytes of a decomposed tensor as another dtype");
+    }
+  }
+  if (call.is_view) {
+    for (size_t k = 0; k < tensors.size(); ++k) {
+      Operand& output = call.outputs[k];
+      if (output.storage < 0) continue;
+      output.decomposed = at::isFloatingType(output.dtype) && StateOf(output.storage).decomposed;
+      output.labelled = StateOf(output.storage).labelled;
+      Keep(output, tensors[k]);
+    }
+    return;
+  }
+  if (role.reads_number) {
+    if (decomposed) trace_.guards.push_back(call.position);
+    return;
+  }
+  if (role.rule != nullptr && role.rule->plain_output) return;
+
+  // Integer and boolean results are plain: they are taken from the value for every row. Labels go along with ids that
+  // are only copied.
+  bool floating = false;
+  for (const Operand& output : call.outputs) floating |= output.storage >= 0 && at::isFloatingType(output.dtype);
+  if (!decomposed && !(role.embedding && call.operands.size() > 1 && call.operands[1].labelled)) {
+    if (role.keeps_labels && !floating) {
+      const Operand& ids = call.operands[0];
+      const std::vector<c10::IValue> copies = ReferenceResults(call, role, arguments);
+      for (size_t k = 0; k < tensors.size(); ++k) {
+        State& state = StateOf(call.outputs[k].storage);
+        AdoptReference(call.outputs[k], tensors[k], copies[k].toTensor());
+        state.labels = at::zeros({state.reference.numel()}, state.reference.options().dtype(at::kLong));
+        ViewOf(state.labels, call.outputs[k].geometry)
+            .copy_(ViewOf(StateOf(ids.storage).labels, ids.geometry).expand(tensors[k].sizes()));
+        state.labelled = true;
+        call.outputs[k].labelled = true;
+      }
+      return;
+    }
+    const bool condition = std::all_of(call.outputs.begin(), call.outputs.end(),
+                                       [](const Operand& output) { return output.dtype == at::kBool; });
+    if (!condition) trace_.unattributed.push_back(call.position);
+    // What was written over ids is no longer what the labels say.
+    for (const Operand& output : call.outputs) {
+      if (output.written && output.storage >= 0) StateOf(output.storage).labelled = false;
+    }
+    return;
+  }
+  if (!floating) return;
+
+  if (role.rule == nullptr && policy_->missing_rule == MissingRule::kError) {
+    throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", FullName(call.op.schema())),
+                call.position, "see docs/extending.md");
+  }
+  const std::vector<c10::IValue> references = ReferenceResults(call, role, arguments);
+  std::vector<at::Tensor> flat;
+  for (const c10::IValue& result : references) {
+    ForEachTensor(result, [&](const at::Tensor& tensor) { flat.push_back(tensor); });
+  }
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    Operand& output = call.outputs[k];
+    if (output.storage < 0) continue;
+    if (at::isFloatingType(output.dtype)) {
+      const bool in_place = output.written && !call.resized_output;
+      if (!in_place) {
+        try {
+          AdoptReference(output, tensors[k], k < flat.size() ? flat[k] : at::Tensor());
+        } catch (const Error& e) {
+          throw Error(e.code(), e.what(), call.position, "choose another baseline");
+        }
+      }
+      StateOf(output.storage).decomposed = true;
+      output.decomposed = true;
+    }
+    Keep(output, tensors[k]);
+  }
+}
+
+Operand Tracer::Output(const at::Tensor& tensor) {
+  Operand operand = recorder_.Describe(tensor);
+  if (operand.storage >= 0) Keep(operand, tensor);
+  return operand;
+}
+
+TracedRun Tracer::Finish() {
+  trace_.program = std::move(recorder_.program());
+  trace_.storages.resize(trace_.program.storages.size());
+  for (size_t s = 0; s < states_.size(); ++s) trace_.storages[s] = std::move(states_[s].kept);
+  return std::move(trace_);
+}
+
+}  // namespace addend

@@ -1,0 +1,131 @@
+// Traces a run: the recorded program and, beside it, the values and references that rules will need.
+//
+// Note [References]
+// The reference of a tensor is what the recorded operators give on the baseline. Each traced operator is therefore run
+// once more, right after the model ran it, on reference tensors of the same geometry. No rule is needed for that, and a
+// model without data-dependent branches gives bit for bit what it gives when it is run on the baseline alone.
+//
+// Note [Versions]
+// A storage that a traced call reads or writes is kept, as it was at the call, under the storage's version number. The
+// newest version is kept by reference; before a call writes the storage, that version is replaced by a copy.
+#ifndef ADDEND_CORE_LINEARIZE_TRACE_H_
+#define ADDEND_CORE_LINEARIZE_TRACE_H_
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/policy.h"
+#include "core/program/program.h"
+#include "core/program/recorder.h"
+#include "core/rules/registry.h"
+
+namespace addend {
+
+// One version of a storage; all tensors are one-dimensional over the whole storage.
+struct Kept {
+  int version = 0;
+  at::Tensor value;
+  at::Tensor reference;  // undefined: equal to value
+  at::Tensor labels;     // int64, integer storages that carry labels only
+};
+
+// Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
+struct Start {
+  Operand operand;
+  at::Tensor labels;  // int64 over the storage: the component that each element belongs to, -1 for none
+  at::Tensor parts;   // [numc, storage numel]
+};
+
+struct TracedRun {
+  Program program;
+  std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
+  std::vector<Start> starts;
+  int64_t numc = 0;
+  // Calls that used labelled ids otherwise than in an embedding or a comparison: what they give is in no component.
+  std::vector<Position> unattributed;
+  // Calls that handed a number computed from decomposed tensors to the program around them (item(), if).
+  std::vector<Position> guards;
+
+  const Kept& At(const Operand& operand) const;
+  at::Tensor Value(const Operand& operand) const;
+  at::Tensor Reference(const Operand& operand) const;
+  at::Tensor Labels(const Operand& operand) const;
+};
+
+// A tensor with the operand's geometry over a one-dimensional tensor of its storage.
+at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
+
+class Tracer : public RecorderObserver {
+ public:
+  // The registry and the policy must outlive the tracer.
+  Tracer(const Registry* registry, const Policy* policy, int64_t numc);
+
+  // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
+  void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
+  void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts);
+  void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
+
+  Recorder& recorder() { return recorder_; }
+  // The first error of Addend's own during the run. LibTorch's interpreter may have wrapped what it threw.
+  std::exception_ptr error() const { return error_; }
+  // The operand that one of the model's results is; keeps its storage.
+  Operand Output(const at::Tensor& tensor);
+  TracedRun Finish();
+
+  bool HasRule(const std::string& rule_name, const std::string& full_name) override;
+  bool IsDecomposed(int storage) override;
+  bool IsLabelled(int storage) override;
+  void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) override;
+  void AfterRun(Call& call, const std::vector<c10::IValue>& arguments,
+                const std::vector<c10::IValue>& results) override;
+  void AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) override;
+
+ private:
+  // What the tracer keeps in mind about a storage while the model runs.
+  struct State {
+    bool decomposed = false;
+    bool labelled = false;
+    bool uninitialized = false;  // allocated, and no operator has written it since
+    at::Tensor reference;        // now; over the whole storage
+    at::Tensor labels;
+    std::vector<Kept> kept;
+    bool newest_is_live = false;  // the last entry of `kept` shares memory with the model
+  };
+  // What an operator means to tracing, looked up once for each schema.
+  struct Role {
+    const Rule* rule = nullptr;
+    bool allocates = false;
+    bool random = false;
+    bool keeps_labels = false;
+    bool embedding = false;
+    bool reads_number = false;
+  };
+
+  const Role& RoleOf(const Operator& op);
+  State& StateOf(int storage);
+  void Keep(const Operand& operand, const at::Tensor& tensor);
+  void PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced);
+  void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
+  void Refuse(const Call& call, const std::string& why) const;
+  std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
+                                            const std::vector<c10::IValue>& arguments);
+  void AdoptReference(const Operand& output, const at::Tensor& value, const at::Tensor& reference);
+
+  const Registry* registry_;
+  const Policy* policy_;
+  Recorder recorder_;
+  TracedRun trace_;
+  std::vector<State> states_;
+  absl::flat_hash_map<const c10::FunctionSchema*, Role> roles_;
+  std::vector<std::pair<at::Generator, at::Tensor>> generators_;  // saved before a random call
+  std::exception_ptr error_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_TRACE_H_
