@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
@@ -117,7 +118,7 @@ const std::vector<Field>& Fields() {
            throw InvalidArgument(absl::StrCat("policy tolerance=", v, " is not a positive number (or dtype)"));
          }
        },
-       [](const Policy& p) { return p.tolerance ? absl::StrCat(*p.tolerance) : std::string("dtype"); }},
+       [](const Policy& p) { return p.tolerance ? absl::StrFormat("%.17g", *p.tolerance) : std::string("dtype"); }},
   };
   return fields;
 }

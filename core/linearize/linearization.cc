@@ -29,8 +29,6 @@ double Eps(at::ScalarType dtype) {
   return dtype == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
 }
 
-double MaxAbs(const at::Tensor& tensor) { return tensor.numel() == 0 ? 0 : tensor.abs().max().item<double>(); }
-
 // Provenance: from where the values of each operand of each call come (bits of Freeze), by call and operand.
 class Marks {
  public:
@@ -130,11 +128,19 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   return described;
 }
 
-at::Tensor Difference(const at::Tensor& a, const at::Tensor& b) { return (a - b).masked_fill_(a.eq(b), 0); }
+// What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or so.
+// The sizes of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
+double RoundingOf(const RuleCall& call, const at::Tensor& output) {
+  double square = 1;
+  for (const RuleOperand& operand : call.operands) {
+    if (operand.value.defined() && operand.value.is_floating_point()) square *= std::max<double>(operand.value.numel(), 1);
+  }
+  square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
+  return 32 * Eps(output.scalar_type()) * std::sqrt(std::sqrt(square));
+}
 
-// value - reference - L(move) of every output, and what to make of it.
-void JudgeBracket(const RuleCall& call, const RuleResult& rule, const Policy& policy, const Call& recorded,
-                  Node& node) {
+// Whether the rule accounts for everything, and how exactly.
+void ClaimBracket(const RuleCall& call, const RuleResult& rule, Node& node) {
   bool all_read = true;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
@@ -144,37 +150,11 @@ void JudgeBracket(const RuleCall& call, const RuleResult& rule, const Policy& po
     const bool read = std::find(rule.inputs.begin(), rule.inputs.end(), static_cast<int>(k)) != rule.inputs.end();
     all_read = all_read && (read || overwritten);
   }
-  const bool claims_nothing_left = rule.exact && all_read;
-  if (claims_nothing_left && policy.check != Check::kEveryOp) return;
-
-  Rows moves;
-  for (const int input : rule.inputs) moves.push_back(call.Move(input).unsqueeze(0));
-  const Rows moved = rule.map ? rule.map->Forward(moves) : Rows();
-  double input_scale = 0;
-  for (const at::Tensor& move : moves) input_scale = std::max(input_scale, MaxAbs(move));
-  for (size_t k = 0; k < call.outputs.size(); ++k) {
-    node.brackets.emplace_back();
-    if (!CarriesRows(recorded.outputs[k])) continue;
-    const at::Tensor& value = call.outputs[k].value;
-    const at::Tensor reference = rule.stand_in.defined() && k == 0 ? rule.stand_in : call.outputs[k].reference;
-    at::Tensor bracket = Difference(value, reference);
-    double scale = std::max(MaxAbs(value), MaxAbs(reference));
-    if (k < moved.size() && moved[k].defined()) {
-      const at::Tensor passed = moved[k].select(0, 0);
-      bracket = bracket - passed;
-      scale = std::max(scale, MaxAbs(passed));
-    }
-    const double largest = MaxAbs(bracket);
-    node.bracket = std::max(node.bracket, scale > 0 ? largest / scale : largest);
-    if (std::isnan(largest)) node.bracket = std::numeric_limits<double>::quiet_NaN();
-    if (claims_nothing_left || rule.quadrature > 0) {
-      // Rounding: each output is a sum of about as many products as the call has inputs; its root is generous.
-      int64_t terms = 1;
-      for (const int input : rule.inputs) terms = std::max(terms, call.operands[input].value.numel());
-      const double rounding = 64 * Eps(value.scalar_type()) * std::sqrt(static_cast<double>(std::min<int64_t>(terms, 1 << 16)));
-      node.bracket_bound = std::max(node.bracket_bound, rounding + 4 * rule.quadrature);
-    }
-    if (!claims_nothing_left) node.brackets.back() = bracket;
+  node.keeps_bracket = !rule.exact || !all_read;
+  if (node.keeps_bracket && rule.quadrature == 0) return;
+  for (const RuleOutput& output : call.outputs) {
+    if (!output.value.defined() || !output.value.is_floating_point()) continue;
+    node.bracket_bound = std::max(node.bracket_bound, RoundingOf(call, output.value) + 4 * rule.quadrature);
   }
 }
 
@@ -236,7 +216,7 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
         }
         if (rule.kind == Kind::kPath) ++result.path_ruled;
         if (rule.stand_in.defined()) result.stand_ins.push_back(c);
-        JudgeBracket(described, rule, result.policy, call, node);
+        ClaimBracket(described, rule, node);
       } catch (const Error& e) {
         throw Error(e.code(), e.what(), call.position, "see docs/extending.md");
       } catch (const c10::Error& e) {
@@ -247,6 +227,7 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
       node.kind = rule.kind;
       node.inputs = std::move(rule.inputs);
       node.map = std::move(rule.map);
+      node.stand_in = rule.stand_in;
     }
     for (const Operand& output : call.outputs) {
       if (!CarriesRows(output)) continue;

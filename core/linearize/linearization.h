@@ -26,10 +26,12 @@ struct Node {
   std::vector<int> inputs;       // operands of the call, in the map's order
   std::shared_ptr<const LinearMap> map;
   bool starts = false;           // rows begin here: an embedding of labelled ids
-  // value - reference - L(value - reference) of each output; undefined where it was only checked, not kept.
-  std::vector<at::Tensor> brackets;
-  double bracket = 0;            // the largest bracket over the largest value, for the report
-  double bracket_bound = -1;     // what it may be where the rule claims that nothing is left over; -1: no claim
+  // What each output leaves over, value - reference - L(move), is found by the sweep. Kept: it goes to the leftover.
+  // Else the rule claims that it is zero, and it is only checked.
+  bool keeps_bracket = false;
+  // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
+  double bracket_bound = -1;
+  at::Tensor stand_in;           // the output's reference, where the recorded one is not finite
 };
 
 struct Linearization {

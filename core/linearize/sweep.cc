@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/settle.h"
 
 namespace addend {
 namespace {
@@ -26,8 +27,10 @@ bool CarriesRows(const Operand& operand) {
   return operand.storage >= 0 && operand.decomposed && at::isFloatingType(operand.dtype);
 }
 
-double MaxAbs(const at::Tensor& tensor) { return tensor.numel() == 0 ? 0 : tensor.abs().max().item<double>(); }
-
+// Note [The move row]
+// Behind the rows of components and leftover there is one more: the move, value - reference, of the tensor itself. It goes
+// through every map with the others, comes out as L(move), gives the bracket, and is then set to the output's own move.
+// So a bracket costs one row more instead of a second run of every operator.
 class Sweep {
  public:
   Sweep(const Linearization& linearization, const std::function<void(int64_t, int64_t)>& progress)
@@ -35,8 +38,9 @@ class Sweep {
         trace_(*linearization.trace),
         policy_(linearization.policy),
         progress_(progress),
-        num_rows_(trace_.numc + 1),
+        num_rows_(trace_.numc + 2),
         rows_(trace_.program.storages.size()),
+        sums_(trace_.program.storages.size()),
         depth_(trace_.program.storages.size(), 0),
         last_use_(trace_.program.storages.size(), -1) {}
 
@@ -55,8 +59,7 @@ class Sweep {
       for (; static_cast<int64_t>(next_probe_call) < node.call; ++next_probe_call) TakeProbes(next_probe_call);
       const auto begin = std::chrono::steady_clock::now();
       Apply(node, n);
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-      if (policy_.check == Check::kEveryOp) CheckNode(node, took.count());
+      Finish(node, begin);
       for (; static_cast<int64_t>(next_probe_call) <= node.call; ++next_probe_call) TakeProbes(next_probe_call);
       Release(node, n);
       if (progress_) progress_(n + 1, total);
@@ -130,14 +133,15 @@ class Sweep {
   // Rows begin: each element belongs to the component of its label.
   void Begin(const Operand& operand, const at::Tensor& labels, const at::Tensor& parts) {
     at::Tensor rows = NewRows(operand);
+    const at::Tensor move = Move(operand).flatten();
     if (parts.defined()) {
       rows.narrow(0, 0, trace_.numc).copy_(parts);
     } else {
-      const at::Tensor move = Move(operand).flatten();
       const at::Tensor where = labels.to(move.device());
       const at::Tensor taken = where.ge(0);
       rows.scatter_(0, where.clamp_min(0).unsqueeze(0), (move * taken).unsqueeze(0));
     }
+    rows.select(0, MoveRow()).copy_(move);
     rows_[operand.storage] = rows;
   }
 
@@ -155,9 +159,15 @@ class Sweep {
     for (const Operand& output : call.outputs) {
       if (CarriesRows(output)) depth_[output.storage] = std::max(depth_[output.storage], depth + 1);
     }
+    keeps_rows_ = false;
     if (node.starts) {
       StartEmbedding(call);
       return;
+    }
+    keeps_rows_ = KeepsRows(node, call);
+    if (keeps_rows_) return;
+    for (const Operand& output : call.outputs) {
+      if (CarriesRows(output)) sums_[output.storage] = at::Tensor();
     }
     if (!TryInPlace(node, call, n)) {
       Rows inputs;
@@ -181,11 +191,6 @@ class Sweep {
         }
       }
     }
-    for (size_t k = 0; k < node.brackets.size(); ++k) {
-      if (!node.brackets[k].defined()) continue;
-      Own(call.outputs[k]);
-      RowsOf(call.outputs[k]).select(0, num_rows_ - 1).add_(node.brackets[k]);
-    }
   }
 
   void StartEmbedding(const Call& call) {
@@ -196,6 +201,24 @@ class Sweep {
     at::Tensor rows = NewRows(output);
     rows_[output.storage] = rows;
     RowsOf(output).scatter_(0, spread.clamp_min(0).unsqueeze(0), (move * spread.ge(0)).unsqueeze(0));
+    RowsOf(output).select(0, MoveRow()).copy_(move);
+  }
+
+  // Where the only output has the rows of the only input: written in place there is nothing to do, else both share them.
+  bool KeepsRows(const Node& node, const Call& call) {
+    if (!node.map || !node.map->Identity() || node.keeps_bracket) return false;
+    if (call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
+    const Operand& input = call.operands[node.inputs[0]];
+    const Operand& output = call.outputs[0];
+    if (!(input.geometry == output.geometry) || RowDtype(input.dtype) != RowDtype(output.dtype)) return false;
+    if (input.storage == output.storage) return true;
+    if (output.written || trace_.program.storages[input.storage].numel != trace_.program.storages[output.storage].numel) {
+      return false;
+    }
+    RowsOf(input);  // makes zeros where there are none yet
+    rows_[output.storage] = rows_[input.storage];
+    sums_[output.storage] = sums_[input.storage];
+    return true;
   }
 
   // Elementwise nodes with one output need no new memory where their input is not read again.
@@ -215,12 +238,6 @@ class Sweep {
       node.map->AddTo(target, rest);
       return true;
     }
-    if (node.map->Identity() && !output.written && input.geometry == output.geometry &&
-        trace_.program.storages[input.storage].numel == trace_.program.storages[output.storage].numel) {
-      RowsOf(input);  // makes zeros where there are none yet
-      rows_[output.storage] = rows_[input.storage];
-      return true;
-    }
     const at::Tensor* scale = node.map->Scale();
     if (scale == nullptr) return false;
     if (same_place) {
@@ -238,6 +255,7 @@ class Sweep {
     RowsOf(input).mul_(*scale);
     rows_[output.storage] = std::move(rows_[input.storage]);
     rows_[input.storage] = at::Tensor();
+    sums_[input.storage] = at::Tensor();
     return true;
   }
 
@@ -252,65 +270,73 @@ class Sweep {
     }
   }
 
-  struct Recovery {
-    double error = 0;      // relative to the largest value
-    double tolerance = 0;  // relative as well
-    double leftover = 0;
-    bool ok = true;
-  };
+  int64_t LeftoverRow() const { return num_rows_ - 2; }
+  int64_t MoveRow() const { return num_rows_ - 1; }
 
-  Recovery Judge(const Operand& operand, const at::Tensor& rows) {
-    const at::Tensor value = trace_.Value(operand).to(rows.scalar_type());
-    const at::Tensor reference = trace_.Reference(operand).to(rows.scalar_type());
-    const double eps = operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
-    const double relative =
-        policy_.tolerance.value_or(8 * eps * std::sqrt(static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
-                                                       static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1))));
-    Recovery recovery;
-    if (value.numel() == 0) return recovery;
-    const at::Tensor recovered = at::sum(rows, {0}).add_(reference);
-    // The same infinity, or NaN on both sides, is recovered; NaN in the recovery alone is not.
-    at::Tensor difference = (recovered - value).abs_();
-    difference.masked_fill_(recovered.eq(value).logical_or_(recovered.isnan().logical_and_(value.isnan())), 0);
-    const double error = difference.max().item<double>();
-    const at::Tensor finite = value.masked_fill(value.isfinite().logical_not_(), 0);
-    const double largest = MaxAbs(finite);
-    recovery.error = largest > 0 ? error / largest : error;
-    recovery.leftover = MaxAbs(rows.select(0, rows.size(0) - 1)) / (largest > 0 ? largest : 1);
-    recovery.tolerance = relative;
-    recovery.ok = error <= relative * largest;
-    if (!recovery.ok) {
-      // Components may be much larger than what they sum to: then rounding is measured against them.
-      const at::Tensor mass = rows.abs().sum(0).add_(reference.abs());
-      const double scale = mass.masked_fill_(mass.isfinite().logical_not_(), 0).max().item<double>();
-      recovery.ok = error <= relative * scale;
-      recovery.tolerance = relative * scale / (largest > 0 ? largest : 1);
-    }
-    return recovery;
+  at::Tensor ReferenceOf(const Node& node, size_t output) const {
+    return node.stand_in.defined() && output == 0 ? node.stand_in : trace_.Reference(CallOf(node).outputs[output]);
   }
 
-  void CheckNode(const Node& node, double seconds) {
+  // The largest |recovery - value| that rounding explains, over the largest value.
+  double RelativeTolerance(const Operand& operand) const {
+    const double eps = operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                    : std::numeric_limits<float>::epsilon();
+    const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
+                         static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
+    return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
+  }
+
+  // Fills in what concerns recovery and tells whether it holds.
+  bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference, const Settled& settled,
+                     OperatorCheck& check) const {
+    const double scale = settled.value > 0 ? settled.value : 1;
+    double tolerance = RelativeTolerance(operand);
+    bool ok = settled.error <= tolerance * settled.value;
+    if (!ok) {
+      // Components may be much larger than what they sum to: then rounding is measured against them.
+      const double largest = LargestMass(rows, reference, settled.error / tolerance);
+      ok = settled.error <= tolerance * largest;
+      tolerance *= largest / scale;
+    }
+    if (!(settled.error / scale < check.recovery_error)) {
+      check.recovery_error = settled.error / scale;
+      check.tolerance = tolerance;
+    }
+    check.leftover = std::max(check.leftover, settled.leftover / scale);
+    return ok;
+  }
+
+  // Brackets into the leftover, moves into their row, and the check.
+  void Finish(const Node& node, std::chrono::steady_clock::time_point begin) {
     const Call& call = CallOf(node);
+    const bool check_all = policy_.check == Check::kEveryOp;
     OperatorCheck check;
     check.call = node.call;
     check.kind = node.kind;
-    check.seconds = seconds;
-    check.bracket = node.bracket;
     check.bracket_bound = node.bracket_bound;
-    check.bracket_holds = node.bracket_bound < 0 || node.bracket <= node.bracket_bound;
-    for (const Operand& output : call.outputs) {
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      const Operand& output = call.outputs[k];
       if (!CarriesRows(output)) continue;
-      const Recovery recovery = Judge(output, RowsOf(output));
-      if (recovery.error > check.recovery_error || !recovery.ok || std::isnan(recovery.error)) {
-        check.recovery_error = recovery.error;
-        check.tolerance = recovery.tolerance;
-      } else if (check.tolerance == 0) {
-        check.tolerance = recovery.tolerance;
-      }
-      check.recovered = check.recovered && recovery.ok;
-      check.leftover = std::max(check.leftover, recovery.leftover);
+      SettleOptions options;
+      options.find_bracket = !node.starts && !keeps_rows_;
+      options.keep_bracket = node.keeps_bracket;
+      options.judge = check_all;
+      if (!options.find_bracket && !options.judge) continue;
+      if (options.find_bracket) Own(output);
+      at::Tensor rows = RowsOf(output);
+      const at::Tensor value = trace_.Value(output).to(rows.scalar_type());
+      const at::Tensor reference = ReferenceOf(node, k).to(rows.scalar_type());
+      const bool whole = output.geometry.CoversWhole(trace_.program.storages[output.storage].numel);
+      const Settled settled = Settle(rows, value, reference, options, whole ? &sums_[output.storage] : nullptr);
+      if (!check_all) continue;
+      check.recovered = JudgeRecovery(output, rows, reference, settled, check) && check.recovered;
+      const double scale = std::max({settled.value, settled.reference, settled.passed});
+      const double bracket = scale > 0 ? settled.bracket / scale : settled.bracket;
+      if (!(bracket <= check.bracket)) check.bracket = bracket;
     }
+    if (!check_all) return;
+    check.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    check.bracket_holds = check.bracket_bound < 0 || check.bracket <= check.bracket_bound;
     if (!check.ok()) Fail(check);
     result_.checks.push_back(check);
   }
@@ -350,16 +376,18 @@ class Sweep {
       const at::Tensor rows = RowsOf(probe.operand);
       // A copy: later nodes may write the same storage.
       taken.components = rows.narrow(0, 0, trace_.numc).clone();
-      taken.leftover = rows.select(0, num_rows_ - 1).clone();
-      if (policy_.check == Check::kOff) continue;
-      const Recovery recovery = Judge(probe.operand, rows);
-      if (recovery.ok || policy_.check == Check::kEveryOp) continue;
+      taken.leftover = rows.select(0, LeftoverRow()).clone();
+      if (policy_.check != Check::kOutputs || call < 0) continue;
+      SettleOptions options;
+      options.find_bracket = false;
+      const at::Tensor value = taken.value.to(rows.scalar_type());
+      const at::Tensor reference = taken.reference.to(rows.scalar_type());
+      at::Tensor all = rows;
+      const Settled settled = Settle(all, value, reference, options, nullptr);
       OperatorCheck check;
-      check.call = call < 0 ? 0 : call;
-      check.recovered = false;
-      check.recovery_error = recovery.error;
-      check.tolerance = recovery.tolerance;
-      Fail(check);
+      check.call = call;
+      check.recovered = JudgeRecovery(probe.operand, rows, reference, settled, check);
+      if (!check.ok()) Fail(check);
     }
   }
 
@@ -368,9 +396,11 @@ class Sweep {
   const Policy& policy_;
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t num_rows_;
-  std::vector<at::Tensor> rows_;   // by storage: [R, numel]; undefined: all zero
+  std::vector<at::Tensor> rows_;   // by storage: [numc + 2, numel]; undefined: all zero
+  std::vector<at::Tensor> sums_;   // by storage: components and leftover added up; undefined: not known
   std::vector<int64_t> depth_;     // by storage: the longest chain of nodes that led to it
   std::vector<int64_t> last_use_;  // by storage: the last node that touches it
+  bool keeps_rows_ = false;        // the call at hand left all rows as they were
   SweepResult result_;
 };
 

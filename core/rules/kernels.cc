@@ -2,14 +2,6 @@
 
 #include <vector>
 
-// One binary serves every x86-64: the loader picks the widest vectors that the machine has.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define ADDEND_WIDEST_VECTORS __attribute__((target_clones("default", "avx2", "avx512f")))
-#else
-#define ADDEND_WIDEST_VECTORS
-#endif
-
 namespace addend {
 namespace {
 

@@ -1,0 +1,42 @@
+// What happens to the rows of a tensor right after an operator: the bracket is found, and recovery is judged.
+#ifndef ADDEND_CORE_LINEARIZE_SETTLE_H_
+#define ADDEND_CORE_LINEARIZE_SETTLE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace addend {
+
+// Largest magnitudes; those of values and references over their finite elements.
+struct Settled {
+  double error = 0;      // |recovery - value|; 0 where both are NaN or the same infinity; NaN where only recovery is NaN
+  double value = 0;
+  double reference = 0;
+  double leftover = 0;
+  double bracket = 0;    // |value - reference - L(move)|
+  double passed = 0;     // |L(move)|
+};
+
+struct SettleOptions {
+  bool find_bracket = true;   // the move row holds L(move) and is to become value - reference
+  bool keep_bracket = false;  // the bracket is added to the leftover row
+  bool judge = true;          // error and leftover are found
+};
+
+// `rows`: [numc + 2, *S]: components, leftover, move; value and reference: [*S] of the rows' dtype. `sum`: as S; in: the
+// sum of components and leftover where it is known already; out: that sum (where it was judged). One pass over the rows
+// on the CPU, where they are contiguous; composed of LibTorch operators elsewhere.
+Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
+               at::Tensor* sum);
+// The same composed of LibTorch operators, on every device: what the fused loop is tested against.
+Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                          const SettleOptions& options, at::Tensor* sum);
+
+// The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against. Stops
+// looking once it has found `enough`.
+double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_SETTLE_H_
