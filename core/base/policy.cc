@@ -84,6 +84,16 @@ std::string FreezeText(const std::optional<uint32_t>& freeze) {
   return absl::StrJoin(parts, "+");
 }
 
+// The shortest text that reads back as the same number.
+std::string NumberText(double number) {
+  for (const int digits : {6, 15, 16}) {
+    const std::string text = absl::StrFormat("%.*g", digits, number);
+    double read = 0;
+    if (absl::SimpleAtod(text, &read) && read == number) return text;
+  }
+  return absl::StrFormat("%.17g", number);
+}
+
 // One field of the policy as text: how it is read and how it is written.
 struct Field {
   std::string key;
@@ -118,7 +128,7 @@ const std::vector<Field>& Fields() {
            throw InvalidArgument(absl::StrCat("policy tolerance=", v, " is not a positive number (or dtype)"));
          }
        },
-       [](const Policy& p) { return p.tolerance ? absl::StrFormat("%.17g", *p.tolerance) : std::string("dtype"); }},
+       [](const Policy& p) { return p.tolerance ? NumberText(*p.tolerance) : std::string("dtype"); }},
   };
   return fields;
 }

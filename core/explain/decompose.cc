@@ -3,6 +3,7 @@
 #include <c10/core/GradMode.h>
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -158,11 +159,11 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   for (const Node& node : linearization.nodes) ++report.operators_by_kind[KindName(node.kind)];
   for (const OperatorCheck& check : sweep.checks) {
     report.checks.push_back(Locate(trace, check));
-    // The largest so far; NaN is larger than anything and stays.
-    if (!(check.recovery_error <= report.worst_recovery_error)) report.worst_recovery_error = check.recovery_error;
-    if (check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket)) report.worst_bracket = check.bracket;
+    const bool worse = check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket);
+    if (worse && !std::isnan(report.worst_bracket)) report.worst_bracket = check.bracket;
   }
   for (const OperatorCheck& failure : sweep.failures) report.failures.push_back(Locate(trace, failure));
+  report.worst_recovery_error = sweep.worst_recovery_error;
   report.absorbed = linearization.absorbed;
   report.path_ruled = linearization.path_ruled;
   report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
@@ -181,6 +182,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   if (!trace.guards.empty()) {
     report.notes.push_back("the model reads numbers that depend on the input, and may branch on them; the reference is "
                            "that of the branch taken: " + FirstPositions(trace.guards));
+  }
+  if (!trace.conditions.empty()) {
+    report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +
+                           FirstPositions(trace.conditions));
   }
   if (!trace.unattributed.empty()) {
     report.notes.push_back("ids are used other than in embeddings; this use is in no component: " +

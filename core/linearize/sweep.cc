@@ -337,19 +337,27 @@ class Sweep {
     if (!check_all) return;
     check.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     check.bracket_holds = check.bracket_bound < 0 || check.bracket <= check.bracket_bound;
+    NoteWorst(check);
     if (!check.ok()) Fail(check);
     result_.checks.push_back(check);
+  }
+
+  // NaN is worse than any number and stays.
+  void NoteWorst(const OperatorCheck& check) {
+    double& worst = result_.worst_recovery_error;
+    if (!std::isnan(worst) && !(check.recovery_error <= worst)) worst = check.recovery_error;
   }
 
   void Fail(const OperatorCheck& check) {
     const Call& call = trace_.program.calls[check.call];
     if (policy_.on_failure == OnFailure::kError) {
+      // Wrong coefficients may spoil the recovery too; a wrong application spoils nothing else.
       const std::string what =
-          !check.recovered
-              ? absl::StrCat("tracing failure: the parts of ", FullName(call.op.schema()), " differ from its value by ",
-                             check.recovery_error, " of it, tolerance ", check.tolerance)
-              : absl::StrCat("tracing failure: the coefficients of ", FullName(call.op.schema()), " leave a bracket of ",
-                             check.bracket, " of its value, bound ", check.bracket_bound);
+          !check.bracket_holds
+              ? absl::StrCat("tracing failure: the coefficients of ", FullName(call.op.schema()), " leave a bracket of ",
+                             check.bracket, " of its value, bound ", check.bracket_bound)
+              : absl::StrCat("tracing failure: the parts of ", FullName(call.op.schema()), " differ from its value by ",
+                             check.recovery_error, " of it, tolerance ", check.tolerance);
       throw Error(absl::StatusCode::kInternal, what, call.position,
                   "policy on_failure=warn goes on and reports it");
     }
@@ -387,6 +395,7 @@ class Sweep {
       OperatorCheck check;
       check.call = call;
       check.recovered = JudgeRecovery(probe.operand, rows, reference, settled, check);
+      NoteWorst(check);
       if (!check.ok()) Fail(check);
     }
   }

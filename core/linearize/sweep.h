@@ -40,6 +40,7 @@ struct SweepResult {
   std::vector<ProbeRows> probes;       // as in Linearization::probes
   std::vector<OperatorCheck> checks;   // one for each node where Policy::check is every_op
   std::vector<OperatorCheck> failures; // tracing failures that the policy did not make an error
+  double worst_recovery_error = 0;     // of all checks, those of outputs and probes included
 };
 
 // `progress(done, total)` counts nodes; may be empty. Throws Error(kInternal) with the operator's position on a tracing

@@ -210,12 +210,28 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
   }
 }
 
+bool Tracer::ReadsDerived(const Call& call) const {
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return operand.storage >= 0 && operand.storage < static_cast<int>(states_.size()) && states_[operand.storage].derived;
+  });
+}
+
 void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   try {
+    const bool reads_derived = ReadsDerived(call);
     if (call.Traced()) {
       TraceCall(call, arguments, results);
+      if (reads_derived && !call.is_view) trace_.conditions.push_back(call.position);
     } else if (RoleOf(call.op).allocates) {
-      for (const Operand& output : call.outputs) StateOf(output.storage).uninitialized = true;
+      for (const Operand& output : call.outputs) {
+        if (output.storage >= 0) StateOf(output.storage).uninitialized = true;
+      }
+    }
+    const bool decomposed = std::any_of(call.operands.begin(), call.operands.end(),
+                                        [](const Operand& operand) { return operand.decomposed; });
+    if (!decomposed && !reads_derived) return;
+    for (const Operand& output : call.outputs) {
+      if (output.storage >= 0 && !at::isFloatingType(output.dtype)) StateOf(output.storage).derived = true;
     }
   } catch (...) {
     if (!error_) error_ = std::current_exception();

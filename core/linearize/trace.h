@@ -48,6 +48,8 @@ struct TracedRun {
   int64_t numc = 0;
   // Calls that used labelled ids otherwise than in an embedding or a comparison: what they give is in no component.
   std::vector<Position> unattributed;
+  // Calls that read conditions or indices computed from decomposed tensors: those hold for the reference too.
+  std::vector<Position> conditions;
   // Calls that handed a number computed from decomposed tensors to the program around them (item(), if).
   std::vector<Position> guards;
 
@@ -90,6 +92,7 @@ class Tracer : public RecorderObserver {
   struct State {
     bool decomposed = false;
     bool labelled = false;
+    bool derived = false;        // integers or booleans that were computed from decomposed tensors
     bool uninitialized = false;  // allocated, and no operator has written it since
     at::Tensor reference;        // now; over the whole storage
     at::Tensor labels;
@@ -110,6 +113,7 @@ class Tracer : public RecorderObserver {
   State& StateOf(int storage);
   void Keep(const Operand& operand, const at::Tensor& tensor);
   void PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced);
+  bool ReadsDerived(const Call& call) const;
   void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
   void Refuse(const Call& call, const std::string& why) const;
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,

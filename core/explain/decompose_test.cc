@@ -1,0 +1,481 @@
+// Both truths on small models that write, alias, branch and mask: recovery equals what the model computed, the reference
+// equals the model run on the baseline, and under `faithful` nothing is left over.
+#include "core/explain/decompose.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/InferenceMode.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+
+Tensor Random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype = at::kDouble) {
+  auto generator = at::detail::createCPUGenerator(seed);
+  return at::randn(sizes, generator, at::TensorOptions().dtype(dtype));
+}
+
+struct SmallModel {
+  std::string name;
+  std::function<Tensor(const Tensor&)> run;
+};
+
+void PrintTo(const SmallModel& model, std::ostream* out) { *out << model.name; }
+
+const Tensor& Weight() {
+  static const Tensor& weight = *new Tensor(Random({6, 6}, 11));
+  return weight;
+}
+
+// Every model takes a float64 [2, 6] and gives some tensor.
+std::vector<SmallModel> SmallModels() {
+  return {
+      {"identity", [](const Tensor& x) { return x; }},
+      {"view_of_input", [](const Tensor& x) { return x.t().slice(0, 1, 4); }},
+      {"linear_relu", [](const Tensor& x) { return at::relu(at::linear(x, Weight())); }},
+      {"in_place_relu", [](const Tensor& x) { return at::linear(x, Weight()).relu_().mul_(2).add_(1); }},
+      {"in_place_on_itself", [](const Tensor& x) {
+         Tensor y = x.mm(Weight());
+         y.add_(y);
+         return y.mul_(y);
+       }},
+      {"writes_its_input", [](const Tensor& x) {
+         Tensor y = x;
+         y.add_(1);
+         return y.sin();
+       }},
+      {"write_through_view", [](const Tensor& x) {
+         Tensor y = x.clone();
+         y.select(1, 2).copy_(x.select(1, 0) * 3);
+         return at::tanh(y);
+       }},
+      {"write_into_buffer", [](const Tensor& x) {
+         Tensor buffer = at::ones({4, 6}, x.options());
+         buffer.slice(0, 1, 3).copy_(x);
+         buffer.select(0, 2).add_(x.select(0, 0), 0.5);
+         return buffer.mm(Weight());
+       }},
+      {"out_argument", [](const Tensor& x) {
+         Tensor out = at::zeros({2, 6}, x.options());
+         at::mm_out(out, x, Weight());
+         return out.exp();
+       }},
+      {"out_argument_resized", [](const Tensor& x) {
+         Tensor out = at::empty({0}, x.options());
+         at::mm_out(out, x, Weight());
+         return out.exp();
+       }},
+      {"fill_part", [](const Tensor& x) {
+         Tensor y = x * 2;
+         y.select(1, 3).fill_(7);
+         y.select(1, 4).zero_();
+         return y.sum(1);
+       }},
+      {"overwritten_then_used", [](const Tensor& x) {
+         Tensor y = x * 2;
+         Tensor kept = y.sigmoid();
+         y.zero_();
+         return kept + y;
+       }},
+      {"transposed_layout", [](const Tensor& x) { return at::gelu(x.t()).t().matmul(Weight()); }},
+      {"broadcast", [](const Tensor& x) { return x.unsqueeze(2) * x.unsqueeze(1) + x.sum(); }},
+      {"chunks", [](const Tensor& x) {
+         const auto parts = x.chunk(3, 1);
+         return at::cat({parts[0] * parts[1], parts[2], at::ones({2, 1}, x.options())}, 1);
+       }},
+      {"stack_and_split", [](const Tensor& x) {
+         const auto halves = at::stack({x, x.exp(), at::zeros_like(x)}, 1).unbind(1);
+         return halves[1] / (halves[0].square() + 1);
+       }},
+      {"masked", [](const Tensor& x) {
+         const Tensor mask = at::triu(at::ones({6, 6}, x.options().dtype(at::kBool)), 1);
+         const Tensor scores = x.t().mm(x).masked_fill(mask, -std::numeric_limits<double>::infinity());
+         return at::softmax(scores, -1).matmul(x.t());
+       }},
+      {"where_and_max", [](const Tensor& x) {
+         return at::where(Weight().slice(0, 0, 2).gt(0), x * 2, x.tanh()).amax(1) + std::get<0>(x.max(1));
+       }},
+      {"branch_on_value", [](const Tensor& x) {
+         return x.sum().item<double>() > 1e9 ? x : x.mul(3).cos();
+       }},
+      {"hand_written_norm", [](const Tensor& x) {
+         const Tensor centred = x - x.mean(1, true);
+         return centred / (centred.square().mean(1, true) + 1e-5).sqrt();
+       }},
+      {"layer_norm_log_softmax", [](const Tensor& x) {
+         return at::log_softmax(at::layer_norm(x, {6}, Weight()[0], Weight()[1]), 1);
+       }},
+      {"image", [](const Tensor& x) {
+         const Tensor images = x.view({1, 2, 2, 3});
+         const Tensor kernel = Weight().slice(0, 0, 2).slice(1, 0, 2).reshape({2, 2, 1, 1});
+         return at::max_pool2d(at::conv2d(images, kernel, Weight()[0].slice(0, 0, 2)), {2, 2}, {1, 1});
+       }},
+      {"gather_index", [](const Tensor& x) {
+         const Tensor order = at::arange(5, -1, -1, at::kLong).expand({2, 6});
+         const Tensor rows = at::tensor({1, 0, 1}, at::kLong);
+         return x.gather(1, order).index({rows}) + x.index_select(1, order[0]).index({rows});
+       }},
+      {"no_dependence_then_sum", [](const Tensor& x) { return at::ones_like(x) * 3 + 0 * x; }},
+      {"under_no_grad_and_inference", [](const Tensor& x) {
+         c10::InferenceMode inference;
+         return at::linear(x, Weight()).relu_().tanh();
+       }},
+      {"with_gradients", [](const Tensor& x) {
+         at::AutoGradMode grad(true);
+         return at::linear(x, Weight().clone().requires_grad_()).relu_().tanh();
+       }},
+      {"dropout_in_training", [](const Tensor& x) { return at::dropout(x.mm(Weight()), 0.5, true); }},
+  };
+}
+
+class BothTruths : public testing::TestWithParam<SmallModel> {
+ protected:
+  Tensor value_ = Random({2, 6}, 1);
+  Tensor baseline_ = Random({2, 6}, 2);
+
+  // The dropout model draws random numbers: value and baseline draw the same where the seed is the same.
+  Tensor Run(const Tensor& x) {
+    at::manual_seed(5);
+    return GetParam().run(x.clone());
+  }
+
+  Decomposition Decompose(const DecomposeOptions& options) {
+    Input input;
+    input.value = value_;
+    input.split = Split::AlongDims({1});
+    input.baseline = Baseline::Of(baseline_);
+    at::manual_seed(5);
+    return Trace(FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); }))
+        .Decompose({input}, options);
+  }
+};
+
+TEST_P(BothTruths, FaithfulPartsSumToTheDifference) {
+  DecomposeOptions options;
+  options.everything = true;  // every operator is checked, also those that the output does not need
+  const Decomposition result = Decompose(options);
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::equal(result.outputs[0].value, Run(value_)));
+  EXPECT_TRUE(at::equal(parts.reference(), Run(baseline_)));
+  const double scale = std::max(result.outputs[0].value.abs().max().item<double>(), 1.0);
+  EXPECT_LE((parts.recovery() - result.outputs[0].value).abs().max().item<double>(), 1e-12 * scale);
+  EXPECT_LE(parts.leftover().abs().max().item<double>(), 1e-10 * scale);
+  EXPECT_EQ(parts.numc(), 6);
+  EXPECT_TRUE(result.report.failures.empty());
+}
+
+TEST_P(BothTruths, FastStillRecoversAndKeepsTheReference) {
+  DecomposeOptions options;
+  options.policy.preset = Preset::kFast;
+  const Decomposition result = Decompose(options);
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::equal(parts.reference(), Run(baseline_)));
+  const double scale = std::max(result.outputs[0].value.abs().max().item<double>(), 1.0);
+  EXPECT_LE((parts.recovery() - result.outputs[0].value).abs().max().item<double>(), 1e-12 * scale);
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, BothTruths, testing::ValuesIn(SmallModels()),
+                         [](const auto& info) { return info.param.name; });
+
+// ---- what the parts are
+
+Decomposition DecomposeFunction(std::function<Tensor(const Tensor&)> function, const Input& input,
+                                const DecomposeOptions& options = {}) {
+  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }))
+      .Decompose({input}, options);
+}
+
+Input SplitInput(const Tensor& value, int64_t dim) {
+  Input input;
+  input.value = value;
+  input.split = Split::AlongDims({dim});
+  input.baseline = Baseline::Of(0.0);
+  return input;
+}
+
+template <typename Action>
+std::string MessageOf(Action action) {
+  try {
+    action();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Decompose, LinearModelGivesWeightTimesInput) {
+  const Tensor x = Random({4}, 3);
+  const Tensor w = Random({3, 4}, 4);
+  const Tensor bias = Random({3}, 5);
+  const auto result = DecomposeFunction([&](const Tensor& t) { return at::linear(t, w, bias); }, SplitInput(x, 0));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::allclose(parts.components(), (w * x).t(), 0, 1e-14));
+  EXPECT_TRUE(at::equal(parts.reference(), bias));
+}
+
+// Aumann-Shapley values of a product of two: both get half.
+TEST(Decompose, ProductOfTwoInputsIsShared) {
+  const Tensor x = at::tensor({3.0, 5.0});
+  const auto result = DecomposeFunction([](const Tensor& t) { return t[0] * t[1]; }, SplitInput(x, 0));
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), at::tensor({7.5, 7.5})));
+}
+
+TEST(Decompose, SeveralInputsShareTheComponentAxis) {
+  const Tensor a = Random({2, 3}, 6);
+  const Tensor b = Random({2, 2}, 7);
+  const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0].sum(1) * in[1].sum(1); });
+  const auto result = Trace(model).Decompose({SplitInput(a, 1), SplitInput(b, 1)});
+  ASSERT_EQ(result.numc, 5);
+  const Tensor expected_a = a.t() * b.sum(1) / 2;
+  const Tensor expected_b = b.t() * a.sum(1) / 2;
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), at::cat({expected_a, expected_b}), 0, 1e-12));
+}
+
+TEST(Decompose, PlainInputsTakePartInTheReference) {
+  const Tensor a = Random({2, 3}, 8);
+  const Tensor b = Random({2, 3}, 9);
+  const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0] * in[1] + in[1]; });
+  const auto result = Trace(model).Decompose({SplitInput(a, 1), Input::Plain(b)});
+  EXPECT_TRUE(at::equal(result.outputs[0].composition.reference(), b));
+}
+
+TEST(Decompose, GivenPartsKeepTheirResidualAsReference) {
+  const Composition given = Composition::FromParts({Random({3}, 1), Random({3}, 2)}, Random({3}, 3));
+  const auto result = DecomposeFunction([](const Tensor& t) { return t * 2; }, Input::Of(given));
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), given.components() * 2));
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.reference(), given.residual() * 2));
+}
+
+// ---- ids and labels
+
+TEST(Decompose, LabelsFollowViewsIntoEveryEmbedding) {
+  const Tensor table = Random({10, 4}, 1);
+  const Tensor ids = at::tensor({3, 1, 4, 1, 5, 9}, at::kLong).view({2, 3});
+  Input input;
+  input.value = ids;
+  input.split = Split::ByLabels(at::tensor({0, 0, 1, 2, 2, -1}, at::kLong).view({2, 3}));
+  input.baseline = Baseline::Token(0);
+  const auto result = DecomposeFunction(
+      [&](const Tensor& t) {
+        const Tensor flat = t.t().reshape({6}).clone();  // copies and views of ids keep the labels
+        return at::embedding(table, flat).sum(0) + at::embedding(table * 2, t[0]).sum(0);
+      },
+      input);
+  const Composition& parts = result.outputs[0].composition;
+  const auto move = [&](int64_t id) { return table[id] - table[0]; };
+  const Tensor zero = move(3) * 3 + move(1) * 3;
+  const Tensor one = move(4) * 3;
+  const Tensor two = move(1) + move(5);
+  EXPECT_TRUE(at::allclose(parts.components(), at::stack({zero, one, two}), 0, 1e-12));
+  // The label -1 keeps its id in the reference.
+  EXPECT_TRUE(at::allclose(parts.reference(), table[0] * 5 + table[9] + table[0] * 6, 0, 1e-12));
+  EXPECT_TRUE(result.report.notes.size() == 1) << testing::PrintToString(result.report.notes);
+}
+
+TEST(Decompose, OtherUsesOfIdsAreReported) {
+  const Tensor table = Random({10, 4}, 1);
+  Input input;
+  input.value = at::tensor({3, 1, 4}, at::kLong);
+  input.split = Split::AlongDims({0});
+  const auto result = DecomposeFunction(
+      [&](const Tensor& t) { return at::embedding(table, t) * t.to(at::kDouble).unsqueeze(1); }, input);
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("other than in embeddings"));
+}
+
+// ---- policies, reports, probes
+
+TEST(Decompose, AutoIsFaithfulOnlyWithABaseline) {
+  Input input = SplitInput(Random({4}, 3), 0);
+  EXPECT_EQ(DecomposeFunction([](const Tensor& t) { return t.relu(); }, input).report.policy.preset, Preset::kFaithful);
+  input.baseline = {};
+  EXPECT_EQ(DecomposeFunction([](const Tensor& t) { return t.relu(); }, input).report.policy.preset, Preset::kFast);
+}
+
+TEST(Decompose, RoundingGoesToTheLeftover) {
+  const auto result =
+      DecomposeFunction([](const Tensor& t) { return at::round(t); }, SplitInput(at::tensor({0.6, 2.2}), 0));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::equal(parts.leftover(), at::tensor({1.0, 2.0})));
+  EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
+}
+
+TEST(Decompose, MissingRuleNamesOperatorAndPage) {
+  const auto run = [](const DecomposeOptions& options) {
+    return DecomposeFunction([](const Tensor& t) { return at::digamma(t.abs() + 1) * 2; }, SplitInput(Random({3}, 1), 0),
+                             options);
+  };
+  EXPECT_EQ(MessageOf([&] { run({}); }), "no composition rule for aten::digamma (op #2); see docs/extending.md");
+  DecomposeOptions absorb;
+  absorb.policy.missing_rule = MissingRule::kAbsorb;
+  const auto result = run(absorb);
+  EXPECT_EQ(result.report.absorbed, 1);
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("aten::digamma"));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::allclose(parts.recovery(), result.outputs[0].value));
+  EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
+}
+
+TEST(Decompose, KernelsOutsideTheDispatcherAreRefused) {
+  // On the CPU max_pool1d fills its result by pointer where no gradient is wanted.
+  const auto run = [] {
+    DecomposeFunction([](const Tensor& t) { return at::max_pool1d(t, {2}) * t.sum(); },
+                      SplitInput(Random({1, 1, 6}, 1, at::kFloat), 2));
+  };
+  EXPECT_THAT(MessageOf(run), HasSubstr("max_pool1d"));
+}
+
+TEST(Decompose, TrainingModeOfBatchNormIsRefused) {
+  const auto run = [] {
+    DecomposeFunction([](const Tensor& t) { return at::batch_norm(t, {}, {}, {}, {}, true, 0.1, 1e-5, false); },
+                      SplitInput(Random({4, 3}, 1), 1));
+  };
+  EXPECT_THAT(MessageOf(run), HasSubstr("call eval()"));
+}
+
+TEST(Decompose, GuardsAreReported) {
+  const auto result = DecomposeFunction(
+      [](const Tensor& t) { return t.sum().item<double>() > 0 ? t * 2 : t * 3; }, SplitInput(at::ones({3}), 0));
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("branch"));
+}
+
+// Conditions are taken from the value and hold for the reference too, which is then not the model's on the baseline.
+TEST(Decompose, ConditionsHoldForEveryRowAndAreReported) {
+  const Tensor x = at::tensor({1.0, -1.0});
+  const auto result = DecomposeFunction(
+      [](const Tensor& t) { return at::where(t.gt(0).logical_not(), t * 2, t * 3 + 1); }, SplitInput(x, 0));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::equal(parts.components(), at::diag(at::tensor({3.0, -2.0}))));
+  EXPECT_TRUE(at::equal(parts.reference(), at::tensor({1.0, 0.0})));
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("conditions"));
+}
+
+TEST(Decompose, FrozenKindsFollowViewsAndScales) {
+  const Tensor x = Random({2, 3, 4}, 1);
+  DecomposeOptions fast;
+  fast.policy.preset = Preset::kFast;
+  const auto model = [](const Tensor& t) {
+    const Tensor weights = (at::softmax(t.matmul(t.transpose(1, 2)), -1) * 1.0).view({2, 3, 3});
+    return weights.matmul(t);
+  };
+  const auto result = DecomposeFunction(model, SplitInput(x, 1), fast);
+  // With frozen attention each token's part is its own value, weighted.
+  const Tensor weights = at::softmax(x.matmul(x.transpose(1, 2)), -1);
+  const Tensor expected = weights.unsqueeze(-1).mul(x.unsqueeze(1)).permute({2, 0, 1, 3});
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), expected, 0, 1e-12));
+  EXPECT_EQ(result.report.operators_by_kind.count("Path"), 0u);  // nobody reads the rows of softmax
+}
+
+TEST(Decompose, ProbesByIndexNameAndLogits) {
+  const Tensor w = Random({3, 4}, 4);
+  const auto model = FromFunction(
+      [w](const std::vector<Tensor>& in) { return at::softmax(at::linear(at::gelu(in[0]), w), -1); }, {{"head.weight", w}},
+      {"head"});
+  DecomposeOptions options;
+  options.probes = {"#0", "aten::gelu", "head", "logits"};
+  const Tensor x = Random({1, 4}, 5);
+  const auto result = Trace(model).Decompose({SplitInput(x, 1)}, options);
+  ASSERT_EQ(result.probes.size(), 4u);
+  EXPECT_TRUE(at::equal(result.probes[0].value, at::gelu(x)));
+  EXPECT_TRUE(at::equal(result.probes[1].value, at::gelu(x)));
+  EXPECT_TRUE(at::equal(result.probes[2].value, at::linear(at::gelu(x), w)));
+  EXPECT_TRUE(at::equal(result.probes[3].value, at::linear(at::gelu(x), w)));
+  for (const Decomposed& probe : result.probes) {
+    EXPECT_TRUE(at::allclose(probe.composition.recovery(), probe.value)) << probe.name;
+  }
+  for (const auto& [selector, message] : std::vector<std::pair<std::string, std::string>>{
+           {"#99", "there is no operator #99"}, {"tail", "nothing inside the model is called tail"},
+           {"aten::relu", "does not call aten::relu"}, {"aten::gelu:4", "only 1 times"}}) {
+    options.probes = {selector};
+    EXPECT_THAT(MessageOf([&] { Trace(model).Decompose({SplitInput(x, 1)}, options); }), HasSubstr(message));
+  }
+}
+
+// A probe shows its tensor as it was then, whatever is written over it later.
+TEST(Decompose, ProbesAreTakenInTime) {
+  DecomposeOptions options;
+  options.probes = {"#0"};
+  const Tensor x = Random({4}, 5);
+  const auto result = DecomposeFunction(
+      [](const Tensor& t) {
+        Tensor y = t * 2;
+        return y.add_(1).relu_();
+      },
+      SplitInput(x, 0), options);
+  EXPECT_TRUE(at::equal(result.probes[0].value, x * 2));
+  EXPECT_TRUE(at::allclose(result.probes[0].composition.components(), at::diag(x * 2)));
+}
+
+TEST(Decompose, TracingOffRunsThePlainModel) {
+  const Tensor w = Random({50, 40}, 4, at::kFloat);
+  const Tensor x = Random({3, 40}, 5, at::kFloat);
+  TracedModel model =
+      Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::gelu(at::linear(in[0], w)); }));
+  model.trace(false);
+  const Decomposition plain = model({SplitInput(x, 1)});
+  EXPECT_TRUE(at::equal(plain.outputs[0].value, at::gelu(at::linear(x, w))));
+  EXPECT_EQ(plain.numc, 0);
+  EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), at::gelu(at::linear(x, w))));
+  model.trace(true);
+  EXPECT_EQ(model({SplitInput(x, 1)}).numc, 40);
+}
+
+TEST(Decompose, HalfInputsHaveSinglePrecisionParts) {
+  const Tensor x = Random({2, 8}, 5).to(at::kBFloat16);
+  const Tensor w = Random({8, 8}, 4).to(at::kBFloat16);
+  DecomposeOptions options;
+  options.policy.tolerance = 0.05;  // the model itself rounds to 8 bits after every operator
+  options.policy.on_failure = OnFailure::kWarn;
+  const auto result = DecomposeFunction([w](const Tensor& t) { return t.matmul(w).relu(); }, SplitInput(x, 1), options);
+  EXPECT_EQ(result.outputs[0].value.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(result.outputs[0].composition.components().scalar_type(), at::kFloat);
+}
+
+// ---- bad input
+
+TEST(DecomposeErrors, NameTheInputAndTheReason) {
+  const auto decompose = [](const Input& input) {
+    return MessageOf([&] { DecomposeFunction([](const Tensor& t) { return t * 2; }, input); });
+  };
+  const Tensor x = Random({2, 3}, 1);
+  EXPECT_THAT(decompose(Input::Plain(x)), HasSubstr("no input is split"));
+  EXPECT_THAT(decompose(SplitInput(x, 2)), HasSubstr("input 0 of shape f64[2, 3] has no dimension 2"));
+  EXPECT_THAT(decompose(SplitInput(at::zeros({0, 3}), 1)), HasSubstr("is empty"));
+  Tensor bad = x.clone();
+  bad[1][2] = std::nan("");
+  EXPECT_THAT(decompose(SplitInput(bad, 1)), HasSubstr("NaN or infinity, first at [1, 2]"));
+  Input baseline = SplitInput(x, 1);
+  baseline.baseline = Baseline::Of(at::zeros({4}));
+  EXPECT_THAT(decompose(baseline), HasSubstr("a baseline of shape f32[4] does not fit"));
+  baseline.baseline = Baseline::Of(at::zeros({3}, at::kLong));
+  EXPECT_THAT(decompose(baseline), HasSubstr("dtype i64"));
+  Input labels;
+  labels.value = x;
+  labels.split = Split::ByLabels(at::zeros({4}, at::kLong));
+  EXPECT_THAT(decompose(labels), HasSubstr("labels of shape i64[4] do not fit"));
+  labels.split = Split::ByLabels(at::full({2, 3}, -2, at::kLong));
+  EXPECT_THAT(decompose(labels), HasSubstr("count from 0"));
+  Input parts;
+  parts.value = x;
+  parts.split = Split::Parts(at::zeros({2, 3, 2}));
+  EXPECT_THAT(decompose(parts), HasSubstr("do not fit [components, *input]"));
+  parts.split = Split::Parts(at::ones({2, 2, 3}, at::kDouble));
+  parts.baseline = Baseline::Of(0.0);
+  EXPECT_THAT(decompose(parts), HasSubstr("do not sum"));
+}
+
+TEST(DecomposeErrors, ModelFailuresAreOneLine) {
+  const std::string message = MessageOf([] {
+    DecomposeFunction([](const Tensor& t) { return t.mm(at::ones({5, 5}, at::kDouble)); }, SplitInput(Random({2, 3}, 1), 1));
+  });
+  EXPECT_THAT(message, HasSubstr("the model fails on an input f64[2, 3]: mat1 and mat2 shapes cannot be multiplied"));
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace addend

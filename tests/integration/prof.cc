@@ -1,0 +1,178 @@
+// What a decomposition costs, on a Transformer encoder stack: width 256, 4 layers, 4 heads, feed-forward 1024, 32 tokens,
+// one component for each token. All figures come from one process; the ratios are what counts.
+#include <benchmark/benchmark.h>
+#include <c10/core/GradMode.h>
+#include <torch/nn/modules/transformercoder.h>
+#include <torch/nn/modules/transformerlayer.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include "core/explain/decompose.h"
+#include "core/explain/nn_module.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/program/recorder.h"
+
+namespace {
+
+constexpr int64_t kTokens = 32;
+constexpr int64_t kWidth = 256;
+constexpr int64_t kComponents = kTokens;
+
+struct Encoder : torch::nn::Module {
+  Encoder() {
+    torch::nn::TransformerEncoderLayerOptions layer(kWidth, 4);
+    layer.dim_feedforward(1024).dropout(0.1).activation(torch::kGELU);
+    stack = register_module("stack", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, 4)));
+  }
+  at::Tensor forward(const at::Tensor& tokens) { return stack->forward(tokens); }
+  torch::nn::TransformerEncoder stack = nullptr;
+};
+
+struct Setting {
+  Setting() {
+    torch::manual_seed(0);
+    encoder = std::make_shared<Encoder>();
+    encoder->eval();
+    input = torch::randn({kTokens, 1, kWidth});
+    batch = torch::randn({kTokens, kComponents + 1, kWidth});
+  }
+  std::shared_ptr<Encoder> encoder;
+  at::Tensor input;  // [tokens, batch, width]
+  at::Tensor batch;
+};
+
+Setting& TheSetting() {
+  static Setting& setting = *new Setting;
+  return setting;
+}
+
+template <typename Work>
+double Seconds(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void Decompose(addend::Preset preset, addend::Check check) {
+  Setting& setting = TheSetting();
+  addend::Input input;
+  input.value = setting.input;
+  input.split = addend::Split::AlongDims({0});
+  input.baseline = addend::Baseline::Of(0.0);
+  addend::DecomposeOptions options;
+  options.policy.preset = preset;
+  options.policy.check = check;
+  const addend::Decomposition result = addend::Trace(addend::FromModule(setting.encoder)).Decompose({input}, options);
+  benchmark::DoNotOptimize(result.outputs[0].composition.components().data_ptr());
+}
+
+// One decomposition beside the plain forward and the forward of a batch of 33, interleaved so that a slower or faster
+// moment of the machine meets all three.
+void BM_Decompose(benchmark::State& state, addend::Preset preset, addend::Check check) {
+  c10::AutoGradMode no_grad(false);
+  Setting& setting = TheSetting();
+  std::vector<double> plain;
+  std::vector<double> batched;
+  std::vector<double> decomposed;
+  const auto one_round = [&] {
+    plain.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.encoder->forward(setting.input)); }));
+    batched.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.encoder->forward(setting.batch)); }));
+    decomposed.push_back(Seconds([&] { Decompose(preset, check); }));
+  };
+  one_round();  // warms caches and thread pools
+  plain.clear();
+  batched.clear();
+  decomposed.clear();
+  for (auto _ : state) {
+    one_round();
+    state.SetIterationTime(decomposed.back());
+  }
+  state.counters["plain_ms"] = 1e3 * Median(plain);
+  state.counters["batch33_ms"] = 1e3 * Median(batched);
+  state.counters["decompose_ms"] = 1e3 * Median(decomposed);
+  state.counters["over_plain"] = Median(decomposed) / Median(plain);
+  state.counters["over_batch33"] = Median(decomposed) / Median(batched);
+}
+BENCHMARK_CAPTURE(BM_Decompose, fast, addend::Preset::kFast, addend::Check::kEveryOp)->UseManualTime()->Iterations(25);
+BENCHMARK_CAPTURE(BM_Decompose, faithful, addend::Preset::kFaithful, addend::Check::kEveryOp)
+    ->UseManualTime()
+    ->Iterations(25);
+BENCHMARK_CAPTURE(BM_Decompose, fast_unchecked, addend::Preset::kFast, addend::Check::kOutputs)
+    ->UseManualTime()
+    ->Iterations(25);
+BENCHMARK_CAPTURE(BM_Decompose, faithful_unchecked, addend::Preset::kFaithful, addend::Check::kOutputs)
+    ->UseManualTime()
+    ->Iterations(25);
+
+// Intercepts and does nothing else.
+class PassThrough : public addend::CallHandler {
+ public:
+  void Handle(const addend::Operator& op, addend::Stack* stack) override {
+    ++calls;
+    op.Run(stack);
+  }
+  int64_t calls = 0;
+};
+
+// The price of one recorded operator: adding tensors of one element, whose own work is next to nothing.
+template <typename MakeHandler>
+void MeasureOperator(benchmark::State& state, MakeHandler make) {
+  c10::AutoGradMode no_grad(false);
+  constexpr int kCalls = 2000;
+  const at::Tensor a = torch::ones({1});
+  const at::Tensor b = torch::ones({1});
+  const auto calls = [&] {
+    for (int k = 0; k < kCalls; ++k) benchmark::DoNotOptimize(at::add(a, b));
+  };
+  std::vector<double> plain;
+  std::vector<double> seen;
+  for (auto _ : state) {
+    plain.push_back(Seconds(calls));
+    auto handler = make();
+    addend::TracingScope scope(handler.get());
+    seen.push_back(Seconds(calls));
+    state.SetIterationTime(seen.back());
+  }
+  state.counters["plain_ns"] = 1e9 * Median(plain) / kCalls;
+  state.counters["added_ns"] = 1e9 * (Median(seen) - Median(plain)) / kCalls;
+}
+void BM_Interception(benchmark::State& state) {
+  MeasureOperator(state, [] { return std::make_unique<PassThrough>(); });
+}
+void BM_InterceptionAndRecording(benchmark::State& state) {
+  MeasureOperator(state, [] { return std::make_unique<addend::Recorder>(nullptr); });
+}
+BENCHMARK(BM_Interception)->UseManualTime()->Iterations(50);
+BENCHMARK(BM_InterceptionAndRecording)->UseManualTime()->Iterations(50);
+
+}  // namespace
+
+#include <iostream>
+#include <map>
+int main(){ 
+  c10::AutoGradMode no_grad(false);
+  for(auto preset:{addend::Preset::kFast, addend::Preset::kFaithful}){
+  std::map<std::string,double> by; double tr=0,li=0,sw=0; int N=10; double batch=0;
+  for(int i=0;i<N+1;i++){
+  Setting& setting = TheSetting();
+  addend::Input input; input.value = setting.input; input.split = addend::Split::AlongDims({0}); input.baseline = addend::Baseline::Of(0.0);
+  addend::DecomposeOptions options; options.policy.preset = preset; 
+  auto r = addend::Trace(addend::FromModule(setting.encoder)).Decompose({input}, options);
+  double b=Seconds([&] { benchmark::DoNotOptimize(setting.encoder->forward(setting.batch)); });
+  if(i==0) continue; batch+=b;
+  tr+=r.report.trace_seconds; li+=r.report.linearize_seconds; sw+=r.report.sweep_seconds;
+  for(auto&c:r.report.checks){ by[addend::KindName(c.check.kind)+" "+c.call.substr(0,c.call.find("->"))]+=c.check.seconds; }
+  }
+  std::cout<<"batch "<<1e3*batch/N<<" trace "<<1e3*tr/N<<" lin "<<1e3*li/N<<" sweep "<<1e3*sw/N<<"\n"; double s=0;
+  for(auto&[k,v]:by){ std::cout<<"  "<<1e3*v/N<<" "<<k<<"\n"; s+=v;} std::cout<<" applied "<<1e3*s/N<<"\n";
+  }
+}
