@@ -19,89 +19,93 @@ constexpr int64_t kBlock = 1024;
 
 template <typename T>
 struct Columns {
-  T* rows;             // [num_rows, stride]
-  int64_t num_rows;    // components and leftover
+  T* rows;           // [num_rows, stride]
+  int64_t num_rows;  // components and leftover
   int64_t stride;
   T* leftover;
   T* move;
   const T* value;
   const T* reference;
-  T* sum;              // null: not wanted
+  T* sum;  // null: not wanted
   bool sum_is_known;
   SettleOptions options;
 };
 
-#define ADDEND_SETTLE_BLOCK(T, NAME)                                                                              \
-  ADDEND_WIDEST_VECTORS void NAME(const Columns<T>& c, int64_t first, int64_t n, Settled* out) {                  \
-    const T* value = c.value + first;                                                                             \
-    const T* reference = c.reference + first;                                                                     \
-    const T largest = std::numeric_limits<T>::max();                                                              \
-    T max_value = 0, max_reference = 0, max_bracket = 0, max_passed = 0, max_leftover = 0, max_error = 0;         \
-    int64_t undefined_brackets = 0, undefined_errors = 0;                                                         \
-    _Pragma("omp simd reduction(max : max_value, max_reference)") for (int64_t j = 0; j < n; ++j) {               \
-      const T v = std::abs(value[j]);                                                                             \
-      const T r = std::abs(reference[j]);                                                                         \
-      const T finite_v = v <= largest ? v : T(0);                                                                 \
-      const T finite_r = r <= largest ? r : T(0);                                                                 \
-      max_value = max_value > finite_v ? max_value : finite_v;                                                    \
-      max_reference = max_reference > finite_r ? max_reference : finite_r;                                        \
-    }                                                                                                             \
-    if (c.options.find_bracket) {                                                                                 \
-      T* move = c.move + first;                                                                                   \
-      T* leftover = c.leftover + first;                                                                           \
-      const T keep = c.options.keep_bracket ? T(1) : T(0);                                                        \
-      _Pragma("omp simd reduction(max : max_bracket, max_passed) reduction(+ : undefined_brackets)")              \
-      for (int64_t j = 0; j < n; ++j) {                                                                           \
-        const T difference = value[j] == reference[j] ? T(0) : value[j] - reference[j];                           \
-        const T bracket = difference - move[j];                                                                   \
-        const T passed = std::abs(move[j]);                                                                       \
-        const T size = std::abs(bracket);                                                                         \
-        undefined_brackets += size != size;                                                                       \
-        max_bracket = max_bracket > size ? max_bracket : size;                                                    \
-        max_passed = max_passed > passed ? max_passed : passed;                                                   \
-        move[j] = difference;                                                                                     \
-        leftover[j] = keep != T(0) ? leftover[j] + bracket : leftover[j];                                         \
-      }                                                                                                           \
-    }                                                                                                             \
-    if (c.options.judge) {                                                                                        \
-      T own[kBlock];                                                                                              \
-      T* sum = c.sum != nullptr ? c.sum + first : own;                                                            \
-      if (!c.sum_is_known) {                                                                                      \
-        const T* row = c.rows + first;                                                                            \
-        _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) sum[j] = row[j];                                      \
-        for (int64_t r = 1; r < c.num_rows; ++r) {                                                                \
-          row = c.rows + r * c.stride + first;                                                                    \
-          _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) sum[j] += row[j];                                   \
-        }                                                                                                         \
-      }                                                                                                           \
-      const T* leftover = c.leftover + first;                                                                     \
-      _Pragma("omp simd reduction(max : max_leftover, max_error) reduction(+ : undefined_errors)")                \
-      for (int64_t j = 0; j < n; ++j) {                                                                           \
-        const T recovery = sum[j] + reference[j];                                                                 \
-        const bool same = recovery == value[j] || (recovery != recovery && value[j] != value[j]);                 \
-        const T error = same ? T(0) : std::abs(recovery - value[j]);                                              \
-        const T l = std::abs(leftover[j]);                                                                        \
-        undefined_errors += error != error;                                                                       \
-        max_error = max_error > error ? max_error : error;                                                        \
-        max_leftover = max_leftover > l ? max_leftover : l;                                                       \
-      }                                                                                                           \
-    }                                                                                                             \
-    const double nan = std::numeric_limits<double>::quiet_NaN();                                                  \
-    out->value = max_value;                                                                                       \
-    out->reference = max_reference;                                                                               \
-    out->bracket = undefined_brackets > 0 ? nan : static_cast<double>(max_bracket);                               \
-    out->passed = max_passed;                                                                                     \
-    out->leftover = max_leftover;                                                                                 \
-    out->error = undefined_errors > 0 ? nan : static_cast<double>(max_error);                                     \
+// Inlined into one function for each dtype, which the compiler clones for each width of vectors.
+template <typename T>
+ADDEND_ALWAYS_INLINE void SettleBlock(const Columns<T>& c, int64_t first, int64_t n, Settled* out) {
+  const T* value = c.value + first;
+  const T* reference = c.reference + first;
+  const T largest = std::numeric_limits<T>::max();
+  T max_value = 0, max_reference = 0, max_bracket = 0, max_passed = 0, max_leftover = 0, max_error = 0;
+  int64_t bad_brackets = 0, bad_errors = 0, bad_leftovers = 0;  // NaN: a maximum would step over it
+#pragma omp simd reduction(max : max_value, max_reference)
+  for (int64_t j = 0; j < n; ++j) {
+    const T v = std::abs(value[j]);
+    const T r = std::abs(reference[j]);
+    const T finite_v = v <= largest ? v : T(0);
+    const T finite_r = r <= largest ? r : T(0);
+    max_value = max_value > finite_v ? max_value : finite_v;
+    max_reference = max_reference > finite_r ? max_reference : finite_r;
   }
+  if (c.options.find_bracket) {
+    T* move = c.move + first;
+    T* leftover = c.leftover + first;
+    const bool keep = c.options.keep_bracket;
+#pragma omp simd reduction(max : max_bracket, max_passed) reduction(+ : bad_brackets)
+    for (int64_t j = 0; j < n; ++j) {
+      const T difference = value[j] == reference[j] ? T(0) : value[j] - reference[j];
+      const T bracket = difference - move[j];
+      const T passed = std::abs(move[j]);
+      const T size = std::abs(bracket);
+      bad_brackets += size != size;
+      max_bracket = max_bracket > size ? max_bracket : size;
+      max_passed = max_passed > passed ? max_passed : passed;
+      move[j] = difference;
+      leftover[j] = keep ? leftover[j] + bracket : leftover[j];
+    }
+  }
+  if (c.options.judge) {
+    T own[kBlock];
+    T* sum = c.sum != nullptr ? c.sum + first : own;
+    if (!c.sum_is_known) {
+      const T* row = c.rows + first;
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) sum[j] = row[j];
+      for (int64_t r = 1; r < c.num_rows; ++r) {
+        row = c.rows + r * c.stride + first;
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) sum[j] += row[j];
+      }
+    }
+    const T* leftover = c.leftover + first;
+#pragma omp simd reduction(max : max_leftover, max_error) reduction(+ : bad_errors, bad_leftovers)
+    for (int64_t j = 0; j < n; ++j) {
+      const T recovery = sum[j] + reference[j];
+      const bool same = recovery == value[j] || (recovery != recovery && value[j] != value[j]);
+      const T error = same ? T(0) : std::abs(recovery - value[j]);
+      const T l = std::abs(leftover[j]);
+      bad_errors += error != error;
+      bad_leftovers += l != l;
+      max_error = max_error > error ? max_error : error;
+      max_leftover = max_leftover > l ? max_leftover : l;
+    }
+  }
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  out->value = max_value;
+  out->reference = max_reference;
+  out->bracket = bad_brackets > 0 ? nan : static_cast<double>(max_bracket);
+  out->passed = max_passed;
+  out->leftover = bad_leftovers > 0 ? nan : static_cast<double>(max_leftover);
+  out->error = bad_errors > 0 ? nan : static_cast<double>(max_error);
+}
 
 // Two plain functions and not a template: target_clones does not go on templates.
-ADDEND_SETTLE_BLOCK(float, SettleBlockFloat)
-ADDEND_SETTLE_BLOCK(double, SettleBlockDouble)
-
-void SettleBlock(const Columns<float>& c, int64_t first, int64_t n, Settled* out) { SettleBlockFloat(c, first, n, out); }
-void SettleBlock(const Columns<double>& c, int64_t first, int64_t n, Settled* out) {
-  SettleBlockDouble(c, first, n, out);
+ADDEND_WIDEST_VECTORS void SettleOneBlock(const Columns<float>& c, int64_t first, int64_t n, Settled* out) {
+  SettleBlock(c, first, n, out);
+}
+ADDEND_WIDEST_VECTORS void SettleOneBlock(const Columns<double>& c, int64_t first, int64_t n, Settled* out) {
+  SettleBlock(c, first, n, out);
 }
 
 // The larger of two; NaN is larger than anything.
@@ -126,7 +130,7 @@ Settled SettleColumns(const Columns<T>& columns, int64_t numel) {
 #pragma omp for nowait
     for (int64_t b = 0; b < blocks; ++b) {
       Settled part;
-      SettleBlock(columns, b * kBlock, std::min(kBlock, numel - b * kBlock), &part);
+      SettleOneBlock(columns, b * kBlock, std::min(kBlock, numel - b * kBlock), &part);
       Merge(part, own);
     }
 #pragma omp critical(addend_settle)
@@ -196,7 +200,8 @@ double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double e
   const int64_t piece = kBlock;
   for (int64_t first = 0; first < flat.size(1) && largest < enough; first += piece) {
     const int64_t length = std::min(piece, flat.size(1) - first);
-    const at::Tensor mass = flat.narrow(1, first, length).abs().sum(0).add_(flat_reference.narrow(0, first, length).abs());
+    const at::Tensor mass =
+        flat.narrow(1, first, length).abs().sum(0).add_(flat_reference.narrow(0, first, length).abs());
     largest = std::max(largest, MaxFiniteAbs(mass));
   }
   return largest;
@@ -206,8 +211,8 @@ Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& refe
                at::Tensor* sum) {
   const bool flat = rows.device().is_cpu() && value.is_contiguous() && reference.is_contiguous() &&
                     (rows.size(0) == 0 || rows.select(0, 0).is_contiguous()) &&
-                    (sum == nullptr || !sum->defined() || sum->is_contiguous()) && value.scalar_type() == rows.scalar_type() &&
-                    reference.scalar_type() == rows.scalar_type();
+                    (sum == nullptr || !sum->defined() || sum->is_contiguous()) &&
+                    value.scalar_type() == rows.scalar_type() && reference.scalar_type() == rows.scalar_type();
   if (flat && rows.scalar_type() == at::kFloat) return SettleOnCpu<float>(rows, value, reference, options, sum);
   if (flat && rows.scalar_type() == at::kDouble) return SettleOnCpu<double>(rows, value, reference, options, sum);
   return SettleByOperators(rows, value, reference, options, sum);

@@ -5,42 +5,44 @@
 namespace addend {
 namespace {
 
-#define ADDEND_NORMALIZE_GROUP(T, NAME)                                                                          \
-  ADDEND_WIDEST_VECTORS void NAME(const T* c, T* out, const T* middle, T inverse, T bend, const T* weight,       \
-                                  int64_t n) {                                                                   \
-    T sum = 0;                                                                                                   \
-    T along = 0;                                                                                                 \
-    if (middle != nullptr) {                                                                                     \
-      _Pragma("omp simd reduction(+ : sum, along)") for (int64_t j = 0; j < n; ++j) {                            \
-        sum += c[j];                                                                                             \
-        along += c[j] * middle[j];                                                                               \
-      }                                                                                                          \
-    } else {                                                                                                     \
-      _Pragma("omp simd reduction(+ : sum)") for (int64_t j = 0; j < n; ++j) sum += c[j];                        \
-    }                                                                                                            \
-    const T mean = sum / static_cast<T>(n);                                                                      \
-    const T push = bend * along / static_cast<T>(n);                                                             \
-    if (middle != nullptr) {                                                                                     \
-      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * middle[j];   \
-    } else {                                                                                                     \
-      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean);                      \
-    }                                                                                                            \
-    if (weight != nullptr) {                                                                                     \
-      _Pragma("omp simd") for (int64_t j = 0; j < n; ++j) out[j] *= weight[j];                                   \
-    }                                                                                                            \
+template <typename T>
+ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const T* middle, T inverse, T bend, const T* weight,
+                                         int64_t n) {
+  T sum = 0;
+  T along = 0;
+  if (middle != nullptr) {
+#pragma omp simd reduction(+ : sum, along)
+    for (int64_t j = 0; j < n; ++j) {
+      sum += c[j];
+      along += c[j] * middle[j];
+    }
+  } else {
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < n; ++j) sum += c[j];
   }
+  const T mean = sum / static_cast<T>(n);
+  const T push = bend * along / static_cast<T>(n);
+  if (middle != nullptr) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * middle[j];
+  } else {
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean);
+  }
+  if (weight != nullptr) {
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] *= weight[j];
+  }
+}
 
 // Two plain functions and not a template: target_clones does not go on templates.
-ADDEND_NORMALIZE_GROUP(float, NormalizeGroupFloat)
-ADDEND_NORMALIZE_GROUP(double, NormalizeGroupDouble)
-
-void NormalizeGroup(const float* c, float* out, const float* middle, float inverse, float bend, const float* weight,
-                    int64_t n) {
-  NormalizeGroupFloat(c, out, middle, inverse, bend, weight, n);
+ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const float* c, float* out, const float* middle, float inverse, float bend,
+                                             const float* weight, int64_t n) {
+  NormalizeGroup(c, out, middle, inverse, bend, weight, n);
 }
-void NormalizeGroup(const double* c, double* out, const double* middle, double inverse, double bend,
-                    const double* weight, int64_t n) {
-  NormalizeGroupDouble(c, out, middle, inverse, bend, weight, n);
+ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const double* c, double* out, const double* middle, double inverse,
+                                             double bend, const double* weight, int64_t n) {
+  NormalizeGroup(c, out, middle, inverse, bend, weight, n);
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
         c = weighted.data();
         post = nullptr;
       }
-      NormalizeGroup(c, output + i * k.size, k.middle == nullptr ? nullptr : k.middle + g * k.size, k.inverse[g],
+      NormalizeOneGroup(c, output + i * k.size, k.middle == nullptr ? nullptr : k.middle + g * k.size, k.inverse[g],
                      k.bend == nullptr ? T(0) : k.bend[g], post, k.size);
     }
   }

@@ -12,6 +12,12 @@
 #else
 #define ADDEND_WIDEST_VECTORS
 #endif
+// A template's body that is compiled once for each clone of the function that calls it.
+#if defined(__GNUC__)
+#define ADDEND_ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define ADDEND_ALWAYS_INLINE inline
+#endif
 
 namespace addend {
 

@@ -1,0 +1,108 @@
+// The fused loop against the form composed of LibTorch operators, and both against hand-made cases.
+#include "core/linearize/settle.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace addend {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void ExpectSame(const Settled& a, const Settled& b, double relative) {
+  const auto near = [&](double x, double y) {
+    if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+    return x == y || std::abs(x - y) <= relative * std::max({std::abs(x), std::abs(y), 1.0});
+  };
+  EXPECT_TRUE(near(a.error, b.error)) << a.error << " " << b.error;
+  EXPECT_TRUE(near(a.value, b.value)) << a.value << " " << b.value;
+  EXPECT_TRUE(near(a.reference, b.reference)) << a.reference << " " << b.reference;
+  EXPECT_TRUE(near(a.leftover, b.leftover)) << a.leftover << " " << b.leftover;
+  EXPECT_TRUE(near(a.bracket, b.bracket)) << a.bracket << " " << b.bracket;
+  EXPECT_TRUE(near(a.passed, b.passed)) << a.passed << " " << b.passed;
+}
+
+class SettleForms : public testing::TestWithParam<std::tuple<int, at::ScalarType, bool, bool>> {};
+
+TEST_P(SettleForms, FusedLoopEqualsOperators) {
+  const auto [columns, dtype, keep, odd] = GetParam();
+  at::manual_seed(columns);
+  const auto options = at::TensorOptions().dtype(dtype);
+  at::Tensor rows = at::randn({7, columns}, options);
+  at::Tensor value = at::randn({columns}, options) * 3;
+  const at::Tensor reference = at::randn({columns}, options);
+  if (odd && columns > 2) {
+    value[0] = kInfinity;
+    reference[0] = kInfinity;
+    value[1] = kInfinity;
+    value[2] = std::nan("");
+    rows[3][2] = std::nan("");
+    rows[6][2] = 0;
+  }
+  at::Tensor other_rows = rows.clone();
+  SettleOptions settle;
+  settle.keep_bracket = keep;
+  at::Tensor sum;
+  at::Tensor other_sum;
+  const Settled fused = Settle(rows, value, reference, settle, &sum);
+  const Settled composed = SettleByOperators(other_rows, value, reference, settle, &other_sum);
+  const double relative = dtype == at::kDouble ? 1e-13 : 1e-5;
+  ExpectSame(fused, composed, relative);
+  EXPECT_TRUE(at::allclose(rows, other_rows, relative, relative, /*equal_nan=*/true));
+  EXPECT_TRUE(at::allclose(sum, other_sum, relative * 10, relative * 10, /*equal_nan=*/true));
+  // The sum is used as it is the second time.
+  SettleOptions judge_only;
+  judge_only.find_bracket = false;
+  const Settled again = Settle(rows, value, reference, judge_only, &sum);
+  EXPECT_TRUE(again.error == fused.error || std::isnan(fused.error));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SettleForms,
+                         testing::Combine(testing::Values(1, 5, 1023, 1024, 1025, 40000),
+                                          testing::Values(at::kFloat, at::kDouble), testing::Bool(), testing::Bool()));
+
+TEST(Settle, BracketGoesToTheLeftoverAndTheMoveIsRenewed) {
+  // value 5, reference 1, components 2 and 1, leftover 0, L(move) = 3: the bracket is 1.
+  at::Tensor rows = at::tensor({2.0, 1.0, 0.0, 3.0}, at::kDouble).view({4, 1});
+  const at::Tensor value = at::tensor({5.0}, at::kDouble);
+  const at::Tensor reference = at::tensor({1.0}, at::kDouble);
+  SettleOptions options;
+  options.keep_bracket = true;
+  const Settled settled = Settle(rows, value, reference, options, nullptr);
+  EXPECT_EQ(settled.bracket, 1);
+  EXPECT_EQ(settled.error, 0);
+  EXPECT_EQ(settled.leftover, 1);
+  EXPECT_TRUE(at::equal(rows.view({4}), at::tensor({2.0, 1.0, 1.0, 4.0}, at::kDouble)));
+}
+
+TEST(Settle, MissingPartsAreAnError) {
+  at::Tensor rows = at::tensor({2.0, 0.0, 4.0}, at::kDouble).view({3, 1});
+  const Settled settled = Settle(rows, at::tensor({5.0}, at::kDouble), at::tensor({1.0}, at::kDouble), {}, nullptr);
+  EXPECT_EQ(settled.error, 2);
+  EXPECT_EQ(settled.bracket, 0);
+}
+
+TEST(Settle, InfinityOnBothSidesIsRecoveredAndNanAloneIsNot) {
+  at::Tensor rows = at::zeros({3, 2}, at::kDouble);
+  const at::Tensor both = at::tensor({-kInfinity, 1.0}, at::kDouble);
+  EXPECT_EQ(Settle(rows, both, both, {}, nullptr).error, 0);
+  rows[0][1] = std::nan("");
+  EXPECT_TRUE(std::isnan(Settle(rows, both, both, {}, nullptr).error));
+}
+
+TEST(LargestMass, StopsEarlyAndIsExactAtTheEnd) {
+  at::manual_seed(1);
+  const at::Tensor rows = at::randn({5, 5000}, at::kDouble);
+  const at::Tensor reference = at::randn({5000}, at::kDouble);
+  const double all = (rows.narrow(0, 0, 4).abs().sum(0) + reference.abs()).max().item<double>();
+  EXPECT_NEAR(LargestMass(rows, reference, 1e9), all, 1e-12);
+  const double early = LargestMass(rows, reference, 0.1);
+  EXPECT_GE(early, 0.1);
+  EXPECT_LE(early, all);
+}
+
+}  // namespace
+}  // namespace addend
