@@ -108,6 +108,34 @@ ADDEND_WIDEST_VECTORS void SettleOneBlock(const Columns<double>& c, int64_t firs
   SettleBlock(c, first, n, out);
 }
 
+// The largest finite sum of magnitudes among n columns.
+template <typename T>
+ADDEND_ALWAYS_INLINE T MassOfBlock(const Columns<T>& c, int64_t first, int64_t n) {
+  const T largest = std::numeric_limits<T>::max();
+  T mass[kBlock];
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) mass[j] = std::abs(c.reference[first + j]);
+  for (int64_t r = 0; r < c.num_rows; ++r) {
+    const T* row = c.rows + r * c.stride + first;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) mass[j] += std::abs(row[j]);
+  }
+  T max_mass = 0;
+#pragma omp simd reduction(max : max_mass)
+  for (int64_t j = 0; j < n; ++j) {
+    const T finite = mass[j] <= largest ? mass[j] : T(0);
+    max_mass = max_mass > finite ? max_mass : finite;
+  }
+  return max_mass;
+}
+
+ADDEND_WIDEST_VECTORS float MassOfOneBlock(const Columns<float>& c, int64_t first, int64_t n) {
+  return MassOfBlock(c, first, n);
+}
+ADDEND_WIDEST_VECTORS double MassOfOneBlock(const Columns<double>& c, int64_t first, int64_t n) {
+  return MassOfBlock(c, first, n);
+}
+
 // The larger of two; NaN is larger than anything.
 double Larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
 
@@ -140,21 +168,45 @@ Settled SettleColumns(const Columns<T>& columns, int64_t numel) {
 }
 
 template <typename T>
-Settled SettleOnCpu(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
-                    const SettleOptions& options, at::Tensor* sum) {
-  Columns<T> columns;
+Columns<T> ColumnsOf(const at::Tensor& rows, const at::Tensor& reference) {
+  Columns<T> columns{};
   columns.rows = rows.data_ptr<T>();
   columns.num_rows = rows.size(0) - 1;
   columns.stride = rows.stride(0);
   columns.leftover = columns.rows + (rows.size(0) - 2) * columns.stride;
   columns.move = columns.rows + (rows.size(0) - 1) * columns.stride;
-  columns.value = value.data_ptr<T>();
   columns.reference = reference.data_ptr<T>();
+  return columns;
+}
+
+template <typename T>
+Settled SettleOnCpu(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
+                    const SettleOptions& options, at::Tensor* sum) {
+  Columns<T> columns = ColumnsOf<T>(rows, reference);
+  columns.value = value.data_ptr<T>();
   columns.sum_is_known = sum != nullptr && sum->defined();
   if (sum != nullptr && !sum->defined() && options.judge) *sum = at::empty(value.sizes(), value.options());
   columns.sum = sum != nullptr && sum->defined() ? sum->data_ptr<T>() : nullptr;
   columns.options = options;
   return SettleColumns(columns, value.numel());
+}
+
+template <typename T>
+double LargestMassOnCpu(const at::Tensor& rows, const at::Tensor& reference, double enough) {
+  const Columns<T> columns = ColumnsOf<T>(rows, reference);
+  double largest = 0;
+  for (int64_t first = 0; first < reference.numel() && largest < enough; first += kBlock) {
+    const T mass = MassOfOneBlock(columns, first, std::min(kBlock, reference.numel() - first));
+    largest = std::max<double>(largest, mass);
+  }
+  return largest;
+}
+
+// Whether the loops can walk over the memory as it is.
+bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
+  return rows.device().is_cpu() && reference.is_contiguous() && rows.select(0, 0).is_contiguous() &&
+         reference.scalar_type() == rows.scalar_type() &&
+         (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 
 double MaxAbs(const at::Tensor& tensor) { return tensor.numel() == 0 ? 0 : tensor.abs().max().item<double>(); }
@@ -193,29 +245,20 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 }
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {
-  // Piece by piece: where little cancels, the first pieces settle it.
-  const at::Tensor flat = rows.narrow(0, 0, rows.size(0) - 1).reshape({rows.size(0) - 1, -1});
-  const at::Tensor flat_reference = reference.reshape({-1});
-  double largest = 0;
-  const int64_t piece = kBlock;
-  for (int64_t first = 0; first < flat.size(1) && largest < enough; first += piece) {
-    const int64_t length = std::min(piece, flat.size(1) - first);
-    const at::Tensor mass =
-        flat.narrow(1, first, length).abs().sum(0).add_(flat_reference.narrow(0, first, length).abs());
-    largest = std::max(largest, MaxFiniteAbs(mass));
+  if (!IsFlat(rows, reference)) {
+    return MaxFiniteAbs(rows.narrow(0, 0, rows.size(0) - 1).abs().sum(0).add_(reference.abs()));
   }
-  return largest;
+  return rows.scalar_type() == at::kFloat ? LargestMassOnCpu<float>(rows, reference, enough)
+                                          : LargestMassOnCpu<double>(rows, reference, enough);
 }
 
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum) {
-  const bool flat = rows.device().is_cpu() && value.is_contiguous() && reference.is_contiguous() &&
-                    (rows.size(0) == 0 || rows.select(0, 0).is_contiguous()) &&
-                    (sum == nullptr || !sum->defined() || sum->is_contiguous()) &&
-                    value.scalar_type() == rows.scalar_type() && reference.scalar_type() == rows.scalar_type();
-  if (flat && rows.scalar_type() == at::kFloat) return SettleOnCpu<float>(rows, value, reference, options, sum);
-  if (flat && rows.scalar_type() == at::kDouble) return SettleOnCpu<double>(rows, value, reference, options, sum);
-  return SettleByOperators(rows, value, reference, options, sum);
+  const bool flat = IsFlat(rows, reference) && value.is_contiguous() && value.scalar_type() == rows.scalar_type() &&
+                    (sum == nullptr || !sum->defined() || sum->is_contiguous());
+  if (!flat) return SettleByOperators(rows, value, reference, options, sum);
+  return rows.scalar_type() == at::kFloat ? SettleOnCpu<float>(rows, value, reference, options, sum)
+                                          : SettleOnCpu<double>(rows, value, reference, options, sum);
 }
 
 }  // namespace addend

@@ -99,6 +99,9 @@ TEST(LargestMass, StopsEarlyAndIsExactAtTheEnd) {
   const at::Tensor reference = at::randn({5000}, at::kDouble);
   const double all = (rows.narrow(0, 0, 4).abs().sum(0) + reference.abs()).max().item<double>();
   EXPECT_NEAR(LargestMass(rows, reference, 1e9), all, 1e-12);
+  const at::Tensor strided = at::randn({5000, 5}, at::kDouble).t();  // not flat: composed of operators
+  EXPECT_NEAR(LargestMass(strided, reference, 1e9),
+              (strided.narrow(0, 0, 4).abs().sum(0) + reference.abs()).max().item<double>(), 1e-12);
   const double early = LargestMass(rows, reference, 0.1);
   EXPECT_GE(early, 0.1);
   EXPECT_LE(early, all);

@@ -40,6 +40,7 @@ class Sweep {
         progress_(progress),
         num_rows_(trace_.numc + 2),
         rows_(trace_.program.storages.size()),
+        owners_(trace_.program.storages.size()),
         sums_(trace_.program.storages.size()),
         depth_(trace_.program.storages.size(), 0),
         last_use_(trace_.program.storages.size(), -1) {}
@@ -98,7 +99,10 @@ class Sweep {
   // The rows of a tensor: [R, *sizes]. Note: the shadow may itself be a slice, so its own offset counts.
   at::Tensor RowsOf(const Operand& operand) {
     at::Tensor& flat = rows_[operand.storage];
-    if (!flat.defined()) flat = NewRows(operand);
+    if (!flat.defined()) {
+      flat = NewRows(operand);
+      owners_[operand.storage] = std::make_shared<char>();
+    }
     at::DimVector sizes;
     at::DimVector strides;
     sizes.push_back(num_rows_);
@@ -113,9 +117,26 @@ class Sweep {
     at::Tensor& flat = rows_[operand.storage];
     if (!flat.defined()) {
       flat = NewRows(operand);
-    } else if (flat.use_count() > 1 || flat.storage().use_count() > 1) {
+    } else if (owners_[operand.storage].use_count() > 1) {
       flat = flat.clone(at::MemoryFormat::Contiguous);
+    } else {
+      return;
     }
+    owners_[operand.storage] = std::make_shared<char>();
+  }
+
+  // Where both have the same memory.
+  void ShareOwner(int from, int to) {
+    if (from < 0 || from == to || !rows_[from].defined() || !rows_[to].defined()) return;
+    if (rows_[from].storage().unsafeGetStorageImpl() == rows_[to].storage().unsafeGetStorageImpl()) {
+      owners_[to] = owners_[from];
+    }
+  }
+
+  void Drop(int storage) {
+    rows_[storage] = at::Tensor();
+    sums_[storage] = at::Tensor();
+    owners_[storage].reset();
   }
 
   // Rows of a storage that has none yet; `rows`: [R, *sizes].
@@ -124,9 +145,11 @@ class Sweep {
     if (operand.geometry.CoversWhole(numel)) {
       const at::Tensor flat = rows.reshape({num_rows_, numel});
       rows_[operand.storage] = numel > 1 && flat.stride(1) != 1 ? flat.contiguous() : flat;
+      owners_[operand.storage] = std::make_shared<char>();
       return;
     }
     rows_[operand.storage] = NewRows(operand);
+    owners_[operand.storage] = std::make_shared<char>();
     RowsOf(operand).copy_(rows);
   }
 
@@ -143,6 +166,7 @@ class Sweep {
     }
     rows.select(0, MoveRow()).copy_(move);
     rows_[operand.storage] = rows;
+    owners_[operand.storage] = std::make_shared<char>();
   }
 
   at::Tensor Move(const Operand& operand) const {
@@ -182,8 +206,11 @@ class Sweep {
         const bool fresh = !output.written || call.resized_output;
         if (fresh && given) {
           Put(output, outputs[k]);
+          // A map may hand on rows as they are: then nobody owns them alone.
+          for (const int input : node.inputs) ShareOwner(call.operands[input].storage, output.storage);
+          for (size_t earlier = 0; earlier < k; ++earlier) ShareOwner(call.outputs[earlier].storage, output.storage);
         } else if (fresh) {
-          rows_[output.storage] = NewRows(output);
+          Drop(output.storage);
         } else {
           Own(output);
           at::Tensor target = RowsOf(output);
@@ -198,8 +225,8 @@ class Sweep {
     const at::Tensor move = Move(output);
     const at::Tensor labels = trace_.Labels(call.operands[1]).to(move.device());
     const at::Tensor spread = labels.unsqueeze(-1).expand(move.sizes());
-    at::Tensor rows = NewRows(output);
-    rows_[output.storage] = rows;
+    rows_[output.storage] = NewRows(output);
+    owners_[output.storage] = std::make_shared<char>();
     RowsOf(output).scatter_(0, spread.clamp_min(0).unsqueeze(0), (move * spread.ge(0)).unsqueeze(0));
     RowsOf(output).select(0, MoveRow()).copy_(move);
   }
@@ -217,6 +244,7 @@ class Sweep {
     }
     RowsOf(input);  // makes zeros where there are none yet
     rows_[output.storage] = rows_[input.storage];
+    owners_[output.storage] = owners_[input.storage];
     sums_[output.storage] = sums_[input.storage];
     return true;
   }
@@ -253,9 +281,9 @@ class Sweep {
     }
     Own(input);
     RowsOf(input).mul_(*scale);
-    rows_[output.storage] = std::move(rows_[input.storage]);
-    rows_[input.storage] = at::Tensor();
-    sums_[input.storage] = at::Tensor();
+    rows_[output.storage] = rows_[input.storage];
+    owners_[output.storage] = owners_[input.storage];
+    Drop(input.storage);
     return true;
   }
 
@@ -263,10 +291,10 @@ class Sweep {
     const Call& call = CallOf(node);
     for (const int input : node.inputs) {
       const int storage = call.operands[input].storage;
-      if (last_use_[storage] <= n) rows_[storage] = at::Tensor();
+      if (last_use_[storage] <= n) Drop(storage);
     }
     for (const Operand& output : call.outputs) {
-      if (CarriesRows(output) && last_use_[output.storage] <= n) rows_[output.storage] = at::Tensor();
+      if (CarriesRows(output) && last_use_[output.storage] <= n) Drop(output.storage);
     }
   }
 
@@ -406,6 +434,8 @@ class Sweep {
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t num_rows_;
   std::vector<at::Tensor> rows_;   // by storage: [numc + 2, numel]; undefined: all zero
+  // By storage: shared by those that have the same memory. (LibTorch's own counts do not tell: views keep their bases.)
+  std::vector<std::shared_ptr<char>> owners_;
   std::vector<at::Tensor> sums_;   // by storage: components and leftover added up; undefined: not known
   std::vector<int64_t> depth_;     // by storage: the longest chain of nodes that led to it
   std::vector<int64_t> last_use_;  // by storage: the last node that touches it
