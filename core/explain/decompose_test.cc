@@ -288,6 +288,36 @@ TEST(Decompose, OtherUsesOfIdsAreReported) {
   EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("other than in embeddings"));
 }
 
+// ---- references that are not finite
+
+TEST(Decompose, StandInsReplaceReferencesThatAreNotFinite) {
+  const Tensor x = Random({2, 4}, 3).abs() + 0.5;
+  const auto result = DecomposeFunction(
+      [](const Tensor& t) {
+        Tensor y = at::log(t);  // -inf on the baseline 0
+        y.mul_(2).add_(t);
+        Tensor z = at::zeros_like(t);
+        z.slice(1, 0, 2).copy_(y.slice(1, 1, 3));
+        return at::linear(z, Weight().slice(1, 0, 4)).relu() + t.sum();
+      },
+      SplitInput(x, 1));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_EQ(result.report.stand_in_references, 1);
+  EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("not finite on the baseline"));
+  EXPECT_TRUE(at::isfinite(parts.reference()).all().item<bool>());
+  EXPECT_TRUE(at::allclose(parts.recovery(), result.outputs[0].value, 0, 1e-12));
+  EXPECT_LE(parts.leftover().abs().max().item<double>(), 1e-12);
+}
+
+// The tangent of log at x passes X / x; log x - 1 stands in for the logarithm of zero.
+TEST(Decompose, StandInMeetsTheValueAlongTheTangent) {
+  const Tensor x = at::tensor({2.0, 3.0});
+  const auto result = DecomposeFunction([](const Tensor& t) { return at::log(t) * 5; }, SplitInput(x, 0));
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::allclose(parts.components(), at::diag(at::full({2}, 5.0, at::kDouble))));
+  EXPECT_TRUE(at::allclose(parts.reference(), (at::log(x) - 1) * 5));
+}
+
 // ---- policies, reports, probes
 
 TEST(Decompose, AutoIsFaithfulOnlyWithABaseline) {

@@ -1,7 +1,7 @@
 #include "core/linearize/linearization.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -9,8 +9,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/rerun.h"
+#include "core/linearize/stand_in.h"
 
 namespace addend {
 namespace {
@@ -59,50 +62,6 @@ class Marks {
  private:
   std::vector<c10::SmallVector<uint32_t, 4>> marks_;
 };
-
-// Runs the call's operator on other operands, out of place.
-std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
-  Stack stack;
-  size_t k = 0;
-  const auto& arguments = call.op.schema().arguments();
-  for (size_t a = 0; a < call.arguments.size(); ++a) {
-    std::vector<at::Tensor> own;
-    bool written = false;
-    while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) {
-      written |= call.operands[k].written;
-      own.push_back(operands[k++]);
-    }
-    if (arguments[a].is_out()) {
-      own[0] = at::empty({0}, own[0].options());
-    } else if (written) {
-      for (at::Tensor& tensor : own) tensor = tensor.clone();
-    }
-    const c10::TypePtr type = arguments[a].type();
-    const bool optional_list =
-        type->kind() == c10::TypeKind::ListType && type->expect<c10::ListType>()->getElementType()->kind() ==
-                                                       c10::TypeKind::OptionalType;
-    if (optional_list && call.arguments[a].isIntList()) {
-      c10::impl::GenericList list(type->expect<c10::ListType>()->getElementType());
-      size_t next = 0;
-      for (const int64_t present : call.arguments[a].toIntVector()) {
-        list.push_back(present ? c10::IValue(own[next++]) : c10::IValue());
-      }
-      stack.emplace_back(list);
-    } else if (type->kind() == c10::TypeKind::ListType && (!own.empty() || call.arguments[a].isNone())) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : own) list.push_back(tensor);
-      stack.emplace_back(list);
-    } else if (!own.empty()) {
-      stack.emplace_back(own[0]);
-    } else {
-      stack.push_back(call.arguments[a]);
-    }
-  }
-  call.op.Run(&stack);
-  std::vector<at::Tensor> results;
-  for (const c10::IValue& value : stack) ForEachTensor(value, [&](const at::Tensor& t) { results.push_back(t); });
-  return results;
-}
 
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
@@ -158,6 +117,61 @@ void ClaimBracket(const RuleCall& call, const RuleResult& rule, Node& node) {
   }
 }
 
+Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy& policy, const Marks& marks,
+              at::Tensor* stand_in = nullptr) {
+  const Call& call = trace.program.calls[c];
+  Node node;
+  node.call = c;
+  if (RuleName(call.op.schema().name()) == "aten::embedding" && call.operands[1].labelled &&
+      !call.operands[0].decomposed) {
+    node.kind = Kind::kStart;
+    node.starts = true;
+    return node;
+  }
+  const RuleCall described = DescribeForRule(trace, call, policy, marks);
+  RuleResult built;
+  try {
+    if (rule != nullptr) {
+      built = rule->build(described);
+    } else {
+      built.kind = Kind::kAbsorbed;
+      built.exact = false;
+    }
+  } catch (const Error& e) {
+    throw Error(e.code(), e.what(), call.position, "see docs/extending.md");
+  } catch (const c10::Error& e) {
+    throw Error(absl::StatusCode::kInternal,
+                absl::StrCat("the rule of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
+                call.position);
+  }
+  ClaimBracket(described, built, node);
+  node.kind = built.kind;
+  node.inputs = std::move(built.inputs);
+  node.map = std::move(built.map);
+  node.stand_in = built.stand_in.defined();
+  if (stand_in != nullptr) *stand_in = built.stand_in;
+  return node;
+}
+
+// Finds, in the order of the calls, where an elementwise function is not finite on the reference alone; see Note
+// [Stand-ins]. Returns the nodes of those calls, linearized at the value.
+absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
+                                                          const Policy& policy, const Marks& marks) {
+  absl::flat_hash_map<int64_t, Node> nodes;
+  for (size_t c = 0; c < trace.program.calls.size(); ++c) {
+    const Call& call = trace.program.calls[c];
+    if (rules[c] == nullptr || rules[c]->kind != Kind::kPointwise || call.is_view || call.outputs.empty()) continue;
+    const Operand& output = call.outputs[0];
+    if (!CarriesRows(output) || at::isfinite(trace.Reference(output)).all().item<bool>()) continue;
+    at::Tensor stand_in;
+    Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_in);
+    if (!stand_in.defined()) continue;
+    ReplaceReference(trace, static_cast<int64_t>(c), 0, stand_in);
+    nodes.emplace(static_cast<int64_t>(c), std::move(node));
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
@@ -184,6 +198,8 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
   result.policy = policy;
   result.probes = std::move(probes);
 
+  const auto stand_in_nodes = ReplaceBrokenReferences(*trace, rules, policy, marks);
+
   // Backwards: a call is asked for its rule only when something later reads what it gives.
   std::vector<bool> needed(trace->program.storages.size(), everything);
   for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= -1; --c) {
@@ -197,38 +213,11 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     for (const Operand& output : call.outputs) live = live || (CarriesRows(output) && needed[output.storage]);
     if (!live) continue;
 
-    Node node;
-    node.call = c;
-    const bool embedding = RuleName(call.op.schema().name()) == "aten::embedding";
-    if (embedding && call.operands[1].labelled && !call.operands[0].decomposed) {
-      node.kind = Kind::kStart;
-      node.starts = true;
-    } else {
-      const RuleCall described = DescribeForRule(*trace, call, result.policy, marks);
-      RuleResult rule;
-      try {
-        if (rules[c] != nullptr) {
-          rule = rules[c]->build(described);
-        } else {
-          rule.kind = Kind::kAbsorbed;
-          rule.exact = false;
-          ++result.absorbed;
-        }
-        if (rule.kind == Kind::kPath) ++result.path_ruled;
-        if (rule.stand_in.defined()) result.stand_ins.push_back(c);
-        ClaimBracket(described, rule, node);
-      } catch (const Error& e) {
-        throw Error(e.code(), e.what(), call.position, "see docs/extending.md");
-      } catch (const c10::Error& e) {
-        throw Error(absl::StatusCode::kInternal,
-                    absl::StrCat("the rule of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
-                    call.position);
-      }
-      node.kind = rule.kind;
-      node.inputs = std::move(rule.inputs);
-      node.map = std::move(rule.map);
-      node.stand_in = rule.stand_in;
-    }
+    const auto known = stand_in_nodes.find(c);
+    Node node = known != stand_in_nodes.end() ? known->second : MakeNode(*trace, c, rules[c], result.policy, marks);
+    if (node.kind == Kind::kAbsorbed) ++result.absorbed;
+    if (node.kind == Kind::kPath) ++result.path_ruled;
+    if (node.stand_in) result.stand_ins.push_back(c);
     for (const Operand& output : call.outputs) {
       if (!CarriesRows(output)) continue;
       // Rows are born here unless the call writes into a storage that had some before.

@@ -31,7 +31,7 @@ struct Node {
   bool keeps_bracket = false;
   // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
   double bracket_bound = -1;
-  at::Tensor stand_in;           // the output's reference, where the recorded one is not finite
+  bool stand_in = false;         // the recorded reference of the output was not finite; see stand_in.h
 };
 
 struct Linearization {
@@ -41,7 +41,7 @@ struct Linearization {
   std::vector<Probe> probes;
   int64_t absorbed = 0;
   int64_t path_ruled = 0;
-  // Operators whose reference was not finite and was replaced; see Note [Stand-ins] in kinds.cc.
+  // Operators whose reference was not finite and was replaced; see stand_in.h.
   std::vector<int64_t> stand_ins;
 };
 

@@ -301,10 +301,6 @@ class Sweep {
   int64_t LeftoverRow() const { return num_rows_ - 2; }
   int64_t MoveRow() const { return num_rows_ - 1; }
 
-  at::Tensor ReferenceOf(const Node& node, size_t output) const {
-    return node.stand_in.defined() && output == 0 ? node.stand_in : trace_.Reference(CallOf(node).outputs[output]);
-  }
-
   // The largest |recovery - value| that rounding explains, over the largest value.
   double RelativeTolerance(const Operand& operand) const {
     const double eps = operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon()
@@ -353,7 +349,7 @@ class Sweep {
       if (options.find_bracket) Own(output);
       at::Tensor rows = RowsOf(output);
       const at::Tensor value = trace_.Value(output).to(rows.scalar_type());
-      const at::Tensor reference = ReferenceOf(node, k).to(rows.scalar_type());
+      const at::Tensor reference = trace_.Reference(output).to(rows.scalar_type());
       const bool whole = output.geometry.CoversWhole(trace_.program.storages[output.storage].numel);
       const Settled settled = Settle(rows, value, reference, options, whole ? &sums_[output.storage] : nullptr);
       if (!check_all) continue;

@@ -248,8 +248,8 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   };
   at::Tensor slope =
       SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative);
-  // Note [Stand-ins]: where f(reference) is not finite although f(value) is, no secant exists. The operator is
-  // linearized at the value, and the reference becomes what makes the two meet: f(value) - slope * move.
+  // Where f(reference) is not finite although f(value) is, no secant exists. The operator is linearized at the value, and
+  // the reference becomes what makes the two meet: f(value) - slope * move.
   const at::Tensor& f_reference = call.outputs[0].reference;
   const at::Tensor broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
   at::Tensor stand_in;

@@ -1,0 +1,52 @@
+#include "core/linearize/rerun.h"
+
+#include <ATen/ops/empty.h>
+
+#include "core/program/recorder.h"
+
+namespace addend {
+
+std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
+  Stack stack;
+  size_t k = 0;
+  const auto& arguments = call.op.schema().arguments();
+  for (size_t a = 0; a < call.arguments.size(); ++a) {
+    std::vector<at::Tensor> own;
+    bool written = false;
+    while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) {
+      written |= call.operands[k].written;
+      own.push_back(operands[k++]);
+    }
+    if (arguments[a].is_out()) {
+      own[0] = at::empty({0}, own[0].options());
+    } else if (written) {
+      for (at::Tensor& tensor : own) tensor = tensor.clone();
+    }
+    const c10::TypePtr type = arguments[a].type();
+    const bool optional_list =
+        type->kind() == c10::TypeKind::ListType && type->expect<c10::ListType>()->getElementType()->kind() ==
+                                                       c10::TypeKind::OptionalType;
+    if (optional_list && call.arguments[a].isIntList()) {
+      c10::impl::GenericList list(type->expect<c10::ListType>()->getElementType());
+      size_t next = 0;
+      for (const int64_t present : call.arguments[a].toIntVector()) {
+        list.push_back(present ? c10::IValue(own[next++]) : c10::IValue());
+      }
+      stack.emplace_back(list);
+    } else if (type->kind() == c10::TypeKind::ListType && (!own.empty() || call.arguments[a].isNone())) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor& tensor : own) list.push_back(tensor);
+      stack.emplace_back(list);
+    } else if (!own.empty()) {
+      stack.emplace_back(own[0]);
+    } else {
+      stack.push_back(call.arguments[a]);
+    }
+  }
+  call.op.Run(&stack);
+  std::vector<at::Tensor> results;
+  for (const c10::IValue& value : stack) ForEachTensor(value, [&](const at::Tensor& t) { results.push_back(t); });
+  return results;
+}
+
+}  // namespace addend

@@ -1,0 +1,19 @@
+// A recorded call, made again on other tensors.
+#ifndef ADDEND_CORE_LINEARIZE_RERUN_H_
+#define ADDEND_CORE_LINEARIZE_RERUN_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "core/program/program.h"
+
+namespace addend {
+
+// One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns the
+// tensors among the results. Not traced.
+std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_RERUN_H_
