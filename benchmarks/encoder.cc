@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <torch/nn/modules/transformercoder.h>
 #include <torch/nn/modules/transformerlayer.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -151,6 +152,29 @@ void BM_Interception(benchmark::State& state) {
 void BM_InterceptionAndRecording(benchmark::State& state) {
   MeasureOperator(state, [] { return std::make_unique<addend::Recorder>(nullptr); });
 }
+
+// The same inside the TorchScript interpreter, where each call's source position is looked up as well.
+void BM_RecordingOfTorchScript(benchmark::State& state) {
+  c10::AutoGradMode no_grad(false);
+  constexpr int kCalls = 2000;
+  const auto unit = torch::jit::compile("def chain(a, b):\n  c = a\n  for i in range(2000):\n    c = a + b\n  return c\n");
+  torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
+  const at::Tensor a = torch::ones({1});
+  const auto run = [&] { benchmark::DoNotOptimize(unit->run_method("chain", a, a)); };
+  run();
+  std::vector<double> plain;
+  std::vector<double> seen;
+  for (auto _ : state) {
+    plain.push_back(Seconds(run));
+    addend::Recorder recorder(nullptr);
+    addend::TracingScope scope(&recorder);
+    seen.push_back(Seconds(run));
+    state.SetIterationTime(seen.back());
+  }
+  state.counters["plain_ns"] = 1e9 * Median(plain) / kCalls;
+  state.counters["added_ns"] = 1e9 * (Median(seen) - Median(plain)) / kCalls;
+}
+BENCHMARK(BM_RecordingOfTorchScript)->UseManualTime()->Iterations(20);
 BENCHMARK(BM_Interception)->UseManualTime()->Iterations(50);
 BENCHMARK(BM_InterceptionAndRecording)->UseManualTime()->Iterations(50);
 
