@@ -1,0 +1,566 @@
+// Runs the program as a user does: what it prints, what it writes, and how it fails.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "core/explain/decompose.h"
+#include "core/explain/model.h"
+#include "core/explain/tensor_io.h"
+#include "tools/addend/text.h"
+
+namespace addend {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+constexpr char kProgram[] = "tools/addend/addend";
+constexpr char kModels[] = "docs/examples/models/";
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream content;
+  content << file.rdbuf();
+  EXPECT_TRUE(file) << path;
+  return content.str();
+}
+
+struct Result {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments first, const Arguments& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+// A folder for each test.
+class AddendTest : public testing::Test {
+ protected:
+  AddendTest() {
+    std::string pattern = testing::TempDir() + "/addend_XXXXXX";
+    folder_ = mkdtemp(&pattern[0]);
+    fs::create_directory(folder_ / "user");
+  }
+  ~AddendTest() override { fs::remove_all(folder_); }
+
+  // Where tests put their files.
+  std::string Path(const std::string& name) const { return (folder_ / "user" / name).string(); }
+  std::string Save(const std::string& name, const at::Tensor& tensor) const {
+    WriteTensorFile(Path(name), {{{"input", tensor}}, {}});
+    return Path(name);
+  }
+
+  Result Run(const Arguments& arguments, const std::string& environment = "LC_ALL=C") const {
+    std::string command = absl::StrCat("env ", environment, " ./", kProgram);
+    for (const std::string& argument : arguments) {
+      absl::StrAppend(&command, " '", absl::StrReplaceAll(argument, {{"'", "'\\''"}}), "'");
+    }
+    const fs::path out = folder_ / "stdout";
+    const fs::path err = folder_ / "stderr";
+    absl::StrAppend(&command, " >'", out.string(), "' 2>'", err.string(), "' </dev/null");
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(out), ReadFile(err)};
+  }
+
+  // The run fails as bad input does: one clear line, exit code 2, and no file more than before.
+  void ExpectError(const Arguments& arguments, const std::string& message) const {
+    const std::set<fs::path> before = Files();
+    const Result result = Run(arguments);
+    const std::string command = testing::PrintToString(arguments);
+    EXPECT_EQ(result.code, 2) << command << result.out;
+    EXPECT_EQ(result.out, "") << command;
+    EXPECT_THAT(result.err, AllOf(StartsWith("addend: "), HasSubstr(message), Not(HasSubstr("frame #")),
+                                  Not(HasSubstr("Exception raised"))))
+        << command;
+    ASSERT_FALSE(result.err.empty());
+    EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << "not one line: " << result.err;
+    EXPECT_EQ(Files(), before) << command;
+  }
+
+ private:
+  std::set<fs::path> Files() const {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ / "user")) files.insert(entry.path());
+    return files;
+  }
+
+  fs::path folder_;
+};
+
+// The three commands of tools/quickstart.
+struct Example {
+  std::string name;
+  Arguments input;
+  std::string baseline;
+  std::string kind;
+  size_t parts;
+};
+
+std::string ModelOf(const std::string& name) { return absl::StrCat(kModels, name, "/model.pt"); }
+std::string SampleOf(const std::string& name) { return absl::StrCat(kModels, name, "/sample.safetensors"); }
+std::string HeldoutOf(const std::string& name) { return absl::StrCat(kModels, name, "/heldout.safetensors"); }
+
+std::vector<Example> Examples() {
+  return {
+      {"breast_cancer",
+       {ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer"), "--baseline",
+        absl::StrCat(kModels, "breast_cancer/baseline.npy")},
+       absl::StrCat(kModels, "breast_cancer/baseline.npy"),
+       "table",
+       30},
+      {"digits", {ModelOf("digits"), "--input", SampleOf("digits"), "--baseline", "0"}, "0", "image", 64},
+      {"language",
+       {ModelOf("language"), "--input", SampleOf("language") + ":labels=segments", "--baseline", "token:mask_token"},
+       "token 0 [mask]",
+       "text",
+       12}};
+}
+
+double SumOf(const Json& numbers) {
+  double sum = 0;
+  for (const Json& number : numbers) sum += number.get<double>();
+  return sum;
+}
+
+// The relative distance between a target's value and its parts, added here.
+double RelativeError(const Json& target) {
+  const double sum =
+      SumOf(target["contributions"]) + target["reference"].get<double>() + target["leftover"].get<double>();
+  return std::abs(sum - target["value"].get<double>()) / std::abs(target["value"].get<double>());
+}
+
+void ExpectNarrow(const std::string& text) {
+  for (const auto line : absl::StrSplit(text, '\n')) {
+    const std::string copy(line.data(), line.size());
+    // Paths that may be copied stay whole.
+    if (absl::StrContains(copy, " written: ")) continue;
+    EXPECT_LE(cli::DisplayWidth(copy), 80) << copy;
+    EXPECT_FALSE(absl::EndsWith(copy, " ")) << "\"" << copy << "\"";
+  }
+}
+
+const Arguments& Table() {
+  static const auto& arguments =
+      *new Arguments{"decompose", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer")};
+  return arguments;
+}
+
+// ---- decompose
+
+TEST_F(AddendTest, PartsSumToTheOutputOfTheThreeModels) {
+  for (const Example& example : Examples()) {
+    SCOPED_TRACE(example.name);
+    const Result result = Run(Arguments{"decompose"} + example.input + Arguments{"--target", "top1", "--json"});
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    const Json record = Json::parse(result.out);
+    EXPECT_EQ(record["kind"], example.kind);
+    EXPECT_EQ(record["components"].size(), example.parts);
+    EXPECT_EQ(record["preset"], "faithful");
+    EXPECT_EQ(record["inputs"][0]["baseline"], example.baseline);
+
+    // The samples are those that the models get right: the label is what has to be found.
+    const TensorFile sample = ReadTensorFile(SampleOf(example.name));
+    const int64_t label = sample.Find("label")->item<int64_t>();
+    const Json classes = Json::parse(sample.metadata.at("classes"));
+    const at::Tensor logits =
+        Trace(LoadTorchScript(ModelOf(example.name))).Run({*sample.Find("input")}).toTensor().to(at::kDouble);
+    ASSERT_EQ(record["targets"].size(), classes.size());
+    EXPECT_EQ(record["targets"][0]["index"], Json({0, label}));
+    EXPECT_GT(record["targets"][0]["probability"], 0.5);
+    double probabilities = 0;
+    for (const Json& target : record["targets"]) {
+      const int64_t index = target["index"][1];
+      EXPECT_EQ(target["name"], classes[index]);
+      EXPECT_EQ(target["value"].get<double>(), logits[0][index].item<double>());
+      EXPECT_EQ(target["contributions"].size(), example.parts);
+      EXPECT_LT(RelativeError(target), 1e-5) << target["name"];
+      EXPECT_LT(std::abs(target["leftover"].get<double>() / target["value"].get<double>()), 1e-5) << target["name"];
+      EXPECT_LE(std::abs(target["recovery_error"].get<double>()), target["tolerance"].get<double>());
+      probabilities += target["probability"].get<double>();
+    }
+    EXPECT_NEAR(probabilities, 1, 1e-6);
+  }
+}
+
+TEST_F(AddendTest, RecordHasWhatAnAuditorNeeds) {
+  const Result result = Run(Table() + Arguments{"--json", "--policy", "preset=fast"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(result.out);
+  EXPECT_EQ(record["addend"]["sha256"], Sha256OfFile(kProgram));
+  EXPECT_EQ(record["model"]["sha256"], Sha256OfFile(ModelOf("breast_cancer")));
+  EXPECT_EQ(record["inputs"][0]["sha256"], Sha256OfFile(SampleOf("breast_cancer")));
+  EXPECT_EQ(record["inputs"][0]["baseline"], "0");
+  EXPECT_EQ(record["inputs"][0]["baseline_given"], false);
+  EXPECT_EQ(record["inputs"][0]["split"], "dim=1");
+  EXPECT_EQ(record["inputs"][0]["shape"], Json({1, 30}));
+  EXPECT_EQ(record["policy"]["preset"], "fast");
+  EXPECT_EQ(record["preset"], "fast");
+  EXPECT_EQ(record["components"][0]["name"], "mean radius");
+  EXPECT_EQ(record["components"][0]["value"].get<float>(),
+            (*ReadTensorFile(SampleOf("breast_cancer")).Find("input"))[0][0].item<float>());
+  EXPECT_EQ(record["report"]["failures"], 0);
+  EXPECT_GT(record["report"]["operators"], 0);
+  EXPECT_FALSE(record["libtorch"]["version"].get<std::string>().empty());
+}
+
+TEST_F(AddendTest, TablesFitATerminal) {
+  for (const std::string locale : {"LC_ALL=C", "LC_ALL=C.UTF-8"}) {
+    for (const Example& example : Examples()) {
+      SCOPED_TRACE(example.name + " " + locale);
+      const Result result = Run(Arguments{"decompose"} + example.input, locale);
+      ASSERT_EQ(result.code, 0) << result.err;
+      ExpectNarrow(result.out);
+      EXPECT_THAT(result.out, HasSubstr("\n  the model's own output "));
+      EXPECT_THAT(result.out, HasSubstr("\n+ reference (the model on the baseline) "));
+      EXPECT_THAT(result.out, HasSubstr("(rounding)"));
+      EXPECT_EQ(absl::StrContains(result.out, "\u2588"), locale == "LC_ALL=C.UTF-8");
+    }
+  }
+}
+
+TEST_F(AddendTest, TableNamesTheLargestAndSumsTheRest) {
+  const Result result = Run(Arguments{"decompose"} + Examples()[0].input + Arguments{"--top", "2"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(Run(Arguments{"decompose"} + Examples()[0].input + Arguments{"--json"}).out);
+  std::vector<std::pair<double, std::string>> order;
+  for (size_t i = 0; i < 30; ++i) {
+    order.emplace_back(-std::abs(record["targets"][0]["contributions"][i].get<double>()),
+                       record["components"][i]["name"]);
+  }
+  std::sort(order.begin(), order.end());
+  EXPECT_THAT(result.out, HasSubstr("\n  " + order[0].second));
+  EXPECT_THAT(result.out, HasSubstr("\n  " + order[1].second));
+  EXPECT_THAT(result.out, Not(HasSubstr("\n  " + order[2].second)));
+  EXPECT_THAT(result.out, HasSubstr("\n  28 others together "));
+}
+
+TEST_F(AddendTest, PageHoldsItsDataAndNothingThatEndsThem) {
+  const std::string names = Path("names");
+  // 30 names, one of them hostile.
+  std::ofstream list(names);
+  list << "</script><script>alert(1)</script>__ADDEND_DATA__";
+  for (int i = 1; i < 30; ++i) list << "\nname " << i;
+  list.close();
+  const std::string page_path = Path("page.html");
+  const Result result = Run(Table() + Arguments{"--names", names, "--html", page_path});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(page_path));
+  const std::string page = ReadFile(page_path);
+  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const size_t begin = page.find(open) + open.size();
+  const size_t end = page.find("</script>", begin);
+  ASSERT_NE(end, std::string::npos);
+  const std::string data = page.substr(begin, end - begin);
+  EXPECT_THAT(data, Not(HasSubstr("<")));
+  const Json record = Json::parse(data);
+  EXPECT_EQ(record["components"][0]["name"], "</script><script>alert(1)</script>__ADDEND_DATA__");
+  EXPECT_EQ(record["components"][29]["name"], "name 29");
+  EXPECT_LT(RelativeError(record["targets"][0]), 1e-5);
+  // The template's own marker is gone: what is left of the word is the name.
+  EXPECT_EQ(page.find("__ADDEND_DATA__"), begin + data.find("__ADDEND_DATA__"));
+  EXPECT_EQ(page.rfind("__ADDEND_DATA__"), page.find("__ADDEND_DATA__"));
+}
+
+TEST_F(AddendTest, TensorsReadBackAndSum) {
+  const std::string out = Path("parts.safetensors");
+  const Result result =
+      Run(Arguments{"decompose"} + Examples()[2].input + Arguments{"--at", "output", "--at", "layers.0", "--out", out});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const TensorFile file = ReadTensorFile(out);
+  for (const std::string prefix : {"", "layers.0/"}) {
+    SCOPED_TRACE(prefix);
+    const at::Tensor* components = file.Find(prefix + "components");
+    const at::Tensor* value = file.Find(prefix + "value");
+    ASSERT_NE(components, nullptr);
+    ASSERT_NE(value, nullptr);
+    EXPECT_EQ(components->size(0), 12);
+    EXPECT_EQ(components->sizes().slice(1), value->sizes());
+    const at::Tensor sum =
+        components->to(at::kDouble).sum(0) + *file.Find(prefix + "reference") + *file.Find(prefix + "leftover");
+    EXPECT_LT(((sum - *value).abs().max() / value->abs().max()).item<double>(), 1e-5);
+  }
+  EXPECT_EQ(Json::parse(file.metadata.at("names"))[1], "gro\u00dfe ");
+  EXPECT_EQ(Json::parse(file.metadata.at("target"))["name"], "German");
+  EXPECT_EQ(Json::parse(file.metadata.at("model"))["sha256"], Sha256OfFile(ModelOf("language")));
+}
+
+TEST_F(AddendTest, TargetsAreElementsDifferencesAndClasses) {
+  const auto explain = [&](const std::string& target) {
+    const Result result = Run(Table() + Arguments{"--json", "--target", target});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out)["targets"];
+  };
+  const Json benign = explain("1");
+  EXPECT_EQ(benign, explain("0,1"));
+  EXPECT_EQ(benign, explain("benign"));
+  const Json difference = explain("0-1");
+  EXPECT_EQ(difference[0]["name"], "malignant minus benign");
+  EXPECT_EQ(difference[0]["subtract"], Json({0, 1}));
+  EXPECT_EQ(difference[0]["probability"], nullptr);
+  EXPECT_NEAR(difference[0]["value"].get<double>(), benign[1]["value"].get<double>() - benign[0]["value"].get<double>(),
+              1e-12);
+  EXPECT_EQ(difference.size(), 3);
+}
+
+TEST_F(AddendTest, RowsOfABatchAreThoseOfTheFile) {
+  const Result result = Run({"decompose", ModelOf("language"), "--input", HeldoutOf("language") + ":labels=segments",
+                             "--baseline", "token:mask_token", "--row", "41", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(result.out);
+  const TensorFile file = ReadTensorFile(HeldoutOf("language"));
+  const Json text = Json::parse(file.metadata.at("texts"))[41];
+  EXPECT_EQ(record["text"], text);
+  EXPECT_EQ(record["inputs"][0]["row"], 41);
+  EXPECT_EQ(record["inputs"][0]["shape"], Json({1, 96}));
+  // The words are spelled by the vocabulary, since the file names only those of its samples.
+  std::string spelled;
+  for (const Json& component : record["components"]) spelled += component["name"].get<std::string>();
+  EXPECT_EQ(spelled, text.get<std::string>());
+}
+
+TEST_F(AddendTest, DoublePrecisionAddsUpMoreClosely) {
+  const Result result = Run(Arguments{"decompose"} + Examples()[1].input + Arguments{"--dtype", "float64", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json target = Json::parse(result.out)["targets"][0];
+  EXPECT_LT(RelativeError(target), 1e-12);
+  EXPECT_LT(std::abs(target["leftover"].get<double>()), 1e-10 * target["value"].get<double>());
+}
+
+TEST_F(AddendTest, InputsMayHaveColonsAndTensorNames) {
+  const at::Tensor input = *ReadTensorFile(SampleOf("breast_cancer")).Find("input");
+  const std::string path = Path("a:b.safetensors");
+  WriteTensorFile(path, {{{"first", input}, {"second", input * 2}}, {}});
+  const auto value = [&](const std::string& text) {
+    const Result result = Run({"decompose", ModelOf("breast_cancer"), "--input", text, "--json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out)["components"][0]["value"].get<double>();
+  };
+  EXPECT_EQ(value(path + "#second"), 2 * value(path + "#first:dim=1"));
+  ExpectError({"decompose", ModelOf("breast_cancer"), "--input", path}, "several tensors (first, second)");
+}
+
+TEST_F(AddendTest, LabelsAndPartsComeFromOtherFiles) {
+  const at::Tensor input = *ReadTensorFile(SampleOf("breast_cancer")).Find("input");
+  at::Tensor labels = at::zeros({1, 30}, at::kLong);
+  labels.slice(1, 10).fill_(1);
+  labels.slice(1, 20).fill_(-1);
+  const std::string label_path = Save("labels.safetensors", labels);
+  Result result = Run({"decompose", ModelOf("breast_cancer"), "--input",
+                       absl::StrCat(SampleOf("breast_cancer"), ":labels=", label_path), "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["components"].size(), 2);
+  const std::string part_path = Save("parts.safetensors", (input / 4).expand({3, 1, 30}).contiguous());
+  result = Run({"decompose", ModelOf("breast_cancer"), "--input",
+                absl::StrCat(SampleOf("breast_cancer"), ":parts=", part_path), "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(result.out);
+  EXPECT_EQ(record["components"].size(), 3);
+  EXPECT_LT(RelativeError(record["targets"][0]), 1e-5);
+}
+
+// ---- check, ops, help
+
+TEST_F(AddendTest, CheckPassesOnTheThreeModels) {
+  for (const Example& example : Examples()) {
+    SCOPED_TRACE(example.name);
+    const Result result = Run(Arguments{"check"} + example.input);
+    EXPECT_EQ(result.code, 0) << result.out << result.err;
+    EXPECT_THAT(result.out, HasSubstr(" operators checked, 0 failed; worst: #"));
+    ExpectNarrow(result.out);
+    const Json record = Json::parse(Run(Arguments{"check"} + example.input + Arguments{"--json"}).out);
+    ASSERT_GT(record["operators"].size(), 5);
+    for (const Json& one : record["operators"]) EXPECT_TRUE(one["ok"]) << one;
+    EXPECT_THAT(record["operators"][0]["file"].get<std::string>(), HasSubstr(example.name + ".py"));
+  }
+}
+
+TEST_F(AddendTest, CheckFailsWhereRoundingIsNotAllowed) {
+  const Arguments strict = Arguments{"check"} + Examples()[1].input + Arguments{"--policy", "tolerance=1e-12"};
+  const Result result = Run(strict);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out, HasSubstr("FAILED: its parts do not add up"));
+  EXPECT_THAT(result.out, Not(HasSubstr(", 0 failed")));
+  ExpectNarrow(result.out);
+  // The worst come first, and failures before everything else.
+  const Json operators = Json::parse(Run(strict + Arguments{"--json"}).out)["operators"];
+  EXPECT_FALSE(operators[0]["ok"]);
+  // As an error it is one line, but not the user's fault.
+  const Result stopped = Run(strict + Arguments{"--policy", "on_failure=error"});
+  EXPECT_EQ(stopped.code, 1);
+  EXPECT_THAT(stopped.err, AllOf(StartsWith("addend: "), HasSubstr("digits.py:")));
+}
+
+TEST_F(AddendTest, OpsListsRulesWithTheirKinds) {
+  const Result result = Run({"ops"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, MatchesRegex("(.|\n)*\naten::linear +Affine\n(.|\n)*"));
+  EXPECT_THAT(result.out, MatchesRegex("(.|\n)*\n[0-9]+ operators with a rule\n"));
+  const Json record = Json::parse(Run({"ops", "--json"}).out);
+  EXPECT_THAT(result.out, HasSubstr(absl::StrCat("\n", record["operators"].size(), " operators ")));
+}
+
+TEST_F(AddendTest, HelpFitsATerminalAndWarns) {
+  EXPECT_THAT(Run({"--version"}).out, MatchesRegex("addend [0-9.]+ \\(LibTorch .*\\)\n"));
+  for (const Arguments& arguments :
+       {Arguments{"--help"}, {"decompose", "--help"}, {"check", "--help"}, {"ops", "--help"}}) {
+    const Result result = Run(arguments);
+    EXPECT_EQ(result.code, 0);
+    for (const auto line : absl::StrSplit(result.out, '\n'))
+      EXPECT_LE(line.size(), 80) << std::string(line.data(), line.size());
+    if (arguments[0] == "ops") continue;
+    EXPECT_THAT(result.out, HasSubstr("A TorchScript file is a program: load only what you trust."));
+  }
+}
+
+// ---- what users get wrong
+
+TEST_F(AddendTest, CommandLinesThatAreWrong) {
+  ExpectError({}, "no command is given; run addend --help");
+  ExpectError({"explain"}, "there is no command explain");
+  ExpectError({"decompose"}, "MODEL is required; run addend decompose --help");
+  ExpectError({"decompose", ModelOf("digits")}, "--input is required");
+  ExpectError(Table() + Arguments{"--colour"}, "--colour");
+  ExpectError(Table() + Arguments{"--top", "many"}, "--top");
+  ExpectError(Table() + Arguments{"--top", "-1"}, "--top");
+  ExpectError(Table() + Arguments{"--dtype", "float16"}, "float16");
+  ExpectError({"ops", "all"}, "run addend ops --help");
+}
+
+TEST_F(AddendTest, ModelsThatAreNone) {
+  const std::string text = Path("text.pt");
+  std::ofstream(text) << "no model";
+  const std::string empty = Path("empty.pt");
+  std::ofstream(empty).close();
+  const Arguments input = {"--input", SampleOf("digits")};
+  ExpectError(Arguments{"decompose", Path("missing.pt")} + input, "cannot open");
+  ExpectError(Arguments{"decompose", text} + input, "is not a TorchScript file");
+  ExpectError(Arguments{"decompose", empty} + input, "is not a TorchScript file");
+  ExpectError(Arguments{"decompose", Path("")} + input, "is not a TorchScript file");
+  ExpectError(Arguments{"check", SampleOf("digits")} + input, "is not a TorchScript file");
+}
+
+TEST_F(AddendTest, InputsThatDoNotFit) {
+  const auto expect = [&](const std::string& input, const std::string& message) {
+    ExpectError({"decompose", ModelOf("breast_cancer"), "--input", input, "--html", Path("page.html")}, message);
+  };
+  at::Tensor holes = at::ones({1, 30});
+  holes[0][3] = std::numeric_limits<float>::quiet_NaN();
+  const std::string text = Path("text.npy");
+  std::ofstream(text) << "no tensor";
+  expect(Path("missing.npy"), "cannot open");
+  expect(text, "a .npy or .safetensors file is expected");
+  expect(Path(""), "it is a folder");
+  expect(Save("nan.safetensors", holes), "holds NaN or infinity, first at [0, 3]");
+  expect(Save("empty.safetensors", at::zeros({0, 30})), "is empty");
+  expect(Save("shape.safetensors", at::zeros({1, 7})), "The size of tensor a (7) must match the size of tensor b (30)");
+  expect(Save("double.safetensors", at::zeros({1, 30}, at::kDouble)), "--dtype float32");
+  expect(Save("integer.safetensors", at::zeros({1, 30}, at::kLong)), "holds integers (i64)");
+  expect(Save("number.safetensors", at::zeros({})), "cannot be split");
+  ExpectError(
+      {"decompose", ModelOf("language"), "--input", Save("token.safetensors", at::full({1, 96}, 100000, at::kLong))},
+      "index out of range");
+}
+
+TEST_F(AddendTest, SplitsThatDoNotFit) {
+  const auto expect = [&](const std::string& split, const std::string& message) {
+    ExpectError({"decompose", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer") + split}, message);
+  };
+  expect(":dim=5", "has no dimension 5 to split along");
+  expect(":dim=-3", "has no dimension -3");
+  expect(":dim=1,1", "twice");
+  expect(":dim=x", "is no split; use plain, dim=1");
+  expect(":rows", "is no split; use plain, dim=1");
+  expect(":plain", "no input is split");
+  expect(":labels=nowhere", "has no tensor nowhere (it has input, label)");
+  expect(":labels=input", "labels are integers");
+  expect("#nowhere", "has no tensor nowhere; it has input, label");
+}
+
+TEST_F(AddendTest, RowsThatAreNotThere) {
+  const Arguments batch = {"decompose", ModelOf("breast_cancer"), "--input", HeldoutOf("breast_cancer")};
+  ExpectError(batch, "choose one with --row 0 to --row 199");
+  ExpectError(batch + Arguments{"--row", "200"}, "--row 200 is out of range");
+  ExpectError(batch + Arguments{"--row", "-1"}, "--row -1 is out of range");
+  ExpectError(Table() + Arguments{"--row", "1"}, "has 1 row, number 0");
+}
+
+TEST_F(AddendTest, BaselinesThatDoNotFit) {
+  const Arguments text = {"decompose", ModelOf("language"), "--input", SampleOf("language")};
+  ExpectError(Table() + Arguments{"--baseline", "missing.npy"}, "there is no such file, and it is no number");
+  ExpectError(Table() + Arguments{"--baseline", "nan"}, "not finite");
+  ExpectError(Table() + Arguments{"--baseline", "token:0"}, "holds numbers, not token ids");
+  ExpectError(Table() + Arguments{"--baseline", "0", "--baseline", "1"}, "given 2 times, but 1 input is split");
+  ExpectError(Table() + Arguments{"--baseline", Save("b.safetensors", at::zeros({1, 7}))},
+              "baseline of shape f32[1, 7]");
+  ExpectError(text + Arguments{"--baseline", "token:nothing"}, "nothing is neither a number nor a token");
+  ExpectError(text + Arguments{"--baseline", "1.5"}, "is a token id, not 1.5");
+  ExpectError(text + Arguments{"--baseline", "token:5000"}, "index out of range");
+}
+
+TEST_F(AddendTest, PoliciesTargetsAndNamesThatDoNotExist) {
+  ExpectError(Table() + Arguments{"--policy", "colour=red"}, "policy has no field colour; choose one of preset");
+  ExpectError(Table() + Arguments{"--policy", "preset=best"}, "choose one of auto, faithful, fast");
+  ExpectError(Table() + Arguments{"--policy", "fast"}, "not of the form field=value");
+  ExpectError({"check", ModelOf("digits"), "--input", SampleOf("digits"), "--policy", "check=off"}, "every operator");
+  ExpectError(Table() + Arguments{"--target", "unknown"}, "or a class: malignant, benign");
+  ExpectError(Table() + Arguments{"--target", "2"}, "target 2 does not fit an output of shape [1, 2]");
+  ExpectError(Table() + Arguments{"--at", "nowhere"}, "nothing inside the model is called nowhere");
+  ExpectError(Table() + Arguments{"--at", "output.1"}, "the model has no output.1; it has 1 output");
+  ExpectError(Table() + Arguments{"--names", "a,b,c"}, "--names gives 3 names, but the input is split into 30 parts");
+  ExpectError(Table() + Arguments{"--names", Path("missing")}, "there is no file");
+  ExpectError(Table() + Arguments{"--classes", "a,b,c"}, "--classes gives 3 names, but output has 2 elements");
+}
+
+TEST_F(AddendTest, PathsThatCannotBeWritten) {
+  for (const std::string option : {"--html", "--out"}) {
+    ExpectError(Table() + Arguments{option, Path("no/where")}, "there is no folder");
+    ExpectError(Table() + Arguments{option, Path("")}, "it is a folder");
+    ExpectError(Table() + Arguments{option, ""}, option);
+    // A run that fails leaves alone what was there.
+    const std::string kept = Path("kept");
+    std::ofstream(kept) << "kept";
+    ExpectError(Table() + Arguments{option, kept, "--target", "7"}, "does not fit");
+    EXPECT_EQ(ReadFile(kept), "kept");
+  }
+  const std::string copy = Path("sample.safetensors");
+  fs::copy_file(SampleOf("breast_cancer"), copy);
+  ExpectError({"decompose", ModelOf("breast_cancer"), "--input", copy + ":dim=1", "--out", copy}, "it is read as well");
+  ExpectError(Table() + Arguments{"--out", Path("same"), "--html", Path("same")}, "the same file");
+}
+
+}  // namespace
+}  // namespace addend

@@ -1,0 +1,56 @@
+// The sub-commands: what the user typed, as text, and what runs it.
+#ifndef ADDEND_TOOLS_ADDEND_COMMANDS_H_
+#define ADDEND_TOOLS_ADDEND_COMMANDS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace addend::cli {
+
+// Exit codes of the program.
+inline constexpr int kSuccess = 0;
+inline constexpr int kDoesNotAddUp = 1;  // an operator failed its check
+inline constexpr int kBadInput = 2;      // whatever else went wrong
+
+// A model and what it is run on.
+struct RunArguments {
+  std::string model;
+  std::vector<std::string> inputs;     // FILE[#NAME][:SPLIT]
+  std::vector<std::string> baselines;  // FILE[#NAME], number, token:ID or token:KEY
+  std::vector<std::string> policy;     // FIELD=VALUE
+  std::optional<int64_t> row;
+  std::string dtype;  // "float32", "float64" or empty: as the files have it
+};
+
+struct DecomposeArguments {
+  RunArguments run;
+  std::string target = "top1";
+  std::vector<std::string> at;
+  std::string names;    // a file, or a list with commas
+  std::string classes;  // the same
+  int64_t top = 12;
+  std::string out;
+  std::string html;
+  bool json = false;
+};
+
+struct CheckArguments {
+  RunArguments run;
+  bool all = false;
+  bool json = false;
+};
+
+struct OpsArguments {
+  bool json = false;
+};
+
+// Each returns the exit code. What is wrong with the arguments or files is thrown, mostly as addend::Error.
+int RunDecompose(const DecomposeArguments& arguments);
+int RunCheck(const CheckArguments& arguments);
+int RunOps(const OpsArguments& arguments);
+
+}  // namespace addend::cli
+
+#endif  // ADDEND_TOOLS_ADDEND_COMMANDS_H_

@@ -1,0 +1,325 @@
+#include "tools/addend/inputs.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/error.h"
+#include "core/explain/tensor_io.h"
+#include "core/program/program.h"
+#include "tools/addend/files.h"
+
+namespace addend::cli {
+namespace {
+
+constexpr char kSplits[] = "plain, dim=1, dim=2,3, labels=NAME_OR_FILE or parts=NAME_OR_FILE";
+
+// A split as it was typed.
+struct SplitText {
+  Split::Kind kind = Split::Kind::kPlain;
+  std::vector<int64_t> dims;
+  std::string source;  // of labels or parts
+};
+
+std::optional<SplitText> ParseSplit(const std::string& text) {
+  SplitText split;
+  if (text == "plain") return split;
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size()) return std::nullopt;
+  const std::string key = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1);
+  if (key == "dim" || key == "dims") {
+    split.kind = Split::Kind::kDims;
+    for (const auto piece : absl::StrSplit(value, ',')) {
+      int64_t dim = 0;
+      if (!absl::SimpleAtoi(piece, &dim)) return std::nullopt;
+      split.dims.push_back(dim);
+    }
+  } else if (key == "labels" || key == "parts") {
+    split.kind = key == "labels" ? Split::Kind::kLabels : Split::Kind::kParts;
+    split.source = value;
+  } else {
+    return std::nullopt;
+  }
+  return split;
+}
+
+// A file with the name of a tensor in it, "FILE#NAME"; the name is empty where none is given.
+struct FileText {
+  std::string path;
+  std::string tensor;
+};
+
+FileText ParseFile(const std::string& text) {
+  const size_t hash = text.rfind('#');
+  if (hash == std::string::npos || FileExists(text)) return {text, ""};
+  return {text.substr(0, hash), text.substr(hash + 1)};
+}
+
+struct InputText {
+  FileText file;
+  std::optional<SplitText> split;
+};
+
+InputText ParseInput(const std::string& text) {
+  // Colons occur in file names as well: only what reads as a split is one.
+  for (size_t colon = text.rfind(':'); colon != std::string::npos && colon > 0; colon = text.rfind(':', colon - 1)) {
+    auto split = ParseSplit(text.substr(colon + 1));
+    if (split) return {ParseFile(text.substr(0, colon)), std::move(split)};
+  }
+  const InputText whole = {ParseFile(text), std::nullopt};
+  const size_t colon = text.rfind(':');
+  if (colon != std::string::npos && !FileExists(whole.file.path) && FileExists(ParseFile(text.substr(0, colon)).path)) {
+    throw InvalidArgument(
+        absl::StrCat("\"", text.substr(colon + 1), "\" in --input ", text, " is no split; use ", kSplits));
+  }
+  return whole;
+}
+
+std::string NamesOf(const TensorFile& file) {
+  return absl::StrJoin(file.tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
+}
+
+// The tensor asked for, else the first of the usual names that there is, else the only one.
+const std::pair<std::string, at::Tensor>& Select(const TensorFile& file, const FileText& text,
+                                                 const std::vector<std::string>& usual) {
+  std::vector<std::string> names = usual;
+  if (!text.tensor.empty()) names = {text.tensor};
+  for (const std::string& name : names) {
+    for (const auto& entry : file.tensors) {
+      if (entry.first == name) return entry;
+    }
+  }
+  if (!text.tensor.empty()) {
+    throw InvalidArgument(absl::StrCat(text.path, " has no tensor ", text.tensor, "; it has ", NamesOf(file)));
+  }
+  if (file.tensors.empty()) throw InvalidArgument(absl::StrCat(text.path, " holds no tensor"));
+  if (file.tensors.size() > 1) {
+    throw InvalidArgument(absl::StrCat(text.path, " holds several tensors (", NamesOf(file), ") and none is called ",
+                                       usual.front(), "; say which with ", text.path, "#NAME"));
+  }
+  return file.tensors.front();
+}
+
+// Labels or parts: a tensor of the input's own file, or of another one.
+at::Tensor LoadBeside(const std::string& source, const TensorFile& file, const std::string& path,
+                      const std::string& what) {
+  if (const at::Tensor* own = file.Find(source)) return *own;
+  const FileText other = ParseFile(source);
+  if (!FileExists(other.path)) {
+    throw NotFound(absl::StrCat(path, " has no tensor ", source, " (it has ", NamesOf(file), "), and there is no file ",
+                                source, " to read the ", what, " from"));
+  }
+  return Select(ReadTensorFile(other.path), other, {what}).second;
+}
+
+Split DefaultSplit(const std::string& name, const at::Tensor& value) {
+  if (value.scalar_type() == at::kBool) return Split::Plain();
+  if (value.dim() == 0) throw InvalidArgument(absl::StrCat(name, " is a single number, which cannot be split"));
+  if (!at::isFloatingType(value.scalar_type())) return Split::AlongDims({value.dim() - 1});
+  switch (value.dim()) {
+    case 1:
+      return Split::AlongDims({0});
+    case 2:
+    case 3:
+      return Split::AlongDims({1});
+    case 4:
+      return Split::AlongDims({2, 3});
+    default:
+      throw InvalidArgument(
+          absl::StrCat(name, " has ", value.dim(), " dimensions; say which to split, as in ", name, ":dim=1"));
+  }
+}
+
+// "token 0 [mask]" where the file says what its tokens stand for.
+std::string DescribeToken(const LoadedInput& loaded, int64_t id) {
+  const auto entry = loaded.metadata.find("vocabulary");
+  const std::vector<std::string> vocabulary =
+      entry == loaded.metadata.end() ? std::vector<std::string>() : ParseJsonList(entry->second);
+  const bool known = id >= 0 && id < static_cast<int64_t>(vocabulary.size());
+  return absl::StrCat("token ", id, known ? " " + vocabulary[id] : "");
+}
+
+// One sample along dimension 0, which stays.
+at::Tensor PickRow(const at::Tensor& tensor, int64_t row, int64_t dim = 0) {
+  return tensor.narrow(dim, row, 1).contiguous();
+}
+
+void PickRow(int64_t row, LoadedInput& loaded) {
+  Input& input = loaded.input;
+  if (input.value.dim() == 0) throw InvalidArgument(absl::StrCat("--row: ", input.name, " has no rows"));
+  const int64_t batch = input.value.size(0);
+  if (row < 0 || row >= batch) {
+    throw InvalidArgument(absl::StrCat("--row ", row, " is out of range: ", input.name, " has ", batch,
+                                       batch == 1 ? " row, number 0" : " rows, counted from 0"));
+  }
+  at::Tensor& labels = input.split.labels;
+  const bool leading = labels.defined() && labels.dim() <= input.value.dim() &&
+                       labels.sizes() == input.value.sizes().slice(0, labels.dim());
+  if (labels.defined() && labels.dim() > 0 && labels.size(0) == batch &&
+      (leading || labels.dim() == input.value.dim())) {
+    labels = PickRow(labels, row);
+  }
+  at::Tensor& parts = input.split.parts;
+  if (parts.defined() && parts.dim() > 1 && parts.size(1) == batch) parts = PickRow(parts, row, 1);
+  at::Tensor& baseline = input.baseline.tensor;
+  if (baseline.defined() && baseline.dim() == input.value.dim() && baseline.size(0) == batch) {
+    baseline = PickRow(baseline, row);
+  }
+  input.value = PickRow(input.value, row);
+}
+
+std::string DescribeSplit(const Split& split, const std::string& source) {
+  switch (split.kind) {
+    case Split::Kind::kPlain:
+      return "plain";
+    case Split::Kind::kDims:
+      return absl::StrCat("dim=", absl::StrJoin(split.dims, ","));
+    case Split::Kind::kLabels:
+      return absl::StrCat("labels=", source);
+    case Split::Kind::kParts:
+      return absl::StrCat("parts=", source);
+  }
+  return "";
+}
+
+LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype) {
+  LoadedInput loaded;
+  loaded.path = text.file.path;
+  const TensorFile file = ReadTensorFile(loaded.path);
+  const auto& [name, value] = Select(file, text.file, {"input"});
+  loaded.name = name;
+  loaded.metadata = file.metadata;
+  loaded.sha256 = Sha256OfFile(loaded.path);
+  Input& input = loaded.input;
+  input.name = loaded.path;
+  input.value = dtype && at::isFloatingType(value.scalar_type()) ? value.to(*dtype) : value;
+  const SplitText split = text.split.value_or(SplitText());
+  if (!text.split) {
+    input.split = DefaultSplit(input.name, value);
+  } else if (split.kind == Split::Kind::kDims) {
+    input.split = Split::AlongDims(split.dims);
+  } else if (split.kind == Split::Kind::kLabels) {
+    input.split = Split::ByLabels(LoadBeside(split.source, file, loaded.path, "labels"));
+  } else if (split.kind == Split::Kind::kParts) {
+    input.split = Split::Parts(LoadBeside(split.source, file, loaded.path, "parts"));
+  }
+  loaded.split = DescribeSplit(input.split, split.source);
+  return loaded;
+}
+
+void LoadBaseline(const std::string& text, LoadedInput& loaded) {
+  loaded.baseline_given = true;
+  double number = 0;
+  if (absl::StartsWith(text, "token:")) {
+    const std::string token = text.substr(6);
+    int64_t id = 0;
+    if (!absl::SimpleAtoi(token, &id)) {
+      const auto entry = loaded.metadata.find(token);
+      if (entry == loaded.metadata.end() || !absl::SimpleAtoi(entry->second, &id)) {
+        throw InvalidArgument(absl::StrCat("--baseline ", text, ": ", token,
+                                           " is neither a number nor a token that the metadata of ", loaded.path,
+                                           " names"));
+      }
+    }
+    if (!loaded.ids()) {
+      throw InvalidArgument(absl::StrCat("--baseline ", text, ": ", loaded.path, " holds numbers, not token ids"));
+    }
+    loaded.input.baseline = Baseline::Token(id);
+    loaded.baseline = DescribeToken(loaded, id);
+  } else if (absl::SimpleAtod(text, &number)) {
+    loaded.input.baseline = Baseline::Of(number);
+    loaded.baseline = loaded.ids() ? DescribeToken(loaded, static_cast<int64_t>(number)) : text;
+  } else {
+    const FileText file = ParseFile(text);
+    if (!FileExists(file.path)) {
+      throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number or token:ID"));
+    }
+    const TensorFile tensors = ReadTensorFile(file.path);
+    loaded.input.baseline = Baseline::Of(Select(tensors, file, {"baseline", "input"}).second);
+    loaded.baseline = text;
+    loaded.baseline_path = file.path;
+    loaded.baseline_sha256 = Sha256OfFile(file.path);
+  }
+}
+
+void LoadBaselines(const std::vector<std::string>& texts, std::vector<LoadedInput>& inputs) {
+  std::vector<LoadedInput*> split;
+  for (LoadedInput& input : inputs) {
+    if (!input.plain()) split.push_back(&input);
+  }
+  if (!texts.empty() && texts.size() != split.size()) {
+    throw InvalidArgument(absl::StrCat("--baseline is given ", texts.size(), texts.size() == 1 ? " time" : " times",
+                                       ", but ", split.size(), split.size() == 1 ? " input is" : " inputs are",
+                                       " split into parts; each of them takes one"));
+  }
+  for (size_t k = 0; k < split.size(); ++k) {
+    if (!texts.empty()) {
+      LoadBaseline(texts[k], *split[k]);
+    } else if (split[k]->input.split.kind == Split::Kind::kParts) {
+      split[k]->baseline = "what the parts leave over";
+    } else {
+      split[k]->baseline = split[k]->ids() ? DescribeToken(*split[k], 0) : "0";
+    }
+  }
+}
+
+std::optional<at::ScalarType> ParseDtype(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return text == "float64" ? at::kDouble : at::kFloat;
+}
+
+}  // namespace
+
+std::vector<Input> LoadedRun::Inputs() const {
+  std::vector<Input> all;
+  for (const LoadedInput& loaded : inputs) all.push_back(loaded.input);
+  return all;
+}
+
+Policy ParsePolicy(const std::vector<std::string>& fields) {
+  Policy policy;
+  for (const std::string& field : fields) {
+    const size_t equals = field.find('=');
+    if (equals == std::string::npos) {
+      throw InvalidArgument(absl::StrCat("--policy ", field, " is not of the form field=value, as preset=fast is"));
+    }
+    SetPolicyField(policy, field.substr(0, equals), field.substr(equals + 1));
+  }
+  return policy;
+}
+
+std::vector<std::string> SourcesOf(const RunArguments& arguments) {
+  std::vector<std::string> sources = {arguments.model};
+  for (const std::string& input : arguments.inputs) sources.push_back(ParseInput(input).file.path);
+  for (const std::string& baseline : arguments.baselines) sources.push_back(ParseFile(baseline).path);
+  return sources;
+}
+
+LoadedRun Load(const RunArguments& arguments) {
+  LoadedRun run;
+  run.policy = ParsePolicy(arguments.policy);
+  run.row = arguments.row;
+  const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
+  for (const std::string& text : arguments.inputs) run.inputs.push_back(LoadInput(ParseInput(text), dtype));
+  LoadBaselines(arguments.baselines, run.inputs);
+  for (size_t k = 0; k < run.inputs.size(); ++k) {
+    LoadedInput& loaded = run.inputs[k];
+    if (run.row) PickRow(*run.row, loaded);
+    if (run.inputs.size() > 1 || loaded.name.empty()) loaded.name = absl::StrCat("input ", k);
+  }
+  run.model_path = arguments.model;
+  ScriptOptions options;
+  options.dtype = dtype;
+  run.model = LoadTorchScript(arguments.model, options);
+  run.model_sha256 = Sha256OfFile(arguments.model);
+  return run;
+}
+
+}  // namespace addend::cli

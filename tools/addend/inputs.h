@@ -1,0 +1,55 @@
+// Reads what a command line names: the model, its inputs with their splits and baselines, the policy.
+#ifndef ADDEND_TOOLS_ADDEND_INPUTS_H_
+#define ADDEND_TOOLS_ADDEND_INPUTS_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/policy.h"
+#include "core/explain/input.h"
+#include "core/explain/model.h"
+#include "tools/addend/commands.h"
+
+namespace addend::cli {
+
+struct LoadedInput {
+  Input input;  // as the core takes it
+  std::string name;
+  std::string path;
+  std::string sha256;
+  std::map<std::string, std::string> metadata;  // of its file
+  std::string split;                            // "dim=1", "labels=segments"
+  std::string baseline;                         // "0", "token 0", a path; empty where it is plain
+  bool baseline_given = false;
+  std::string baseline_path;  // where it is a file
+  std::string baseline_sha256;
+
+  bool plain() const { return input.split.kind == Split::Kind::kPlain; }
+  bool ids() const { return !at::isFloatingType(input.value.scalar_type()); }
+};
+
+struct LoadedRun {
+  std::shared_ptr<Model> model;
+  std::string model_path;
+  std::string model_sha256;
+  std::vector<LoadedInput> inputs;
+  Policy policy;  // as asked for
+  std::optional<int64_t> row;
+
+  std::vector<Input> Inputs() const;
+};
+
+// Throws addend::Error for whatever is missing, malformed or contradictory.
+LoadedRun Load(const RunArguments& arguments);
+// The policy alone, to complain about it before anything is read.
+Policy ParsePolicy(const std::vector<std::string>& fields);
+// The files that a run reads.
+std::vector<std::string> SourcesOf(const RunArguments& arguments);
+
+}  // namespace addend::cli
+
+#endif  // ADDEND_TOOLS_ADDEND_INPUTS_H_

@@ -1,0 +1,234 @@
+// The command line of Addend: what can be typed, and the one place that turns what goes wrong into a line of text.
+#include <ATen/core/Tensor.h>
+#include <c10/util/Exception.h>
+#include <torch/version.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "core/base/error.h"
+#include "tools/addend/commands.h"
+#include "tools/addend/text.h"
+#include "tools/addend/version.h"
+
+namespace addend::cli {
+namespace {
+
+constexpr char kTrust[] = "A TorchScript file is a program: load only what you trust.";
+
+constexpr char kAbout[] =
+    "Addend shows how much of an output of a neural network came from each part of\n"
+    "its input, and proves it: the parts add up to what the model computed.";
+
+constexpr char kDecomposeExamples[] =
+    "Examples:\n"
+    "  addend decompose model.pt --input row.npy --baseline mean.npy\n"
+    "      A table's row against the mean row: which columns made the largest output?\n"
+    "  addend decompose model.pt --input digits.safetensors:dim=2,3 --row 7 \\\n"
+    "      --baseline 0 --html page.html\n"
+    "      Image number 7 against a black one, as a page for a browser.\n"
+    "  addend decompose model.pt --input text.safetensors:labels=words \\\n"
+    "      --baseline token:0 --target 3-5 --json\n"
+    "      What speaks for class 3 rather than class 5, word by word. The tensor\n"
+    "      \"words\" of the same file has the word of each token.\n"
+    "\n"
+    "Splits (SPLIT says which elements of an input are one part of it):\n"
+    "  plain          not split; the same in the input and in its baseline\n"
+    "  dim=1          a part for each position along dimension 1\n"
+    "  dim=2,3        a part for each position along both, such as a pixel\n"
+    "  labels=WHERE   a part for each number of an integer tensor; -1: of no part\n"
+    "  parts=WHERE    the parts themselves, one for each index of dimension 0\n"
+    "  WHERE is a tensor of the same file or another file. Without SPLIT: dim=0 for\n"
+    "  vectors, dim=2,3 for four dimensions, the last one for integers, else dim=1.\n"
+    "\n"
+    "Files are .safetensors or .npy; FILE#NAME takes one of several tensors. The\n"
+    "metadata of .safetensors may hold \"names\" of the parts and \"classes\" of the\n"
+    "output (JSON lists), \"kind\" (table, image, text) and \"mask_token\".\n"
+    "\n";
+
+constexpr char kCheckExamples[] =
+    "Example:\n"
+    "  addend check model.pt --input row.npy --baseline mean.npy\n"
+    "\n"
+    "Exit code: 0 if every operator passes, 1 if one fails, 2 if it cannot be run.\n"
+    "\n";
+
+constexpr char kOpsKinds[] =
+    "Kinds:\n"
+    "  Linear, Affine  the operator itself on each part, its constant apart\n"
+    "  Pointwise       functions of one number: slope between baseline and input\n"
+    "  Bilinear        products: each factor gets half of what both moved together\n"
+    "  Selection       maxima: by the share of the way on which each candidate wins\n"
+    "  Path            integrated along the way from baseline to input\n"
+    "  Rewrite         put together from other rules\n"
+    "  Opaque          steps and comparisons: nothing passes, the rest is leftover\n"
+    "Operators that only show memory in another shape need no rule, and those that\n"
+    "LibTorch puts together from others are taken apart.\n";
+
+constexpr char kPolicyHelp[] =
+    "How it is done; may be repeated:\n"
+    "preset=auto|faithful|fast  faithful leaves nothing\n"
+    "  over, fast is quicker; auto: faithful where a\n"
+    "  baseline is given, else fast\n"
+    "freeze=preset|none|attention+normalizer+\n"
+    "  denominator+gate  what is held constant\n"
+    "missing_rule=error|absorb  at an operator without\n"
+    "  rule: stop, or count it as leftover\n"
+    "on_failure=error|warn|ignore  where parts do not\n"
+    "  add up\n"
+    "check=every_op|outputs|off\n"
+    "tolerance=dtype|NUMBER  relative error allowed";
+
+constexpr int kOptionColumn = 26;
+constexpr char kOutOfMemory[] = "out of memory";
+
+// Exactly one line, whatever the message holds.
+int Fail(const std::string& message, int code = kBadInput) {
+  std::string line = Clean(message.substr(0, message.find('\n')));
+  // LibTorch's own words for it come from whatever operator was running.
+  const bool memory = line.find("DefaultCPUAllocator: ") != std::string::npos;
+  if (memory || line == kOutOfMemory) line = "out of memory; a smaller batch (--row) or fewer parts need less";
+  std::fprintf(stderr, "addend: %s\n", line.empty() ? "unknown error" : line.c_str());
+  return code;
+}
+
+void AddRunOptions(CLI::App& app, RunArguments& run) {
+  app.add_option("MODEL", run.model,
+                 std::string("A TorchScript file. ") + "Such a file is a program:\nload only what you trust.")
+      ->required()
+      ->option_text(" ");
+  app.add_option("-i,--input", run.inputs,
+                 "What the model is given, and how it is split into\nparts (see below); once for each of its arguments")
+      ->required()
+      ->allow_extra_args(false)
+      ->option_text("FILE[:SPLIT]");
+  app.add_option(
+         "-b,--baseline", run.baselines,
+         "What stands for \"nothing\": a FILE, a number, or for\ntoken ids token:ID or token:mask_token; once for\n"
+         "each input that is split. Contributions are\nmeasured from it (default: 0)")
+      ->allow_extra_args(false)
+      ->option_text("WHAT");
+  app.add_option("-r,--row", run.row, "The sample to take out of a batch, counted from 0")->option_text("N");
+  app.add_option("--dtype", run.dtype,
+                 "Computes in float64 or float32, whatever the files\nhold; float64 is more exact")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->option_text("DTYPE");
+  app.add_option("-p,--policy", run.policy, kPolicyHelp)->allow_extra_args(false)->option_text("FIELD=VALUE");
+}
+
+// For options that name a file to write.
+std::string NotEmpty(const std::string& path) { return path.empty() ? "the path of a file is expected" : ""; }
+
+CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
+  CLI::App* command = app.add_subcommand("decompose", "Shows how much of an output came from each part of\nthe input");
+  AddRunOptions(*command, arguments.run);
+  command
+      ->add_option("-t,--target", arguments.target,
+                   "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
+                   "or a difference such as 3-5")
+      ->option_text("TARGET");
+  command
+      ->add_option("--at", arguments.at,
+                   "Explains an inner tensor instead of the output:\nlogits (before a final softmax), the path of a\n"
+                   "module, #N (operator N) or aten::NAME. May be\nrepeated: the first is shown, all go to --out")
+      ->allow_extra_args(false)
+      ->option_text("WHERE");
+  command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
+      ->option_text("LIST");
+  command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
+  command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
+  command->add_option("--out", arguments.out, "Writes components, reference, leftover and value\nas .safetensors")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_flag("--json", arguments.json,
+                    "Prints a record with all numbers, hashes and\nsettings instead of the table");
+  command->footer(std::string(kDecomposeExamples) + kTrust);
+  return command;
+}
+
+CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("check", "Checks every operator of a run, worst first; exit\ncode 1 where one fails");
+  AddRunOptions(*command, arguments.run);
+  command->add_flag("--all", arguments.all, "Shows all operators, not only the worst 20");
+  command->add_flag("--json", arguments.json, "Prints JSON instead of the table");
+  command->footer(std::string(kCheckExamples) + kTrust);
+  return command;
+}
+
+CLI::App* AddOps(CLI::App& app, OpsArguments& arguments) {
+  CLI::App* command = app.add_subcommand("ops", "Lists the operators that have a rule, with its kind");
+  command->add_flag("--json", arguments.json, "Prints JSON instead of the list");
+  command->footer(kOpsKinds);
+  return command;
+}
+
+int Run(int argc, char** argv) {
+  CLI::App app(kAbout, "addend");
+  DecomposeArguments decompose_arguments;
+  CheckArguments check_arguments;
+  OpsArguments ops_arguments;
+  app.get_formatter()->column_width(kOptionColumn);
+  app.set_version_flag("--version", std::string("addend ") + kVersion + " (LibTorch " + TORCH_VERSION + ")");
+  app.require_subcommand(1);
+  app.footer(std::string("Example:\n  addend decompose model.pt --input row.npy --baseline mean.npy\n\n"
+                         "addend decompose --help has more of them.\n") +
+             kTrust);
+  const CLI::App* decompose = AddDecompose(app, decompose_arguments);
+  const CLI::App* check = AddCheck(app, check_arguments);
+  AddOps(app, ops_arguments);
+  const auto chosen = [&]() -> std::string {
+    const auto commands = app.get_subcommands();
+    return commands.empty() ? "" : " " + commands[0]->get_name();
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
+    std::string message = error.what();
+    if (chosen().empty() && argc == 1) message = "no command is given";
+    if (chosen().empty() && argc > 1 && argv[1][0] != '-') message = std::string("there is no command ") + argv[1];
+    return Fail(message + "; run addend" + chosen() + " --help");
+  }
+  if (decompose->parsed()) return RunDecompose(decompose_arguments);
+  if (check->parsed()) return RunCheck(check_arguments);
+  return RunOps(ops_arguments);
+}
+
+int RunSafely(int argc, char** argv) {
+  try {
+    return Run(argc, argv);
+  } catch (const Error& error) {
+    // A tracing failure is no fault of the user's.
+    return Fail(error.what(), error.code() == absl::StatusCode::kInternal ? kDoesNotAddUp : kBadInput);
+  } catch (const c10::Error& error) {
+    return Fail(error.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return Fail(kOutOfMemory);
+  } catch (const std::exception& error) {
+    return Fail(error.what());
+  } catch (...) {
+    return Fail("unknown error");
+  }
+}
+
+}  // namespace
+}  // namespace addend::cli
+
+int main(int argc, char** argv) {
+  const int code = addend::cli::RunSafely(argc, argv);
+  if (code == addend::cli::kBadInput) {
+    // Leaves without the shutdown of libraries: that of OpenBLAS waits for ever where memory has run out.
+    std::fflush(nullptr);
+    std::_Exit(code);
+  }
+  return code;
+}

@@ -1,0 +1,56 @@
+// Every operator that has a rule.
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/rules/registry.h"
+#include "tools/addend/commands.h"
+#include "tools/addend/files.h"
+#include "tools/addend/record.h"
+#include "tools/addend/text.h"
+
+namespace addend::cli {
+namespace {
+
+// Two columns of rules for people; one rule a line for grep.
+std::string OpsTable(const std::vector<const Rule*>& rules, const Terminal& terminal, bool in_columns) {
+  size_t name_width = 0;
+  for (const Rule* rule : rules) name_width = std::max(name_width, rule->name.size());
+  const auto entry = [&](const Rule* rule) {
+    return absl::StrCat(PadRight(rule->name, static_cast<int>(name_width)), "  ", KindName(rule->kind));
+  };
+  const int column_width = terminal.width / 2;
+  int widest = 0;
+  for (const Rule* rule : rules) widest = std::max(widest, DisplayWidth(entry(rule)));
+  std::string out;
+  if (!in_columns || widest + 1 > column_width) {
+    for (const Rule* rule : rules) absl::StrAppend(&out, entry(rule), "\n");
+  } else {
+    const size_t half = (rules.size() + 1) / 2;
+    for (size_t k = 0; k < half; ++k) {
+      const bool second = half + k < rules.size();
+      absl::StrAppend(&out, second ? PadRight(entry(rules[k]), column_width) + entry(rules[half + k]) : entry(rules[k]),
+                      "\n");
+    }
+  }
+  return absl::StrCat(out, Plural(rules.size(), "operator"), " with a rule\n");
+}
+
+}  // namespace
+
+int RunOps(const OpsArguments& arguments) {
+  const std::vector<const Rule*> rules = Registry::Default().All();
+  if (!arguments.json) {
+    WriteStdout(OpsTable(rules, StdoutTerminal(), ::isatty(STDOUT_FILENO) == 1));
+    return kSuccess;
+  }
+  Json operators = Json::array();
+  for (const Rule* rule : rules) operators.push_back({{"name", rule->name}, {"kind", KindName(rule->kind)}});
+  WriteStdout(Dump({{"addend", ProgramRecord()}, {"operators", operators}}, 1) + "\n");
+  return kSuccess;
+}
+
+}  // namespace addend::cli

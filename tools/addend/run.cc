@@ -1,0 +1,76 @@
+#include "tools/addend/run.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/program/program.h"
+#include "tools/addend/progress.h"
+
+namespace addend::cli {
+namespace {
+
+// What to do where the model fails on numbers of another format than its own; empty where that is not the reason.
+std::string DtypeHint(const LoadedRun& run) {
+  for (const auto& [name, tensor] : run.model->NamedTensors()) {
+    if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;
+    for (const LoadedInput& loaded : run.inputs) {
+      const at::ScalarType dtype = loaded.input.value.scalar_type();
+      if (loaded.ids() || dtype == tensor.scalar_type()) continue;
+      return absl::StrCat("; the model's numbers are ", DtypeName(tensor.scalar_type()), " and those of ", loaded.path,
+                          " are ", DtypeName(dtype), ", --dtype float32 makes them the same");
+    }
+  }
+  return "";
+}
+
+template <typename Function>
+auto WithHints(const LoadedRun& run, const Function& function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    const std::string hint = error.code() == absl::StatusCode::kInvalidArgument ? DtypeHint(run) : "";
+    if (hint.empty()) throw;
+    throw InvalidArgument(error.what() + hint);
+  }
+}
+
+bool AllZero(const Decomposed& one) { return !one.composition.components().any().item<bool>(); }
+
+// Integers are ids of tokens. Where a model computes with them instead, nothing is attributed.
+void CheckIds(const LoadedRun& run, const Decomposition& decomposition) {
+  const auto ids = std::find_if(run.inputs.begin(), run.inputs.end(),
+                                [](const LoadedInput& loaded) { return !loaded.plain() && loaded.ids(); });
+  const bool noted = std::any_of(decomposition.report.notes.begin(), decomposition.report.notes.end(),
+                                 [](const std::string& note) { return note.rfind("ids are used other", 0) == 0; });
+  const auto& outputs = decomposition.outputs;
+  if (ids == run.inputs.end() || !noted || !std::all_of(outputs.begin(), outputs.end(), AllZero)) return;
+  throw InvalidArgument(absl::StrCat(ids->path, " holds integers (", DtypeName(ids->input.value.scalar_type()),
+                                     "), which count as ids of tokens, but the model computes with them; store them as "
+                                     "floating-point numbers"));
+}
+
+}  // namespace
+
+Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
+  Progress progress;
+  options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
+  Decomposition decomposition = WithHints(run, [&] { return Trace(run.model).Decompose(run.Inputs(), options); });
+  CheckIds(run, decomposition);
+  return decomposition;
+}
+
+c10::IValue RunPlain(const LoadedRun& run) {
+  std::vector<at::Tensor> values;
+  // The model may write its inputs.
+  for (const LoadedInput& loaded : run.inputs) values.push_back(loaded.input.value.clone());
+  return WithHints(run, [&] { return Trace(run.model).Run(values); });
+}
+
+}  // namespace addend::cli

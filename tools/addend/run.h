@@ -1,0 +1,19 @@
+// Decomposes what was loaded, with progress on the terminal and hints for what users get wrong.
+#ifndef ADDEND_TOOLS_ADDEND_RUN_H_
+#define ADDEND_TOOLS_ADDEND_RUN_H_
+
+#include <ATen/core/ivalue.h>
+
+#include "core/explain/decompose.h"
+#include "tools/addend/inputs.h"
+
+namespace addend::cli {
+
+// Also throws where integers were split that the model uses as numbers, since nothing would be left to explain.
+Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
+// The plain model.
+c10::IValue RunPlain(const LoadedRun& run);
+
+}  // namespace addend::cli
+
+#endif  // ADDEND_TOOLS_ADDEND_RUN_H_

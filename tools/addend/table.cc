@@ -1,0 +1,311 @@
+#include "tools/addend/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/program/program.h"
+
+namespace addend::cli {
+namespace {
+
+constexpr int kLabelWidth = 10;
+
+std::string Trimmed(const std::string& text) {
+  const auto piece = absl::StripAsciiWhitespace(text);
+  return std::string(piece.data(), piece.size());
+}
+
+std::string NameOf(const Part& part) {
+  const std::string name = Trimmed(Clean(part.name));
+  return !name.empty() ? name : part.name.empty() ? "(no name)" : "(space)";
+}
+
+// "Model     path", the path cut at its start where the line would be too long.
+std::string Fact(const std::string& label, const std::string& text, const Terminal& terminal) {
+  return absl::StrCat(PadRight(label, kLabelWidth), CutStart(Clean(text), terminal.width - kLabelWidth, terminal),
+                      "\n");
+}
+
+std::string DescribePolicyUsed(const LoadedRun& run, const Report& report) {
+  std::string text = PresetName(report.policy.preset);
+  if (run.policy.preset == Preset::kAuto) {
+    text += report.policy.preset == Preset::kFast ? " (by default, since no baseline was given)"
+                                                  : " (by default, since a baseline was given)";
+  }
+  const auto defaults = DescribePolicy(Policy());
+  const auto asked = DescribePolicy(run.policy);
+  for (size_t k = 0; k < asked.size(); ++k) {
+    if (asked[k].first == "preset" || asked[k] == defaults[k]) continue;
+    absl::StrAppend(&text, ", ", asked[k].first, "=", asked[k].second);
+  }
+  return text;
+}
+
+// Bars to both sides of a line for zero, all on one scale.
+class Bars {
+ public:
+  Bars(const std::vector<double>& numbers, int width, const Terminal& terminal) : utf8_(terminal.utf8) {
+    double low = 0;
+    double high = 0;
+    for (const double x : numbers) {
+      if (!std::isfinite(x)) continue;
+      low = std::max(low, -x);
+      high = std::max(high, x);
+    }
+    const int cells = width - 1;
+    left_ = low + high > 0 ? static_cast<int>(std::lround(cells * low / (low + high))) : cells / 2;
+    if (low > 0) left_ = std::max(left_, 1);
+    if (high > 0) left_ = std::min(left_, cells - 1);
+    right_ = cells - left_;
+    unit_ = std::max(left_ > 0 ? low / left_ : 0, right_ > 0 ? high / right_ : 0);
+  }
+
+  std::string operator()(double x) const {
+    // In halves of a cell; what is not zero is seen, but less than half a cell looks like nothing much.
+    const int halves = unit_ > 0 && std::isfinite(x) ? static_cast<int>(std::lround(2 * std::abs(x) / unit_)) : 0;
+    std::string bar;
+    const int whole = utf8_ ? halves / 2 : (halves + 1) / 2;
+    for (int i = 0; i < whole; ++i) bar += utf8_ ? "\u2588" : "#";
+    const bool half = utf8_ && halves % 2 == 1;
+    if (x < 0) return PadLeft(absl::StrCat(half ? "\u2590" : "", bar), left_) + Zero();
+    return absl::StrCat(std::string(left_, ' '), Zero(), bar, half ? "\u258c" : "");
+  }
+
+  std::string Head() const {
+    const std::string lowers = "lowers ";
+    const std::string raises = " raises";
+    return absl::StrCat(PadLeft(left_ >= static_cast<int>(lowers.size()) ? lowers : "", left_), Zero(),
+                        right_ >= static_cast<int>(raises.size()) ? raises : "");
+  }
+
+ private:
+  std::string Zero() const { return utf8_ ? "\u2502" : "|"; }
+
+  bool utf8_;
+  int left_ = 0;
+  int right_ = 0;
+  double unit_ = 0;
+};
+
+std::vector<size_t> Strongest(const std::vector<double>& contributions) {
+  std::vector<size_t> order(contributions.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
+  return order;
+}
+
+std::string Probability(double p) {
+  if (p > 0.9995 && p < 1) return "more than 0.999";
+  if (p < 0.0005 && p > 0) return "less than 0.001";
+  return NumberFormat({p}, 3)(p);
+}
+
+std::string Headline(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
+  const ExplainedTarget& target = explanation.targets[0];
+  const Contributions& numbers = target.numbers;
+  const std::string name = Clean(target.name);
+  std::string text = absl::StrCat(
+      "The model's score for ", target.named ? absl::StrCat("\"", name, "\"") : name, " is ", format(numbers.value),
+      target.named
+          ? absl::StrCat(" (index ", absl::StrJoin(numbers.index, ","),
+                         numbers.subtract.empty() ? "" : absl::StrCat(" minus ", absl::StrJoin(numbers.subtract, ",")),
+                         ")")
+          : "");
+  if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
+  absl::StrAppend(&text, ". For the baseline the same model gives ", format(numbers.reference), ". The ",
+                  Plural(explanation.parts.parts.size(), explanation.parts.noun),
+                  " of the input account for the difference:");
+  return Wrap(text, terminal.width);
+}
+
+std::string Contributed(const Explanation& explanation, int64_t top, const NumberFormat& format,
+                        const Terminal& terminal) {
+  const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
+  const std::vector<Part>& parts = explanation.parts.parts;
+  std::vector<size_t> shown = Strongest(contributions);
+  double rest = 0;
+  // A line for one other part would be as long as the part's own.
+  const size_t others = shown.size() > static_cast<size_t>(top) + 1 ? shown.size() - static_cast<size_t>(top) : 0;
+  for (size_t k = shown.size() - others; k < shown.size(); ++k) rest += contributions[shown[k]];
+  shown.resize(shown.size() - others);
+
+  std::vector<double> bars;
+  const bool values = std::any_of(shown.begin(), shown.end(), [&](size_t i) { return parts[i].value.has_value(); });
+  const std::string others_name = absl::StrCat(others, " others together");
+  const std::string noun = explanation.parts.noun;
+  int name_width = std::max(DisplayWidth(noun), others > 0 ? DisplayWidth(others_name) : 0);
+  for (const size_t i : shown) {
+    bars.push_back(contributions[i]);
+    name_width = std::max(name_width, DisplayWidth(NameOf(parts[i])));
+  }
+  constexpr int kValueWidth = 10;
+  constexpr int kContributionWidth = 14;
+  const int number_width = (values ? kValueWidth + 1 : 0) + kContributionWidth;
+  name_width = std::min(name_width, std::max(20, terminal.width - 2 - number_width - 2 - 30));
+  const Bars bar(bars, terminal.width - 2 - name_width - number_width - 3, terminal);
+
+  const auto row = [&](const std::string& name, const std::string& value, const std::string& contribution,
+                       const std::string& drawn) {
+    std::string line = absl::StrCat("  ", PadRight(CutEnd(name, name_width, terminal), name_width),
+                                    values ? absl::StrCat(" ", PadLeft(value, kValueWidth)) : "",
+                                    PadLeft(contribution, kContributionWidth), "  ", drawn);
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+  };
+  std::string out = row(noun, "value", "contribution", bar.Head());
+  for (const size_t i : shown) {
+    const double x = contributions[i];
+    out += row(NameOf(parts[i]), parts[i].value ? Number(*parts[i].value, 4) : "", format.Signed(x), bar(x));
+  }
+  // No bar: it would be the sum of many beside single ones.
+  if (others > 0) out += row(others_name, "", format.Signed(rest), "");
+  return out;
+}
+
+// Both as characters, side by side: the image in shades, the contributions as figures from -9 to +9.
+std::string HeatMap(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
+  const Image& image = *explanation.parts.image;
+  const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
+  constexpr int kMaxHeight = 32;
+  constexpr int kGap = 4;
+  const int heat_width = static_cast<int>(3 * image.width);
+  const int image_width = static_cast<int>(2 * image.width);
+  if (image.height > kMaxHeight || heat_width + 2 > terminal.width) return "";
+  double largest = 0;
+  for (const double x : contributions) largest = std::max(largest, std::abs(x));
+  if (!(largest > 0) || !std::isfinite(largest)) return "";
+  const bool both = 2 + image_width + kGap + heat_width <= terminal.width;
+
+  constexpr char kShades[] = " .:-=+*#%@";
+  const double range = image.value_max > image.value_min ? image.value_max - image.value_min : 1;
+  std::string out = Wrap(absl::StrCat(both ? "Left the image, right what" : "What",
+                                      " each of its pixels contributed, from -9 (lowers) to +9 (raises), where 9 is ",
+                                      format(largest), ":"),
+                         terminal.width);
+  for (int64_t y = 0; y < image.height; ++y) {
+    out += "  ";
+    for (int64_t x = 0; both && x < image.width; ++x) {
+      const double level = (image.values[y * image.width + x] - image.value_min) / range;
+      out.append(2, kShades[std::clamp<int>(static_cast<int>(level * 10), 0, 9)]);
+    }
+    if (both) out += std::string(kGap, ' ');
+    for (int64_t x = 0; x < image.width; ++x) {
+      const int digit = static_cast<int>(std::lround(9 * contributions[y * image.width + x] / largest));
+      out += digit == 0 ? "  ." : absl::StrCat(" ", digit < 0 ? "-" : "+", std::abs(digit));
+    }
+    out += "\n";
+  }
+  return out + "\n";
+}
+
+std::string Sum(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
+  const ExplainedTarget& target = explanation.targets[0];
+  const Contributions& numbers = target.numbers;
+  const std::string noun = explanation.parts.noun;
+  const double contributed = std::accumulate(numbers.contributions.begin(), numbers.contributions.end(), 0.0);
+  constexpr int kTextWidth = 38;
+  const auto row = [&](const std::string& sign, const std::string& text, const std::string& number,
+                       const std::string& comment = "") {
+    return absl::StrCat(sign, " ", PadRight(text, kTextWidth), PadLeft(number, 12), comment.empty() ? "" : "  ",
+                        comment, "\n");
+  };
+  const double error = std::abs(target.recovery_error());
+  const bool adds_up = error <= target.tolerance;
+  const double relative = numbers.value != 0 ? error / std::abs(numbers.value) : error;
+  std::string out;
+  out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
+             format.Signed(contributed));
+  out += row("+", "reference (the model on the baseline)", format.Signed(numbers.reference));
+  out += row("+", absl::StrCat("leftover (what belongs to no ", noun, ")"), format.Signed(numbers.leftover));
+  out += row("=", "recovery (all of it together)", format(numbers.recovery));
+  out += row(" ", "the model's own output", format(numbers.value));
+  out += row(" ", "relative recovery error", Small(relative), adds_up ? "(rounding)" : "(TOO LARGE)");
+  out += row(" ", "conditioning", std::isfinite(numbers.conditioning) ? Number(numbers.conditioning, 3) : "infinite",
+             "(1: nothing cancels)");
+  if (!adds_up) {
+    out += "\n" + Wrap(
+                      "WARNING: the parts do not add up to the model's output; do not rely on them. addend check says "
+                      "at which operator.",
+                      terminal.width);
+  }
+  const double gap = std::abs(numbers.value - numbers.reference);
+  if (std::abs(numbers.leftover) > 0.01 * gap && gap > 0) {
+    const bool fast = explanation.report.policy.preset == Preset::kFast;
+    out += "\n" + Wrap(absl::StrCat("Note: the leftover is ", Number(100 * std::abs(numbers.leftover) / gap, 2),
+                                    " % of the difference between output and reference.",
+                                    fast ? " With --policy preset=faithful nothing is left over." : ""),
+                       terminal.width);
+  }
+  return out;
+}
+
+std::string OtherScores(const Explanation& explanation, const Terminal& terminal) {
+  if (explanation.targets.size() < 2) return "";
+  const auto& targets = explanation.targets;
+  std::string out = "\n";
+  std::string line = "Other scores (--target explains another):";
+  // Classes are all of interest, numbered elements are an example.
+  const size_t shown = targets[0].named ? targets.size() : std::min<size_t>(targets.size(), 7);
+  for (size_t k = 1; k < shown; ++k) {
+    const std::string score = absl::StrCat(" ", Clean(targets[k].name), ": ", Number(targets[k].numbers.value, 3),
+                                           k + 1 < shown            ? ","
+                                           : shown < targets.size() ? ", ..."
+                                                                    : "");
+    if (DisplayWidth(line) + DisplayWidth(score) > terminal.width) {
+      absl::StrAppend(&out, line, "\n");
+      line = " ";
+    }
+    line += score;
+  }
+  return absl::StrCat(out, line, "\n");
+}
+
+}  // namespace
+
+std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal) {
+  std::string out = Fact("Model", run.model_path, terminal);
+  const bool several = run.inputs.size() > 1;
+  for (size_t k = 0; k < run.inputs.size(); ++k) {
+    const LoadedInput& loaded = run.inputs[k];
+    const at::Tensor& value = loaded.input.value;
+    const std::string number = several ? absl::StrCat(" ", k) : "";
+    out += Fact("Input" + number, loaded.path, terminal);
+    out += Fact("",
+                absl::StrCat(run.row ? absl::StrCat("row ", *run.row, ", ") : "", DtypeName(value.scalar_type()), "[",
+                             absl::StrJoin(value.sizes(), ", "), "], split: ", loaded.split),
+                terminal);
+    if (loaded.plain()) continue;
+    out += Fact("Baseline" + number, absl::StrCat(loaded.baseline, loaded.baseline_given ? "" : " (none was given)"),
+                terminal);
+  }
+  return out + Fact("Policy", DescribePolicyUsed(run, report), terminal);
+}
+
+std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
+  const Contributions& numbers = explanation.targets[0].numbers;
+  double largest = 0;
+  for (const double x : numbers.contributions) largest = std::max(largest, std::abs(x));
+  const NumberFormat format({numbers.value, numbers.reference, numbers.leftover, largest}, 4);
+  const NumberFormat fine({largest}, 4);
+  std::string out = RunHeader(explanation.run, explanation.report, terminal);
+  absl::StrAppend(&out, "\n", Headline(explanation, format, terminal), "\n");
+  if (explanation.parts.kind == "image" && explanation.parts.image) out += HeatMap(explanation, fine, terminal);
+  if (top > 0) absl::StrAppend(&out, Contributed(explanation, top, fine, terminal), "\n");
+  absl::StrAppend(&out, Sum(explanation, format, terminal), OtherScores(explanation, terminal));
+  std::vector<std::string> notes = explanation.report.notes;
+  notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
+  for (const std::string& note : notes) {
+    // The policy's line says it already.
+    if (!absl::StartsWith(note, "preset auto")) out += Wrap("Note: " + Clean(note), terminal.width, 2);
+  }
+  return out;
+}
+
+}  // namespace addend::cli

@@ -1,0 +1,21 @@
+// The table of one explanation in a terminal.
+#ifndef ADDEND_TOOLS_ADDEND_TABLE_H_
+#define ADDEND_TOOLS_ADDEND_TABLE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/explain/report.h"
+#include "tools/addend/explanation.h"
+#include "tools/addend/text.h"
+
+namespace addend::cli {
+
+// What was run on what: model, inputs, baselines, policy; one or two short lines each.
+std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal);
+// The target asked for: its largest `top` contributions with bars, and the sum that they are part of.
+std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal);
+
+}  // namespace addend::cli
+
+#endif  // ADDEND_TOOLS_ADDEND_TABLE_H_

@@ -1,0 +1,55 @@
+// Text for terminals: how wide it is, how it is cut and aligned, and how numbers are written.
+#ifndef ADDEND_TOOLS_ADDEND_TEXT_H_
+#define ADDEND_TOOLS_ADDEND_TEXT_H_
+
+#include <string>
+#include <vector>
+
+namespace addend::cli {
+
+struct Terminal {
+  int width = 80;
+  bool utf8 = false;  // the locale says that UTF-8 can be shown
+};
+
+// Where standard output goes: the terminal's width within 60 to 100 columns, 80 where it is none.
+Terminal StdoutTerminal();
+
+// One line that is safe to print: control characters become spaces, bytes that are no UTF-8 become '?'.
+std::string Clean(const std::string& text);
+// Columns that a text takes, which need not be its bytes or its characters.
+int DisplayWidth(const std::string& text);
+
+// At most `width` columns; what is cut away at the end, or at the start, is marked.
+std::string CutEnd(const std::string& text, int width, const Terminal& terminal);
+std::string CutStart(const std::string& text, int width, const Terminal& terminal);
+// Filled up with spaces behind or before the text.
+std::string PadRight(const std::string& text, int width);
+std::string PadLeft(const std::string& text, int width);
+// Lines of at most `width` columns, broken at spaces; all but the first begin with `indent` spaces. Every line ends
+// with "\n". Words that are longer than a line stay whole.
+std::string Wrap(const std::string& text, int width, int indent = 0);
+// "3 words", "1 word"
+std::string Plural(size_t count, const std::string& noun);
+
+// `digits` significant digits.
+std::string Number(double x, int digits);
+// A short number with exponent for errors: "2.1e-07", "0".
+std::string Small(double x);
+
+// Numbers of one column or sum: the same decimals for all, enough to show `digits` digits of the largest.
+class NumberFormat {
+ public:
+  NumberFormat(const std::vector<double>& numbers, int digits);
+  std::string operator()(double x) const;
+  std::string Signed(double x) const;
+
+ private:
+  int decimals_ = 0;
+  bool exponent_ = false;
+  int digits_ = 0;
+};
+
+}  // namespace addend::cli
+
+#endif  // ADDEND_TOOLS_ADDEND_TEXT_H_
