@@ -187,6 +187,7 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +
                            FirstPositions(trace.conditions));
   }
+  report.unattributed = static_cast<int64_t>(trace.unattributed.size());
   if (!trace.unattributed.empty()) {
     report.notes.push_back("ids are used other than in embeddings; this use is in no component: " +
                            FirstPositions(trace.unattributed));

@@ -28,6 +28,7 @@ struct Report {
   int64_t absorbed = 0;                   // operators without rule whose effect is leftover
   int64_t path_ruled = 0;                 // operators ruled by quadrature
   int64_t stand_in_references = 0;
+  int64_t unattributed = 0;               // calls that used ids otherwise than in an embedding or a condition
   std::vector<std::string> notes;         // what a reader has to know: guards, ids used otherwise, the preset chosen
   double trace_seconds = 0;               // running the model and its references
   double linearize_seconds = 0;
