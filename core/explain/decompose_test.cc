@@ -183,6 +183,36 @@ TEST_P(BothTruths, FastStillRecoversAndKeepsTheReference) {
 INSTANTIATE_TEST_SUITE_P(Small, BothTruths, testing::ValuesIn(SmallModels()),
                          [](const auto& info) { return info.param.name; });
 
+// ---- rounding is no failure, however much cancels
+
+class NoFalseAlarm : public testing::TestWithParam<SmallModel> {};
+
+TEST_P(NoFalseAlarm, InSinglePrecision) {
+  Input input;
+  input.value = Random({2, 6}, 1, at::kFloat);
+  input.split = Split::AlongDims({1});
+  input.baseline = Baseline::Of(0.0);
+  DecomposeOptions options;
+  options.everything = true;
+  const auto model = FromFunction([](const std::vector<Tensor>& in) { return GetParam().run(in[0]); });
+  EXPECT_NO_THROW(Trace(model).Decompose({input}, options));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cancelling, NoFalseAlarm,
+    testing::Values(SmallModel{"layer_norm_of_a_constant_baseline", [](const Tensor& x) { return at::layer_norm(x, {6}); }},
+                    SmallModel{"mean_of_the_centred", [](const Tensor& x) { return (x - x.mean(1, true)).mean(1); }},
+                    SmallModel{"softmax_sums_to_one", [](const Tensor& x) { return at::softmax(x, 1).sum(1) - 1; }},
+                    SmallModel{"masked_logarithm",
+                               [](const Tensor& x) {
+                                 const Tensor y = at::relu(x + 0.1);
+                                 return at::where(y.gt(0), at::log(y), at::zeros_like(y));
+                               }},
+                    SmallModel{"selu_of_little", [](const Tensor& x) { return at::selu(x * 1e-3); }},
+                    SmallModel{"share_of_the_sum", [](const Tensor& x) { return x.abs() / x.abs().sum(1, true); }},
+                    SmallModel{"root_of_relu", [](const Tensor& x) { return at::relu(x).sqrt(); }}),
+    [](const auto& info) { return info.param.name; });
+
 // ---- what the parts are
 
 Decomposition DecomposeFunction(std::function<Tensor(const Tensor&)> function, const Input& input,

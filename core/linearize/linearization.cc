@@ -148,19 +148,21 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   node.kind = built.kind;
   node.inputs = std::move(built.inputs);
   node.map = std::move(built.map);
+  node.inner_terms = built.inner_terms;
   node.stand_in = built.stand_in.defined();
   if (stand_in != nullptr) *stand_in = built.stand_in;
   return node;
 }
 
-// Finds, in the order of the calls, where an elementwise function is not finite on the reference alone; see Note
-// [Stand-ins]. Returns the nodes of those calls, linearized at the value.
+// Finds, in the order of the calls, where an elementwise function or a quotient is not finite on the reference alone; see
+// Note [Stand-ins]. Returns the nodes of those calls, linearized at the value.
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
                                                           const Policy& policy, const Marks& marks) {
   absl::flat_hash_map<int64_t, Node> nodes;
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
-    if (rules[c] == nullptr || rules[c]->kind != Kind::kPointwise || call.is_view || call.outputs.empty()) continue;
+    if (rules[c] == nullptr || call.is_view || call.outputs.empty()) continue;
+    if (rules[c]->kind != Kind::kPointwise && rules[c]->kind != Kind::kBilinear) continue;
     const Operand& output = call.outputs[0];
     if (!CarriesRows(output) || at::isfinite(trace.Reference(output)).all().item<bool>()) continue;
     at::Tensor stand_in;

@@ -31,6 +31,7 @@ struct Node {
   bool keeps_bracket = false;
   // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
   double bracket_bound = -1;
+  double inner_terms = 0;        // as the rule says
   bool stand_in = false;         // the recorded reference of the output was not finite; see stand_in.h
 };
 

@@ -54,9 +54,10 @@ ADDEND_ALWAYS_INLINE void SettleBlock(const Columns<T>& c, int64_t first, int64_
     const bool keep = c.options.keep_bracket;
 #pragma omp simd reduction(max : max_bracket, max_passed) reduction(+ : bad_brackets)
     for (int64_t j = 0; j < n; ++j) {
-      const T difference = value[j] == reference[j] ? T(0) : value[j] - reference[j];
-      const T bracket = difference - move[j];
-      const T passed = std::abs(move[j]);
+      const bool finite = std::abs(value[j]) <= largest;
+      const T difference = !finite || value[j] == reference[j] ? T(0) : value[j] - reference[j];
+      const T bracket = finite ? difference - move[j] : T(0);
+      const T passed = finite ? std::abs(move[j]) : T(0);
       const T size = std::abs(bracket);
       bad_brackets += size != size;
       max_bracket = max_bracket > size ? max_bracket : size;
@@ -82,8 +83,8 @@ ADDEND_ALWAYS_INLINE void SettleBlock(const Columns<T>& c, int64_t first, int64_
 #pragma omp simd reduction(max : max_leftover, max_error) reduction(+ : bad_errors, bad_leftovers)
     for (int64_t j = 0; j < n; ++j) {
       const T recovery = sum[j] + reference[j];
-      const bool same = recovery == value[j] || (recovery != recovery && value[j] != value[j]);
-      const T error = same ? T(0) : std::abs(recovery - value[j]);
+      const bool finite = std::abs(value[j]) <= largest;
+      const T error = finite ? std::abs(recovery - value[j]) : T(0);
       const T l = std::abs(leftover[j]);
       bad_errors += error != error;
       bad_leftovers += l != l;
@@ -226,9 +227,10 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
   at::Tensor leftover = rows.select(0, numc);
   if (options.find_bracket) {
     at::Tensor move = rows.select(0, numc + 1);
-    const at::Tensor difference = (value - reference).masked_fill_(value.eq(reference), 0);
-    const at::Tensor bracket = difference - move;
-    all.passed = MaxAbs(move);
+    const at::Tensor infinite = at::isfinite(value).logical_not_();
+    const at::Tensor difference = (value - reference).masked_fill_(value.eq(reference).logical_or_(infinite), 0);
+    const at::Tensor bracket = (difference - move).masked_fill_(infinite, 0);
+    all.passed = MaxAbs(move.masked_fill(infinite, 0));
     all.bracket = MaxAbs(bracket);
     move.copy_(difference);
     if (options.keep_bracket) leftover.add_(bracket);
@@ -237,8 +239,7 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
     const at::Tensor added = sum != nullptr && sum->defined() ? *sum : at::sum(rows.narrow(0, 0, numc + 1), {0});
     if (sum != nullptr) *sum = added;
     const at::Tensor recovery = added + reference;
-    const at::Tensor same = recovery.eq(value).logical_or_(recovery.isnan().logical_and_(value.isnan()));
-    all.error = MaxAbs((recovery - value).masked_fill_(same, 0));
+    all.error = MaxAbs((recovery - value).masked_fill_(at::isfinite(value).logical_not_(), 0));
     all.leftover = MaxAbs(leftover);
   }
   return all;

@@ -8,9 +8,10 @@
 
 namespace addend {
 
-// Largest magnitudes; those of values and references over their finite elements.
+// Largest magnitudes over the elements whose value is finite: no sum of finite parts is infinite, so others have none. A
+// NaN among what is measured makes the result NaN.
 struct Settled {
-  double error = 0;      // |recovery - value|; 0 where both are NaN or the same infinity; NaN where only recovery is NaN
+  double error = 0;      // |recovery - value|
   double value = 0;
   double reference = 0;
   double leftover = 0;

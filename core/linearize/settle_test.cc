@@ -85,12 +85,18 @@ TEST(Settle, MissingPartsAreAnError) {
   EXPECT_EQ(settled.bracket, 0);
 }
 
-TEST(Settle, InfinityOnBothSidesIsRecoveredAndNanAloneIsNot) {
+TEST(Settle, InfiniteValuesAreNotJudgedAndNanInFiniteOnesIs) {
   at::Tensor rows = at::zeros({3, 2}, at::kDouble);
-  const at::Tensor both = at::tensor({-kInfinity, 1.0}, at::kDouble);
-  EXPECT_EQ(Settle(rows, both, both, {}, nullptr).error, 0);
+  const at::Tensor value = at::tensor({-kInfinity, 1.0}, at::kDouble);
+  for (const double reference : {-kInfinity, 5.0}) {
+    rows[2][0] = 3;
+    const Settled settled = Settle(rows, value, at::tensor({reference, 1.0}, at::kDouble), {}, nullptr);
+    EXPECT_EQ(settled.error, 0);
+    EXPECT_EQ(settled.bracket, 0);
+    EXPECT_EQ(rows[2][0].item<double>(), 0);  // such an element does not move
+  }
   rows[0][1] = std::nan("");
-  EXPECT_TRUE(std::isnan(Settle(rows, both, both, {}, nullptr).error));
+  EXPECT_TRUE(std::isnan(Settle(rows, value, value, {}, nullptr).error));
 }
 
 TEST(LargestMass, StopsEarlyAndIsExactAtTheEnd) {

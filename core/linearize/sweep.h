@@ -11,7 +11,8 @@
 
 namespace addend {
 
-// What the check after an operator found. Errors are relative to the largest magnitude of the operator's value.
+// What the check after an operator found. Errors are relative to the largest magnitude of the operator's value; the
+// bracket may be relative to the terms that it is summed from where those cancel.
 struct OperatorCheck {
   int64_t call = -1;
   Kind kind = Kind::kLinear;

@@ -49,7 +49,7 @@ void RegisterActivation(Registry& registry) {
   Register(registry, "aten::leaky_relu", Curve::kPiecewiseLinear);
   Register(registry, "aten::hardtanh", Curve::kPiecewiseLinear);
   Register(registry, "aten::hardsigmoid", Curve::kPiecewiseLinear, kFreezeGate);
-  Register(registry, "aten::hardswish", Curve::kPiecewiseLinear);
+  Register(registry, "aten::hardswish", Curve::kSmooth);
   Register(registry, "aten::threshold", Curve::kPiecewiseLinear);
   Register(registry, "aten::softshrink", Curve::kPiecewiseLinear);
   Register(registry, "aten::abs", Curve::kPiecewiseLinear);

@@ -1,4 +1,6 @@
 // Sums, products and quotients, and the writes that put them into place.
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/where.h>
 
 #include "core/base/error.h"
@@ -40,24 +42,48 @@ RuleResult Multiply(const RuleCall& call) {
   return Elementwise(call, Kind::kBilinear, {{a, Middle(y)}, {b, Middle(x)}});
 }
 
-// a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d).
+// a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
+// of d is zero there is no secant: the quotient is linearized at the value (Note [Stand-ins]).
 RuleResult Divide(const RuleCall& call) {
   if (!call.IsNone(2)) throw Unimplemented("div with a rounding mode");
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, 1 / Number(call, 1, 1)}});
   const RuleOperand& divisor = call.operands[d];
-  const at::Tensor inverse = divisor.value.reciprocal();
+  // An integer divisor would be inverted in float32, whatever the output is.
+  const at::ScalarType dtype = call.outputs[0].value.scalar_type();
+  const at::Tensor inverse = divisor.value.to(dtype).reciprocal();
   if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, inverse}});
+  const at::Tensor inverse_reference = divisor.reference.to(dtype).reciprocal();
+  const at::Tensor pole = inverse_reference.isfinite().logical_not_().logical_and_(inverse.isfinite());
+  const bool has_pole = pole.any().item<bool>();
+  const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {
+    return has_pole ? at::where(pole, tangent, secant) : secant;
+  };
   const bool numerator_moves = a >= 0 && call.operands[a].decomposed;
   const bool frozen = call.policy->Freezes(kFreezeDenominator) ||
                       (call.policy->Freezes(kFreezeNormalizer) && (divisor.marks & kFreezeNormalizer) != 0);
-  if (frozen && numerator_moves) return Elementwise(call, Kind::kBilinear, {{a, inverse}});
-  const at::Tensor inverse_reference = divisor.reference.reciprocal();
-  const at::Tensor slope = -inverse * inverse_reference;
-  if (a < 0) return Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
-  const at::Tensor middle = Middle(call.operands[a]);
-  return Elementwise(call, Kind::kBilinear, {{a, (inverse + inverse_reference) / 2}, {d, middle * slope}});
+  RuleResult result;
+  if (frozen && numerator_moves) {
+    result = Elementwise(call, Kind::kBilinear, {{a, inverse}});
+  } else {
+    const at::Tensor slope = at_value_where_pole(-inverse * inverse, -inverse * inverse_reference);
+    if (a < 0) {
+      result = Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
+    } else {
+      const RuleOperand& numerator = call.operands[a];
+      const at::Tensor factor = at_value_where_pole(inverse, (inverse + inverse_reference) / 2);
+      const at::Tensor middle = at_value_where_pole(numerator.value, Middle(numerator));
+      result = Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
+    }
+  }
+  if (has_pole) {
+    Rows moves;
+    for (const int input : result.inputs) moves.push_back(call.Move(input).unsqueeze(0));
+    const RuleOutput& output = call.outputs[0];
+    result.stand_in = at::where(pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference);
+  }
+  return result;
 }
 
 RuleResult Negate(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), -1.0}}); }
@@ -84,21 +110,53 @@ RuleResult AddProduct(const RuleCall& call) {
   return Elementwise(call, Kind::kBilinear, std::move(terms));
 }
 
+// Each operand where its mask is true. Not a product with the mask: what is not taken may be infinite or NaN.
+RuleResult Choose(const RuleCall& call, const std::vector<std::pair<int, at::Tensor>>& choices) {
+  RuleResult result;
+  result.kind = Kind::kAffine;
+  std::vector<at::Tensor> left_out;
+  std::vector<at::DimVector> sizes;
+  for (const auto& [operand, mask] : choices) {
+    if (operand < 0 || !call.operands[operand].decomposed) continue;
+    result.inputs.push_back(operand);
+    left_out.push_back(mask.logical_not());
+    sizes.emplace_back(call.operands[operand].value.sizes());
+  }
+  if (result.inputs.empty()) return result;
+  const at::DimVector output_sizes(call.outputs[0].value.sizes());
+  result.map = MakeMap(
+      call, result.inputs,
+      [=](const Rows& rows) -> Rows {
+        at::DimVector all;
+        all.push_back(rows[0].size(0));
+        all.append(output_sizes.begin(), output_sizes.end());
+        at::Tensor sum;
+        for (size_t k = 0; k < rows.size(); ++k) {
+          const at::Tensor aligned = RightAlign(rows[k], static_cast<int64_t>(output_sizes.size())).expand(all);
+          const at::Tensor taken = aligned.masked_fill(left_out[k], 0);
+          sum = sum.defined() ? sum + taken : taken;
+        }
+        return {sum};
+      },
+      [=](const Rows& cotangents) -> Rows {
+        Rows out;
+        for (size_t k = 0; k < sizes.size(); ++k) {
+          out.push_back(at::sum_to(cotangents[0].masked_fill(left_out[k], 0), sizes[k]));
+        }
+        return out;
+      });
+  return result;
+}
+
 // The condition is taken from the value and holds for every row.
 RuleResult Where(const RuleCall& call) {
-  const at::Tensor& condition = call.Require(0).value;
-  const at::Tensor take = condition.to(call.outputs[0].value.scalar_type());
-  std::vector<Term> terms;
-  if (call.OperandAt(1) >= 0) terms.push_back({call.OperandAt(1), take});
-  if (call.OperandAt(2) >= 0) terms.push_back({call.OperandAt(2), 1 - take});
-  return Elementwise(call, Kind::kAffine, std::move(terms));
+  const at::Tensor condition = call.Require(0).value.to(at::kBool);
+  return Choose(call, {{call.OperandAt(1), condition}, {call.OperandAt(2), condition.logical_not()}});
 }
 
 RuleResult MaskedFill(const RuleCall& call) {
-  const at::Tensor mask = call.Require(1).value.to(call.outputs[0].value.scalar_type());
-  std::vector<Term> terms = {{call.OperandAt(0), 1 - mask}};
-  if (call.OperandAt(2) >= 0) terms.push_back({call.OperandAt(2), mask});
-  return Elementwise(call, Kind::kAffine, std::move(terms));
+  const at::Tensor mask = call.Require(1).value.to(at::kBool);
+  return Choose(call, {{call.OperandAt(0), mask.logical_not()}, {call.OperandAt(2), mask}});
 }
 
 }  // namespace

@@ -12,10 +12,12 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +35,7 @@ at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
 
 // Transposes a linear function by differentiating it: exact, because it is linear.
 Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
+  c10::InferenceMode no_inference(false);  // under it nothing is differentiated, and the transpose would be zero
   c10::AutoGradMode grad(true);
   Rows leaves;
   for (const at::Tensor& input : like) {
@@ -169,7 +172,7 @@ std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector
   std::vector<at::Tensor> like;
   for (const int input : inputs) {
     const at::Tensor& value = call.operands[input].value;
-    like.push_back(at::zeros({1}, value.options()).expand(value.sizes()));
+    like.push_back(at::zeros({}, value.options()).expand(value.sizes()));
   }
   return std::make_shared<FunctionMap>(std::move(like), std::move(forward), std::move(transpose));
 }
@@ -214,7 +217,8 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const at::Tensor slope = (f_value - f_reference) / move;
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
-  const double limit = value.scalar_type() == at::kDouble ? 2e-6 : 2e-3;
+  const bool is_double = value.scalar_type() == at::kDouble;
+  const double limit = is_double ? 2e-6 : 2e-3;
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
   if (!small.any().item<bool>()) return slope;
   if (curve == Curve::kPiecewiseLinear) {
@@ -223,7 +227,21 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
     small = small.logical_and(at_value.eq(derivative(reference))).logical_or(move.eq(0));
     return at::where(small, at_value, slope);
   }
-  return at::where(small, derivative(middle), slope);
+  // The derivative replaces the secant only where it is known to be as good: where it tells f(value) from f(reference)
+  // up to rounding, or, where f itself is noisier (elu is exp(x) - 1), where both ends have nearly one derivative. That
+  // leaves out kinks (selu, elu), and functions that bend faster than their Curve says (softplus with a large beta,
+  // log1p near -1).
+  const at::Tensor tangent = derivative(middle);
+  const double eps = is_double ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  const at::Tensor missed = (f_value - f_reference - tangent * move).abs();
+  const bool power = curve == Curve::kPower;
+  const at::Tensor conditioning = power ? (middle * tangent).abs() : value.abs() + reference.abs();
+  at::Tensor good = missed.le((f_value.abs() + f_reference.abs() + conditioning) * (4 * eps)).logical_or(move.eq(0));
+  if (small.logical_and(good.logical_not()).any().item<bool>()) {
+    const at::Tensor bend = (derivative(value) - derivative(reference)).abs();
+    good = good.logical_or(bend.le((tangent.abs() + (power ? 0 : 1)) * (2 * limit)));
+  }
+  return at::where(small.logical_and(good), tangent, slope);
 }
 
 RuleResult Pointwise(const RuleCall& call, Curve curve) {
@@ -236,8 +254,12 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
       throw Unimplemented(absl::StrCat(call.name, ".", call.overload, " with more than one decomposed argument"));
     }
   }
-  const RuleOperand& x = call.operands[operand];
+  // A plain operand, such as the bound of a clamp, may have a larger shape: each element has a slope of its own.
+  RuleOperand x = call.operands[operand];
+  x.value = x.value.expand_as(call.outputs[0].value);
+  x.reference = x.reference.expand_as(call.outputs[0].value);
   const auto derivative = [&](const at::Tensor& point) {
+    c10::InferenceMode no_inference(false);
     c10::AutoGradMode grad(true);
     const at::Tensor leaf = point.detach().clone().set_requires_grad(true);
     std::vector<at::Tensor> operands;
@@ -255,12 +277,16 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   at::Tensor stand_in;
   if (broken.any().item<bool>()) {
     const at::Tensor move = call.Move(operand);
-    const at::Tensor tangent = derivative(x.value).masked_fill_(at::isfinite(move).logical_not_(), 0);
+    at::Tensor tangent = derivative(x.value);
+    tangent.masked_fill_(at::isfinite(move).logical_and(at::isfinite(tangent)).logical_not_(), 0);
     slope = at::where(broken, tangent, slope);
     const at::Tensor met = call.outputs[0].value - tangent * move.masked_fill(at::isfinite(move).logical_not_(), 0);
     stand_in = at::where(broken, met, f_reference);
   }
+  // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
+  slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
   RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
+  if (curve == Curve::kSmooth) result.inner_terms = 1;
   result.stand_in = stand_in;
   return result;
 }
@@ -274,6 +300,7 @@ RuleResult Opaque(const RuleCall&) {
 
 at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) {
   const int64_t k = value.size(-1);
+  if (value.numel() == 0) return at::zeros_like(value);
   const at::Tensor x = value.reshape({-1, k});
   const at::Tensor b = reference.reshape({-1, k});
   const at::Tensor move = (x - b).masked_fill_(x.eq(b), 0);

@@ -5,6 +5,9 @@
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 
+#include <functional>
+#include <numeric>
+
 #include "core/base/error.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -13,6 +16,10 @@ namespace addend {
 namespace {
 
 at::Tensor Transposed(const at::Tensor& matrix) { return matrix.transpose(-2, -1); }
+
+int64_t Numel(at::IntArrayRef sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
+}
 
 at::DimVector Concat(at::IntArrayRef a, at::IntArrayRef b) {
   at::DimVector all(a);
@@ -34,14 +41,15 @@ at::Tensor RowsTimesPlain(const at::Tensor& rows, const at::Tensor& plain) {
   const int64_t k = rows.size(-1);
   const int64_t n = plain.size(-1);
   if (plain.dim() == 2) {
-    return at::mm(rows.reshape({-1, k}), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
+    return at::mm(rows.flatten(0, -2), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
   }
   const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
   const auto batch = at::infer_size_dimvector(own, plain.sizes().slice(0, plain.dim() - 2));
   const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
   const at::Tensor left = RowsBehindBatch(RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {m, k})));
   const at::Tensor right = plain.expand(Concat(batch, {k, n}));
-  const at::Tensor product = at::bmm(left.reshape({-1, r * m, k}), right.reshape({-1, k, n}));
+  const int64_t batches = Numel(batch);  // never -1: with no elements that could be any number
+  const at::Tensor product = at::bmm(left.reshape({batches, r * m, k}), right.reshape({batches, k, n}));
   return product.view(Concat(batch, {r, m, n})).movedim(-3, 0);
 }
 
@@ -55,7 +63,8 @@ at::Tensor PlainTimesRows(const at::Tensor& plain, const at::Tensor& rows) {
   const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
   const at::Tensor left = plain.expand(Concat(batch, {m, k}));
   const at::Tensor right = RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {k, n})).movedim(0, -2);
-  const at::Tensor product = at::bmm(left.reshape({-1, m, k}), right.reshape({-1, k, r * n}));
+  const int64_t batches = Numel(batch);
+  const at::Tensor product = at::bmm(left.reshape({batches, m, k}), right.reshape({batches, k, r * n}));
   return product.view(Concat(batch, {m, r, n})).movedim(-2, 0);
 }
 

@@ -9,6 +9,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sqrt.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <functional>
 #include <numeric>
@@ -60,7 +62,7 @@ at::Tensor ApplyOnCpu(const Normalizer& n, const at::Tensor& rows, bool transpos
                                   n.weight.defined() ? n.weight.data_ptr<T>() : nullptr,
                                   groups,
                                   size};
-  NormalizeRows<T>(input.data_ptr<T>(), output.data_ptr<T>(), input.numel() / (groups * size), view, transposed);
+  NormalizeRows<T>(input.data_ptr<T>(), output.data_ptr<T>(), input.size(0), view, transposed);
   return output;
 }
 
@@ -74,6 +76,22 @@ at::Tensor Apply(const Normalizer& n, const at::Tensor& rows, bool transposed) {
   at::Tensor out = (c - c.mean(-1, true)) * n.inverse;
   if (n.middle.defined()) out = out + n.bend * n.middle * (n.middle * c).mean(-1, true);
   return !transposed && n.weight.defined() ? out * n.weight : out;
+}
+
+// native_layer_norm gives the mean and 1/std of each group as well: linear, and rsqrt of the variance along its secant.
+Rows Statistics(const Normalizer& n, const at::Tensor& rows) {
+  const at::Tensor mean = rows.mean(-1, true);
+  return {mean, n.middle.defined() ? n.bend * (n.middle * rows).mean(-1, true) : at::zeros_like(mean)};
+}
+
+at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, const at::Tensor& inverse, int64_t size) {
+  at::Tensor sum;
+  if (mean.defined()) sum = mean.reshape(n.inverse.sizes()) / size + at::zeros({1, size}, mean.options());
+  if (inverse.defined() && n.middle.defined()) {
+    const at::Tensor along = inverse.reshape(n.inverse.sizes()) * n.bend * n.middle / size;
+    sum = sum.defined() ? sum + along : along;
+  }
+  return sum;
 }
 
 // Normalizes groups of `size` adjacent elements; `scale`, where defined, multiplies the result (broadcast to it).
@@ -116,11 +134,49 @@ RuleResult LayerNorm(const RuleCall& call) {
   return Normalize(call, size, call.Double(4, 1e-5), ValueOrNone(call, 2), at::Tensor());
 }
 
+// The same with the statistics of each group as outputs 1 and 2.
+RuleResult NativeLayerNorm(const RuleCall& call) {
+  RequirePlain(call, {2, 3});
+  const auto shape = call.Ints(1);
+  const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  const bool frozen = call.policy->Freezes(kFreezeNormalizer);
+  const Normalizer n = MakeNormalizer(call.Require(0), size, call.Double(4, 1e-5), frozen, ValueOrNone(call, 2));
+  const at::DimVector sizes(call.Require(0).value.sizes());
+  const at::DimVector statistics(call.outputs[1].value.sizes());
+  const int64_t groups = n.inverse.numel();
+  RuleResult result;
+  result.kind = Kind::kRewrite;
+  result.inputs = {call.OperandAt(0)};
+  result.exact = !frozen;
+  result.map = MakeMap(
+      call, result.inputs,
+      [=](const Rows& rows) -> Rows {
+        const at::Tensor flat = rows[0].reshape({rows[0].size(0), groups, size});
+        at::DimVector shape_of_statistics = {rows[0].size(0)};
+        shape_of_statistics.append(statistics.begin(), statistics.end());
+        Rows out = Statistics(n, flat);
+        for (at::Tensor& t : out) t = t.reshape(shape_of_statistics);
+        out.insert(out.begin(), Apply(n, flat, false).view(rows[0].sizes()));
+        return out;
+      },
+      [=](const Rows& g) -> Rows {
+        at::Tensor sum =
+            TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(), size);
+        if (g[0].defined()) {
+          const at::Tensor own = Apply(n, g[0].reshape({1, groups, size}), true).view({groups, size});
+          sum = sum.defined() ? sum + own : own;
+        }
+        return {sum.defined() ? sum.view(sizes) : at::zeros(sizes, n.inverse.options())};
+      });
+  return result;
+}
+
 // group_norm(input, num_groups, weight, bias, eps)
 RuleResult GroupNorm(const RuleCall& call) {
   RequirePlain(call, {2, 3});
   const at::Tensor& input = call.Require(0).value;
-  const int64_t size = input.numel() / (input.size(0) * call.Int(1, 1));
+  const int64_t size = std::accumulate(input.sizes().begin() + 2, input.sizes().end(), input.size(1) / call.Int(1, 1),
+                                       std::multiplies<int64_t>());
   at::Tensor scale = ValueOrNone(call, 2);
   if (scale.defined()) {
     at::DimVector shape(input.dim(), 1);
@@ -151,7 +207,7 @@ void RequireEvaluation(const std::vector<c10::IValue>& arguments) {
 
 void RegisterNormalization(Registry& registry) {
   registry.Register({"aten::layer_norm", Kind::kRewrite, LayerNorm});
-  registry.Register({"aten::native_layer_norm", Kind::kRewrite, LayerNorm});
+  registry.Register({"aten::native_layer_norm", Kind::kRewrite, NativeLayerNorm});
   registry.Register({"aten::group_norm", Kind::kRewrite, GroupNorm});
   for (const char* name : {"aten::batch_norm", "aten::native_batch_norm"}) {
     Rule rule{name, Kind::kAffine, BatchNorm};

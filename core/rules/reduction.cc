@@ -16,6 +16,7 @@ namespace {
 // The dimensions that a reduction sums over, not negative, in order; all of them where none are given.
 std::vector<int64_t> ReducedDims(const RuleCall& call, int argument) {
   const int64_t rank = call.Require(0).value.dim();
+  if (rank == 0) return {};  // a number has no dimensions, but dim 0 or -1 of it is legal
   std::vector<int64_t> dims = call.Ints(argument);
   if (dims.empty()) {
     dims.resize(rank);
@@ -52,8 +53,10 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
 }
 
 RuleResult CumulativeSum(const RuleCall& call) {
-  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
-  return LinearIn(call, Kind::kLinear, 0, [dim](const at::Tensor& rows) { return at::cumsum(rows, dim); });
+  const int64_t rank = call.Require(0).value.dim();
+  const int64_t dim = RowDim(call.Int(1, 0), rank);
+  return LinearIn(call, Kind::kLinear, 0,
+                  [=](const at::Tensor& rows) { return rank == 0 ? rows : at::cumsum(rows, dim); });
 }
 
 // The largest (sign 1) or smallest (-1) along dimensions; min is the maximum of the negated lines.
@@ -72,7 +75,8 @@ RuleResult Extremum(const RuleCall& call, double sign) {
   at::DimVector kept_sizes;
   for (const int64_t d : kept) kept_sizes.push_back(input.value.size(d));
   at::DimVector flat = kept_sizes;
-  flat.push_back(-1);
+  flat.push_back(std::accumulate(dims.begin(), dims.end(), int64_t{1},
+                                 [&](int64_t n, int64_t d) { return n * input.value.size(d); }));
   const at::Tensor value = input.value.permute(order).reshape(flat) * sign;
   const bool fast = call.policy->preset == Preset::kFast;
   const at::Tensor shares =

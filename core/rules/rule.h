@@ -104,6 +104,7 @@ struct RuleResult {
   std::shared_ptr<const LinearMap> map;  // null: the rows of every output are zero
   bool exact = true;                     // the bracket is zero up to rounding and is checked, not added
   double quadrature = 0;                 // relative error that a quadrature may leave; kPath only
+  double inner_terms = 0;                // magnitude of terms that the operator cancels inside: exp(x) - 1 has 1
   // Set where f(reference) is not finite: linearized at the value, this is the output's reference.
   at::Tensor stand_in;
 };

@@ -19,6 +19,17 @@ RuleResult SameElements(const RuleCall& call) {
   return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), 1.0}});
 }
 
+// The elements in order, under the sizes of the output.
+RuleResult SameElementsInOrder(const RuleCall& call) {
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  return LinearIn(call, Kind::kLinear, 0, [sizes](const at::Tensor& rows) {
+    at::DimVector all;
+    all.push_back(rows.size(0));
+    all.append(sizes.begin(), sizes.end());
+    return rows.reshape(all);
+  });
+}
+
 // A conversion to another dtype: rows go along, except that half types keep float32 rows.
 RuleResult ToCopy(const RuleCall& call) {
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
@@ -46,12 +57,13 @@ RuleResult Join(const RuleCall& call, bool stack) {
     std::vector<at::Tensor> parts;
     size_t next = 0;
     for (size_t k = 0; k < sizes.size(); ++k) {
-      if (moves[k]) {
-        parts.push_back(rows[next++]);
-        continue;
-      }
+      const at::Tensor own = moves[k] ? rows[next++] : at::Tensor();
       // An empty one-dimensional part is legal beside parts of any rank and adds nothing.
       if (sizes[k].size() == 1 && sizes[k][0] == 0 && static_cast<int64_t>(sizes[k].size()) != rank) continue;
+      if (own.defined()) {
+        parts.push_back(own);
+        continue;
+      }
       at::DimVector shape;
       shape.push_back(rows[0].size(0));
       shape.append(sizes[k].begin(), sizes[k].end());
@@ -125,7 +137,7 @@ void RegisterShape(Registry& registry) {
   const bool keeps = true;
   registry.Register({"aten::clone", Kind::kLinear, SameElements, 0, keeps});
   registry.Register({"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps});
-  registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElements, 0, keeps});
+  registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder, 0, keeps});
   registry.Register({"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }});
   registry.Register({"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }});
   registry.Register({"aten::repeat", Kind::kLinear, Repeat, 0, keeps});

@@ -1,0 +1,299 @@
+// Products and quotients against explicit formulas, and what freezing makes of them.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/matmul.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/rules/rule_testing.h"
+
+namespace addend {
+namespace {
+
+struct Factor {
+  at::Tensor value, reference, rows;
+  at::Tensor Middle() const { return (value + reference) / 2; }
+  operator Argument() const { return {value, reference}; }  // NOLINT(google-explicit-constructor)
+};
+
+Factor RandomFactor(Draw& draw, const Sizes& sizes, int64_t count = 4) {
+  Sizes with_rows = sizes;
+  with_rows.insert(with_rows.begin(), count);
+  const at::Tensor value = draw.Normal(sizes);
+  const at::Tensor reference = draw.Normal(sizes);
+  return {value, reference, draw.Normal(with_rows)};
+}
+
+at::Tensor ForwardOf(const RuleCall& call, const Rows& rows) { return BuildRule(call).map->Forward(rows)[0]; }
+
+// ----------------------------------------------------------------------------------------------------------- products
+
+TEST(MatmulTest, BothFactorsMoveAtTheMiddleOfTheOther) {
+  struct Shapes {
+    const char* op;
+    Sizes a, b;
+  };
+  const std::vector<Shapes> all = {
+      {"aten::mm", {3, 4}, {4, 2}},
+      {"aten::bmm", {2, 3, 4}, {2, 4, 5}},
+      {"aten::matmul", {2, 3, 4}, {4, 5}},
+      {"aten::matmul", {3, 4}, {2, 4, 5}},
+      {"aten::matmul", {4}, {4}},
+      {"aten::matmul", {2, 3, 4}, {4}},
+      {"aten::matmul", {4}, {2, 4, 5}},
+      {"aten::mv", {3, 4}, {4}},
+      {"aten::dot", {4}, {4}},
+      {"aten::matmul", {2, 1, 3, 4}, {5, 4, 2}},
+  };
+  for (const Shapes& s : all) {
+    SCOPED_TRACE(testing::Message() << s.op << " " << s.a << " " << s.b);
+    Draw draw(at::kDouble, 1);
+    const Factor a = RandomFactor(draw, s.a);
+    const Factor b = RandomFactor(draw, s.b);
+    const OperatorCall op(s.op, {a, b});
+    const at::Tensor both = ForwardOf(op.Describe(Faithful()), {a.rows, b.rows});
+    const at::Tensor first = ForwardOf(op.Describe(Faithful(), 1), {a.rows});
+    const at::Tensor second = ForwardOf(op.Describe(Faithful(), 2), {b.rows});
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_LE(Difference(both[i], at::matmul(a.rows[i], b.Middle()) + at::matmul(a.Middle(), b.rows[i])), 1e-13);
+      EXPECT_LE(Difference(first[i], at::matmul(a.rows[i], b.value)), 1e-13);
+      EXPECT_LE(Difference(second[i], at::matmul(a.value, b.rows[i])), 1e-13);
+    }
+  }
+}
+
+TEST(MatmulTest, LinearTransposesItsWeightAndAddsItsBias) {
+  Draw draw(at::kDouble, 2);
+  const Factor x = RandomFactor(draw, {2, 3, 4});
+  const Factor w = RandomFactor(draw, {5, 4});
+  const Factor bias = RandomFactor(draw, {5});
+  const at::Tensor out =
+      ForwardOf(OperatorCall("aten::linear", {x, w, bias}).Describe(Faithful()), {x.rows, w.rows, bias.rows});
+  for (int64_t i = 0; i < 4; ++i) {
+    const at::Tensor expected =
+        at::matmul(x.rows[i], w.Middle().t()) + at::matmul(x.Middle(), w.rows[i].t()) + bias.rows[i];
+    EXPECT_LE(Difference(out[i], expected), 1e-13);
+  }
+}
+
+TEST(MatmulTest, AddmmScalesProductAndAddend) {
+  Draw draw(at::kDouble, 3);
+  const Factor c = RandomFactor(draw, {5});
+  const Factor a = RandomFactor(draw, {3, 4});
+  const Factor b = RandomFactor(draw, {4, 5});
+  const double beta = 0.5;
+  const double alpha = -3;
+  // The map reads the factors first and the addend last.
+  const RuleCall call = OperatorCall("aten::addmm", {c, a, b, beta, alpha}).Describe(Faithful());
+  const RuleResult rule = BuildRule(call);
+  ASSERT_EQ(rule.inputs, std::vector<int>({1, 2, 0}));
+  const at::Tensor out = rule.map->Forward({a.rows, b.rows, c.rows})[0];
+  for (int64_t i = 0; i < 4; ++i) {
+    const at::Tensor product = at::matmul(a.rows[i], b.Middle()) + at::matmul(a.Middle(), b.rows[i]);
+    EXPECT_LE(Difference(out[i], alpha * product + beta * c.rows[i]), 1e-13);
+  }
+}
+
+TEST(MulTest, BothFactorsMoveAtTheMiddleOfTheOther) {
+  Draw draw(at::kDouble, 4);
+  const Factor a = RandomFactor(draw, {2, 1, 3});
+  const Factor b = RandomFactor(draw, {4, 1});
+  const OperatorCall op("aten::mul.Tensor", {a, b});
+  const at::Tensor both = ForwardOf(op.Describe(Faithful()), {a.rows, b.rows});
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_LE(Difference(both[i], a.rows[i] * b.Middle() + a.Middle() * b.rows[i]), 1e-14);
+  }
+}
+
+// A square is a product of a tensor with itself.
+TEST(MulTest, WithItselfItIsTheSquare) {
+  Draw draw(at::kDouble, 5);
+  const Tracked x = {draw.Normal({6}), draw.Normal({6}), draw.Normal({3, 6})};
+  EXPECT_LE(Difference(Through("aten::mul.Tensor", {x, x}).rows, Through("aten::square", {x}).rows), 1e-13);
+}
+
+// ---------------------------------------------------------------------------------------------------------- quotients
+
+TEST(DivTest, IsTheProductWithTheReciprocal) {
+  Draw draw(at::kDouble, 6);
+  for (const Sizes& sizes : {Sizes{2, 3}, Sizes{3}, Sizes{2, 1}, Sizes{}}) {
+    const Tracked a = {draw.Normal({2, 3}), draw.Normal({2, 3}), draw.Normal({5, 2, 3})};
+    Sizes with_rows = sizes;
+    with_rows.insert(with_rows.begin(), 5);
+    const Tracked d = {draw.Uniform(sizes, 0.5, 2), draw.Uniform(sizes, 0.3, 4), draw.Normal(with_rows)};
+    const Tracked plain_a = {a.value, a.value, at::Tensor()};
+    const Tracked plain_d = {d.value, d.value, at::Tensor()};
+    for (const Tracked& numerator : {a, plain_a}) {
+      for (const Tracked& divisor : {d, plain_d}) {
+        if (!numerator.rows.defined() && !divisor.rows.defined()) continue;
+        const Tracked quotient = Through("aten::div.Tensor", {numerator, divisor});
+        const Tracked product = Through("aten::mul.Tensor", {numerator, Through("aten::reciprocal", {divisor})});
+        EXPECT_LE(Difference(quotient.rows, product.rows), 1e-12);
+      }
+    }
+  }
+}
+
+TEST(DivTest, RoundingModesAreRefused) {
+  Draw draw(at::kDouble, 7);
+  const OperatorCall op("aten::div.Tensor_mode", {draw.Moving({3}), draw.Normal({3}), std::string("floor")});
+  EXPECT_THROW(BuildRule(op.Describe(Faithful())), Error);
+}
+
+// ----------------------------------------------------------------------------------------------------------- freezing
+
+class FreezeTest : public testing::Test {
+ protected:
+  static Policy Freezing(uint32_t kinds) {
+    Policy policy = Faithful();
+    policy.freeze = kinds;
+    return policy;
+  }
+};
+
+// mark of the first factor, mark of the second -> which of both still move while attention and gates are frozen.
+TEST_F(FreezeTest, AFrozenFactorIsAPlainCoefficient) {
+  const Policy policy = Freezing(kFreezeAttention | kFreezeGate);
+  struct Row {
+    uint32_t a, b;
+    bool a_moves, b_moves;
+  };
+  const std::vector<Row> table = {
+      {0, 0, true, true},
+      {kFreezeAttention, 0, false, true},
+      {0, kFreezeGate, true, false},
+      {kFreezeAttention, kFreezeGate, true, true},  // both frozen: both move after all
+      {kFreezeNormalizer, 0, true, true},           // a mark that this policy does not freeze
+      {kFreezeNormalizer | kFreezeGate, kFreezeNormalizer, false, true},
+  };
+  struct Product {
+    const char* op;
+    Sizes a, b;
+  };
+  for (const Product& p : {Product{"aten::mul.Tensor", {3, 3}, {3, 3}}, Product{"aten::matmul", {3, 3}, {3, 3}},
+                           Product{"aten::bmm", {2, 3, 4}, {2, 4, 5}}}) {
+    for (const Row& row : table) {
+      SCOPED_TRACE(testing::Message() << p.op << " marks " << row.a << " " << row.b);
+      Draw draw(at::kDouble, 8);
+      const Factor a = RandomFactor(draw, p.a);
+      const Factor b = RandomFactor(draw, p.b);
+      RuleCall call = OperatorCall(p.op, {a, b}).Describe(policy);
+      call.operands[0].marks = row.a;
+      call.operands[1].marks = row.b;
+      const RuleResult rule = BuildRule(call);
+      std::vector<int> moving;
+      if (row.a_moves) moving.push_back(0);
+      if (row.b_moves) moving.push_back(1);
+      EXPECT_EQ(rule.inputs, moving);
+      const auto times = [&](const at::Tensor& x, const at::Tensor& y) {
+        return std::string(p.op) == "aten::mul.Tensor" ? x * y : at::matmul(x, y);
+      };
+      const bool both = row.a_moves && row.b_moves;
+      at::Tensor expected;
+      Rows rows;
+      if (row.a_moves) {
+        rows.push_back(a.rows);
+        expected = times(a.rows[0], both ? b.Middle() : b.value);
+      }
+      if (row.b_moves) {
+        rows.push_back(b.rows);
+        const at::Tensor own = times(both ? a.Middle() : a.value, b.rows[0]);
+        expected = expected.defined() ? expected + own : own;
+      }
+      EXPECT_LE(Difference(rule.map->Forward(rows)[0][0], expected), 1e-13);
+      // What is frozen is missing from the inputs, which is how a linearizer knows that a bracket is due.
+      EXPECT_TRUE(rule.exact);
+    }
+  }
+}
+
+TEST_F(FreezeTest, AMarkedFactorAloneMoves) {
+  const Policy policy = Freezing(kFreezeAttention);
+  Draw draw(at::kDouble, 9);
+  const Factor a = RandomFactor(draw, {3, 3});
+  for (const char* op : {"aten::mul.Tensor", "aten::matmul"}) {
+    RuleCall call = OperatorCall(op, {a, draw.Normal({3, 3})}).Describe(policy);
+    call.operands[0].marks = kFreezeAttention;
+    EXPECT_EQ(BuildRule(call).inputs, std::vector<int>({0})) << op;
+  }
+}
+
+TEST_F(FreezeTest, Denominators) {
+  Draw draw(at::kDouble, 10);
+  const Factor a = RandomFactor(draw, {3});
+  const Argument d = draw.MovingWithin({3}, 0.5, 2);
+  const OperatorCall op("aten::div.Tensor", {a, d});
+  struct Row {
+    uint32_t freeze, mark;
+    bool frozen;
+  };
+  const std::vector<Row> table = {{kFreezeDenominator, 0, true},
+                                  {kFreezeNormalizer, kFreezeNormalizer, true},
+                                  {kFreezeNormalizer, 0, false},
+                                  {kFreezeAttention, kFreezeNormalizer, false},
+                                  {kFreezeNothing, kFreezeNormalizer, false}};
+  for (const Row& row : table) {
+    const Policy policy = Freezing(row.freeze);
+    RuleCall call = op.Describe(policy);
+    call.operands[1].marks = row.mark;
+    const RuleResult rule = BuildRule(call);
+    EXPECT_EQ(rule.inputs.size(), row.frozen ? 1u : 2u);
+    if (row.frozen) {
+      EXPECT_LE(Difference(rule.map->Forward({a.rows})[0], a.rows / d.value.toTensor()), 1e-14);
+    }
+  }
+  // A divisor that alone moves moves, frozen or not: nothing else could.
+  const Policy policy = Freezing(kFreezeDenominator);
+  EXPECT_EQ(BuildRule(op.Describe(policy, 2)).inputs, std::vector<int>({1}));
+}
+
+TEST_F(FreezeTest, FastFreezesAttentionNormalizersAndDenominators) {
+  EXPECT_TRUE(Fast().Freezes(kFreezeAttention));
+  EXPECT_TRUE(Fast().Freezes(kFreezeNormalizer));
+  EXPECT_TRUE(Fast().Freezes(kFreezeDenominator));
+  EXPECT_FALSE(Fast().Freezes(kFreezeGate));
+  EXPECT_EQ(Faithful().FrozenKinds(), kFreezeNothing);
+}
+
+// -------------------------------------------------------------------------------------------------- dropout,
+// parameters
+
+TEST(DropoutTest, TheMaskOfTheValueHoldsForEveryRow) {
+  Draw draw(at::kDouble, 11);
+  const RuleCall call = OperatorCall("aten::native_dropout", {draw.Moving({50}), 0.3, true}).Describe(Faithful());
+  const at::Tensor mask = call.outputs[1].value;
+  EXPECT_TRUE(mask.any().item<bool>());
+  EXPECT_FALSE(mask.all().item<bool>());
+  const at::Tensor rows = draw.Normal({4, 50});
+  EXPECT_LE(Difference(ForwardOf(call, {rows}), rows * mask / 0.7), 1e-14);
+  // Another reference run with another mask must not change the map: it is the value's mask that counts.
+  RuleCall other = call;
+  other.outputs[1].reference = mask.logical_not();
+  EXPECT_EQ(Difference(ForwardOf(other, {rows}), ForwardOf(call, {rows})), 0);
+}
+
+TEST(ConvolutionTest, DecomposedWeightsAreRefused) {
+  Draw draw(at::kDouble, 12);
+  const OperatorCall weight("aten::convolution", {draw.Normal({1, 2, 5}), draw.Moving({3, 2, 2}), kNone, Sizes{1},
+                                                  Sizes{0}, Sizes{1}, false, Sizes{0}, int64_t{1}});
+  EXPECT_THROW(BuildRule(weight.Describe(Faithful())), Error);
+  const OperatorCall bias("aten::convolution", {draw.Moving({1, 2, 5}), draw.Normal({3, 2, 2}), draw.Moving({3}),
+                                                Sizes{1}, Sizes{0}, Sizes{1}, false, Sizes{0}, int64_t{1}});
+  EXPECT_THROW(BuildRule(bias.Describe(Faithful())), Error);
+}
+
+TEST(ExtremumTest, TwoTensorsAreRefused) {
+  Draw draw(at::kDouble, 13);
+  for (const char* op : {"aten::max.other", "aten::min.other"}) {
+    EXPECT_THROW(BuildRule(OperatorCall(op, {draw.Moving({3}), draw.Moving({3})}).Describe(Faithful())), Error) << op;
+  }
+}
+
+TEST(PointwiseTest, ASecondMovingArgumentIsRefused) {
+  Draw draw(at::kDouble, 14);
+  const OperatorCall op("aten::clamp.Tensor", {draw.Moving({3}), draw.Moving({3}), kNone});
+  EXPECT_THROW(BuildRule(op.Describe(Faithful())), Error);
+  EXPECT_THROW(BuildRule(op.Describe(Faithful(), 2)), Error);
+}
+
+}  // namespace
+}  // namespace addend

@@ -1,0 +1,467 @@
+#include "core/rules/rule_testing.h"
+
+#include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "core/intercept/operator.h"
+
+namespace addend {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool IsFloating(const at::Tensor& t) { return t.defined() && t.is_floating_point(); }
+
+at::Tensor Widen(const at::Tensor& t) {
+  const bool half = t.defined() && (t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16);
+  return half ? t.to(at::kFloat) : t;
+}
+
+// The tensors of an argument or a result, in order.
+void Collect(const c10::IValue& value, std::vector<at::Tensor>* tensors) {
+  if (value.isTensor()) {
+    tensors->push_back(value.toTensor());
+  } else if (value.isList()) {
+    for (const c10::IValue& element : value.toListRef()) Collect(element, tensors);
+  }
+}
+
+std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
+  std::vector<at::Tensor> tensors;
+  Collect(value, &tensors);
+  return tensors;
+}
+
+// The same argument with other tensors.
+c10::IValue WithTensors(const c10::IValue& value, const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return value;
+  if (value.isTensor()) return tensors[0];
+  if (value.isTensorList()) return c10::List<at::Tensor>(c10::ArrayRef<at::Tensor>(tensors));
+  std::vector<c10::IValue> parts;
+  size_t next = 0;
+  for (const c10::IValue& element : value.toListRef()) {
+    parts.push_back(element.isTensor() ? c10::IValue(tensors[next++]) : element);
+  }
+  return OptionalListOf(parts);
+}
+
+// What a recorded call keeps of an argument beside its tensors.
+c10::IValue WithoutTensors(const c10::IValue& value) {
+  if (value.isTensor() || value.isTensorList()) return {};
+  if (!value.isList() || TensorsOf(value).empty()) return value;
+  std::vector<int64_t> present;
+  for (const c10::IValue& element : value.toListRef()) present.push_back(element.isTensor() ? 1 : 0);
+  return present;
+}
+
+// The same elements, stored in the opposite order of dimensions and with gaps.
+at::Tensor WithOtherStrides(const at::Tensor& t) {
+  if (!t.defined() || t.dim() == 0) return t;
+  Sizes reversed;
+  for (int64_t d = t.dim() - 1; d >= 0; --d) {
+    reversed.push_back(d);
+  }
+  const at::Tensor backwards = t.permute(reversed);
+  Sizes wide(backwards.sizes().begin(), backwards.sizes().end());
+  wide.push_back(2);
+  const at::Tensor gaps = at::zeros(wide, t.options());
+  gaps.select(-1, 1).copy_(backwards);
+  return gaps.select(-1, 1).permute(reversed);
+}
+
+double MaxAbs(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().max().item<double>(); }
+
+}  // namespace
+
+// ---------------------------------------------------------------------------------------------------------- operands
+
+Argument ListOf(const std::vector<Argument>& parts) {
+  c10::List<at::Tensor> value;
+  c10::List<at::Tensor> reference;
+  for (const Argument& part : parts) {
+    value.push_back(part.value.toTensor());
+    reference.push_back(part.reference.toTensor());
+  }
+  return {value, reference};
+}
+
+c10::IValue OptionalListOf(const std::vector<c10::IValue>& parts) {
+  c10::impl::GenericList list(c10::OptionalType::create(c10::TensorType::get()));
+  for (const c10::IValue& part : parts) list.push_back(part);
+  return list;
+}
+
+double Draw::Unit() { return (static_cast<double>(engine_() >> 11) + 0.5) / 9007199254740992.0; }
+
+at::Tensor Draw::Uniform(const Sizes& sizes, double low, double high) {
+  const at::Tensor drawn = at::empty(sizes, at::kDouble);
+  double* data = drawn.data_ptr<double>();
+  for (int64_t i = 0; i < drawn.numel(); ++i) data[i] = low + (high - low) * Unit();
+  return drawn.to(dtype_);
+}
+
+at::Tensor Draw::Normal(const Sizes& sizes, double scale) {
+  const at::Tensor drawn = at::empty(sizes, at::kDouble);
+  double* data = drawn.data_ptr<double>();
+  for (int64_t i = 0; i < drawn.numel(); ++i) {
+    const double radius = std::sqrt(-2 * std::log(Unit()));
+    data[i] = scale * radius * std::cos(2 * M_PI * Unit());
+  }
+  return drawn.to(dtype_);
+}
+
+at::Tensor Draw::Integers(const Sizes& sizes, int64_t below) {
+  const at::Tensor drawn = at::empty(sizes, at::kLong);
+  int64_t* data = drawn.data_ptr<int64_t>();
+  for (int64_t i = 0; i < drawn.numel(); ++i) data[i] = static_cast<int64_t>(Unit() * static_cast<double>(below));
+  return drawn;
+}
+
+at::Tensor Draw::Booleans(const Sizes& sizes) { return Integers(sizes, 2).to(at::kBool); }
+
+Argument Draw::Moving(const Sizes& sizes, double scale) {
+  const at::Tensor value = Normal(sizes, scale);
+  return {value, Normal(sizes, scale)};
+}
+
+Argument Draw::MovingWithin(const Sizes& sizes, double low, double high) {
+  const at::Tensor value = Uniform(sizes, low, high);
+  return {value, Uniform(sizes, low, high)};
+}
+
+// ------------------------------------------------------------------------------------------------------------- calls
+
+struct OperatorCall::State {
+  explicit State(const Operator& called) : op(called) {}
+  Operator op;
+  std::vector<Argument> arguments;
+
+  bool Written(size_t argument) const {
+    const c10::AliasInfo* alias = op.schema().arguments()[argument].alias_info();
+    return alias != nullptr && alias->isWrite();
+  }
+
+  // Runs the operator on these operands, out of place.
+  std::vector<at::Tensor> Run(const std::vector<at::Tensor>& operands) const {
+    Stack stack;
+    size_t next = 0;
+    for (size_t a = 0; a < arguments.size(); ++a) {
+      std::vector<at::Tensor> own;
+      for (size_t k = TensorsOf(arguments[a].value).size(); k > 0; --k) {
+        own.push_back(Written(a) ? operands[next].clone() : operands[next]);
+        ++next;
+      }
+      stack.push_back(WithTensors(arguments[a].value, own));
+    }
+    at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+    generator.set_current_seed(20240229);
+    op.Run(&stack);
+    std::vector<at::Tensor> results;
+    for (const c10::IValue& result : stack) Collect(result, &results);
+    return results;
+  }
+};
+
+OperatorCall::OperatorCall(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+OperatorCall::~OperatorCall() = default;
+
+OperatorCall::OperatorCall(const std::string& op, const std::vector<Argument>& arguments) {
+  const size_t dot = op.find('.');
+  const std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
+  const auto found = Operator::Find(op.substr(0, dot), overload);
+  if (!found) throw std::runtime_error("this LibTorch has no operator " + op);
+  auto state = std::make_shared<State>(*found);
+  state->arguments = arguments;
+  const auto& schema = found->schema().arguments();
+  for (size_t a = arguments.size(); a < schema.size(); ++a) {
+    if (!schema[a].default_value()) throw std::runtime_error(op + " needs argument " + schema[a].name());
+    state->arguments.emplace_back(*schema[a].default_value());
+  }
+  state_ = std::move(state);
+}
+
+int OperatorCall::movable() const {
+  int count = 0;
+  for (const Argument& argument : state_->arguments) {
+    const auto values = TensorsOf(argument.value);
+    const auto references = TensorsOf(argument.reference);
+    for (size_t k = 0; k < values.size(); ++k) count += IsFloating(values[k]) && !values[k].is_same(references[k]);
+  }
+  return count;
+}
+
+RuleCall OperatorCall::Describe(const Policy& policy, uint32_t decomposed) const {
+  const c10::FunctionSchema& schema = state_->op.schema();
+  RuleCall call;
+  call.name = RuleNames(schema.name()).first;
+  call.overload = schema.overload_name();
+  call.policy = &policy;
+  int movable = 0;
+  std::vector<at::Tensor> values;
+  std::vector<at::Tensor> references;
+  for (size_t a = 0; a < state_->arguments.size(); ++a) {
+    call.arguments.push_back(WithoutTensors(state_->arguments[a].value));
+    const auto at_value = TensorsOf(state_->arguments[a].value);
+    const auto at_reference = TensorsOf(state_->arguments[a].reference);
+    for (size_t k = 0; k < at_value.size(); ++k) {
+      const bool moves = IsFloating(at_value[k]) && !at_value[k].is_same(at_reference[k]);
+      RuleOperand operand;
+      operand.decomposed = moves && ((decomposed >> movable) & 1u) != 0;
+      movable += moves;
+      values.push_back(at_value[k]);
+      references.push_back(operand.decomposed ? at_reference[k] : at_value[k]);
+      operand.value = Widen(values.back());
+      operand.reference = Widen(references.back());
+      operand.argument = static_cast<int>(a);
+      operand.written = state_->Written(a);
+      call.operands.push_back(std::move(operand));
+    }
+  }
+  const auto outputs = state_->Run(values);
+  const auto reference_outputs = state_->Run(references);
+  for (size_t k = 0; k < outputs.size(); ++k) call.outputs.push_back({Widen(outputs[k]), Widen(reference_outputs[k])});
+  call.run = [state = state_](const std::vector<at::Tensor>& operands) { return state->Run(operands); };
+  return call;
+}
+
+OperatorCall OperatorCall::Strided() const {
+  auto state = std::make_shared<State>(*state_);
+  for (Argument& argument : state->arguments) {
+    const auto values = TensorsOf(argument.value);
+    const auto references = TensorsOf(argument.reference);
+    std::vector<at::Tensor> strided_values;
+    std::vector<at::Tensor> strided_references;
+    for (size_t k = 0; k < values.size(); ++k) {
+      strided_values.push_back(WithOtherStrides(values[k]));
+      const bool same = values[k].is_same(references[k]);
+      strided_references.push_back(same ? strided_values.back() : WithOtherStrides(references[k]));
+    }
+    argument.value = WithTensors(argument.value, strided_values);
+    argument.reference = WithTensors(argument.reference, strided_references);
+  }
+  return OperatorCall(state);
+}
+
+OperatorCall OperatorCall::AtRest() const {
+  auto state = std::make_shared<State>(*state_);
+  for (Argument& argument : state->arguments) {
+    const auto values = TensorsOf(argument.value);
+    const auto references = TensorsOf(argument.reference);
+    std::vector<at::Tensor> copies;
+    for (size_t k = 0; k < values.size(); ++k) {
+      copies.push_back(values[k].is_same(references[k]) ? values[k] : values[k].clone());
+    }
+    argument.reference = WithTensors(argument.reference, copies);
+  }
+  return OperatorCall(state);
+}
+
+const Policy& Faithful() {
+  static const Policy& policy = *new Policy(Policy().Resolved(/*baseline_given=*/true));
+  return policy;
+}
+
+const Policy& Fast() {
+  static const Policy& policy = *new Policy(Policy().Resolved(/*baseline_given=*/false));
+  return policy;
+}
+
+std::pair<std::string, std::string> RuleNames(const std::string& op) {
+  const size_t dot = op.find('.');
+  std::string name = op.substr(0, dot);
+  if (name.back() == '_') name.pop_back();
+  return {name, dot == std::string::npos ? name : name + op.substr(dot)};
+}
+
+const Rule& RuleOf(const RuleCall& call) {
+  const std::string full = call.overload.empty() ? call.name : call.name + "." + call.overload;
+  const Rule* rule = Registry::Default().Find(call.name, full);
+  if (rule == nullptr) throw std::runtime_error("no rule for " + full);
+  return *rule;
+}
+
+RuleResult BuildRule(const RuleCall& call) {
+  c10::AutoGradMode no_grad(false);  // as the linearizer does
+  return RuleOf(call).build(call);
+}
+
+// ---------------------------------------------------------------------------------------------------------- judgment
+
+Rows RandomRows(Draw& draw, const RuleCall& call, const RuleResult& rule, int64_t count) {
+  Rows rows;
+  for (const int input : rule.inputs) {
+    const at::Tensor& value = call.operands[input].value;
+    Sizes sizes(value.sizes().begin(), value.sizes().end());
+    sizes.insert(sizes.begin(), count);
+    rows.push_back(draw.Normal(sizes).to(value.scalar_type()));
+  }
+  return rows;
+}
+
+Rows MoveRows(const RuleCall& call, const RuleResult& rule) {
+  Rows rows;
+  for (const int input : rule.inputs) rows.push_back(call.Move(input).unsqueeze(0));
+  return rows;
+}
+
+Rows RandomCotangents(Draw& draw, const RuleCall& call) {
+  Rows cotangents;
+  for (const RuleOutput& output : call.outputs) {
+    cotangents.emplace_back();
+    if (!IsFloating(output.value)) continue;
+    const at::IntArrayRef sizes = output.value.sizes();
+    cotangents.back() = draw.Normal(Sizes(sizes.begin(), sizes.end())).to(output.value.scalar_type());
+  }
+  return cotangents;
+}
+
+Rows Pass(const RuleCall& call, const RuleResult& rule, const Rows& rows, int64_t count) {
+  Rows passed;
+  if (rule.map) passed = rule.map->Forward(rows);
+  passed.resize(call.outputs.size());
+  for (size_t k = 0; k < passed.size(); ++k) {
+    const at::Tensor& value = call.outputs[k].value;
+    if (!IsFloating(value) || passed[k].defined()) continue;
+    Sizes sizes(value.sizes().begin(), value.sizes().end());
+    sizes.insert(sizes.begin(), count);
+    passed[k] = at::zeros(sizes, value.options());
+  }
+  return passed;
+}
+
+double Difference(const at::Tensor& a, const at::Tensor& b, double scale) {
+  if (a.defined() != b.defined()) return kInfinity;
+  if (!a.defined()) return 0;
+  if (a.sizes() != b.sizes()) return kInfinity;
+  if (a.numel() == 0) return 0;
+  const at::Tensor x = a.to(at::kDouble);
+  const at::Tensor y = b.to(at::kDouble);
+  const double largest = std::max({scale, MaxAbs(x.masked_fill(x.isfinite().logical_not(), 0)),
+                                   MaxAbs(y.masked_fill(y.isfinite().logical_not(), 0))});
+  const double worst = MaxAbs((x - y).masked_fill(x.eq(y), 0));
+  if (std::isnan(worst)) return kInfinity;
+  return largest > 0 ? worst / largest : worst;
+}
+
+double Difference(const Rows& a, const Rows& b, double scale) {
+  if (a.size() != b.size()) return kInfinity;
+  double worst = 0;
+  for (size_t k = 0; k < a.size(); ++k) worst = std::max(worst, Difference(a[k], b[k], scale));
+  return worst;
+}
+
+std::pair<double, double> Inner(const Rows& a, const Rows& b) {
+  double sum = 0;
+  double terms = 0;
+  for (size_t k = 0; k < a.size() && k < b.size(); ++k) {
+    if (!a[k].defined() || !b[k].defined()) continue;
+    const at::Tensor product = a[k].to(at::kDouble) * b[k].to(at::kDouble);
+    sum += product.sum().item<double>();
+    terms += product.abs().sum().item<double>();
+  }
+  return {sum, terms};
+}
+
+double RelativeBracket(const RuleCall& call, const RuleResult& rule) {
+  const Rows moves = MoveRows(call, rule);
+  const Rows moved = Pass(call, rule, moves, 1);
+  double worst = 0;
+  double farthest = 0;
+  for (const at::Tensor& move : moves) farthest = std::max(farthest, MaxAbs(move));
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    if (!moved[k].defined() || moved[k].numel() == 0) continue;
+    const at::Tensor value = call.outputs[k].value.to(at::kDouble);
+    const at::Tensor reference =
+        (rule.stand_in.defined() && k == 0 ? rule.stand_in : call.outputs[k].reference).to(at::kDouble);
+    const at::Tensor passed = moved[k].to(at::kDouble).select(0, 0);
+    const at::Tensor out = value.isinf().logical_and(value.eq(reference));
+    const at::Tensor bracket = ((value - reference) - passed).masked_fill(out, 0);
+    const double largest = std::max({farthest, MaxAbs(value.masked_fill(out, 0)), MaxAbs(reference.masked_fill(out, 0)),
+                                     MaxAbs(passed.masked_fill(out, 0))});
+    const double own = MaxAbs(bracket);
+    if (std::isnan(own) || std::isinf(largest)) return kInfinity;
+    worst = std::max(worst, largest > 0 ? own / largest : own);
+  }
+  return worst;
+}
+
+Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Rows& cotangents, int pieces,
+                  bool smooth) {
+  const double aside = std::sqrt(0.6) / 2;
+  const std::vector<double> nodes =
+      smooth ? std::vector<double>{0.5 - aside, 0.5, 0.5 + aside} : std::vector<double>{0.5};
+  const std::vector<double> weights =
+      smooth ? std::vector<double>{5.0 / 18, 8.0 / 18, 5.0 / 18} : std::vector<double>{1.0};
+  c10::AutoGradMode grad(true);
+  Rows mean;
+  for (const int input : inputs) mean.push_back(at::zeros_like(call.operands[input].value));
+  for (int piece = 0; piece < pieces; ++piece) {
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      const double t = (piece + nodes[n]) / pieces;
+      std::vector<at::Tensor> points;
+      for (size_t k = 0; k < call.operands.size(); ++k) {
+        const RuleOperand& operand = call.operands[k];
+        points.push_back(operand.decomposed ? operand.reference + t * call.Move(static_cast<int>(k)) : operand.value);
+      }
+      std::vector<at::Tensor> leaves;
+      for (const int input : inputs) {
+        points[input] = points[input].detach().clone().set_requires_grad(true);
+        leaves.push_back(points[input]);
+      }
+      const auto outputs = call.run(points);
+      std::vector<at::Tensor> roots;
+      std::vector<at::Tensor> seeds;
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        if (!cotangents[k].defined() || !outputs[k].requires_grad()) continue;
+        roots.push_back(outputs[k]);
+        seeds.push_back(cotangents[k]);
+      }
+      if (roots.empty()) continue;
+      const auto gradients =
+          torch::autograd::grad(roots, leaves, seeds, c10::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
+      for (size_t k = 0; k < gradients.size(); ++k) {
+        if (gradients[k].defined()) mean[k] += gradients[k].detach() * (weights[n] / pieces);
+      }
+    }
+  }
+  return mean;
+}
+
+Tracked Through(const std::string& op, const std::vector<TrackedArgument>& arguments, const Policy& policy) {
+  std::vector<Argument> own;
+  std::vector<at::Tensor> rows;
+  for (const TrackedArgument& argument : arguments) {
+    if (!argument.is_tracked) {
+      own.emplace_back(argument.fixed);
+    } else if (argument.tracked.rows.defined()) {
+      own.emplace_back(argument.tracked.value, argument.tracked.reference);
+      rows.push_back(argument.tracked.rows);
+    } else {
+      own.emplace_back(argument.tracked.value);
+    }
+  }
+  const RuleCall call = OperatorCall(op, own).Describe(policy);
+  Tracked result{call.outputs[0].value, call.outputs[0].reference, at::Tensor()};
+  if (rows.empty()) return result;
+  const RuleResult rule = BuildRule(call);
+  Rows inputs;
+  for (const int input : rule.inputs) {
+    size_t before = 0;
+    for (int k = 0; k < input; ++k) before += call.operands[k].decomposed;
+    inputs.push_back(rows[before]);
+  }
+  result.rows = Pass(call, rule, inputs, rows[0].size(0))[0];
+  return result;
+}
+
+}  // namespace addend
