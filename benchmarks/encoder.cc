@@ -1,10 +1,10 @@
-// What a decomposition costs, on a Transformer encoder stack: width 256, 4 layers, 4 heads, feed-forward 1024, 32 tokens,
-// one component for each token. All figures come from one process; the ratios are what counts.
+// What a decomposition costs, on a Transformer encoder stack: width 256, 4 layers, 4 heads, feed-forward 1024, 32
+// tokens, one component for each token. All figures come from one process; the ratios are what counts.
 #include <benchmark/benchmark.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/nn/modules/transformercoder.h>
 #include <torch/nn/modules/transformerlayer.h>
-#include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -157,7 +157,8 @@ void BM_InterceptionAndRecording(benchmark::State& state) {
 void BM_RecordingOfTorchScript(benchmark::State& state) {
   c10::AutoGradMode no_grad(false);
   constexpr int kCalls = 2000;
-  const auto unit = torch::jit::compile("def chain(a, b):\n  c = a\n  for i in range(2000):\n    c = a + b\n  return c\n");
+  const auto unit =
+      torch::jit::compile("def chain(a, b):\n  c = a\n  for i in range(2000):\n    c = a + b\n  return c\n");
   torch::jit::GraphOptimizerEnabledGuard unoptimized(false);
   const at::Tensor a = torch::ones({1});
   const auto run = [&] { benchmark::DoNotOptimize(unit->run_method("chain", a, a)); };

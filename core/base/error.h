@@ -1,4 +1,5 @@
-// Errors of the library: one exception type that carries a canonical status code and, where an operator is to blame, its position.
+// Errors of the library: one exception type that carries a canonical status code and, where an operator is to blame,
+// its position.
 #ifndef ADDEND_CORE_BASE_ERROR_H_
 #define ADDEND_CORE_BASE_ERROR_H_
 

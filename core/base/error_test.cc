@@ -13,7 +13,7 @@ Position Everything() {
   position.op = "aten::linear";
   position.module_path = "encoder.layers.3";
   position.function = "forward";
-  position.file = "/home/someone/project/model.py";
+  position.file = "/project/model.py";
   position.line = 24;
   position.parameters = {"encoder.weight", "encoder.bias"};
   return position;

@@ -30,13 +30,12 @@ const Names<uint32_t>& FreezeNames() {
   return names;
 }
 const Names<MissingRule>& MissingRuleNames() {
-  static const auto& names =
-      *new Names<MissingRule>{{"error", MissingRule::kError}, {"absorb", MissingRule::kAbsorb}};
+  static const auto& names = *new Names<MissingRule>{{"error", MissingRule::kError}, {"absorb", MissingRule::kAbsorb}};
   return names;
 }
 const Names<OnFailure>& OnFailureNames() {
-  static const auto& names = *new Names<OnFailure>{
-      {"error", OnFailure::kError}, {"warn", OnFailure::kWarn}, {"ignore", OnFailure::kIgnore}};
+  static const auto& names =
+      *new Names<OnFailure>{{"error", OnFailure::kError}, {"warn", OnFailure::kWarn}, {"ignore", OnFailure::kIgnore}};
   return names;
 }
 const Names<Check>& CheckNames() {
@@ -150,9 +149,9 @@ void SetPolicyField(Policy& policy, const std::string& key, const std::string& v
   for (const Field& field : Fields()) {
     if (field.key == key) return field.set(policy, value);
   }
-  throw InvalidArgument(absl::StrCat(
-      "policy has no field ", key, "; choose one of ",
-      absl::StrJoin(Fields(), ", ", [](std::string* out, const Field& f) { out->append(f.key); })));
+  throw InvalidArgument(
+      absl::StrCat("policy has no field ", key, "; choose one of ",
+                   absl::StrJoin(Fields(), ", ", [](std::string* out, const Field& f) { out->append(f.key); })));
 }
 
 std::vector<std::pair<std::string, std::string>> DescribePolicy(const Policy& policy) {

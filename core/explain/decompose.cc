@@ -136,10 +136,9 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
     known.resize(8);
     known.push_back("...");
   }
-  throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector,
-                                     "; choose a module path (", absl::StrJoin(known, ", "),
-                                     "), an operator (#0 to #", static_cast<int64_t>(calls.size()) - 1,
-                                     ", aten::name) or logits"));
+  throw InvalidArgument(absl::StrCat("nothing inside the model is called ", selector, "; choose a module path (",
+                                     absl::StrJoin(known, ", "), "), an operator (#0 to #",
+                                     static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
 }
 
 Composition MakeComposition(const ProbeRows& rows) {
@@ -180,8 +179,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     report.notes.push_back("no rule, absorbed into the leftover: " + FirstPositions(positions));
   }
   if (!trace.guards.empty()) {
-    report.notes.push_back("the model reads numbers that depend on the input, and may branch on them; the reference is "
-                           "that of the branch taken: " + FirstPositions(trace.guards));
+    report.notes.push_back(
+        "the model reads numbers that depend on the input, and may branch on them; the reference is "
+        "that of the branch taken: " +
+        FirstPositions(trace.guards));
   }
   if (!trace.conditions.empty()) {
     report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +

@@ -1,5 +1,5 @@
-// Both truths on small models that write, alias, branch and mask: recovery equals what the model computed, the reference
-// equals the model run on the baseline, and under `faithful` nothing is left over.
+// Both truths on small models that write, alias, branch and mask: recovery equals what the model computed, the
+// reference equals the model run on the baseline, and under `faithful` nothing is left over.
 #include "core/explain/decompose.h"
 
 #include <ATen/ATen.h>
@@ -40,44 +40,52 @@ std::vector<SmallModel> SmallModels() {
       {"view_of_input", [](const Tensor& x) { return x.t().slice(0, 1, 4); }},
       {"linear_relu", [](const Tensor& x) { return at::relu(at::linear(x, Weight())); }},
       {"in_place_relu", [](const Tensor& x) { return at::linear(x, Weight()).relu_().mul_(2).add_(1); }},
-      {"in_place_on_itself", [](const Tensor& x) {
+      {"in_place_on_itself",
+       [](const Tensor& x) {
          Tensor y = x.mm(Weight());
          y.add_(y);
          return y.mul_(y);
        }},
-      {"writes_its_input", [](const Tensor& x) {
+      {"writes_its_input",
+       [](const Tensor& x) {
          Tensor y = x;
          y.add_(1);
          return y.sin();
        }},
-      {"write_through_view", [](const Tensor& x) {
+      {"write_through_view",
+       [](const Tensor& x) {
          Tensor y = x.clone();
          y.select(1, 2).copy_(x.select(1, 0) * 3);
          return at::tanh(y);
        }},
-      {"write_into_buffer", [](const Tensor& x) {
+      {"write_into_buffer",
+       [](const Tensor& x) {
          Tensor buffer = at::ones({4, 6}, x.options());
          buffer.slice(0, 1, 3).copy_(x);
          buffer.select(0, 2).add_(x.select(0, 0), 0.5);
          return buffer.mm(Weight());
        }},
-      {"out_argument", [](const Tensor& x) {
+      {"out_argument",
+       [](const Tensor& x) {
          Tensor out = at::zeros({2, 6}, x.options());
          at::mm_out(out, x, Weight());
          return out.exp();
        }},
-      {"out_argument_resized", [](const Tensor& x) {
+      {"out_argument_resized",
+       [](const Tensor& x) {
          Tensor out = at::empty({0}, x.options());
          at::mm_out(out, x, Weight());
          return out.exp();
        }},
-      {"fill_part", [](const Tensor& x) {
+      {"fill_part",
+       [](const Tensor& x) {
          Tensor y = x * 2;
          y.select(1, 3).fill_(7);
          y.select(1, 4).zero_();
          return y.sum(1);
        }},
-      {"overwritten_then_used", [](const Tensor& x) {
+      {"overwritten_then_used",
+       [](const Tensor& x) {
          Tensor y = x * 2;
          Tensor kept = y.sigmoid();
          y.zero_();
@@ -85,48 +93,54 @@ std::vector<SmallModel> SmallModels() {
        }},
       {"transposed_layout", [](const Tensor& x) { return at::gelu(x.t()).t().matmul(Weight()); }},
       {"broadcast", [](const Tensor& x) { return x.unsqueeze(2) * x.unsqueeze(1) + x.sum(); }},
-      {"chunks", [](const Tensor& x) {
+      {"chunks",
+       [](const Tensor& x) {
          const auto parts = x.chunk(3, 1);
          return at::cat({parts[0] * parts[1], parts[2], at::ones({2, 1}, x.options())}, 1);
        }},
-      {"stack_and_split", [](const Tensor& x) {
+      {"stack_and_split",
+       [](const Tensor& x) {
          const auto halves = at::stack({x, x.exp(), at::zeros_like(x)}, 1).unbind(1);
          return halves[1] / (halves[0].square() + 1);
        }},
-      {"masked", [](const Tensor& x) {
+      {"masked",
+       [](const Tensor& x) {
          const Tensor mask = at::triu(at::ones({6, 6}, x.options().dtype(at::kBool)), 1);
          const Tensor scores = x.t().mm(x).masked_fill(mask, -std::numeric_limits<double>::infinity());
          return at::softmax(scores, -1).matmul(x.t());
        }},
-      {"where_and_max", [](const Tensor& x) {
+      {"where_and_max",
+       [](const Tensor& x) {
          return at::where(Weight().slice(0, 0, 2).gt(0), x * 2, x.tanh()).amax(1) + std::get<0>(x.max(1));
        }},
-      {"branch_on_value", [](const Tensor& x) {
-         return x.sum().item<double>() > 1e9 ? x : x.mul(3).cos();
-       }},
-      {"hand_written_norm", [](const Tensor& x) {
+      {"branch_on_value", [](const Tensor& x) { return x.sum().item<double>() > 1e9 ? x : x.mul(3).cos(); }},
+      {"hand_written_norm",
+       [](const Tensor& x) {
          const Tensor centred = x - x.mean(1, true);
          return centred / (centred.square().mean(1, true) + 1e-5).sqrt();
        }},
-      {"layer_norm_log_softmax", [](const Tensor& x) {
-         return at::log_softmax(at::layer_norm(x, {6}, Weight()[0], Weight()[1]), 1);
-       }},
-      {"image", [](const Tensor& x) {
+      {"layer_norm_log_softmax",
+       [](const Tensor& x) { return at::log_softmax(at::layer_norm(x, {6}, Weight()[0], Weight()[1]), 1); }},
+      {"image",
+       [](const Tensor& x) {
          const Tensor images = x.view({1, 2, 2, 3});
          const Tensor kernel = Weight().slice(0, 0, 2).slice(1, 0, 2).reshape({2, 2, 1, 1});
          return at::max_pool2d(at::conv2d(images, kernel, Weight()[0].slice(0, 0, 2)), {2, 2}, {1, 1});
        }},
-      {"gather_index", [](const Tensor& x) {
+      {"gather_index",
+       [](const Tensor& x) {
          const Tensor order = at::arange(5, -1, -1, at::kLong).expand({2, 6});
          const Tensor rows = at::tensor({1, 0, 1}, at::kLong);
          return x.gather(1, order).index({rows}) + x.index_select(1, order[0]).index({rows});
        }},
       {"no_dependence_then_sum", [](const Tensor& x) { return at::ones_like(x) * 3 + 0 * x; }},
-      {"under_no_grad_and_inference", [](const Tensor& x) {
+      {"under_no_grad_and_inference",
+       [](const Tensor& x) {
          c10::InferenceMode inference;
          return at::linear(x, Weight()).relu_().tanh();
        }},
-      {"with_gradients", [](const Tensor& x) {
+      {"with_gradients",
+       [](const Tensor& x) {
          at::AutoGradMode grad(true);
          return at::linear(x, Weight().clone().requires_grad_()).relu_().tanh();
        }},
@@ -200,7 +214,8 @@ TEST_P(NoFalseAlarm, InSinglePrecision) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cancelling, NoFalseAlarm,
-    testing::Values(SmallModel{"layer_norm_of_a_constant_baseline", [](const Tensor& x) { return at::layer_norm(x, {6}); }},
+    testing::Values(SmallModel{"layer_norm_of_a_constant_baseline",
+                               [](const Tensor& x) { return at::layer_norm(x, {6}); }},
                     SmallModel{"mean_of_the_centred", [](const Tensor& x) { return (x - x.mean(1, true)).mean(1); }},
                     SmallModel{"softmax_sums_to_one", [](const Tensor& x) { return at::softmax(x, 1).sum(1) - 1; }},
                     SmallModel{"masked_logarithm",
@@ -367,8 +382,8 @@ TEST(Decompose, RoundingGoesToTheLeftover) {
 
 TEST(Decompose, MissingRuleNamesOperatorAndPage) {
   const auto run = [](const DecomposeOptions& options) {
-    return DecomposeFunction([](const Tensor& t) { return at::digamma(t.abs() + 1) * 2; }, SplitInput(Random({3}, 1), 0),
-                             options);
+    return DecomposeFunction([](const Tensor& t) { return at::digamma(t.abs() + 1) * 2; },
+                             SplitInput(Random({3}, 1), 0), options);
   };
   EXPECT_EQ(MessageOf([&] { run({}); }), "no composition rule for aten::digamma (op #2); see docs/extending.md");
   DecomposeOptions absorb;
@@ -399,8 +414,8 @@ TEST(Decompose, TrainingModeOfBatchNormIsRefused) {
 }
 
 TEST(Decompose, GuardsAreReported) {
-  const auto result = DecomposeFunction(
-      [](const Tensor& t) { return t.sum().item<double>() > 0 ? t * 2 : t * 3; }, SplitInput(at::ones({3}), 0));
+  const auto result = DecomposeFunction([](const Tensor& t) { return t.sum().item<double>() > 0 ? t * 2 : t * 3; },
+                                        SplitInput(at::ones({3}), 0));
   EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("branch"));
 }
 
@@ -433,9 +448,9 @@ TEST(Decompose, FrozenKindsFollowViewsAndScales) {
 
 TEST(Decompose, ProbesByIndexNameAndLogits) {
   const Tensor w = Random({3, 4}, 4);
-  const auto model = FromFunction(
-      [w](const std::vector<Tensor>& in) { return at::softmax(at::linear(at::gelu(in[0]), w), -1); }, {{"head.weight", w}},
-      {"head"});
+  const auto model =
+      FromFunction([w](const std::vector<Tensor>& in) { return at::softmax(at::linear(at::gelu(in[0]), w), -1); },
+                   {{"head.weight", w}}, {"head"});
   DecomposeOptions options;
   options.probes = {"#0", "aten::gelu", "head", "logits"};
   const Tensor x = Random({1, 4}, 5);
@@ -448,9 +463,11 @@ TEST(Decompose, ProbesByIndexNameAndLogits) {
   for (const Decomposed& probe : result.probes) {
     EXPECT_TRUE(at::allclose(probe.composition.recovery(), probe.value)) << probe.name;
   }
-  for (const auto& [selector, message] : std::vector<std::pair<std::string, std::string>>{
-           {"#99", "there is no operator #99"}, {"tail", "nothing inside the model is called tail"},
-           {"aten::relu", "does not call aten::relu"}, {"aten::gelu:4", "only 1 times"}}) {
+  for (const auto& [selector, message] :
+       std::vector<std::pair<std::string, std::string>>{{"#99", "there is no operator #99"},
+                                                        {"tail", "nothing inside the model is called tail"},
+                                                        {"aten::relu", "does not call aten::relu"},
+                                                        {"aten::gelu:4", "only 1 times"}}) {
     options.probes = {selector};
     EXPECT_THAT(MessageOf([&] { Trace(model).Decompose({SplitInput(x, 1)}, options); }), HasSubstr(message));
   }
@@ -531,7 +548,11 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
 
 TEST(DecomposeErrors, ModelFailuresAreOneLine) {
   const std::string message = MessageOf([] {
-    DecomposeFunction([](const Tensor& t) { return t.mm(at::ones({5, 5}, at::kDouble)); }, SplitInput(Random({2, 3}, 1), 1));
+    DecomposeFunction(
+        [](const Tensor& t) {
+          return t.mm(at::ones({5, 5}, at::kDouble));
+        },
+        SplitInput(Random({2, 3}, 1), 1));
   });
   EXPECT_THAT(message, HasSubstr("the model fails on an input f64[2, 3]: mat1 and mat2 shapes cannot be multiplied"));
   EXPECT_EQ(message.find('\n'), std::string::npos);

@@ -81,7 +81,8 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
     if (!std::isfinite(baseline.number)) throw InvalidArgument(absl::StrCat(name, ": the baseline is not finite"));
     return at::full_like(value, baseline.number);
   }
-  const bool whole = !at::isFloatingType(baseline.tensor.scalar_type()) && !at::isComplexType(baseline.tensor.scalar_type());
+  const bool whole =
+      !at::isFloatingType(baseline.tensor.scalar_type()) && !at::isComplexType(baseline.tensor.scalar_type());
   if (ids != whole) {
     throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(baseline.tensor.scalar_type()),
                                        " does not fit an input of dtype ", DtypeName(value.scalar_type())));
@@ -174,7 +175,8 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
     own.ids = !at::isFloatingType(input.value.scalar_type());
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
     if (own.kind == Split::Kind::kPlain) {
-      if (input.baseline.given) throw InvalidArgument(absl::StrCat(name, " is plain and has no baseline; give it a split"));
+      if (input.baseline.given)
+        throw InvalidArgument(absl::StrCat(name, " is plain and has no baseline; give it a split"));
       own.reference = own.value;
       prepared.inputs.push_back(std::move(own));
       continue;
@@ -192,7 +194,8 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
         throw InvalidArgument(absl::StrCat(name, ": parts of shape ", parts.defined() ? ShapeOf(parts) : "None",
                                            " do not fit [components, *input] of an input ", ShapeOf(own.value)));
       }
-      if (!at::isfinite(parts).all().item<bool>()) throw InvalidArgument(absl::StrCat(name, ": the parts hold NaN or infinity"));
+      if (!at::isfinite(parts).all().item<bool>())
+        throw InvalidArgument(absl::StrCat(name, ": the parts hold NaN or infinity"));
       own_numc = parts.size(0);
       own.parts = parts.detach().to(own.value.options());
       // Given parts leave the rest of the input as its reference, whatever it is.
@@ -204,8 +207,9 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
         throw InvalidArgument(absl::StrCat(name, ": its parts and its baseline do not sum to its value"));
       }
     } else {
-      own.labels = own.kind == Split::Kind::kDims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
-                                                  : SpreadLabels(name, own.value, input.split.labels);
+      own.labels = own.kind == Split::Kind::kDims
+                       ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
+                       : SpreadLabels(name, own.value, input.split.labels);
       own_numc = own.labels.max().item<int64_t>() + 1;
       own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids);
       const at::Tensor outside = own.labels.lt(0);

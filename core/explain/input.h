@@ -35,9 +35,9 @@ struct Split {
 };
 
 struct Baseline {
-  at::Tensor tensor;    // broadcast to the input
-  double number = 0;    // where no tensor is given; token ids are whole numbers
-  bool given = false;   // false: zero, for want of anything better
+  at::Tensor tensor;   // broadcast to the input
+  double number = 0;   // where no tensor is given; token ids are whole numbers
+  bool given = false;  // false: zero, for want of anything better
 
   static Baseline Of(at::Tensor tensor);
   static Baseline Of(double number);

@@ -5,7 +5,6 @@
 #include <torch/nn/module.h>
 
 #include <functional>
-
 #include <memory>
 #include <utility>
 
@@ -21,9 +20,8 @@ std::shared_ptr<Model> FromModule(const torch::nn::Module& module,
 template <typename M>
 std::shared_ptr<Model> FromModule(std::shared_ptr<M> module) {
   module->eval();
-  return FromModule(static_cast<const torch::nn::Module&>(*module), [module](const std::vector<at::Tensor>& inputs) {
-    return module->forward(inputs.at(0));
-  });
+  return FromModule(static_cast<const torch::nn::Module&>(*module),
+                    [module](const std::vector<at::Tensor>& inputs) { return module->forward(inputs.at(0)); });
 }
 
 }  // namespace addend

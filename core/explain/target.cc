@@ -19,8 +19,9 @@ std::vector<int64_t> ParseIndex(const std::string& text, const std::string& whol
   for (const auto piece : absl::StrSplit(text, ',')) {
     int64_t number = 0;
     if (!absl::SimpleAtoi(piece, &number) || number < 0) {
-      throw InvalidArgument(absl::StrCat("target ", whole, " is not understood; use top1, an element (3 or 0,3) or the "
-                                                           "difference of two (3-5)"));
+      throw InvalidArgument(absl::StrCat("target ", whole,
+                                         " is not understood; use top1, an element (3 or 0,3) or the "
+                                         "difference of two (3-5)"));
     }
     index.push_back(number);
   }
@@ -69,8 +70,9 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   if (target.top1) {
     for (int64_t d = 0; d + 1 < value.dim(); ++d) {
       if (value.size(d) == 1) continue;
-      throw InvalidArgument(absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
-                                         "] has more than one largest element; choose a row of the input, or a target i,j"));
+      throw InvalidArgument(
+          absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
+                       "] has more than one largest element; choose a row of the input, or a target i,j"));
     }
     const int64_t largest = at::argmax(value).item<int64_t>();
     result.index.assign(value.dim(), 0);

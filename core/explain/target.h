@@ -21,14 +21,14 @@ Target ParseTarget(const std::string& text);
 
 // One number and its parts. contributions: [numc]; their sum plus reference and leftover is the recovery.
 struct Contributions {
-  std::vector<int64_t> index;     // of the element, or of the first of two
+  std::vector<int64_t> index;  // of the element, or of the first of two
   std::vector<int64_t> subtract;
   double value = 0;
   double reference = 0;
   double leftover = 0;
   double recovery = 0;
-  double conditioning = 0;        // sum |c| / |sum c|: how much of the components cancels
-  double mass = 0;                // sum |c| + |leftover| + |reference|: what rounding is measured against
+  double conditioning = 0;  // sum |c| / |sum c|: how much of the components cancels
+  double mass = 0;          // sum |c| + |leftover| + |reference|: what rounding is measured against
   std::vector<double> contributions;
 };
 

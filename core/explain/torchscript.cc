@@ -24,19 +24,19 @@ namespace jit = torch::jit;
 // Nodes outside the dispatcher that only move values about, hand out parameters, or make constants.
 bool OnlyMovesValues(const std::string& kind) {
   static const auto& kinds = *new absl::flat_hash_set<std::string>{
-      "prim::Constant",       "prim::GetAttr",        "prim::SetAttr",     "prim::If",
-      "prim::Loop",           "prim::TupleConstruct", "prim::TupleUnpack", "prim::TupleIndex",
-      "prim::TupleSlice",     "prim::ListConstruct",  "prim::ListUnpack",  "prim::DictConstruct",
+      "prim::Constant",       "prim::GetAttr",        "prim::SetAttr",      "prim::If",
+      "prim::Loop",           "prim::TupleConstruct", "prim::TupleUnpack",  "prim::TupleIndex",
+      "prim::TupleSlice",     "prim::ListConstruct",  "prim::ListUnpack",   "prim::DictConstruct",
       "prim::DictIndex",      "prim::CallMethod",     "prim::CallFunction", "prim::Uninitialized",
-      "prim::unchecked_cast", "prim::NumToTensor",    "prim::fork",        "prim::unchecked_unwrap_optional",
-      "prim::CreateObject",   "prim::EnumValue",      "prim::Enter",       "prim::Exit",
-      "prim::data",           "prim::Store",          "prim::Load",        "prim::Drop",
-      "prim::Closure",        "prim::Guard",          "prim::min",         "prim::max"};
+      "prim::unchecked_cast", "prim::NumToTensor",    "prim::fork",         "prim::unchecked_unwrap_optional",
+      "prim::CreateObject",   "prim::EnumValue",      "prim::Enter",        "prim::Exit",
+      "prim::data",           "prim::Store",          "prim::Load",         "prim::Drop",
+      "prim::Closure",        "prim::Guard",          "prim::min",          "prim::max"};
   return kinds.contains(kind);
 }
 
 struct GraphFacts {
-  std::string unseen;             // a tensor operation that tracing cannot see
+  std::string unseen;  // a tensor operation that tracing cannot see
   bool transformer_fast_path = false;
 };
 
@@ -100,7 +100,8 @@ std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOpti
     std::ifstream probe(path, std::ios::binary);
     char byte = 0;
     if (!probe) throw NotFound(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-    if (!probe.get(byte)) throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
+    if (!probe.get(byte))
+      throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
   }
   try {
     jit::Module module = jit::load(path, at::Device(at::kCPU));
@@ -111,8 +112,9 @@ std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOpti
     throw;
   } catch (const std::exception&) {
     // What LibTorch says here is a page of its own sources; nobody can act on it.
-    throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
-                                             " or torch.jit.trace"));
+    throw InvalidArgument(absl::StrCat(path,
+                                       " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
+                                       " or torch.jit.trace"));
   }
 }
 

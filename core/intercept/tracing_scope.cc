@@ -46,8 +46,8 @@ const TracingKey& Key() {
     return chosen;
   }();
   if (key.key == c10::DispatchKey::Undefined) {
-    throw FailedPrecondition(absl::StrCat(
-        "no free dispatch key for tracing (another tracer in this process holds them); tried", key.tried));
+    throw FailedPrecondition(
+        absl::StrCat("no free dispatch key for tracing (another tracer in this process holds them); tried", key.tried));
   }
   return key;
 }
@@ -97,8 +97,7 @@ void Operator::Expand(Stack* stack) const {
 }
 
 struct TracingScope::Guards {
-  explicit Guards(CallHandler* handler)
-      : info(kInfoKind, std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
+  explicit Guards(CallHandler* handler) : info(kInfoKind, std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
   c10::DebugInfoGuard info;
   c10::impl::IncludeDispatchKeyGuard include;
 };

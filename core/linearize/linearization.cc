@@ -1,7 +1,6 @@
 #include "core/linearize/linearization.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/stand_in.h"
+#include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
@@ -87,12 +87,13 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   return described;
 }
 
-// What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or so.
-// The sizes of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
+// What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or
+// so. The sizes of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
 double RoundingOf(const RuleCall& call, const at::Tensor& output) {
   double square = 1;
   for (const RuleOperand& operand : call.operands) {
-    if (operand.value.defined() && operand.value.is_floating_point()) square *= std::max<double>(operand.value.numel(), 1);
+    if (operand.value.defined() && operand.value.is_floating_point())
+      square *= std::max<double>(operand.value.numel(), 1);
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
   return 32 * Eps(output.scalar_type()) * std::sqrt(std::sqrt(square));
@@ -154,17 +155,17 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   return node;
 }
 
-// Finds, in the order of the calls, where an elementwise function or a quotient is not finite on the reference alone; see
-// Note [Stand-ins]. Returns the nodes of those calls, linearized at the value.
+// Finds, in the order of the calls, where an elementwise function or a quotient is not finite on the reference alone;
+// see Note [Stand-ins]. Returns the nodes of those calls, linearized at the value.
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
-                                                          const Policy& policy, const Marks& marks) {
+                                                           const Policy& policy, const Marks& marks) {
   absl::flat_hash_map<int64_t, Node> nodes;
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
     if (rules[c] == nullptr || call.is_view || call.outputs.empty()) continue;
     if (rules[c]->kind != Kind::kPointwise && rules[c]->kind != Kind::kBilinear) continue;
     const Operand& output = call.outputs[0];
-    if (!CarriesRows(output) || at::isfinite(trace.Reference(output)).all().item<bool>()) continue;
+    if (!CarriesRows(output) || AllFinite(trace.Reference(output))) continue;
     at::Tensor stand_in;
     Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_in);
     if (!stand_in.defined()) continue;

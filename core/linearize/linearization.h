@@ -23,21 +23,21 @@ struct Probe {
 struct Node {
   int64_t call = 0;
   Kind kind = Kind::kLinear;
-  std::vector<int> inputs;       // operands of the call, in the map's order
+  std::vector<int> inputs;  // operands of the call, in the map's order
   std::shared_ptr<const LinearMap> map;
-  bool starts = false;           // rows begin here: an embedding of labelled ids
+  bool starts = false;  // rows begin here: an embedding of labelled ids
   // What each output leaves over, value - reference - L(move), is found by the sweep. Kept: it goes to the leftover.
   // Else the rule claims that it is zero, and it is only checked.
   bool keeps_bracket = false;
   // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
   double bracket_bound = -1;
-  double inner_terms = 0;        // as the rule says
-  bool stand_in = false;         // the recorded reference of the output was not finite; see stand_in.h
+  double inner_terms = 0;  // as the rule says
+  bool stand_in = false;   // the recorded reference of the output was not finite; see stand_in.h
 };
 
 struct Linearization {
   std::shared_ptr<const TracedRun> trace;
-  Policy policy;  // resolved
+  Policy policy;            // resolved
   std::vector<Node> nodes;  // in the order of their calls
   std::vector<Probe> probes;
   int64_t absorbed = 0;
@@ -46,8 +46,8 @@ struct Linearization {
   std::vector<int64_t> stand_ins;
 };
 
-// Coefficients of the calls that the probes depend on; rules are not asked about others. `everything`: all traced calls.
-// Throws Error with the operator's position where a rule cannot cover a call.
+// Coefficients of the calls that the probes depend on; rules are not asked about others. `everything`: all traced
+// calls. Throws Error with the operator's position where a rule cannot cover a call.
 Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything);
 

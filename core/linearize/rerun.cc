@@ -23,9 +23,8 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
       for (at::Tensor& tensor : own) tensor = tensor.clone();
     }
     const c10::TypePtr type = arguments[a].type();
-    const bool optional_list =
-        type->kind() == c10::TypeKind::ListType && type->expect<c10::ListType>()->getElementType()->kind() ==
-                                                       c10::TypeKind::OptionalType;
+    const bool optional_list = type->kind() == c10::TypeKind::ListType &&
+                               type->expect<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
     if (optional_list && call.arguments[a].isIntList()) {
       c10::impl::GenericList list(type->expect<c10::ListType>()->getElementType());
       size_t next = 0;

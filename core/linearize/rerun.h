@@ -10,8 +10,8 @@
 
 namespace addend {
 
-// One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns the
-// tensors among the results. Not traced.
+// One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns
+// the tensors among the results. Not traced.
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands);
 
 }  // namespace addend

@@ -8,15 +8,15 @@
 
 namespace addend {
 
-// Largest magnitudes over the elements whose value is finite: no sum of finite parts is infinite, so others have none. A
-// NaN among what is measured makes the result NaN.
+// Largest magnitudes over the elements whose value is finite: no sum of finite parts is infinite, so others have none.
+// A NaN among what is measured makes the result NaN.
 struct Settled {
-  double error = 0;      // |recovery - value|
+  double error = 0;  // |recovery - value|
   double value = 0;
   double reference = 0;
   double leftover = 0;
-  double bracket = 0;    // |value - reference - L(move)|
-  double passed = 0;     // |L(move)|
+  double bracket = 0;  // |value - reference - L(move)|
+  double passed = 0;   // |L(move)|
 };
 
 struct SettleOptions {
@@ -25,17 +25,17 @@ struct SettleOptions {
   bool judge = true;          // error and leftover are found
 };
 
-// `rows`: [numc + 2, *S]: components, leftover, move; value and reference: [*S] of the rows' dtype. `sum`: as S; in: the
-// sum of components and leftover where it is known already; out: that sum (where it was judged). One pass over the rows
-// on the CPU, where they are contiguous; composed of LibTorch operators elsewhere.
+// `rows`: [numc + 2, *S]: components, leftover, move; value and reference: [*S] of the rows' dtype. `sum`: as S; in:
+// the sum of components and leftover where it is known already; out: that sum (where it was judged). One pass over the
+// rows on the CPU, where they are contiguous; composed of LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
 // The same composed of LibTorch operators, on every device: what the fused loop is tested against.
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);
 
-// The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against. Stops
-// looking once it has found `enough`.
+// The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
+// Stops looking once it has found `enough`.
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);
 
 }  // namespace addend

@@ -30,9 +30,9 @@ bool CarriesRows(const Operand& operand) {
 }
 
 // Note [The move row]
-// Behind the rows of components and leftover there is one more: the move, value - reference, of the tensor itself. It goes
-// through every map with the others, comes out as L(move), gives the bracket, and is then set to the output's own move.
-// So a bracket costs one row more instead of a second run of every operator.
+// Behind the rows of components and leftover there is one more: the move, value - reference, of the tensor itself. It
+// goes through every map with the others, comes out as L(move), gives the bracket, and is then set to the output's own
+// move. So a bracket costs one row more instead of a second run of every operator.
 class Sweep {
  public:
   Sweep(const Linearization& linearization, const std::function<void(int64_t, int64_t)>& progress)
@@ -233,7 +233,8 @@ class Sweep {
     RowsOf(output).select(0, MoveRow()).copy_(move);
   }
 
-  // Where the only output has the rows of the only input: written in place there is nothing to do, else both share them.
+  // Where the only output has the rows of the only input: written in place there is nothing to do, else both share
+  // them.
   bool KeepsRows(const Node& node, const Call& call) {
     if (!node.map || !node.map->Identity() || node.keeps_bracket) return false;
     if (call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
@@ -241,7 +242,8 @@ class Sweep {
     const Operand& output = call.outputs[0];
     if (!(input.geometry == output.geometry) || RowDtype(input.dtype) != RowDtype(output.dtype)) return false;
     if (input.storage == output.storage) return true;
-    if (output.written || trace_.program.storages[input.storage].numel != trace_.program.storages[output.storage].numel) {
+    if (output.written ||
+        trace_.program.storages[input.storage].numel != trace_.program.storages[output.storage].numel) {
       return false;
     }
     RowsOf(input);  // makes zeros where there are none yet
@@ -305,16 +307,16 @@ class Sweep {
 
   // The largest |recovery - value| that rounding explains, over the largest value.
   double RelativeTolerance(const Operand& operand) const {
-    const double eps = operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
+    const double eps =
+        operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
     const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
                          static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
     return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
   }
 
   // Whether recovery holds, with what it was measured against. `reach`: see Reach.
-  bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference, const Settled& settled,
-                     double reach, OperatorCheck& check) const {
+  bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference,
+                     const Settled& settled, double reach, OperatorCheck& check) const {
     const double scale = settled.value > 0 ? settled.value : 1;
     double tolerance = RelativeTolerance(operand);
     bool ok = settled.error <= tolerance * settled.value;
@@ -424,12 +426,11 @@ class Sweep {
       // Wrong coefficients may spoil the recovery too; a wrong application spoils nothing else.
       const std::string what =
           !check.bracket_holds
-              ? absl::StrCat("tracing failure: the coefficients of ", FullName(call.op.schema()), " leave a bracket of ",
-                             check.bracket, " of its value, bound ", check.bracket_bound)
+              ? absl::StrCat("tracing failure: the coefficients of ", FullName(call.op.schema()),
+                             " leave a bracket of ", check.bracket, " of its value, bound ", check.bracket_bound)
               : absl::StrCat("tracing failure: the parts of ", FullName(call.op.schema()), " differ from its value by ",
                              check.recovery_error, " of it, tolerance ", check.tolerance);
-      throw Error(absl::StatusCode::kInternal, what, call.position,
-                  "policy on_failure=warn goes on and reports it");
+      throw Error(absl::StatusCode::kInternal, what, call.position, "policy on_failure=warn goes on and reports it");
     }
     result_.failures.push_back(check);
   }
@@ -475,7 +476,7 @@ class Sweep {
   const Policy& policy_;
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t num_rows_;
-  std::vector<at::Tensor> rows_;   // by storage: [numc + 2, numel]; undefined: all zero
+  std::vector<at::Tensor> rows_;  // by storage: [numc + 2, numel]; undefined: all zero
   // By storage: shared by those that have the same memory. (LibTorch's own counts do not tell: views keep their bases.)
   std::vector<std::shared_ptr<char>> owners_;
   std::vector<at::Tensor> sums_;   // by storage: components and leftover added up; undefined: not known

@@ -17,12 +17,12 @@ struct OperatorCheck {
   int64_t call = -1;
   Kind kind = Kind::kLinear;
   double recovery_error = 0;
-  double tolerance = 0;        // relative as well
+  double tolerance = 0;  // relative as well
   bool recovered = true;
   double bracket = 0;
-  double bracket_bound = -1;   // -1: the policy leaves something over here, nothing to judge
+  double bracket_bound = -1;  // -1: the policy leaves something over here, nothing to judge
   bool bracket_holds = true;
-  double leftover = 0;         // largest magnitude of the leftover row over that of the value
+  double leftover = 0;  // largest magnitude of the leftover row over that of the value
   double seconds = 0;
 
   bool ok() const { return recovered && bracket_holds; }
@@ -30,18 +30,18 @@ struct OperatorCheck {
 
 // The rows of one probe.
 struct ProbeRows {
-  at::Tensor components;  // [numc, *S]
-  at::Tensor leftover;    // [*S]
-  at::Tensor reference;   // [*S]
-  at::Tensor value;       // [*S]
-  bool decomposed = true; // false: nothing of the input reaches it
+  at::Tensor components;   // [numc, *S]
+  at::Tensor leftover;     // [*S]
+  at::Tensor reference;    // [*S]
+  at::Tensor value;        // [*S]
+  bool decomposed = true;  // false: nothing of the input reaches it
 };
 
 struct SweepResult {
-  std::vector<ProbeRows> probes;       // as in Linearization::probes
-  std::vector<OperatorCheck> checks;   // one for each node where Policy::check is every_op
-  std::vector<OperatorCheck> failures; // tracing failures that the policy did not make an error
-  double worst_recovery_error = 0;     // of all checks, those of outputs and probes included
+  std::vector<ProbeRows> probes;        // as in Linearization::probes
+  std::vector<OperatorCheck> checks;    // one for each node where Policy::check is every_op
+  std::vector<OperatorCheck> failures;  // tracing failures that the policy did not make an error
+  double worst_recovery_error = 0;      // of all checks, those of outputs and probes included
 };
 
 // `progress(done, total)` counts nodes; may be empty. Throws Error(kInternal) with the operator's position on a tracing

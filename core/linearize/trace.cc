@@ -23,8 +23,8 @@ at::Tensor Flat(const at::Tensor& tensor, int64_t numel) { return at::as_strided
 
 // Integer operators that hand every id on unchanged.
 bool KeepsLabels(const std::string& rule_name) {
-  static const auto& names = *new absl::flat_hash_set<std::string>{
-      "aten::clone", "aten::_to_copy", "aten::contiguous", "aten::_unsafe_view", "aten::_reshape_copy"};
+  static const auto& names = *new absl::flat_hash_set<std::string>{"aten::clone", "aten::_to_copy", "aten::contiguous",
+                                                                   "aten::_unsafe_view", "aten::_reshape_copy"};
   return names.contains(rule_name);
 }
 
@@ -50,8 +50,10 @@ c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
   return value;
 }
 
-std::string FirstLine(const char* text) { return std::string(absl::StripAsciiWhitespace(
-    std::vector<std::string>(absl::StrSplit(text, absl::MaxSplits('\n', 1))).front())); }
+std::string FirstLine(const char* text) {
+  return std::string(
+      absl::StripAsciiWhitespace(std::vector<std::string>(absl::StrSplit(text, absl::MaxSplits('\n', 1))).front()));
+}
 
 }  // namespace
 
@@ -212,7 +214,8 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
 
 bool Tracer::ReadsDerived(const Call& call) const {
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return operand.storage >= 0 && operand.storage < static_cast<int>(states_.size()) && states_[operand.storage].derived;
+    return operand.storage >= 0 && operand.storage < static_cast<int>(states_.size()) &&
+           states_[operand.storage].derived;
   });
 }
 
@@ -280,8 +283,8 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
     call.op.Run(&stack);
   } catch (const std::exception& e) {
     throw Error(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())), call.position,
-                "choose another baseline");
+                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())),
+                call.position, "choose another baseline");
   }
   return stack;
 }
@@ -292,8 +295,9 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
   }
   State& state = StateOf(output.storage);
   const int64_t numel = recorder_.program().storages[output.storage].numel;
-  const bool same_layout = reference.strides() == value.strides() && reference.storage_offset() == value.storage_offset() &&
-                           static_cast<int64_t>(reference.storage().nbytes()) >= numel * static_cast<int64_t>(value.itemsize());
+  const bool same_layout =
+      reference.strides() == value.strides() && reference.storage_offset() == value.storage_offset() &&
+      static_cast<int64_t>(reference.storage().nbytes()) >= numel * static_cast<int64_t>(value.itemsize());
   if (same_layout) {
     state.reference = Flat(reference, numel);
   } else {
@@ -302,8 +306,7 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
   }
 }
 
-void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments,
-                       const std::vector<c10::IValue>& results) {
+void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   const Role& role = RoleOf(call.op);
   bool decomposed = false;
   bool writes = false;

@@ -32,7 +32,8 @@ bool Call::Traced() const {
 
 std::string RuleName(const std::string& schema_name) {
   // "__iand__" and its kind end in underscores without being in-place forms of a functional name.
-  const bool in_place = schema_name.size() > 1 && schema_name.back() == '_' && schema_name[schema_name.size() - 2] != '_';
+  const bool in_place =
+      schema_name.size() > 1 && schema_name.back() == '_' && schema_name[schema_name.size() - 2] != '_';
   return in_place ? schema_name.substr(0, schema_name.size() - 1) : schema_name;
 }
 
@@ -42,19 +43,32 @@ std::string FullName(const c10::FunctionSchema& schema) {
 
 std::string DtypeName(at::ScalarType dtype) {
   switch (dtype) {
-    case at::kFloat: return "f32";
-    case at::kDouble: return "f64";
-    case at::kHalf: return "f16";
-    case at::kBFloat16: return "bf16";
-    case at::kLong: return "i64";
-    case at::kInt: return "i32";
-    case at::kShort: return "i16";
-    case at::kChar: return "i8";
-    case at::kByte: return "u8";
-    case at::kBool: return "bool";
-    case at::kComplexFloat: return "c64";
-    case at::kComplexDouble: return "c128";
-    default: return c10::toString(dtype);
+    case at::kFloat:
+      return "f32";
+    case at::kDouble:
+      return "f64";
+    case at::kHalf:
+      return "f16";
+    case at::kBFloat16:
+      return "bf16";
+    case at::kLong:
+      return "i64";
+    case at::kInt:
+      return "i32";
+    case at::kShort:
+      return "i16";
+    case at::kChar:
+      return "i8";
+    case at::kByte:
+      return "u8";
+    case at::kBool:
+      return "bool";
+    case at::kComplexFloat:
+      return "c64";
+    case at::kComplexDouble:
+      return "c128";
+    default:
+      return c10::toString(dtype);
   }
 }
 

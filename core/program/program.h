@@ -36,12 +36,12 @@ struct Geometry {
 };
 
 struct Operand {
-  int storage = -1;        // -1: an undefined tensor
-  int version = 0;         // counts the writes to the storage
-  int16_t argument = -1;   // position in the schema; for outputs the position among the returns
-  bool decomposed = false; // the storage carries rows (it depends on a decomposed input)
-  bool labelled = false;   // integer ids whose labels start rows at an embedding
-  bool written = false;    // the call writes it
+  int storage = -1;         // -1: an undefined tensor
+  int version = 0;          // counts the writes to the storage
+  int16_t argument = -1;    // position in the schema; for outputs the position among the returns
+  bool decomposed = false;  // the storage carries rows (it depends on a decomposed input)
+  bool labelled = false;    // integer ids whose labels start rows at an embedding
+  bool written = false;     // the call writes it
   at::ScalarType dtype = at::ScalarType::Undefined;
   Geometry geometry;
 };
@@ -51,12 +51,12 @@ struct Call {
 
   Operator op;
   int64_t index = 0;
-  int16_t depth = 0;                       // how many composite operators were expanded around it
-  bool is_view = false;                    // every result aliases an argument and nothing is written
-  bool resized_output = false;             // out= into a tensor that the call gave a new size: nothing of it was kept
-  std::vector<c10::IValue> arguments;      // as called, tensors replaced by None (they are operands)
-  c10::SmallVector<Operand, 4> operands;   // tensor arguments in schema order, lists flattened
-  c10::SmallVector<Operand, 2> outputs;    // what was written, or else what was returned
+  int16_t depth = 0;                      // how many composite operators were expanded around it
+  bool is_view = false;                   // every result aliases an argument and nothing is written
+  bool resized_output = false;            // out= into a tensor that the call gave a new size: nothing of it was kept
+  std::vector<c10::IValue> arguments;     // as called, tensors replaced by None (they are operands)
+  c10::SmallVector<Operand, 4> operands;  // tensor arguments in schema order, lists flattened
+  c10::SmallVector<Operand, 2> outputs;   // what was written, or else what was returned
   Position position;
 
   // True when an operand carries rows or labels.

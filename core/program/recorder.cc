@@ -47,8 +47,8 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
 // In-place forms of views are marked as writes in their schemas, but no element changes.
 bool ChangesGeometryOnly(const std::string& rule_name) {
   static const auto& names = *new absl::flat_hash_set<std::string>{
-      "aten::t",        "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
-      "aten::squeeze",  "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
+      "aten::t",       "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
+      "aten::squeeze", "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
   return names.contains(rule_name);
 }
 
@@ -257,7 +257,8 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
         Operand output = Describe(tensor);
         output.argument = static_cast<int16_t>(r);
         bool aliases = false;
-        for (const Operand& operand : call.operands) aliases |= operand.storage >= 0 && operand.storage == output.storage;
+        for (const Operand& operand : call.operands)
+          aliases |= operand.storage >= 0 && operand.storage == output.storage;
         all_alias &= aliases;
         call.outputs.push_back(std::move(output));
       });

@@ -3,6 +3,8 @@
 #include <ATen/ops/matmul.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/rules/rule_testing.h"
 
@@ -58,6 +60,23 @@ TEST(MatmulTest, BothFactorsMoveAtTheMiddleOfTheOther) {
       EXPECT_LE(Difference(first[i], at::matmul(a.rows[i], b.value)), 1e-13);
       EXPECT_LE(Difference(second[i], at::matmul(a.value, b.rows[i])), 1e-13);
     }
+  }
+}
+
+// Zero rows are left out of the product; what is left in must not move, and NaN must not be taken for zero.
+TEST(MatmulTest, RowsThatAreMostlyZeroGiveTheSame) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    Draw draw(dtype, 3);
+    const Factor x = RandomFactor(draw, {6, 4}, 5);
+    const at::Tensor weight = draw.Normal({3, 4});
+    const OperatorCall op("aten::linear", {x, weight, kNone});
+    at::Tensor rows = x.rows * 0;
+    EXPECT_EQ(Difference(ForwardOf(op.Describe(Faithful()), {rows}), at::matmul(rows, weight.t())), 0);
+    rows[1][2].copy_(x.rows[1][2]);
+    rows[4][5][3] = 1e-30;
+    EXPECT_EQ(Difference(ForwardOf(op.Describe(Faithful()), {rows}), at::matmul(rows, weight.t())), 0);
+    rows[0][0][0] = std::nan("");
+    EXPECT_TRUE(std::isnan(ForwardOf(op.Describe(Faithful()), {rows})[0][0][1].item<double>()));
   }
 }
 

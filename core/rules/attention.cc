@@ -96,8 +96,8 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
       group.rule = GaussLegendre(table.nodes[c]);
     } else {
       const double longest = half_range.index_select(0, index).max().item<double>();
-      group.rule = Repeated(GaussLegendre(table.nodes.back()),
-                            static_cast<int>(std::ceil(longest / table.half_range.back())));
+      group.rule =
+          Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(longest / table.half_range.back())));
     }
     path.groups.push_back(std::move(group));
   }
@@ -122,7 +122,7 @@ at::Tensor ApplyByMatrix(const NodeGroup& group, const at::Tensor& rows) {
   const at::Tensor weights = Weights(group).view({-1, 1, 1});
   for (int64_t first = 0; first < n; first += piece) {
     const int64_t length = std::min(piece, n - first);
-    const at::Tensor p = Probabilities(group, first, length).permute({1, 0, 2});   // [length, nodes, T]
+    const at::Tensor p = Probabilities(group, first, length).permute({1, 0, 2});  // [length, nodes, T]
     const at::Tensor weighted = p * weights.view({1, -1, 1});
     const at::Tensor matrix = at::diag_embed(weighted.sum(1)) - at::bmm(p.transpose(1, 2), weighted);
     out.narrow(0, first, length).copy_(at::bmm(rows.narrow(1, first, length).transpose(0, 1), matrix));

@@ -1,4 +1,5 @@
-// Convolutions with plain weights: all rows in one batch. conv1d, conv2d, conv3d and the transposed ones expand to these.
+// Convolutions with plain weights: all rows in one batch. conv1d, conv2d, conv3d and the transposed ones expand to
+// these.
 #include <ATen/ops/convolution.h>
 
 #include "core/base/error.h"

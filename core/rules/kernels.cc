@@ -64,11 +64,28 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
         post = nullptr;
       }
       NormalizeOneGroup(c, output + i * k.size, k.middle == nullptr ? nullptr : k.middle + g * k.size, k.inverse[g],
-                     k.bend == nullptr ? T(0) : k.bend[g], post, k.size);
+                        k.bend == nullptr ? T(0) : k.bend[g], post, k.size);
     }
   }
 }
 
+template <typename T>
+std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size) {
+  std::vector<int64_t> found;
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = matrix + r * size;
+    // NaN is not zero. Rows that are not zero mostly show it at once.
+    for (int64_t j = 0; j < size; ++j) {
+      if (row[j] == T(0)) continue;
+      found.push_back(r);
+      break;
+    }
+  }
+  return found;
+}
+
+template std::vector<int64_t> NonzeroRows<float>(const float*, int64_t, int64_t);
+template std::vector<int64_t> NonzeroRows<double>(const double*, int64_t, int64_t);
 template void NormalizeRows<float>(const float*, float*, int64_t, const NormalizerView<float>&, bool);
 template void NormalizeRows<double>(const double*, double*, int64_t, const NormalizerView<double>&, bool);
 

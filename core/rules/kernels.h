@@ -4,6 +4,7 @@
 #define ADDEND_CORE_RULES_KERNELS_H_
 
 #include <cstdint>
+#include <vector>
 
 // One binary serves every x86-64: the loader picks the widest vectors that the machine has.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
@@ -37,6 +38,12 @@ struct NormalizerView {
 template <typename T>
 void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool weight_first);
 
+// The indices of the rows of [rows, size] that have an element other than zero, in order.
+template <typename T>
+std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size);
+
+extern template std::vector<int64_t> NonzeroRows<float>(const float*, int64_t, int64_t);
+extern template std::vector<int64_t> NonzeroRows<double>(const double*, int64_t, int64_t);
 extern template void NormalizeRows<float>(const float*, float*, int64_t, const NormalizerView<float>&, bool);
 extern template void NormalizeRows<double>(const double*, double*, int64_t, const NormalizerView<double>&, bool);
 

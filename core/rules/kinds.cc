@@ -155,6 +155,11 @@ at::Tensor RightAlign(const at::Tensor& rows, int64_t rank) {
 
 int64_t RowDim(int64_t dim, int64_t rank) { return (dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim) + 1; }
 
+bool AllFinite(const at::Tensor& tensor) {
+  // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
+  return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
+}
+
 at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f) {
   at::DimVector folded;
   folded.push_back(rows.size(0) * rows.size(1));
@@ -212,7 +217,7 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function
 
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
-                       const std::function<at::Tensor(const at::Tensor&)>& derivative) {
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
   const at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
   const at::Tensor slope = (f_value - f_reference) / move;
   const at::Tensor middle = reference + move / 2;
@@ -221,6 +226,16 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const double limit = is_double ? 2e-6 : 2e-3;
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
   if (!small.any().item<bool>()) return slope;
+  if (pointwise) {
+    // Mostly few elements hardly move: only those are looked at again.
+    const at::Tensor index = small.reshape({-1}).nonzero().squeeze(1);
+    if (index.numel() * 4 < small.numel()) {
+      const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, index); };
+      const at::Tensor part =
+          SecantSlope(some(value), some(reference), some(f_value), some(f_reference), curve, derivative);
+      return slope.contiguous().view({-1}).index_copy(0, index, part).view(slope.sizes());
+    }
+  }
   if (curve == Curve::kPiecewiseLinear) {
     // Across a kink the secant is right and the derivative is not; on one piece both ends have one derivative.
     const at::Tensor at_value = derivative(value);
@@ -269,13 +284,17 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     return torch::autograd::grad({y}, {leaf}, {at::ones_like(y)})[0];
   };
   at::Tensor slope =
-      SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative);
-  // Where f(reference) is not finite although f(value) is, no secant exists. The operator is linearized at the value, and
-  // the reference becomes what makes the two meet: f(value) - slope * move.
+      SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative,
+                  /*pointwise=*/call.operands.size() == 1);
+  // Where f(reference) is not finite although f(value) is, no secant exists. The operator is linearized at the value,
+  // and the reference becomes what makes the two meet: f(value) - slope * move.
   const at::Tensor& f_reference = call.outputs[0].reference;
-  const at::Tensor broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
   at::Tensor stand_in;
-  if (broken.any().item<bool>()) {
+  at::Tensor broken;
+  if (!AllFinite(f_reference)) {
+    broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
+  }
+  if (broken.defined() && broken.any().item<bool>()) {
     const at::Tensor move = call.Move(operand);
     at::Tensor tangent = derivative(x.value);
     tangent.masked_fill_(at::isfinite(move).logical_and(at::isfinite(tangent)).logical_not_(), 0);
@@ -284,7 +303,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     stand_in = at::where(broken, met, f_reference);
   }
   // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
-  slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
+  if (!AllFinite(slope)) slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
   RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
   if (curve == Curve::kSmooth) result.inner_terms = 1;
   result.stand_in = stand_in;
@@ -313,8 +332,8 @@ at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) 
     const at::Tensor bi = b.narrow(0, start, length).unsqueeze(1);
     const at::Tensor mj = move.narrow(0, start, length).unsqueeze(2);
     const at::Tensor mi = move.narrow(0, start, length).unsqueeze(1);
-    const at::Tensor rise = mi - mj;                                 // how much faster i grows than j
-    const at::Tensor ahead = (bj - bi).masked_fill_(bj.eq(bi), 0);   // by how much j leads at t = 0
+    const at::Tensor rise = mi - mj;                                // how much faster i grows than j
+    const at::Tensor ahead = (bj - bi).masked_fill_(bj.eq(bi), 0);  // by how much j leads at t = 0
     const at::Tensor crossing = ahead / rise;
     const at::Tensor parallel = rise.eq(0);
     const at::Tensor last = at::where(rise.gt(0), crossing, at::ones_like(crossing)).amin(2).clamp_max_(1);

@@ -20,6 +20,8 @@ namespace addend {
 at::Tensor RightAlign(const at::Tensor& rows, int64_t rank);
 // A dimension of a tensor with `rank` dimensions, as a dimension of its rows.
 int64_t RowDim(int64_t dim, int64_t rank);
+// No NaN and no infinity. Cheap where that is so.
+bool AllFinite(const at::Tensor& tensor);
 // Folds the rows into dimension 0, which `f` treats as a batch, and unfolds them: [R, N, *s] -> f([R * N, *s]).
 at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f);
 
@@ -32,7 +34,7 @@ std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector
 
 // A coefficient of an elementwise map: a tensor that broadcasts to the output, or a number.
 struct Coefficient {
-  Coefficient(double n) : number(n) {}            // NOLINT(google-explicit-constructor): 1.0 reads as what it is
+  Coefficient(double n) : number(n) {}                 // NOLINT(google-explicit-constructor): 1.0 reads as what it is
   Coefficient(at::Tensor t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor)
   double number = 1;
   at::Tensor tensor;
@@ -60,10 +62,11 @@ enum class Curve {
 };
 // Elementwise functions of the operand at argument 0.
 RuleResult Pointwise(const RuleCall& call, Curve curve);
-// The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape.
+// The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape, or,
+// where it is the same function for each element (`pointwise`), with some of the points in one dimension.
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
-                       const std::function<at::Tensor(const at::Tensor&)>& derivative);
+                       const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise = false);
 
 // Nothing passes: the rows of the outputs are zero and the bracket becomes leftover.
 RuleResult Opaque(const RuleCall& call);

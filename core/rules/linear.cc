@@ -4,12 +4,15 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <functional>
 #include <numeric>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
+#include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -30,6 +33,25 @@ at::DimVector Concat(at::IntArrayRef a, at::IntArrayRef b) {
 // Moves the row axis behind the batch dimensions: [R, *batch, M, N] -> [*batch, R, M, N].
 at::Tensor RowsBehindBatch(const at::Tensor& rows) { return rows.movedim(0, -3); }
 
+// [M, K] x [K, N]. Where rows begin, most are zero (each token has one component of its own): those are left out.
+at::Tensor MultiplyNonzero(const at::Tensor& matrix, const at::Tensor& plain) {
+  // Autograd, which some transposes come from, must see the product whatever the numbers.
+  const bool readable = matrix.device().is_cpu() && matrix.is_contiguous() && !matrix.requires_grad();
+  std::vector<int64_t> rows;
+  if (readable && matrix.scalar_type() == at::kFloat) {
+    rows = NonzeroRows(matrix.data_ptr<float>(), matrix.size(0), matrix.size(1));
+  } else if (readable && matrix.scalar_type() == at::kDouble) {
+    rows = NonzeroRows(matrix.data_ptr<double>(), matrix.size(0), matrix.size(1));
+  } else {
+    return at::mm(matrix, plain);
+  }
+  if (static_cast<int64_t>(rows.size()) * 2 > matrix.size(0)) return at::mm(matrix, plain);
+  at::Tensor product = at::zeros({matrix.size(0), plain.size(1)}, matrix.options());
+  if (rows.empty()) return product;
+  const at::Tensor index = at::tensor(rows, at::kLong);
+  return product.index_copy_(0, index, at::mm(matrix.index_select(0, index), plain));
+}
+
 // Note [Rows times matrix]
 // The rows join the dimension that the product does not sum over, so that the batch of the product stays the model's
 // own (heads, say) and every GEMM is as large as can be:
@@ -41,7 +63,7 @@ at::Tensor RowsTimesPlain(const at::Tensor& rows, const at::Tensor& plain) {
   const int64_t k = rows.size(-1);
   const int64_t n = plain.size(-1);
   if (plain.dim() == 2) {
-    return at::mm(rows.flatten(0, -2), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
+    return MultiplyNonzero(rows.flatten(0, -2), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
   }
   const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
   const auto batch = at::infer_size_dimvector(own, plain.sizes().slice(0, plain.dim() - 2));
@@ -172,9 +194,8 @@ void RegisterLinear(Registry& registry) {
     registry.Register({name, Kind::kBilinear, [](const RuleCall& c) { return Product(c, 0, 1, false); }});
   }
   for (const char* name : {"aten::addmm", "aten::baddbmm", "aten::addmv"}) {
-    registry.Register({name, Kind::kAffine, [](const RuleCall& c) {
-                         return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1));
-                       }});
+    registry.Register({name, Kind::kAffine,
+                       [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); }});
   }
 }
 

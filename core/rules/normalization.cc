@@ -1,7 +1,8 @@
 // Normalization layers.
 //
 // Note [Normalization in closed form]
-// A layer norm is centre, square, mean, rsqrt and a product; each has a closed path rule, and together they are one map:
+// A layer norm is centre, square, mean, rsqrt and a product; each has a closed path rule, and together they are one
+// map:
 //   out = weight * (inverse * (c - mean c) + bend * m * mean(m * c))
 // with m the middle of the centred value and reference, inverse the mean of both 1/std, and
 // bend = 2 * secant slope of rsqrt between both variances = -2 rx^2 rb^2 / (rx + rb), a form without cancellation.
@@ -199,7 +200,8 @@ RuleResult BatchNorm(const RuleCall& call) {
 
 void RequireEvaluation(const std::vector<c10::IValue>& arguments) {
   if (arguments.size() > 5 && arguments[5].isBool() && arguments[5].toBool()) {
-    throw Unimplemented("batch_norm in training mode mixes the batch and updates its buffers; call eval() on the model");
+    throw Unimplemented(
+        "batch_norm in training mode mixes the batch and updates its buffers; call eval() on the model");
   }
 }
 

@@ -11,17 +11,28 @@ namespace addend {
 
 std::string KindName(Kind kind) {
   switch (kind) {
-    case Kind::kStart: return "Start";
-    case Kind::kView: return "View";
-    case Kind::kLinear: return "Linear";
-    case Kind::kAffine: return "Affine";
-    case Kind::kPointwise: return "Pointwise";
-    case Kind::kBilinear: return "Bilinear";
-    case Kind::kSelection: return "Selection";
-    case Kind::kOpaque: return "Opaque";
-    case Kind::kRewrite: return "Rewrite";
-    case Kind::kPath: return "Path";
-    case Kind::kAbsorbed: return "Absorbed";
+    case Kind::kStart:
+      return "Start";
+    case Kind::kView:
+      return "View";
+    case Kind::kLinear:
+      return "Linear";
+    case Kind::kAffine:
+      return "Affine";
+    case Kind::kPointwise:
+      return "Pointwise";
+    case Kind::kBilinear:
+      return "Bilinear";
+    case Kind::kSelection:
+      return "Selection";
+    case Kind::kOpaque:
+      return "Opaque";
+    case Kind::kRewrite:
+      return "Rewrite";
+    case Kind::kPath:
+      return "Path";
+    case Kind::kAbsorbed:
+      return "Absorbed";
   }
   return "?";
 }

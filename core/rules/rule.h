@@ -60,8 +60,8 @@ struct RuleOperand {
   at::Tensor value;      // before the call
   at::Tensor reference;  // equal to value where the operand is plain
   bool decomposed = false;
-  uint32_t marks = 0;    // bits of Freeze: where the operand comes from
-  int argument = -1;     // position in the schema
+  uint32_t marks = 0;  // bits of Freeze: where the operand comes from
+  int argument = -1;   // position in the schema
   bool written = false;
 };
 
@@ -72,11 +72,11 @@ struct RuleOutput {
 
 // One call as a rule sees it.
 struct RuleCall {
-  std::string name;      // "aten::add"
-  std::string overload;  // "Tensor"
+  std::string name;                    // "aten::add"
+  std::string overload;                // "Tensor"
   std::vector<c10::IValue> arguments;  // by schema position, tensors replaced by None
   std::vector<RuleOperand> operands;
-  std::vector<RuleOutput> outputs;     // every tensor output; those that are not floating-point carry no rows
+  std::vector<RuleOutput> outputs;  // every tensor output; those that are not floating-point carry no rows
   const Policy* policy = nullptr;
   // Calls the operator on other operand values, out of place and untraced.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run;
@@ -115,9 +115,9 @@ struct Rule {
   std::string name;  // "aten::relu", or "aten::max.dim" for one overload
   Kind kind = Kind::kLinear;
   RuleFunction build = nullptr;
-  uint32_t mark = 0;         // provenance that the output gets (bits of Freeze)
-  bool keeps_marks = false;  // the output keeps the provenance of its one decomposed operand
-  bool plain_output = false; // the result depends on sizes only: zeros_like and its kind
+  uint32_t mark = 0;          // provenance that the output gets (bits of Freeze)
+  bool keeps_marks = false;   // the output keeps the provenance of its one decomposed operand
+  bool plain_output = false;  // the result depends on sizes only: zeros_like and its kind
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
   std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
 };

@@ -15,9 +15,7 @@
 namespace addend {
 namespace {
 
-RuleResult SameElements(const RuleCall& call) {
-  return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), 1.0}});
-}
+RuleResult SameElements(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), 1.0}}); }
 
 // The elements in order, under the sizes of the output.
 RuleResult SameElementsInOrder(const RuleCall& call) {
@@ -110,9 +108,8 @@ RuleResult Pad(const RuleCall& call) {
 
 RuleResult Triangle(const RuleCall& call, bool upper) {
   const int64_t diagonal = call.Int(1, 0);
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    return upper ? at::triu(rows, diagonal) : at::tril(rows, diagonal);
-  });
+  return LinearIn(call, Kind::kLinear, 0,
+                  [=](const at::Tensor& rows) { return upper ? at::triu(rows, diagonal) : at::tril(rows, diagonal); });
 }
 
 // native_dropout(input, p, train) -> (output, mask): the mask of the value's run holds for every row.
@@ -148,8 +145,8 @@ void RegisterShape(Registry& registry) {
   registry.Register({"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }, 0, keeps});
   registry.Register({"aten::native_dropout", Kind::kLinear, Dropout, 0, keeps});
   for (const char* name : {"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
-                           "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones",
-                           "aten::new_full", "aten::new_empty", "aten::new_empty_strided"}) {
+                           "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones", "aten::new_full",
+                           "aten::new_empty", "aten::new_empty_strided"}) {
     RegisterPlain(registry, name);
   }
 }

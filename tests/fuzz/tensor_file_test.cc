@@ -1,5 +1,5 @@
-// Replays damaged tensor files: whatever the bytes, reading gives tensors or one of our errors. The damage is drawn from a
-// fixed seed, so that a failure can be repeated. ADDEND_FUZZ_ROUNDS sets how many files are tried.
+// Replays damaged tensor files: whatever the bytes, reading gives tensors or one of our errors. The damage is drawn
+// from a fixed seed, so that a failure can be repeated. ADDEND_FUZZ_ROUNDS sets how many files are tried.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -38,13 +38,27 @@ std::string Damage(std::string bytes, std::mt19937& random) {
   for (int k = 0; k < times && !bytes.empty(); ++k) {
     const size_t where = at_random(bytes.size() - 1);
     switch (at_random(6)) {
-      case 0: bytes[where] = static_cast<char>(at_random(255)); break;
-      case 1: bytes.resize(where); break;
-      case 2: bytes.insert(where, std::string(1 + at_random(8), static_cast<char>(at_random(255)))); break;
-      case 3: bytes.erase(where, 1 + at_random(8)); break;
-      case 4: bytes[where] = "0123456789-[]{},:\"'"[at_random(18)]; break;  // digits and punctuation of headers
-      case 5: bytes += bytes.substr(where); break;
-      default: bytes[at_random(std::min<size_t>(bytes.size() - 1, 9))] = static_cast<char>(at_random(255)); break;
+      case 0:
+        bytes[where] = static_cast<char>(at_random(255));
+        break;
+      case 1:
+        bytes.resize(where);
+        break;
+      case 2:
+        bytes.insert(where, std::string(1 + at_random(8), static_cast<char>(at_random(255))));
+        break;
+      case 3:
+        bytes.erase(where, 1 + at_random(8));
+        break;
+      case 4:
+        bytes[where] = "0123456789-[]{},:\"'"[at_random(18)];
+        break;  // digits and punctuation of headers
+      case 5:
+        bytes += bytes.substr(where);
+        break;
+      default:
+        bytes[at_random(std::min<size_t>(bytes.size() - 1, 9))] = static_cast<char>(at_random(255));
+        break;
     }
   }
   return bytes;

@@ -1,5 +1,5 @@
-// The checks themselves are checked: a broken coefficient is caught by its bracket, a broken application by its recovery,
-// and each is named with operator and source line.
+// The checks themselves are checked: a broken coefficient is caught by its bracket, a broken application by its
+// recovery, and each is named with operator and source line.
 #include <ATen/ATen.h>
 #include <caffe2/serialize/inline_container.h>
 #include <gmock/gmock.h>
@@ -107,8 +107,8 @@ const OperatorReport& FirstFailure(const Decomposition& result) {
 }
 
 struct Broken {
-  std::string rule;     // whose coefficient is broken
-  std::string source;   // what the model's source calls it
+  std::string rule;    // whose coefficient is broken
+  std::string source;  // what the model's source calls it
   std::string op;
 };
 
@@ -116,11 +116,11 @@ void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.rule; }
 
 class BrokenCoefficient : public testing::TestWithParam<Broken> {};
 
-// One percent off. What quadrature leaves over is kept, so there the recovery holds all the same: only the bracket tells.
+// One percent off. What quadrature leaves over is kept, so there the recovery holds all the same: only the bracket
+// tells.
 TEST_P(BrokenCoefficient, IsCaughtByItsBracketAndNamed) {
-  const Registry registry = WithBroken(GetParam().rule, [](RuleResult& result) {
-    result.map = std::make_shared<Scaled>(result.map, 1.01);
-  });
+  const Registry registry =
+      WithBroken(GetParam().rule, [](RuleResult& result) { result.map = std::make_shared<Scaled>(result.map, 1.01); });
   const Decomposition result = Decompose(registry, OnFailure::kWarn);
   const OperatorReport& first = FirstFailure(result);
   EXPECT_FALSE(first.check.bracket_holds);
@@ -145,9 +145,8 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenCoefficient,
 class BrokenApplication : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenApplication, IsCaughtByItsRecoveryAndNamed) {
-  const Registry registry = WithBroken(GetParam().rule, [](RuleResult& result) {
-    result.map = std::make_shared<DropsFirstRow>(result.map);
-  });
+  const Registry registry =
+      WithBroken(GetParam().rule, [](RuleResult& result) { result.map = std::make_shared<DropsFirstRow>(result.map); });
   const Decomposition result = Decompose(registry, OnFailure::kWarn);
   const OperatorReport& first = FirstFailure(result);
   EXPECT_FALSE(first.check.recovered);

@@ -22,7 +22,9 @@ struct RealModel {
   at::ScalarType dtype;
 };
 
-std::string NameOf(const RealModel& model) { return model.name + (model.dtype == at::kDouble ? "_float64" : "_float32"); }
+std::string NameOf(const RealModel& model) {
+  return model.name + (model.dtype == at::kDouble ? "_float64" : "_float32");
+}
 void PrintTo(const RealModel& model, std::ostream* out) { *out << NameOf(model); }
 
 class RealModels : public testing::TestWithParam<RealModel> {
@@ -149,9 +151,10 @@ TEST_P(RealModels, TargetsAreElementsAndDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RealModels,
-                         testing::Values(RealModel{"breast_cancer", at::kFloat}, RealModel{"breast_cancer", at::kDouble},
-                                         RealModel{"digits", at::kFloat}, RealModel{"digits", at::kDouble},
-                                         RealModel{"language", at::kFloat}, RealModel{"language", at::kDouble}),
+                         testing::Values(RealModel{"breast_cancer", at::kFloat},
+                                         RealModel{"breast_cancer", at::kDouble}, RealModel{"digits", at::kFloat},
+                                         RealModel{"digits", at::kDouble}, RealModel{"language", at::kFloat},
+                                         RealModel{"language", at::kDouble}),
                          [](const auto& info) { return NameOf(info.param); });
 
 }  // namespace

@@ -1,12 +1,11 @@
-// The module that the project's first example is about: a submodule, a chain of two linear layers and a parameter that is
-// added, decomposed into the four numbers of its input.
+// The module that the project's first example is about: a submodule, a chain of two linear layers and a parameter that
+// is added, decomposed into the four numbers of its input.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/nn/module.h>
 #include <torch/utils.h>
-
-#include <ATen/ATen.h>
 
 #include "core/explain/decompose.h"
 #include "core/explain/nn_module.h"

@@ -48,7 +48,9 @@ void CheckIds(const LoadedRun& run, const Decomposition& decomposition) {
   const auto ids = std::find_if(run.inputs.begin(), run.inputs.end(),
                                 [](const LoadedInput& loaded) { return !loaded.plain() && loaded.ids(); });
   const auto& outputs = decomposition.outputs;
-  if (ids == run.inputs.end() || decomposition.report.unattributed == 0 || !std::all_of(outputs.begin(), outputs.end(), AllZero)) return;
+  if (ids == run.inputs.end() || decomposition.report.unattributed == 0 ||
+      !std::all_of(outputs.begin(), outputs.end(), AllZero))
+    return;
   throw InvalidArgument(absl::StrCat(ids->path, " holds integers (", DtypeName(ids->input.value.scalar_type()),
                                      "), which count as ids of tokens, but the model computes with them; store them as "
                                      "floating-point numbers"));
