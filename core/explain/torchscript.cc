@@ -37,13 +37,14 @@ bool OnlyMovesValues(const std::string& kind) {
 
 struct GraphFacts {
   std::string unseen;  // a tensor operation that tracing cannot see
-  bool transformer_fast_path = false;
+  bool fused_attention = false;
 };
 
 void Scan(const jit::Block* block, GraphFacts& facts) {
   for (const jit::Node* node : block->nodes()) {
     const std::string kind = node->kind().toQualString();
-    facts.transformer_fast_path |= kind == "aten::_transformer_encoder_layer_fwd";
+    facts.fused_attention |=
+        kind == "aten::_transformer_encoder_layer_fwd" || kind == "aten::_native_multi_head_attention";
     if (facts.unseen.empty() && absl::StartsWith(kind, "prim::") && !OnlyMovesValues(kind)) {
       for (const jit::Value* output : node->outputs()) {
         if (output->type()->isSubtypeOf(*c10::TensorType::get())) facts.unseen = kind;
@@ -68,8 +69,8 @@ class ScriptModel : public Model {
   c10::IValue Run(const std::vector<c10::IValue>& inputs) override {
     // Optimized graphs fuse operators into kernels of their own, which no dispatcher sees.
     jit::GraphOptimizerEnabledGuard no_fusion(false);
-    // LibTorch's fused encoder layer runs only without gradients; its parts are what rules cover.
-    c10::AutoGradMode grad(facts_.transformer_fast_path);
+    // LibTorch's modules take their fused attention only without gradients; its parts are what rules cover.
+    c10::AutoGradMode grad(facts_.fused_attention);
     return module_.forward(inputs);
   }
 

@@ -29,8 +29,8 @@ RuleResult IndexSelect(const RuleCall& call) {
 
 // tensor[i, :, j]: the recorded list says which dimensions have an index.
 RuleResult Index(const RuleCall& call) {
-  c10::List<c10::optional<at::Tensor>> indices;
-  indices.push_back(c10::optional<at::Tensor>());  // the row axis
+  c10::List<Optional<at::Tensor>> indices;
+  indices.push_back(Optional<at::Tensor>());  // the row axis
   const std::vector<int64_t> present = call.Ints(1);
   size_t next = 0;
   while (next < call.operands.size() && call.operands[next].argument != 1) ++next;
@@ -39,13 +39,13 @@ RuleResult Index(const RuleCall& call) {
   int64_t index_rank = 0;
   for (size_t d = 0; d < present.size(); ++d) {
     if (present[d] == 0) {
-      indices.push_back(c10::optional<at::Tensor>());
+      indices.push_back(Optional<at::Tensor>());
       continue;
     }
     if (d == 0 || present[d - 1] == 0) ++runs;
     const at::Tensor& index = call.operands[next++].value;
     index_rank = std::max(index_rank, index.scalar_type() == at::kBool ? int64_t{1} : index.dim());
-    indices.push_back(c10::optional<at::Tensor>(index));
+    indices.push_back(Optional<at::Tensor>(index));
   }
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
     const at::Tensor taken = at::index(rows, indices);

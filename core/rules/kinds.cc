@@ -51,7 +51,7 @@ Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tens
   }
   Rows result(leaves.size());
   if (!roots.empty()) {
-    const auto grads = torch::autograd::grad(roots, leaves, seeds, c10::nullopt, false, /*allow_unused=*/true);
+    const auto grads = torch::autograd::grad(roots, leaves, seeds, {}, false, /*allow_unused=*/true);
     for (size_t k = 0; k < grads.size(); ++k) {
       if (grads[k].defined()) result[k] = grads[k].squeeze(0);
     }

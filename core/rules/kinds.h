@@ -14,6 +14,10 @@
 
 namespace addend {
 
+// LibTorch's optional: its own class in older versions, std::optional in newer ones.
+template <typename T>
+using Optional = decltype(std::declval<const c10::IValue&>().toOptional<T>());
+
 // ---- helpers on rows
 
 // [R, *s] -> [R, 1, ..., 1, *s] with `rank` dimensions behind the row axis.

@@ -76,8 +76,7 @@ RuleResult AvgPool2d(const RuleCall& call) {
   const auto padding = call.Ints(3);
   const bool ceil = call.Bool(4, false);
   const bool count_padding = call.Bool(5, true);
-  const c10::optional<int64_t> divisor =
-      call.IsNone(6) ? c10::optional<int64_t>() : c10::optional<int64_t>(call.Int(6, 1));
+  const Optional<int64_t> divisor = call.IsNone(6) ? Optional<int64_t>() : Optional<int64_t>(call.Int(6, 1));
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
     return FoldBatch(rows, [&](const at::Tensor& batch) {
       return at::avg_pool2d(batch, size, stride, padding, ceil, count_padding, divisor);

@@ -428,7 +428,7 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
       }
       if (roots.empty()) continue;
       const auto gradients =
-          torch::autograd::grad(roots, leaves, seeds, c10::nullopt, /*create_graph=*/false, /*allow_unused=*/true);
+          torch::autograd::grad(roots, leaves, seeds, {}, /*create_graph=*/false, /*allow_unused=*/true);
       for (size_t k = 0; k < gradients.size(); ++k) {
         if (gradients[k].defined()) mean[k] += gradients[k].detach() * (weights[n] / pieces);
       }

@@ -1,0 +1,94 @@
+// TorchScript files as models: what is loaded, what is refused, and where operators are said to be.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "core/explain/decompose.h"
+
+namespace addend {
+namespace {
+
+using testing::HasSubstr;
+
+std::string SavedScript(const std::string& name, const std::string& source) {
+  torch::jit::Module module("model");
+  module.register_parameter("weight", at::full({3}, 2.0), /*is_buffer=*/false);
+  module.define(source);
+  const std::string path = testing::TempDir() + name;
+  module.save(path);
+  return path;
+}
+
+std::string WhyNot(const std::string& path) {
+  try {
+    LoadTorchScript(path);
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+    return e.what();
+  }
+  return "loaded";
+}
+
+TEST(TorchScript, RunsAsSaved) {
+  const std::string path =
+      SavedScript("runs.pt", "def forward(self, x: Tensor) -> Tensor:\n  return x * self.weight\n");
+  const TracedModel model = Trace(LoadTorchScript(path));
+  const at::Tensor x = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
+  EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), x * 2));
+  Input input;
+  input.value = x;
+  input.split = Split::AlongDims({0});
+  const Decomposition result = model.Decompose({input});
+  EXPECT_TRUE(at::equal(result.outputs[0].composition.components(), at::diag(x * 2)));
+  ScriptOptions options;
+  options.dtype = at::kDouble;
+  EXPECT_EQ(Trace(LoadTorchScript(path, options)).Run({x.to(at::kDouble)}).toTensor().scalar_type(), at::kDouble);
+}
+
+TEST(TorchScript, GivesTheSourceLineOfAnOperator) {
+  const std::string path = SavedScript("line.pt",
+                                       "def forward(self, x: Tensor) -> Tensor:\n"
+                                       "  y = x * self.weight\n"
+                                       "  return torch.digamma(y)\n");
+  Input input;
+  input.value = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
+  input.split = Split::AlongDims({0});
+  try {
+    Trace(LoadTorchScript(path)).Decompose({input});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.position().op, "aten::digamma");
+    EXPECT_EQ(e.position().op_index, 1);
+    EXPECT_EQ(e.position().line, 3);
+    EXPECT_THAT(e.what(), HasSubstr("no composition rule for aten::digamma (op #1, "));
+    EXPECT_THAT(e.what(), HasSubstr(":3); see docs/extending.md"));
+  }
+}
+
+// LibTorch's modules branch like this one; the fused operator has no rule, its parts have.
+TEST(TorchScript, TakesThePartsOfFusedAttention) {
+  const std::string path = SavedScript("fused.pt", R"(
+def forward(self, x: Tensor) -> Tensor:
+  if torch.is_grad_enabled():
+    return x * 2
+  return torch._native_multi_head_attention(x, x, x, 3, 1, x, x, x, x)[0]
+)");
+  EXPECT_TRUE(at::equal(Trace(LoadTorchScript(path)).Run({at::ones({3})}).toTensor(), at::full({3}, 2.0)));
+}
+
+TEST(TorchScript, RefusesWhatIsNone) {
+  EXPECT_THAT(WhyNot(testing::TempDir() + "missing.pt"), HasSubstr("No such file"));
+  EXPECT_THAT(WhyNot(testing::TempDir()), HasSubstr("is not a TorchScript file"));
+  const std::string path = testing::TempDir() + "text.pt";
+  std::ofstream(path) << "not a model";
+  EXPECT_THAT(WhyNot(path), HasSubstr("is not a TorchScript file; save one with"));
+  std::ofstream(path, std::ios::trunc).close();
+  EXPECT_THAT(WhyNot(path), HasSubstr("it is empty"));
+}
+
+}  // namespace
+}  // namespace addend
