@@ -1,5 +1,9 @@
 #include "core/rules/kernels.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace addend {
@@ -68,6 +72,69 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
     }
   }
 }
+
+template <typename T>
+void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n) {
+  struct Line {
+    double slope, start;
+    int64_t index;
+    int64_t count;  // how many candidates are this very line
+  };
+  std::vector<Line> lines;
+  lines.reserve(n);
+  const auto line_of = [&](int64_t i) {
+    const double start = reference[i];
+    return Line{value[i] == reference[i] ? 0 : static_cast<double>(value[i]) - start, start, i, 1};
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    shares[i] = 0;
+    const Line line = line_of(i);
+    if (std::isfinite(line.slope) && !(line.start < -std::numeric_limits<T>::max())) lines.push_back(line);
+  }
+  if (lines.empty()) {  // all of them infinitely low: one is as good as another
+    for (int64_t i = 0; i < n; ++i) shares[i] = T(1) / static_cast<T>(n);
+    return;
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.slope != b.slope ? a.slope < b.slope : a.start > b.start; });
+  // Where a line overtakes one of smaller slope.
+  const auto crossing = [](const Line& slow, const Line& fast) {
+    return (slow.start - fast.start) / (fast.slope - slow.slope);
+  };
+  std::vector<Line> hull;
+  for (const Line& line : lines) {
+    if (!hull.empty() && hull.back().slope == line.slope) {  // parallel: the first, highest one stays
+      hull.back().count += hull.back().start == line.start ? 1 : 0;
+      continue;
+    }
+    while (hull.size() > 1 && crossing(hull[hull.size() - 2], line) <= crossing(hull[hull.size() - 2], hull.back())) {
+      hull.pop_back();
+    }
+    hull.push_back(line);
+  }
+  std::vector<std::pair<std::pair<double, double>, double>> winners;  // slope and start, share of each candidate
+  double from = 0;
+  for (size_t h = 0; h < hull.size(); ++h) {
+    const double to = h + 1 < hull.size() ? std::clamp(crossing(hull[h], hull[h + 1]), 0.0, 1.0) : 1.0;
+    const double length = std::max(0.0, to - from);
+    if (length > 0) {
+      if (hull[h].count == 1) {
+        shares[hull[h].index] = static_cast<T>(length);
+      } else {
+        winners.push_back({{hull[h].slope, hull[h].start}, length / static_cast<double>(hull[h].count)});
+      }
+    }
+    from = std::max(from, to);
+  }
+  for (const auto& [winner, share] : winners) {
+    for (const Line& line : lines) {
+      if (line.slope == winner.first && line.start == winner.second) shares[line.index] = static_cast<T>(share);
+    }
+  }
+}
+
+template void UpperEnvelope<float>(const float*, const float*, float*, int64_t);
+template void UpperEnvelope<double>(const double*, const double*, double*, int64_t);
 
 template <typename T>
 std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size) {

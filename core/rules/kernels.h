@@ -38,6 +38,15 @@ struct NormalizerView {
 template <typename T>
 void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool weight_first);
 
+// Shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] - reference[i]) is the largest, ties
+// shared; they sum to 1. The upper envelope from the lines in the order of their slopes: n log n steps. Lines that are
+// infinite at one end only are never the largest for any length of t.
+template <typename T>
+void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n);
+
+extern template void UpperEnvelope<float>(const float*, const float*, float*, int64_t);
+extern template void UpperEnvelope<double>(const double*, const double*, double*, int64_t);
+
 // The indices of the rows of [rows, size] that have an element other than zero, in order.
 template <typename T>
 std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size);

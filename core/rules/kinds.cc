@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/kernels.h"
 
 namespace addend {
 namespace {
@@ -317,14 +318,36 @@ RuleResult Opaque(const RuleCall&) {
   return result;
 }
 
+namespace {
+
+template <typename T>
+at::Tensor EnvelopeRows(const at::Tensor& value, const at::Tensor& reference, at::Tensor& shares) {
+  const int64_t k = value.size(1);
+  for (int64_t row = 0; row < value.size(0); ++row) {
+    UpperEnvelope<T>(value.data_ptr<T>() + row * k, reference.data_ptr<T>() + row * k, shares.data_ptr<T>() + row * k,
+                     k);
+  }
+  return shares;
+}
+
+}  // namespace
+
 at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) {
   const int64_t k = value.size(-1);
   if (value.numel() == 0) return at::zeros_like(value);
-  const at::Tensor x = value.reshape({-1, k});
-  const at::Tensor b = reference.reshape({-1, k});
-  const at::Tensor move = (x - b).masked_fill_(x.eq(b), 0);
+  const at::Tensor x = value.reshape({-1, k}).contiguous();
+  const at::Tensor b = reference.reshape({-1, k}).contiguous();
   at::Tensor shares = at::zeros_like(x);
-  // Every pair of candidates is compared at once; in pieces, so that memory stays bounded.
+  // Among few candidates all pairs are compared at once; among many that would take k^2 memory and time.
+  constexpr int64_t kFew = 64;
+  if (k > kFew && x.device().is_cpu() && x.scalar_type() == at::kFloat) {
+    return EnvelopeRows<float>(x, b, shares).view(value.sizes());
+  }
+  if (k > kFew && x.device().is_cpu() && x.scalar_type() == at::kDouble) {
+    return EnvelopeRows<double>(x, b, shares).view(value.sizes());
+  }
+  const at::Tensor move = (x - b).masked_fill_(x.eq(b), 0);
+  // In pieces, so that memory stays bounded.
   const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (k * k));
   for (int64_t start = 0; start < x.size(0); start += piece) {
     const int64_t length = std::min(piece, x.size(0) - start);

@@ -455,6 +455,29 @@ TEST(EnvelopeTest, WeightedMovesAreTheMoveOfTheMaximum) {
   }
 }
 
+// More than 64 candidates: the envelope is built from the lines in the order of their slopes.
+TEST(EnvelopeTest, ManyCandidates) {
+  Draw draw(at::kDouble, 10);
+  ExpectShares(draw.Normal({4, 100}), draw.Normal({4, 100}));
+  for (const int64_t levels : {1, 2, 3}) {  // ties without end
+    ExpectShares(draw.Integers({8, 70}, levels).to(at::kDouble), draw.Integers({8, 70}, levels).to(at::kDouble));
+  }
+  const at::Tensor mask = draw.Booleans({4, 90});
+  ExpectShares(draw.Normal({4, 90}).masked_fill(mask, -kInfinity), draw.Normal({4, 90}).masked_fill(mask, -kInfinity));
+  // Padding behind few candidates changes nothing about them.
+  const at::Tensor value = draw.Normal({20, 8});
+  const at::Tensor reference = draw.Normal({20, 8});
+  const at::Tensor padding = at::full({20, 80}, -kInfinity, at::kDouble);
+  const at::Tensor padded = EnvelopeShares(at::cat({value, padding}, 1), at::cat({reference, padding}, 1));
+  EXPECT_LE(Difference(padded.narrow(1, 0, 8), EnvelopeShares(value, reference)), 1e-14);
+  const at::Tensor nothing = at::full({100}, -kInfinity, at::kDouble);
+  EXPECT_LE(Difference(EnvelopeShares(nothing, nothing), at::full({100}, 0.01, at::kDouble)), 1e-15);
+  const at::Tensor many = draw.Normal({100000});
+  const at::Tensor before = draw.Normal({100000});
+  const double passed = (EnvelopeShares(many, before) * (many - before)).sum().item<double>();
+  EXPECT_NEAR(passed, (many.max() - before.max()).item<double>(), 1e-12);
+}
+
 TEST(EnvelopeTest, ManyRowsAreTakenInPieces) {
   Draw draw(at::kDouble, 9);
   // 50 candidates: 1677 rows a piece.
