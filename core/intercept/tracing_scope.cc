@@ -6,6 +6,7 @@
 #include <torch/csrc/jit/frontend/source_range.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
 
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,9 @@ constexpr c10::DebugInfoKind kInfoKind = c10::DebugInfoKind::TEST_INFO_2;
 struct HandlerInfo : c10::DebugInfoBase {
   explicit HandlerInfo(CallHandler* h) : handler(h) {}
   CallHandler* handler;
+  // Forks of a script call at the same time; a handler sees one call after the other. Recursive: handlers expand
+  // composite operators, whose parts come back on the same thread.
+  std::recursive_mutex mutex;
 };
 
 void Fallback(const c10::OperatorHandle& op, Stack* stack);
@@ -58,6 +62,7 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
   if (info == nullptr) {
     wrapped.Run(stack);
   } else {
+    const std::lock_guard<std::recursive_mutex> one_at_a_time(info->mutex);
     info->handler->Handle(wrapped, stack);
   }
 }
