@@ -30,12 +30,15 @@ const Names<uint32_t>& FreezeNames() {
   return names;
 }
 const Names<MissingRule>& MissingRuleNames() {
-  static const auto& names = *new Names<MissingRule>{{"error", MissingRule::kError}, {"absorb", MissingRule::kAbsorb}};
+  static const auto& names = *new Names<MissingRule>{
+      {"error", MissingRule::kError}, {"path", MissingRule::kPath}, {"absorb", MissingRule::kAbsorb}};
   return names;
 }
 const Names<OnFailure>& OnFailureNames() {
-  static const auto& names =
-      *new Names<OnFailure>{{"error", OnFailure::kError}, {"warn", OnFailure::kWarn}, {"ignore", OnFailure::kIgnore}};
+  static const auto& names = *new Names<OnFailure>{{"error", OnFailure::kError},
+                                                   {"warn", OnFailure::kWarn},
+                                                   {"absorb", OnFailure::kAbsorb},
+                                                   {"ignore", OnFailure::kIgnore}};
   return names;
 }
 const Names<Check>& CheckNames() {

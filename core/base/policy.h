@@ -28,12 +28,14 @@ enum Freeze : uint32_t {
 
 enum class MissingRule {
   kError,   // name the operator and stop
+  kPath,    // the path rule through the operator's own derivative; counted and named in the report
   kAbsorb,  // everything that it computed becomes leftover; counted and named in the report
 };
 
 enum class OnFailure {
   kError,   // a tracing failure stops with the operator's position
   kWarn,    // it is listed in the report
+  kAbsorb,  // value - recovery goes to the leftover right after the operator; counted and named in the report
   kIgnore,  // it is only counted
 };
 

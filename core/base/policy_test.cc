@@ -53,8 +53,8 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
   const std::map<std::string, std::vector<std::string>> choices = {
       {"preset", {"auto", "faithful", "fast"}},
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
-      {"missing_rule", {"error", "absorb"}},
-      {"on_failure", {"error", "warn", "ignore"}},
+      {"missing_rule", {"error", "path", "absorb"}},
+      {"on_failure", {"error", "warn", "absorb", "ignore"}},
       {"check", {"every_op", "outputs", "off"}},
       {"tolerance", {"dtype", "0.001", "1e-12", "2"}},
   };
@@ -76,6 +76,8 @@ TEST(PolicyTest, TextSetsTheFieldThatItNames) {
   EXPECT_EQ(With("preset", "faithful").preset, Preset::kFaithful);
   EXPECT_EQ(With("preset", "fast").preset, Preset::kFast);
   EXPECT_EQ(With("missing_rule", "absorb").missing_rule, MissingRule::kAbsorb);
+  EXPECT_EQ(With("missing_rule", "path").missing_rule, MissingRule::kPath);
+  EXPECT_EQ(With("on_failure", "absorb").on_failure, OnFailure::kAbsorb);
   EXPECT_EQ(With("on_failure", "warn").on_failure, OnFailure::kWarn);
   EXPECT_EQ(With("on_failure", "ignore").on_failure, OnFailure::kIgnore);
   EXPECT_EQ(With("check", "outputs").check, Check::kOutputs);
@@ -91,9 +93,10 @@ TEST(PolicyTest, UnknownFieldListsTheFields) {
 
 TEST(PolicyTest, UnknownChoiceListsTheChoices) {
   EXPECT_EQ(MessageOf("preset", "slow"), "policy preset=slow is unknown; choose one of auto, faithful, fast");
-  EXPECT_EQ(MessageOf("missing_rule", "warn"), "policy missing_rule=warn is unknown; choose one of error, absorb");
-  EXPECT_EQ(MessageOf("on_failure", "absorb"),
-            "policy on_failure=absorb is unknown; choose one of error, warn, ignore");
+  EXPECT_EQ(MessageOf("missing_rule", "warn"),
+            "policy missing_rule=warn is unknown; choose one of error, path, absorb");
+  EXPECT_EQ(MessageOf("on_failure", "path"),
+            "policy on_failure=path is unknown; choose one of error, warn, absorb, ignore");
   EXPECT_EQ(MessageOf("check", "on"), "policy check=on is unknown; choose one of every_op, outputs, off");
   EXPECT_THAT(MessageOf("freeze", "softmax"),
               testing::AllOf(testing::StartsWith("policy freeze=softmax is unknown; choose one of "),

@@ -134,6 +134,8 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   try {
     if (rule != nullptr) {
       built = rule->build(described);
+    } else if (policy.missing_rule == MissingRule::kPath) {
+      throw Unimplemented("missing_rule=path is not ready");
     } else {
       built.kind = Kind::kAbsorbed;
       built.exact = false;
