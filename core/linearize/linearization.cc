@@ -84,6 +84,9 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
   }
   described.run = [&call](const std::vector<at::Tensor>& operands) { return Rerun(call, operands); };
+  described.run_with = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
+    return Rerun(call, arguments, operands);
+  };
   return described;
 }
 

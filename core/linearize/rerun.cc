@@ -7,10 +7,15 @@
 namespace addend {
 
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
+  return Rerun(call, call.arguments, operands);
+}
+
+std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& given,
+                              const std::vector<at::Tensor>& operands) {
   Stack stack;
   size_t k = 0;
   const auto& arguments = call.op.schema().arguments();
-  for (size_t a = 0; a < call.arguments.size(); ++a) {
+  for (size_t a = 0; a < given.size(); ++a) {
     std::vector<at::Tensor> own;
     bool written = false;
     while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) {
@@ -25,21 +30,21 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
     const c10::TypePtr type = arguments[a].type();
     const bool optional_list = type->kind() == c10::TypeKind::ListType &&
                                type->expect<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
-    if (optional_list && call.arguments[a].isIntList()) {
+    if (optional_list && given[a].isIntList()) {
       c10::impl::GenericList list(type->expect<c10::ListType>()->getElementType());
       size_t next = 0;
-      for (const int64_t present : call.arguments[a].toIntVector()) {
+      for (const int64_t present : given[a].toIntVector()) {
         list.push_back(present ? c10::IValue(own[next++]) : c10::IValue());
       }
       stack.emplace_back(list);
-    } else if (type->kind() == c10::TypeKind::ListType && (!own.empty() || call.arguments[a].isNone())) {
+    } else if (type->kind() == c10::TypeKind::ListType && (!own.empty() || given[a].isNone())) {
       c10::List<at::Tensor> list;
       for (const at::Tensor& tensor : own) list.push_back(tensor);
       stack.emplace_back(list);
     } else if (!own.empty()) {
       stack.emplace_back(own[0]);
     } else {
-      stack.push_back(call.arguments[a]);
+      stack.push_back(given[a]);
     }
   }
   call.op.Run(&stack);

@@ -3,6 +3,7 @@
 #define ADDEND_CORE_LINEARIZE_RERUN_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
 
 #include <vector>
 
@@ -13,6 +14,9 @@ namespace addend {
 // One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns
 // the tensors among the results. Not traced.
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands);
+// The same with other numbers, strings and lists, one for each argument of the schema (None for tensors).
+std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& arguments,
+                              const std::vector<at::Tensor>& operands);
 
 }  // namespace addend
 

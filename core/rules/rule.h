@@ -80,6 +80,8 @@ struct RuleCall {
   const Policy* policy = nullptr;
   // Calls the operator on other operand values, out of place and untraced.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run;
+  // The same with other `arguments`.
+  std::function<std::vector<at::Tensor>(const std::vector<c10::IValue>&, const std::vector<at::Tensor>&)> run_with;
 
   // Index of the operand for a schema argument, or -1 where it is None or no tensor.
   int OperandAt(int argument) const;

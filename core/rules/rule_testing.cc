@@ -151,8 +151,9 @@ struct OperatorCall::State {
     return alias != nullptr && alias->isWrite();
   }
 
-  // Runs the operator on these operands, out of place.
-  std::vector<at::Tensor> Run(const std::vector<at::Tensor>& operands) const {
+  // Runs the operator on these operands, out of place. `given`: its other arguments, where they are not the own ones.
+  std::vector<at::Tensor> Run(const std::vector<at::Tensor>& operands,
+                              const std::vector<c10::IValue>* given = nullptr) const {
     Stack stack;
     size_t next = 0;
     for (size_t a = 0; a < arguments.size(); ++a) {
@@ -161,7 +162,8 @@ struct OperatorCall::State {
         own.push_back(Written(a) ? operands[next].clone() : operands[next]);
         ++next;
       }
-      stack.push_back(WithTensors(arguments[a].value, own));
+      const bool replaced = given != nullptr && own.empty() && !(*given)[a].isNone();
+      stack.push_back(replaced ? (*given)[a] : WithTensors(arguments[a].value, own));
     }
     at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
     generator.set_current_seed(20240229);
@@ -231,6 +233,9 @@ RuleCall OperatorCall::Describe(const Policy& policy, uint32_t decomposed) const
   const auto reference_outputs = state_->Run(references);
   for (size_t k = 0; k < outputs.size(); ++k) call.outputs.push_back({Widen(outputs[k]), Widen(reference_outputs[k])});
   call.run = [state = state_](const std::vector<at::Tensor>& operands) { return state->Run(operands); };
+  call.run_with = [state = state_](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
+    return state->Run(operands, &arguments);
+  };
   return call;
 }
 

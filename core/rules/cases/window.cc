@@ -1,0 +1,84 @@
+#include <ATen/TensorOperators.h>
+
+#include "core/rules/cases/cases.h"
+
+namespace addend {
+
+// One case, one line, as far as it goes.
+// clang-format off
+
+void AddWindows(std::vector<Case>* cases) {
+  struct Window {
+    const char* what;
+    Sizes input, weight, stride, padding, dilation;
+    bool transposed = false;
+    Sizes output_padding = {0, 0};
+    int64_t groups = 1;
+  };
+  const std::vector<Window> windows = {
+      {"two", {2, 3, 5, 6}, {4, 3, 3, 2}, {1, 1}, {0, 0}, {1, 1}},
+      {"padded", {2, 3, 5, 6}, {4, 3, 3, 3}, {2, 1}, {1, 2}, {1, 1}},
+      {"dilated", {1, 2, 7, 7}, {3, 2, 3, 3}, {1, 2}, {2, 0}, {2, 3}},
+      {"groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 2},
+      {"depthwise", {2, 3, 5, 5}, {3, 1, 3, 3}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 3},
+      {"one", {2, 3, 8}, {4, 3, 3}, {2}, {1}, {1}, false, {0}},
+      {"three", {1, 2, 4, 4, 4}, {3, 2, 2, 2, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}, false, {0, 0, 0}},
+      {"transposed", {2, 3, 4, 4}, {3, 2, 3, 3}, {2, 2}, {1, 1}, {1, 1}, true, {1, 0}},
+      {"transposed_groups", {2, 4, 4, 4}, {4, 1, 2, 2}, {1, 1}, {0, 0}, {1, 1}, true, {0, 0}, 2},
+      {"no_batch", {0, 3, 5, 5}, {4, 3, 3, 3}, {1, 1}, {0, 0}, {1, 1}},
+  };
+  for (const Window& w : windows) {
+    const int64_t outputs = w.transposed ? w.weight[1] * w.groups : w.weight[0];
+    cases->push_back({"aten::convolution", w.what, [w, outputs](Draw& d) -> Arguments {
+                        return {d.Moving(w.input), d.Normal(w.weight), d.Normal({outputs}), w.stride, w.padding,
+                                w.dilation,        w.transposed,       w.output_padding,    w.groups};
+                      }});
+  }
+  cases->push_back({"aten::_convolution", "", [](Draw& d) -> Arguments {
+                      return {d.Moving({2, 3, 5, 5}), d.Normal({4, 3, 3, 3}), kNone, Sizes{1, 1}, Sizes{1, 1},
+                              Sizes{1, 1}, false, Sizes{0, 0}, int64_t{1}, false, false, true, true};
+                    }});
+
+  struct Pool {
+    const char* what;
+    Sizes input, size, stride, padding, dilation;
+    bool ceil = false;
+  };
+  const std::vector<Pool> pools = {
+      {"plain", {2, 3, 4, 6}, {2, 2}, {}, {0, 0}, {1, 1}},
+      {"one_number", {1, 2, 6, 6}, {3}, {}, {0}, {1}},
+      {"overlapping", {2, 1, 5, 5}, {3, 2}, {1, 2}, {1, 0}, {1, 1}},
+      {"dilated", {1, 2, 7, 7}, {2, 3}, {2, 1}, {1, 1}, {3, 2}},
+      {"ceil", {1, 2, 5, 6}, {2, 2}, {2, 2}, {0, 0}, {1, 1}, true},
+      {"ceil_padded", {1, 1, 6, 7}, {3, 3}, {2, 3}, {1, 1}, {1, 1}, true},
+      {"ceil_drops_window", {1, 1, 4, 5}, {2, 2}, {3, 3}, {1, 1}, {1, 1}, true},
+      {"one_image", {2, 5, 5}, {2, 2}, {}, {0, 0}, {1, 1}},
+      {"global", {2, 2, 3, 3}, {3, 3}, {}, {0, 0}, {1, 1}},
+  };
+  for (const Pool& p : pools) {
+    cases->push_back({"aten::max_pool2d_with_indices", p.what,
+                      [p](Draw& d) -> Arguments {
+                        return {d.Moving(p.input), p.size, p.stride, p.padding, p.dilation, p.ceil};
+                      },
+                      kCorners});
+  }
+  const std::vector<Case> others = {
+      {"aten::avg_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4, 6}), Sizes{2, 2}}; }},
+      {"aten::avg_pool2d", "padded",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 5, 6}), Sizes{3, 2}, Sizes{2, 1}, Sizes{1, 1}, true, false};
+       }},
+      {"aten::avg_pool2d", "divisor",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 5, 6}), Sizes{3}, Sizes{2}, Sizes{1}, false, true, int64_t{5}};
+       }},
+      {"aten::_adaptive_avg_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 5, 7}), Sizes{2, 3}}; }},
+      {"aten::_adaptive_avg_pool2d", "global",
+       [](Draw& d) -> Arguments { return {d.Moving({2, 3, 5, 7}), Sizes{1, 1}}; }},
+  };
+  cases->insert(cases->end(), others.begin(), others.end());
+}
+
+// clang-format on
+
+}  // namespace addend
