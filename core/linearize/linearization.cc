@@ -35,32 +35,50 @@ double Eps(at::ScalarType dtype) {
 // Provenance: from where the values of each operand of each call come (bits of Freeze), by call and operand.
 class Marks {
  public:
-  Marks(const TracedRun& trace, const std::vector<const Rule*>& rules) {
+  // `probes`: whose marks are asked for; see of_probes.
+  Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const std::vector<Probe>& probes)
+      : of_probes_(probes.size(), 0) {
     std::vector<uint32_t> by_storage(trace.program.storages.size(), 0);
+    const auto take_probes = [&](int64_t call) {
+      for (size_t p = 0; p < probes.size(); ++p) {
+        if (probes[p].after_call == call && probes[p].operand.storage >= 0) {
+          of_probes_[p] = by_storage[probes[p].operand.storage];
+        }
+      }
+    };
+    for (const Start& start : trace.starts) by_storage[start.operand.storage] = start.marks;
+    take_probes(-1);
     for (size_t c = 0; c < trace.program.calls.size(); ++c) {
-      const Call& call = trace.program.calls[c];
-      marks_.emplace_back();
-      if (!call.Traced()) continue;
-      uint32_t own = 0;
-      int decomposed = 0;
-      for (const Operand& operand : call.operands) {
-        const uint32_t mark = operand.storage < 0 ? 0 : by_storage[operand.storage];
-        marks_.back().push_back(mark);
-        if (!operand.decomposed) continue;
-        ++decomposed;
-        own |= mark;
-      }
-      if (call.is_view || rules[c] == nullptr) continue;
-      const uint32_t result = rules[c]->mark | (rules[c]->keeps_marks && decomposed == 1 ? own : 0);
-      for (const Operand& output : call.outputs) {
-        if (output.storage >= 0) by_storage[output.storage] = result;
-      }
+      Follow(trace.program.calls[c], rules[c], by_storage);
+      take_probes(static_cast<int64_t>(c));
     }
   }
   uint32_t Of(size_t call, size_t operand) const { return operand < marks_[call].size() ? marks_[call][operand] : 0; }
+  // By probe: the marks of its value.
+  const std::vector<uint32_t>& of_probes() const { return of_probes_; }
 
  private:
+  void Follow(const Call& call, const Rule* rule, std::vector<uint32_t>& by_storage) {
+    marks_.emplace_back();
+    if (!call.Traced()) return;
+    uint32_t own = 0;
+    int decomposed = 0;
+    for (const Operand& operand : call.operands) {
+      const uint32_t mark = operand.storage < 0 ? 0 : by_storage[operand.storage];
+      marks_.back().push_back(mark);
+      if (!operand.decomposed) continue;
+      ++decomposed;
+      own |= mark;
+    }
+    if (call.is_view || rule == nullptr) return;
+    const uint32_t result = rule->mark | (rule->keeps_marks && decomposed == 1 ? own : 0);
+    for (const Operand& output : call.outputs) {
+      if (output.storage >= 0) by_storage[output.storage] = result;
+    }
+  }
+
   std::vector<c10::SmallVector<uint32_t, 4>> marks_;
+  std::vector<uint32_t> of_probes_;
 };
 
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
@@ -192,19 +210,20 @@ std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
 
 Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything) {
-  c10::AutoGradMode no_grad(false);
+  c10::AutoGradMode grad(trace->differentiable);
   const std::vector<Call>& calls = trace->program.calls;
   std::vector<const Rule*> rules(calls.size(), nullptr);
   for (size_t c = 0; c < calls.size(); ++c) {
     if (!calls[c].Traced()) continue;
     rules[c] = registry.Find(RuleName(calls[c].op.schema().name()), FullName(calls[c].op.schema()));
   }
-  const Marks marks(*trace, rules);
+  const Marks marks(*trace, rules, probes);
 
   Linearization result;
   result.trace = trace;
   result.policy = policy;
   result.probes = std::move(probes);
+  result.probe_marks = marks.of_probes();
 
   const auto stand_in_nodes = ReplaceBrokenReferences(*trace, rules, policy, marks);
 

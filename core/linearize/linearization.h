@@ -40,6 +40,7 @@ struct Linearization {
   Policy policy;            // resolved
   std::vector<Node> nodes;  // in the order of their calls
   std::vector<Probe> probes;
+  std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
   int64_t absorbed = 0;
   int64_t path_ruled = 0;
   // Operators whose reference was not finite and was replaced; see stand_in.h.

@@ -246,7 +246,7 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 }
 
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough) {
-  if (!IsFlat(rows, reference)) {
+  if (!IsFlat(rows, reference) || rows.requires_grad()) {
     return MaxFiniteAbs(rows.narrow(0, 0, rows.size(0) - 1).abs().sum(0).add_(reference.abs()));
   }
   return rows.scalar_type() == at::kFloat ? LargestMassOnCpu<float>(rows, reference, enough)
@@ -257,7 +257,8 @@ Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& refe
                at::Tensor* sum) {
   const bool flat = IsFlat(rows, reference) && value.is_contiguous() && value.scalar_type() == rows.scalar_type() &&
                     (sum == nullptr || !sum->defined() || sum->is_contiguous());
-  if (!flat) return SettleByOperators(rows, value, reference, options, sum);
+  const bool in_graph = rows.requires_grad() || value.requires_grad() || reference.requires_grad();
+  if (!flat || in_graph) return SettleByOperators(rows, value, reference, options, sum);
   return rows.scalar_type() == at::kFloat ? SettleOnCpu<float>(rows, value, reference, options, sum)
                                           : SettleOnCpu<double>(rows, value, reference, options, sum);
 }

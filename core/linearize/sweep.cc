@@ -51,7 +51,7 @@ class Sweep {
     result_.probes.resize(linearization_.probes.size());
     FindLastUses();
     for (const Start& start : trace_.starts) {
-      if (last_use_[start.operand.storage] >= 0) Begin(start.operand, start.labels, start.parts);
+      if (last_use_[start.operand.storage] >= 0) Begin(start);
     }
     size_t next_probe_call = 0;
     TakeProbes(-1);
@@ -155,14 +155,17 @@ class Sweep {
     RowsOf(operand).copy_(rows);
   }
 
-  // Rows begin: each element belongs to the component of its label.
-  void Begin(const Operand& operand, const at::Tensor& labels, const at::Tensor& parts) {
+  // Rows begin: with the parts that are given, or each element in the component of its label.
+  void Begin(const Start& start) {
+    const Operand& operand = start.operand;
     at::Tensor rows = NewRows(operand);
     const at::Tensor move = Move(operand).flatten();
-    if (parts.defined()) {
-      rows.narrow(0, 0, trace_.numc).copy_(parts);
+    depth_[operand.storage] = start.depth;
+    if (start.parts.defined()) {
+      rows.narrow(0, 0, trace_.numc).copy_(start.parts);
+      if (start.leftover.defined()) rows.select(0, LeftoverRow()).copy_(start.leftover);
     } else {
-      const at::Tensor where = labels.to(move.device());
+      const at::Tensor where = start.labels.to(move.device());
       const at::Tensor taken = where.ge(0);
       rows.scatter_(0, where.clamp_min(0).unsqueeze(0), (move * taken).unsqueeze(0));
     }
@@ -444,6 +447,7 @@ class Sweep {
       taken.value = trace_.Value(probe.operand);
       taken.reference = trace_.Reference(probe.operand);
       taken.decomposed = CarriesRows(probe.operand);
+      if (probe.operand.storage >= 0) taken.depth = depth_[probe.operand.storage];
       if (!taken.decomposed) {
         at::DimVector sizes;
         sizes.push_back(trace_.numc);
@@ -490,7 +494,7 @@ class Sweep {
 }  // namespace
 
 SweepResult SweepForward(const Linearization& linearization, const std::function<void(int64_t, int64_t)>& progress) {
-  c10::AutoGradMode no_grad(false);
+  c10::AutoGradMode grad(linearization.trace->differentiable);
   return Sweep(linearization, progress).Run();
 }
 

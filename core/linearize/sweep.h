@@ -35,6 +35,7 @@ struct ProbeRows {
   at::Tensor reference;    // [*S]
   at::Tensor value;        // [*S]
   bool decomposed = true;  // false: nothing of the input reaches it
+  int64_t depth = 0;       // the longest chain of operators that led to it
 };
 
 struct SweepResult {

@@ -19,7 +19,9 @@ namespace addend {
 namespace {
 
 // The whole storage of a tensor as one dimension, sharing its memory.
-at::Tensor Flat(const at::Tensor& tensor, int64_t numel) { return at::as_strided(tensor.detach(), {numel}, {1}, 0); }
+at::Tensor Flat(const at::Tensor& tensor, int64_t numel, bool differentiable) {
+  return at::as_strided(differentiable ? tensor : tensor.detach(), {numel}, {1}, 0);
+}
 
 // Integer operators that hand every id on unchanged.
 bool KeepsLabels(const std::string& rule_name) {
@@ -85,9 +87,10 @@ at::Tensor TracedRun::Labels(const Operand& operand) const {
   return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
 }
 
-Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc)
+Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, bool differentiable)
     : registry_(registry), policy_(policy), recorder_(this) {
   trace_.numc = numc;
+  trace_.differentiable = differentiable;
 }
 
 void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
@@ -95,16 +98,26 @@ void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference,
   State& state = StateOf(operand.storage);
   state.decomposed = true;
   state.reference = reference.flatten();
-  trace_.starts.push_back({operand, labels.flatten(), at::Tensor()});
+  Start start;
+  start.operand = operand;
+  start.labels = labels.flatten();
+  trace_.starts.push_back(std::move(start));
   Keep(operand, value);
 }
 
-void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts) {
+void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
+                      const at::Tensor& leftover, uint32_t marks, int64_t depth) {
   const Operand operand = recorder_.Describe(value);
   State& state = StateOf(operand.storage);
   state.decomposed = true;
   state.reference = reference.flatten();
-  trace_.starts.push_back({operand, at::Tensor(), parts.reshape({parts.size(0), value.numel()})});
+  Start start;
+  start.operand = operand;
+  start.parts = parts.reshape({parts.size(0), value.numel()});
+  if (leftover.defined()) start.leftover = leftover.flatten();
+  start.marks = marks;
+  start.depth = depth;
+  trace_.starts.push_back(std::move(start));
   Keep(operand, value);
 }
 
@@ -153,7 +166,7 @@ void Tracer::Keep(const Operand& operand, const at::Tensor& tensor) {
   if (!state.kept.empty() && state.kept.back().version == operand.version) return;
   Kept kept;
   kept.version = operand.version;
-  kept.value = Flat(tensor, recorder_.program().storages[operand.storage].numel);
+  kept.value = Flat(tensor, recorder_.program().storages[operand.storage].numel, trace_.differentiable);
   if (state.decomposed || state.labelled) kept.reference = state.reference;
   if (state.labelled) kept.labels = state.labels;
   state.kept.push_back(std::move(kept));
@@ -172,7 +185,7 @@ void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool
   }
   if (!traced || !at::isFloatingType(operand.dtype) || state.decomposed) return;
   // A plain storage becomes decomposed by this write: until now its reference is its value.
-  state.reference = Flat(tensor, recorder_.program().storages[operand.storage].numel).clone();
+  state.reference = Flat(tensor, recorder_.program().storages[operand.storage].numel, trace_.differentiable).clone();
 }
 
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
@@ -278,7 +291,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
     }));
   }
   for (auto& [generator, state] : generators_) generator.set_state(state);
-  c10::AutoGradMode no_grad(false);
+  c10::AutoGradMode grad(trace_.differentiable);
   try {
     call.op.Run(&stack);
   } catch (const std::exception& e) {
@@ -299,7 +312,7 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
       reference.strides() == value.strides() && reference.storage_offset() == value.storage_offset() &&
       static_cast<int64_t>(reference.storage().nbytes()) >= numel * static_cast<int64_t>(value.itemsize());
   if (same_layout) {
-    state.reference = Flat(reference, numel);
+    state.reference = Flat(reference, numel, trace_.differentiable);
   } else {
     state.reference = at::zeros({numel}, value.options());
     ViewOf(state.reference, output.geometry).copy_(reference);

@@ -39,6 +39,10 @@ struct Start {
   Operand operand;
   at::Tensor labels;  // int64 over the storage: the component that each element belongs to, -1 for none
   at::Tensor parts;   // [numc, storage numel]
+  // Only beside parts: what a composition knows that earlier operators gave.
+  at::Tensor leftover;  // [storage numel]; undefined: zero
+  uint32_t marks = 0;   // bits of Freeze: where the value comes from
+  int64_t depth = 0;    // how many operators led to it
 };
 
 struct TracedRun {
@@ -46,6 +50,8 @@ struct TracedRun {
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
   std::vector<Start> starts;
   int64_t numc = 0;
+  // Values, references and rows stay in autograd's graph.
+  bool differentiable = false;
   // Calls that used labelled ids otherwise than in an embedding or a comparison: what they give is in no component.
   std::vector<Position> unattributed;
   // Calls that read conditions or indices computed from decomposed tensors: those hold for the reference too.
@@ -65,11 +71,12 @@ at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
 class Tracer : public RecorderObserver {
  public:
   // The registry and the policy must outlive the tracer.
-  Tracer(const Registry* registry, const Policy* policy, int64_t numc);
+  Tracer(const Registry* registry, const Policy* policy, int64_t numc, bool differentiable = false);
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
-  void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts);
+  void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
+                const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
 
   Recorder& recorder() { return recorder_; }

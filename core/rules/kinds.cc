@@ -220,7 +220,9 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
   const at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
-  const at::Tensor slope = (f_value - f_reference) / move;
+  // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
+  const bool in_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
+  const at::Tensor slope = (f_value - f_reference) / (in_graph ? move.masked_fill(move.eq(0), 1) : move);
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
   const bool is_double = value.scalar_type() == at::kDouble;
@@ -275,14 +277,15 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   x.value = x.value.expand_as(call.outputs[0].value);
   x.reference = x.reference.expand_as(call.outputs[0].value);
   const auto derivative = [&](const at::Tensor& point) {
+    const bool in_graph = c10::GradMode::is_enabled() && point.requires_grad();
     c10::InferenceMode no_inference(false);
     c10::AutoGradMode grad(true);
-    const at::Tensor leaf = point.detach().clone().set_requires_grad(true);
+    const at::Tensor leaf = in_graph ? point : point.detach().clone().set_requires_grad(true);
     std::vector<at::Tensor> operands;
     for (const RuleOperand& o : call.operands) operands.push_back(o.value);
     operands[operand] = leaf;
     const at::Tensor y = call.run(operands)[0];
-    return torch::autograd::grad({y}, {leaf}, {at::ones_like(y)})[0];
+    return torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
   };
   at::Tensor slope =
       SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative,
