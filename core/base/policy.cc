@@ -1,8 +1,11 @@
 #include "core/base/policy.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -27,6 +30,27 @@ const Names<uint32_t>& FreezeNames() {
                                                   {"normalizer", kFreezeNormalizer},
                                                   {"denominator", kFreezeDenominator},
                                                   {"gate", kFreezeGate}};
+  return names;
+}
+const Names<Nonlinearity>& NonlinearityNames() {
+  static const auto& names = *new Names<Nonlinearity>{{"path", Nonlinearity::kPath},
+                                                      {"abs_affine", Nonlinearity::kAbsAffine},
+                                                      {"hybrid_affine", Nonlinearity::kHybridAffine},
+                                                      {"scaling", Nonlinearity::kScaling},
+                                                      {"gradient", Nonlinearity::kGradient},
+                                                      {"none", Nonlinearity::kNone}};
+  return names;
+}
+const Names<Bias>& BiasNames() {
+  static const auto& names =
+      *new Names<Bias>{{"residual", Bias::kResidual}, {"abs", Bias::kAbs},
+                       {"hybrid", Bias::kHybrid},     {"hybrid_threshold", Bias::kHybridThreshold},
+                       {"sign", Bias::kSign},         {"sign_threshold", Bias::kSignThreshold},
+                       {"norm", Bias::kNorm}};
+  return names;
+}
+const Names<Anchor>& AnchorNames() {
+  static const auto& names = *new Names<Anchor>{{"baseline", Anchor::kBaseline}, {"residual", Anchor::kResidual}};
   return names;
 }
 const Names<MissingRule>& MissingRuleNames() {
@@ -96,6 +120,64 @@ std::string NumberText(double number) {
   return absl::StrFormat("%.17g", number);
 }
 
+// "hybrid(0.15)": a choice and its parameter.
+struct Choice {
+  std::string name;
+  std::optional<double> parameter;
+};
+
+Choice ParseChoice(const std::string& key, const std::string& value) {
+  const size_t open = value.find('(');
+  if (open == std::string::npos) return {value, std::nullopt};
+  double number = 0;
+  if (value.back() != ')' || !absl::SimpleAtod(value.substr(open + 1, value.size() - open - 2), &number)) {
+    throw InvalidArgument(absl::StrCat("policy ", key, "=", value, " is not of the form choice(number)"));
+  }
+  return {value.substr(0, open), number};
+}
+
+std::string ChoiceText(const std::string& name, const std::optional<double>& parameter) {
+  return parameter ? absl::StrCat(name, "(", NumberText(*parameter), ")") : name;
+}
+
+void SetNonlinearity(Policy& policy, const std::string& value) {
+  const Choice choice = ParseChoice("nonlinearity", value);
+  const Nonlinearity rule = Parse("nonlinearity", choice.name, NonlinearityNames());
+  if (choice.parameter && rule != Nonlinearity::kHybridAffine) {
+    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": only hybrid_affine takes a number"));
+  }
+  if (choice.parameter && !(*choice.parameter >= 0 && *choice.parameter <= 1)) {
+    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": the threshold is a share, from 0 to 1"));
+  }
+  policy.nonlinearity = rule;
+  policy.nonlinearity_threshold = choice.parameter;
+}
+
+void SetBias(Policy& policy, const std::string& value) {
+  const Choice choice = ParseChoice("bias", value);
+  const Bias rule = Parse("bias", choice.name, BiasNames());
+  if (choice.parameter && (rule == Bias::kResidual || rule == Bias::kAbs)) {
+    throw InvalidArgument(absl::StrCat("policy bias=", value, ": ", choice.name, " takes no number"));
+  }
+  const double number = choice.parameter.value_or(1);
+  if (rule == Bias::kNorm ? !(number > 0) : !(number >= 0 && std::isfinite(number))) {
+    throw InvalidArgument(
+        absl::StrCat("policy bias=", value, ": the number is ",
+                     rule == Bias::kNorm ? "the order of a norm, above 0" : "a threshold, 0 or more"));
+  }
+  policy.bias = rule;
+  policy.bias_parameter = choice.parameter;
+}
+
+void SetSegments(Policy& policy, const std::string& value) {
+  constexpr int64_t kMost = 100000;
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < 1 || number > kMost) {
+    throw InvalidArgument(absl::StrCat("policy segments=", value, " is not a whole number from 1 to ", kMost));
+  }
+  policy.segments = number;
+}
+
 // One field of the policy as text: how it is read and how it is written.
 struct Field {
   std::string key;
@@ -107,11 +189,17 @@ const std::vector<Field>& Fields() {
   static const auto& fields = *new std::vector<Field>{
       {"preset", [](Policy& p, const std::string& v) { p.preset = Parse("preset", v, PresetNames()); },
        [](const Policy& p) { return Name(p.preset, PresetNames()); }},
+      {"segments", SetSegments, [](const Policy& p) { return absl::StrCat(p.segments); }},
+      {"nonlinearity", SetNonlinearity,
+       [](const Policy& p) { return ChoiceText(Name(p.nonlinearity, NonlinearityNames()), p.nonlinearity_threshold); }},
+      {"bias", SetBias, [](const Policy& p) { return ChoiceText(Name(p.bias, BiasNames()), p.bias_parameter); }},
       {"freeze",
        [](Policy& p, const std::string& v) {
          p.freeze = v == "preset" ? std::nullopt : std::optional<uint32_t>(ParseFreeze(v));
        },
        [](const Policy& p) { return FreezeText(p.freeze); }},
+      {"anchor", [](Policy& p, const std::string& v) { p.anchor = Parse("anchor", v, AnchorNames()); },
+       [](const Policy& p) { return Name(p.anchor, AnchorNames()); }},
       {"missing_rule",
        [](Policy& p, const std::string& v) { p.missing_rule = Parse("missing_rule", v, MissingRuleNames()); },
        [](const Policy& p) { return Name(p.missing_rule, MissingRuleNames()); }},
@@ -142,16 +230,97 @@ uint32_t Policy::FrozenKinds() const {
   return preset == Preset::kFast ? kFreezeAttention | kFreezeNormalizer | kFreezeDenominator : kFreezeNothing;
 }
 
+double Policy::BiasParameter() const {
+  if (bias_parameter) return *bias_parameter;
+  switch (bias) {
+    case Bias::kSign:
+    case Bias::kSignThreshold:
+      return 0.4;
+    case Bias::kNorm:
+      return std::numeric_limits<double>::infinity();
+    default:
+      return 0.15;
+  }
+}
+
 Policy Policy::Resolved(bool baseline_given) const {
   Policy resolved = *this;
   if (preset == Preset::kAuto) resolved.preset = baseline_given ? Preset::kFaithful : Preset::kFast;
   return resolved;
 }
 
-void SetPolicyField(Policy& policy, const std::string& key, const std::string& value) {
-  for (const Field& field : Fields()) {
-    if (field.key == key) return field.set(policy, value);
+Policy Policy::For(const std::string& op, const std::string& module_path) const {
+  Policy own = *this;
+  own.overrides.clear();
+  for (const PolicyOverride& entry : overrides) {
+    if (entry.Selects(op, module_path)) SetPolicyField(own, entry.key, entry.value);
   }
+  return own;
+}
+
+bool Policy::LinearInComponents() const {
+  const auto linear = [](const Policy& p) {
+    if (p.nonlinearity == Nonlinearity::kAbsAffine) return false;
+    if (p.nonlinearity == Nonlinearity::kHybridAffine && p.NonlinearityThreshold() > 0) return false;
+    // c / S is linear: S is known from value and residual.
+    return p.bias == Bias::kResidual || p.bias == Bias::kSignThreshold;
+  };
+  if (!linear(*this)) return false;
+  return std::all_of(overrides.begin(), overrides.end(), [&](const PolicyOverride& entry) {
+    Policy other = *this;
+    SetPolicyField(other, entry.key, entry.value);
+    return linear(other);
+  });
+}
+
+bool PolicyOverride::Selects(const std::string& op, const std::string& module_path) const {
+  if (!absl::StrContains(selector, "::")) {
+    return module_path == selector || absl::StartsWith(module_path, selector + ".");
+  }
+  if (op == selector) return true;
+  std::string name = op.substr(0, op.find('.'));
+  if (name == selector) return true;
+  const bool in_place = name.size() > 1 && name.back() == '_' && name[name.size() - 2] != '_';
+  return in_place && name.substr(0, name.size() - 1) == selector;
+}
+
+namespace {
+
+const Field* FindField(const std::string& key) {
+  for (const Field& field : Fields()) {
+    if (field.key == key) return &field;
+  }
+  return nullptr;
+}
+
+// Whether a field says how an operator is linearized, so that it may differ from operator to operator.
+bool MayDiffer(const std::string& key) {
+  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" || key == "missing_rule";
+}
+
+void SetOverride(Policy& policy, const std::string& key, const std::string& selector, const std::string& value) {
+  if (FindField(key) != nullptr && !MayDiffer(key)) {
+    throw InvalidArgument(absl::StrCat("policy ", key, " is the same for the whole model; preset, nonlinearity, bias, ",
+                                       "freeze and missing_rule may be given for ", selector));
+  }
+  if (selector.empty()) {
+    throw InvalidArgument(absl::StrCat("policy ", key, "@ names neither an operator nor a module behind the @"));
+  }
+  Policy probe;  // throws for what is no field or no choice
+  SetPolicyField(probe, key, value);
+  if (key == "preset" && probe.preset == Preset::kAuto) {
+    throw InvalidArgument(absl::StrCat("policy preset@", selector, "=auto is unknown; choose one of faithful, fast"));
+  }
+  // Spelled in the one way in which it is described.
+  policy.overrides.push_back({selector, key, FindField(key)->get(probe)});
+}
+
+}  // namespace
+
+void SetPolicyField(Policy& policy, const std::string& key, const std::string& value) {
+  const size_t mark = key.find('@');
+  if (mark != std::string::npos) return SetOverride(policy, key.substr(0, mark), key.substr(mark + 1), value);
+  if (const Field* field = FindField(key)) return field->set(policy, value);
   throw InvalidArgument(
       absl::StrCat("policy has no field ", key, "; choose one of ",
                    absl::StrJoin(Fields(), ", ", [](std::string* out, const Field& f) { out->append(f.key); })));
@@ -160,6 +329,9 @@ void SetPolicyField(Policy& policy, const std::string& key, const std::string& v
 std::vector<std::pair<std::string, std::string>> DescribePolicy(const Policy& policy) {
   std::vector<std::pair<std::string, std::string>> out;
   for (const Field& field : Fields()) out.emplace_back(field.key, field.get(policy));
+  for (const PolicyOverride& entry : policy.overrides) {
+    out.emplace_back(absl::StrCat(entry.key, "@", entry.selector), entry.value);
+  }
   return out;
 }
 

@@ -26,6 +26,35 @@ enum Freeze : uint32_t {
   kFreezeGate = 1u << 3,         // results of sigmoid
 };
 
+// How elementwise functions are linearized: L of a component c, for a value x with reference b and move X = x - b. The
+// formulas, and what each does where it would divide zero by zero, are in docs/policies.md.
+enum class Nonlinearity {
+  kPath,          // c (f(x) - f(b)) / X
+  kAbsAffine,     // |c| (f(x) - f(b)) / sum |c|
+  kHybridAffine,  // abs_affine where |X| is below a threshold times sum |c|, path elsewhere
+  kScaling,       // c f(x) / x
+  kGradient,      // c f'(x)
+  kNone,          // 0: everything is left over
+};
+
+// Who is paid the constant of an affine operator, its bias. The reference is f(b) all the same: what components are
+// paid is taken from the leftover. S is the sum of the components, A that of their magnitudes.
+enum class Bias {
+  kResidual,         // nobody
+  kAbs,              // c by |c| / A
+  kHybrid,           // c by |c| / A where |S| is below a threshold times A, by c / S elsewhere
+  kHybridThreshold,  // c by c / S where |S| is above a threshold, by |c| / A elsewhere
+  kSign,             // c by c / S, nobody where |S| is below a threshold times A
+  kSignThreshold,    // c by c / S where |S| is above a threshold, nobody elsewhere
+  kNorm,             // c by its norm over the last dimension
+};
+
+// What the reference of an operator is computed from.
+enum class Anchor {
+  kBaseline,  // the reference of its operands: what the model computes on the baseline
+  kResidual,  // their whole residual: after every operator the leftover joins the reference
+};
+
 enum class MissingRule {
   kError,   // name the operator and stop
   kPath,    // the path rule through the operator's own derivative; counted and named in the report
@@ -45,24 +74,53 @@ enum class Check {
   kOff,
 };
 
+// Other choices for some operators. The fields that say how an operator is linearized may differ: preset, nonlinearity,
+// bias, freeze, missing_rule.
+struct PolicyOverride {
+  std::string selector;  // an operator ("aten::softmax"), or a module path with all that is inside ("encoder.layers.3")
+  std::string key;
+  std::string value;
+
+  // `op`: "aten::max.dim"; it is also found as "aten::max", and an in-place form by the name of the functional one.
+  bool Selects(const std::string& op, const std::string& module_path) const;
+};
+
 struct Policy {
   Preset preset = Preset::kAuto;
+  int64_t segments = 1;  // pieces that the line from baseline to input is cut into; what each gives is added up
+  Nonlinearity nonlinearity = Nonlinearity::kPath;
+  std::optional<double> nonlinearity_threshold;  // hybrid_affine; unset: 0.15
+  Bias bias = Bias::kResidual;
+  std::optional<double>
+      bias_parameter;              // the threshold of hybrid and sign, the order of norm; unset: see BiasParameter
   std::optional<uint32_t> freeze;  // bits of Freeze; unset: what the preset freezes
+  Anchor anchor = Anchor::kBaseline;
   MissingRule missing_rule = MissingRule::kError;
   OnFailure on_failure = OnFailure::kError;
   Check check = Check::kEveryOp;
-  std::optional<double> tolerance;  // relative recovery tolerance; unset: 8 eps sqrt(numc * depth) of the dtype
+  std::optional<double> tolerance;        // relative recovery tolerance; unset: 8 eps sqrt(numc * depth) of the dtype
+  std::vector<PolicyOverride> overrides;  // the last that selects an operator wins, field by field
 
   // Valid once the preset is resolved (never kAuto).
   uint32_t FrozenKinds() const;
   bool Freezes(Freeze kind) const { return (FrozenKinds() & kind) != 0; }
+  double NonlinearityThreshold() const { return nonlinearity_threshold.value_or(0.15); }
+  // 0.15 for hybrid and hybrid_threshold, 0.4 for sign and sign_threshold, infinity for norm.
+  double BiasParameter() const;
   // The same policy with kAuto replaced by what it stands for.
   Policy Resolved(bool baseline_given) const;
+  // What holds for one operator; no overrides are left in it. `op`: "aten::max.dim".
+  Policy For(const std::string& op, const std::string& module_path) const;
+  // False where a rule depends on all components together (sums of magnitudes): such a policy has no adjoint, and its
+  // components cannot move in chunks.
+  bool LinearInComponents() const;
 };
 
-// Sets one field from text, for example ("freeze", "attention+gate"). Throws InvalidArgument that lists the choices.
+// Sets one field from text, for example ("freeze", "attention+gate") or ("nonlinearity", "hybrid_affine(0.15)"). The
+// key "freeze@aten::softmax" sets it for what the selector behind the @ names. Throws InvalidArgument that lists the
+// choices.
 void SetPolicyField(Policy& policy, const std::string& key, const std::string& value);
-// Every field as text, in declaration order; SetPolicyField reads it back.
+// Every field as text, in declaration order, then the overrides; SetPolicyField reads it back.
 std::vector<std::pair<std::string, std::string>> DescribePolicy(const Policy& policy);
 std::string PresetName(Preset preset);
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 
 #include "core/base/error.h"
@@ -44,14 +45,24 @@ std::string MessageOf(const std::string& key, const std::string& value) {
 }
 
 TEST(PolicyTest, Defaults) {
-  EXPECT_THAT(DescribePolicy(Policy()),
-              ElementsAre(Pair("preset", "auto"), Pair("freeze", "preset"), Pair("missing_rule", "error"),
-                          Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
+  EXPECT_THAT(
+      DescribePolicy(Policy()),
+      ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
+                  Pair("freeze", "preset"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
+                  Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
 
 TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
   const std::map<std::string, std::vector<std::string>> choices = {
       {"preset", {"auto", "faithful", "fast"}},
+      {"segments", {"1", "4", "50"}},
+      {"nonlinearity",
+       {"path", "abs_affine", "hybrid_affine", "hybrid_affine(0.15)", "hybrid_affine(0)", "scaling", "gradient",
+        "none"}},
+      {"bias",
+       {"residual", "abs", "hybrid", "hybrid(0.2)", "hybrid_threshold(1.5)", "sign", "sign(0.4)", "sign_threshold(0)",
+        "norm", "norm(2)", "norm(inf)"}},
+      {"anchor", {"baseline", "residual"}},
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
       {"missing_rule", {"error", "path", "absorb"}},
       {"on_failure", {"error", "warn", "absorb", "ignore"}},
@@ -86,9 +97,11 @@ TEST(PolicyTest, TextSetsTheFieldThatItNames) {
 
 TEST(PolicyTest, UnknownFieldListsTheFields) {
   EXPECT_EQ(MessageOf("presets", "fast"),
-            "policy has no field presets; choose one of preset, freeze, missing_rule, on_failure, check, tolerance");
+            "policy has no field presets; choose one of preset, segments, nonlinearity, bias, freeze, "
+            "anchor, missing_rule, on_failure, check, tolerance");
   EXPECT_EQ(MessageOf("", ""),
-            "policy has no field ; choose one of preset, freeze, missing_rule, on_failure, check, tolerance");
+            "policy has no field ; choose one of preset, segments, nonlinearity, bias, freeze, "
+            "anchor, missing_rule, on_failure, check, tolerance");
 }
 
 TEST(PolicyTest, UnknownChoiceListsTheChoices) {
@@ -174,6 +187,97 @@ TEST(PolicyTest, ResolvedReplacesAutoOnly) {
   expected[0].second = "fast";
   EXPECT_EQ(DescribePolicy(policy.Resolved(false)), expected);
   EXPECT_EQ(policy.preset, Preset::kAuto) << "Resolved makes a copy";
+}
+
+TEST(PolicyTest, ChoicesWithNumbers) {
+  EXPECT_EQ(With("nonlinearity", "hybrid_affine(0.25)").NonlinearityThreshold(), 0.25);
+  EXPECT_EQ(With("nonlinearity", "hybrid_affine").NonlinearityThreshold(), 0.15);
+  EXPECT_EQ(With("bias", "hybrid").BiasParameter(), 0.15);
+  EXPECT_EQ(With("bias", "hybrid_threshold").BiasParameter(), 0.15);
+  EXPECT_EQ(With("bias", "sign").BiasParameter(), 0.4);
+  EXPECT_EQ(With("bias", "sign_threshold").BiasParameter(), 0.4);
+  EXPECT_EQ(With("bias", "norm").BiasParameter(), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(With("bias", "norm(2)").BiasParameter(), 2);
+  // A choice without number has the default again.
+  Policy policy = With("bias", "sign(0.1)");
+  SetPolicyField(policy, "bias", "sign");
+  EXPECT_EQ(policy.BiasParameter(), 0.4);
+
+  EXPECT_EQ(MessageOf("nonlinearity", "scaling(1)"),
+            "policy nonlinearity=scaling(1): only hybrid_affine takes a number");
+  EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(1.5)"),
+            "policy nonlinearity=hybrid_affine(1.5): the threshold is a share, from 0 to 1");
+  EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(x)"),
+            "policy nonlinearity=hybrid_affine(x) is not of the form choice(number)");
+  EXPECT_THAT(MessageOf("nonlinearity", "affine"),
+              testing::HasSubstr("choose one of path, abs_affine, hybrid_affine, scaling, gradient, none"));
+  EXPECT_EQ(MessageOf("bias", "abs(1)"), "policy bias=abs(1): abs takes no number");
+  EXPECT_EQ(MessageOf("bias", "norm(0)"), "policy bias=norm(0): the number is the order of a norm, above 0");
+  EXPECT_EQ(MessageOf("bias", "sign(nan)"), "policy bias=sign(nan): the number is a threshold, 0 or more");
+  for (const char* value : {"0", "-3", "2.5", "", "x", "100001"}) {
+    EXPECT_EQ(MessageOf("segments", value),
+              std::string("policy segments=") + value + " is not a whole number from 1 to 100000");
+  }
+}
+
+TEST(PolicyTest, WhichPoliciesAreLinearInTheComponents) {
+  EXPECT_TRUE(Policy().LinearInComponents());
+  for (const char* rule : {"path", "scaling", "gradient", "none", "hybrid_affine(0)"}) {
+    EXPECT_TRUE(With("nonlinearity", rule).LinearInComponents()) << rule;
+  }
+  for (const char* rule : {"abs_affine", "hybrid_affine", "hybrid_affine(0.1)"}) {
+    EXPECT_FALSE(With("nonlinearity", rule).LinearInComponents()) << rule;
+    EXPECT_FALSE(With("nonlinearity@aten::relu", rule).LinearInComponents()) << rule;
+  }
+  for (const char* rule : {"residual", "sign_threshold"}) EXPECT_TRUE(With("bias", rule).LinearInComponents()) << rule;
+  for (const char* rule : {"abs", "hybrid", "hybrid_threshold", "sign", "norm"}) {
+    EXPECT_FALSE(With("bias", rule).LinearInComponents()) << rule;
+    EXPECT_FALSE(With("bias@encoder", rule).LinearInComponents()) << rule;
+  }
+}
+
+TEST(PolicyTest, OverridesRoundTripAndTheLastOneWins) {
+  Policy policy = With("preset", "fast");
+  SetPolicyField(policy, "freeze@aten::softmax", "gate,attention");
+  SetPolicyField(policy, "nonlinearity@encoder.layers.3", "hybrid_affine(0.15)");
+  SetPolicyField(policy, "preset@encoder", "faithful");
+  SetPolicyField(policy, "nonlinearity@aten::relu", "none");
+  Policy copy;
+  for (const auto& entry : DescribePolicy(policy)) SetPolicyField(copy, entry.first, entry.second);
+  EXPECT_EQ(DescribePolicy(copy), DescribePolicy(policy));
+  EXPECT_EQ(Get(policy, "freeze@aten::softmax"), "attention+gate");
+
+  EXPECT_EQ(policy.For("aten::gelu", "encoder.layers.30").nonlinearity, Nonlinearity::kPath);
+  EXPECT_EQ(policy.For("aten::gelu", "encoder.layers.3").nonlinearity, Nonlinearity::kHybridAffine);
+  EXPECT_EQ(policy.For("aten::gelu", "encoder.layers.3.linear1").nonlinearity, Nonlinearity::kHybridAffine);
+  EXPECT_EQ(policy.For("aten::relu_", "encoder.layers.3").nonlinearity, Nonlinearity::kNone);
+  EXPECT_EQ(policy.For("aten::gelu", "encoder.layers.3").preset, Preset::kFaithful);
+  EXPECT_EQ(policy.For("aten::gelu", "decoder").preset, Preset::kFast);
+  EXPECT_EQ(policy.For("aten::softmax.int", "decoder").FrozenKinds(), kFreezeAttention | kFreezeGate);
+  EXPECT_TRUE(policy.For("aten::softmax.int", "encoder").overrides.empty());
+}
+
+TEST(PolicyTest, OverridesAreChecked) {
+  EXPECT_EQ(MessageOf("segments@encoder", "4"),
+            "policy segments is the same for the whole model; preset, nonlinearity, bias, freeze and missing_rule may "
+            "be given for encoder");
+  EXPECT_EQ(MessageOf("bias@", "abs"), "policy bias@ names neither an operator nor a module behind the @");
+  EXPECT_EQ(MessageOf("preset@encoder", "auto"), "policy preset@encoder=auto is unknown; choose one of faithful, fast");
+  EXPECT_THAT(MessageOf("freeze@encoder", "softmax"), testing::StartsWith("policy freeze=softmax is unknown"));
+  EXPECT_THAT(MessageOf("colour@encoder", "red"), testing::StartsWith("policy has no field colour"));
+}
+
+TEST(PolicyTest, SelectorsOfOperators) {
+  const auto selects = [](const char* selector, const char* op) {
+    return PolicyOverride{selector, "bias", "abs"}.Selects(op, "");
+  };
+  EXPECT_TRUE(selects("aten::max", "aten::max.dim"));
+  EXPECT_TRUE(selects("aten::max.dim", "aten::max.dim"));
+  EXPECT_FALSE(selects("aten::max.other", "aten::max.dim"));
+  EXPECT_TRUE(selects("aten::add", "aten::add_.Tensor"));
+  EXPECT_TRUE(selects("aten::add_", "aten::add_.Tensor"));
+  EXPECT_FALSE(selects("aten::softmax", "aten::_softmax"));
+  EXPECT_FALSE(selects("aten::ma", "aten::max"));
 }
 
 TEST(PolicyTest, PresetName) {

@@ -100,6 +100,10 @@ struct RuleCall {
   at::Tensor Move(int operand) const;
 };
 
+// Makes the rows of the outputs from all rows of the inputs together: components, then leftover, then the move (see
+// Note [The move row] in sweep.cc), which goes through as through the map.
+using JointFunction = std::function<Rows(const Rows&)>;
+
 struct RuleResult {
   Kind kind = Kind::kLinear;
   std::vector<int> inputs;               // operand indices whose rows the map reads, in its order
@@ -107,6 +111,12 @@ struct RuleResult {
   bool exact = true;                     // the bracket is zero up to rounding and is checked, not added
   double quadrature = 0;                 // relative error that a quadrature may leave; kPath only
   double inner_terms = 0;                // magnitude of terms that the operator cancels inside: exp(x) - 1 has 1
+  // Set where the policy's choice is not linear in the components: used in place of the map, which is set as well and
+  // says what it comes to for the move.
+  JointFunction joint = nullptr;
+  // What the operator adds to its first output whatever its inputs are, for the policy's bias. Affine kinds need not
+  // say: there it is f(reference) - L(reference).
+  at::Tensor constant;
   // Set where f(reference) is not finite: linearized at the value, this is the output's reference.
   at::Tensor stand_in;
 };
