@@ -1,0 +1,440 @@
+#include "tests/opdb/laws.h"
+
+#include <ATen/ATen.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/explain/decompose.h"
+#include "core/rules/registry.h"
+
+namespace addend {
+namespace {
+
+constexpr int64_t kNumc = 3;
+
+bool IsNumeric(const at::Tensor& t) { return t.is_floating_point() || t.is_complex(); }
+
+at::Tensor Wide(const at::Tensor& t) { return t.is_complex() ? t.to(at::kComplexDouble) : t.to(at::kDouble); }
+
+// The largest magnitude; 0 for none.
+double Largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : Wide(t).abs().max().item<double>(); }
+
+// What one rounding of the least exact dtype on the way costs.
+double Rounding(const at::Tensor& t) {
+  switch (t.scalar_type()) {
+    case at::kBFloat16:
+      return 2e-2;
+    case at::kHalf:
+    case at::kComplexHalf:
+      return 2e-3;
+    case at::kFloat:
+    case at::kComplexFloat:
+      return 1e-5;
+    default:
+      return 1e-10;
+  }
+}
+
+// The largest |a - b| where both are finite; infinite where one is NaN and the other is not.
+double Apart(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes()) return INFINITY;
+  if (a.numel() == 0) return 0;
+  const at::Tensor x = Wide(a);
+  const at::Tensor y = Wide(b);
+  const at::Tensor one_nan = at::isnan(x).logical_xor(at::isnan(y));
+  if (one_nan.any().item<bool>()) return INFINITY;
+  const at::Tensor finite = at::isfinite(x).logical_and(at::isfinite(y));
+  return at::where(finite, (x - y).abs(), at::zeros({}, at::kDouble)).max().item<double>();
+}
+
+// What must hold of a map that claims to be its own adjoint's adjoint.
+struct AdjointLaw {
+  std::vector<std::string> broken;
+};
+
+double RealInner(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor product = at::mul(a.is_complex() ? a.conj() : a, b).sum();
+  return (product.is_complex() ? at::real(product) : product).item<double>();
+}
+
+// The default rules, each judged where it is built: <g, L r> = <L' g, r>.
+Registry Watched(const std::shared_ptr<AdjointLaw>& law) {
+  Registry watched = Registry::Default();
+  for (const Rule* rule : Registry::Default().All()) {
+    Rule own = *rule;
+    if (!own.build) continue;
+    own.build = [law, build = rule->build, name = rule->name](const RuleCall& call) {
+      RuleResult result = build(call);
+      if (!result.map) return result;
+      Rows rows;
+      for (const int input : result.inputs) {
+        const at::Tensor& value = call.operands[input].value;
+        at::DimVector sizes = {1};
+        sizes.append(value.sizes().begin(), value.sizes().end());
+        rows.push_back(at::randn(sizes, value.options()));
+      }
+      const Rows forward = result.map->Forward(rows);
+      Rows cotangents;
+      double left = 0;
+      double mass = 0;
+      for (size_t k = 0; k < call.outputs.size(); ++k) {
+        const bool carried = k < forward.size() && forward[k].defined();
+        cotangents.push_back(carried ? at::randn_like(forward[k].select(0, 0)) : at::Tensor());
+        if (!carried) continue;
+        left += RealInner(cotangents[k], forward[k].select(0, 0));
+        mass += RealInner(cotangents[k].abs(), forward[k].select(0, 0).abs());
+      }
+      const Rows back = result.map->Transpose(cotangents);
+      double right = 0;
+      for (size_t k = 0; k < back.size(); ++k) {
+        right += RealInner(back[k], rows[k].select(0, 0));
+        mass += RealInner(back[k].abs(), rows[k].select(0, 0).abs());
+      }
+      const double rounding = Rounding(call.outputs[0].value);
+      if (!(std::abs(left - right) <= rounding * (1 + mass))) {
+        law->broken.push_back(name + ": apply and transpose differ by " + std::to_string(std::abs(left - right)));
+      }
+      return result;
+    };
+    watched.Register(std::move(own));
+  }
+  return watched;
+}
+
+// How one sample is run.
+struct Setup {
+  bool every = false;  // compositions on every floating-point input; else on the first only
+  Style style = Style::kZero;
+  std::string name;
+};
+
+struct Prepared {
+  std::vector<at::Tensor> references;               // of every input
+  std::vector<std::vector<at::Tensor>> components;  // of every input; empty where it is plain
+  std::vector<Input> inputs;
+};
+
+at::Tensor ReferenceOf(const at::Tensor& x, Style style) {
+  switch (style) {
+    case Style::kZero:
+      return at::zeros_like(x);
+    case Style::kSmall:
+      return x * (at::rand_like(x) * 0.02 + 0.01);
+    case Style::kLarge:
+      // The same numbers in another order: as large as the input, and within whatever range the input keeps to.
+      return x.reshape({-1}).index_select(0, at::randperm(x.numel())).view(x.sizes());
+  }
+  return {};
+}
+
+std::vector<Input> InputsOf(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& references,
+                            const std::vector<std::vector<at::Tensor>>& components) {
+  std::vector<Input> inputs;
+  for (size_t k = 0; k < values.size(); ++k) {
+    if (components[k].empty()) {
+      inputs.push_back(Input::Plain(values[k]));
+    } else {
+      inputs.push_back(Input::Of(Composition::FromParts(components[k], references[k])));
+      inputs.back().first_component = 0;
+    }
+  }
+  return inputs;
+}
+
+Prepared Prepare(const Sample& sample, const Setup& setup) {
+  Prepared prepared;
+  bool first = true;
+  for (const at::Tensor& x : sample.inputs) {
+    const bool moves = x.is_floating_point() && x.numel() > 0 && (setup.every || first);
+    prepared.references.push_back(moves ? ReferenceOf(x, setup.style) : x);
+    prepared.components.emplace_back();
+    if (!moves) continue;
+    first = false;
+    const at::Tensor move = x - prepared.references.back();
+    const at::Tensor a = at::randn_like(x) * 0.5;
+    const at::Tensor b = at::randn_like(x) * 0.5;
+    prepared.components.back() = {move * a, move * b, move * (1 - a - b)};
+  }
+  prepared.inputs = InputsOf(sample.inputs, prepared.references, prepared.components);
+  return prepared;
+}
+
+std::vector<at::Tensor> Run(const Sample& sample, const std::vector<at::Tensor>& inputs) {
+  std::vector<c10::IValue> arguments;
+  for (const at::Tensor& input : inputs) arguments.emplace_back(input.clone());
+  at::manual_seed(7);
+  const c10::IValue result = sample.model->Run(arguments);
+  std::vector<at::Tensor> all;
+  if (result.isTensor()) {
+    all.push_back(result.toTensor());
+  } else {
+    for (const c10::IValue& element : result.toTupleRef().elements()) {
+      if (element.isTensor()) all.push_back(element.toTensor());
+    }
+  }
+  std::vector<at::Tensor> numeric;
+  for (const at::Tensor& t : all) {
+    if (IsNumeric(t)) numeric.push_back(t.resolve_conj().resolve_neg());
+  }
+  return numeric;
+}
+
+std::vector<at::Tensor> Moved(const Sample& sample, const Prepared& prepared,
+                              const std::function<at::Tensor(size_t)>& at) {
+  std::vector<at::Tensor> inputs;
+  for (size_t k = 0; k < sample.inputs.size(); ++k) {
+    inputs.push_back(prepared.components[k].empty() ? sample.inputs[k] : at(k));
+  }
+  return inputs;
+}
+
+// Whether the operator is linear in what moves, up to a constant, as far as its own results tell; gives
+// f(component i) - f(0) for each component and output.
+std::optional<std::vector<std::vector<at::Tensor>>> LinearParts(const Sample& sample, const Prepared& prepared) {
+  try {
+    const auto zero = Run(sample, Moved(sample, prepared, [&](size_t k) { return at::zeros_like(sample.inputs[k]); }));
+    const auto value = Run(sample, sample.inputs);
+    const auto reference = Run(sample, prepared.references);
+    const auto twice = Run(sample, Moved(sample, prepared, [&](size_t k) { return sample.inputs[k] * -2.5; }));
+    std::vector<std::vector<at::Tensor>> parts;
+    for (int64_t i = 0; i < kNumc; ++i) {
+      parts.push_back(Run(sample, Moved(sample, prepared, [&](size_t k) { return prepared.components[k][i]; })));
+    }
+    for (size_t o = 0; o < value.size(); ++o) {
+      at::Tensor sum = reference[o] - zero[o];
+      for (int64_t i = 0; i < kNumc; ++i) {
+        parts[i][o] = parts[i][o] - zero[o];
+        sum = sum + parts[i][o];
+      }
+      const at::Tensor own = value[o] - zero[o];
+      const double size = 1e-9 * (1 + Largest(own));
+      if (!(Apart(sum, own) <= size) || !(Apart(twice[o] - zero[o], own * -2.5) <= size)) return std::nullopt;
+      if (!at::isfinite(own).all().item<bool>()) return std::nullopt;
+    }
+    return parts;
+  } catch (const std::exception&) {
+    return std::nullopt;  // zeros may be outside of its domain
+  }
+}
+
+// The operator's change along component i by differences; undefined where two step widths disagree.
+std::vector<at::Tensor> Derivative(const Sample& sample, const Prepared& prepared, int64_t i) {
+  const auto along = [&](double h) {
+    const auto up = Run(
+        sample, Moved(sample, prepared, [&](size_t k) { return sample.inputs[k] + h * prepared.components[k][i]; }));
+    const auto down = Run(
+        sample, Moved(sample, prepared, [&](size_t k) { return sample.inputs[k] - h * prepared.components[k][i]; }));
+    std::vector<at::Tensor> slopes;
+    for (size_t o = 0; o < up.size(); ++o) slopes.push_back((Wide(up[o]) - Wide(down[o])) / (2 * h));
+    return slopes;
+  };
+  const auto coarse = along(1e-4);
+  const auto fine = along(1e-5);
+  std::vector<at::Tensor> slopes;
+  for (size_t o = 0; o < fine.size(); ++o) {
+    const bool agree = Apart(coarse[o], fine[o]) <= 1e-2 * Largest(fine[o]);
+    slopes.push_back(agree ? fine[o] : at::Tensor());
+  }
+  return slopes;
+}
+
+std::string OneLine(const std::string& text) { return text.substr(0, std::min<size_t>(text.find('\n'), 300)); }
+
+void JudgeOne(const Sample& sample, bool random, Preset preset, const Setup& setup, Outcome& outcome) {
+  const std::string where = sample.name + ", " + setup.name;
+  const auto wrong = [&](const std::string& what) { outcome.wrong.push_back(where + ": " + what); };
+  at::manual_seed(11);
+  const Prepared prepared = Prepare(sample, setup);
+  const bool any = std::any_of(prepared.components.begin(), prepared.components.end(),
+                               [](const auto& parts) { return !parts.empty(); });
+  if (!any) return;
+  ++outcome.runs;
+  DecomposeOptions options;
+  options.policy.preset = preset;
+  const auto law = std::make_shared<AdjointLaw>();
+  const Registry watched = Watched(law);
+  if (setup.every) options.registry = &watched;
+  const TracedModel model = Trace(sample.model);
+  Decomposition all;
+  try {
+    at::manual_seed(7);
+    all = model.Decompose(prepared.inputs, options);
+  } catch (const std::exception& error) {
+    outcome.refused.push_back(where + ": " + OneLine(error.what()));
+    return;
+  }
+  for (const std::string& broken : law->broken) wrong(broken);
+  for (const auto& kind : all.report.operators_by_kind) outcome.kinds.insert(kind.first);
+  for (const OperatorReport& check : all.report.checks) outcome.operators.insert(check.position.op);
+  const bool stand_in = all.report.stand_in_references > 0;
+  outcome.stand_ins += stand_in;
+
+  std::vector<at::Tensor> expected;
+  for (const at::Tensor& t : sample.outputs) {
+    if (IsNumeric(t)) expected.push_back(t);
+  }
+  if (expected.size() != all.outputs.size()) {
+    wrong(std::to_string(all.outputs.size()) + " results instead of " + std::to_string(expected.size()));
+    return;
+  }
+  // Gauge freedom and memory order aside, the run is PyTorch's.
+  bool finite = true;
+  for (size_t o = 0; o < expected.size(); ++o) {
+    const Decomposed& out = all.outputs[o];
+    if (out.value.scalar_type() != expected[o].scalar_type()) wrong("another dtype");
+    if (out.value.sizes() != expected[o].sizes() || out.composition.sizes() != expected[o].sizes()) {
+      wrong("another shape");
+      return;
+    }
+    if (!random && !(Apart(out.value, expected[o]) <= Rounding(expected[o]) * (1 + Largest(expected[o])))) {
+      wrong("the traced run gives another value than PyTorch");
+    }
+    const at::Tensor mass = out.composition.components().abs().sum(0) + out.composition.reference().abs() +
+                            out.composition.leftover().abs();
+    const double size = std::max({Largest(mass), Largest(out.value), 1e-300});
+    const double error = Apart(out.composition.recovery(), random ? out.value : expected[o]);
+    if (out.value.numel() > 0 && at::isfinite(out.value).all().item<bool>()) {
+      outcome.worst_recovery = std::max(outcome.worst_recovery, error / size);
+      if (!(error <= Rounding(expected[o]) * size)) wrong("recovery misses by " + std::to_string(error / size));
+      if (!stand_in && preset == Preset::kFaithful) {
+        const double leftover = Largest(out.composition.leftover()) / std::max(Largest(out.value), 1e-300);
+        const double move = Largest(out.value - out.composition.reference());
+        if (move > 0) outcome.worst_leftover = std::max(outcome.worst_leftover, leftover);
+      }
+    } else {
+      finite = false;
+    }
+  }
+  if (random) return;
+
+  // Truth 2: without a stand-in the reference is what the operator gives on the baseline.
+  const bool branches = std::any_of(all.report.notes.begin(), all.report.notes.end(), [](const std::string& note) {
+    return note.find("depend on the input") != std::string::npos;
+  });
+  if (!stand_in && !branches) {
+    try {
+      const auto reference = Run(sample, prepared.references);
+      for (size_t o = 0; o < reference.size(); ++o) {
+        const double size = Rounding(expected[o]) * (1 + Largest(reference[o]));
+        if (!(Apart(all.outputs[o].composition.reference(), reference[o]) <= size)) {
+          wrong("the reference is not what the operator gives on the baseline");
+        }
+      }
+    } catch (const std::exception&) {
+      wrong("a reference where the operator itself fails");
+    }
+  }
+  if (const auto parts = LinearParts(sample, prepared)) {
+    for (size_t o = 0; o < expected.size(); ++o) {
+      for (int64_t i = 0; i < kNumc; ++i) {
+        const double size = Rounding(expected[o]) * 10 * (1 + Largest((*parts)[i][o]));
+        if (!(Apart(all.outputs[o].composition.component(i), (*parts)[i][o]) <= size)) {
+          wrong("a linear operator, and component " + std::to_string(i) + " is not the operator of the component");
+        }
+      }
+    }
+    outcome.linear.insert("linear");
+  }
+  // A stand-in is the derivative at the value, which may well be zero where differences are not.
+  if (preset == Preset::kFaithful && finite && !stand_in) {
+    try {
+      const auto slopes = Derivative(sample, prepared, 0);
+      for (size_t o = 0; o < slopes.size(); ++o) {
+        if (!slopes[o].defined() || Largest(slopes[o]) < 1e-3 * (1e-3 + Largest(expected[o]))) continue;
+        if (Largest(all.outputs[o].composition.component(0)) == 0) wrong("component 0 is lost");
+      }
+    } catch (const std::exception&) {
+      // Steps may leave the domain: nothing to compare with.
+    }
+  }
+
+  // Merging two components before is merging them after; their order does not matter.
+  std::vector<std::vector<at::Tensor>> merged(prepared.components.size());
+  std::vector<std::vector<at::Tensor>> turned(prepared.components.size());
+  for (size_t k = 0; k < prepared.components.size(); ++k) {
+    const auto& parts = prepared.components[k];
+    if (parts.empty()) continue;
+    merged[k] = {parts[0] + parts[1], parts[2]};
+    turned[k] = {parts[2], parts[1], parts[0]};
+  }
+  options.registry = nullptr;
+  const Decomposition fewer = model.Decompose(InputsOf(sample.inputs, prepared.references, merged), options);
+  const Decomposition other = model.Decompose(InputsOf(sample.inputs, prepared.references, turned), options);
+  for (size_t o = 0; o < all.outputs.size(); ++o) {
+    const at::Tensor& c = all.outputs[o].composition.components();
+    if (c.numel() == 0 || !at::isfinite(c).all().item<bool>()) continue;
+    const double size = Rounding(expected[o]) * (1e-300 + Largest(c.abs().sum(0)));
+    const at::Tensor sum = at::stack({c[0] + c[1], c[2]});
+    if (!(Apart(fewer.outputs[o].composition.components(), sum) <= size)) wrong("merging components changes them");
+    if (!(Apart(other.outputs[o].composition.components().flip({0}), c) <= size)) {
+      wrong("the order of components changes them");
+    }
+  }
+}
+
+thread_local int64_t calls_seen = 0;
+
+std::unique_ptr<at::ObserverContext> CountOne(const at::RecordFunction&) {
+  ++calls_seen;
+  return nullptr;
+}
+
+}  // namespace
+
+void Judge(const Sample& sample, bool random, Preset preset, Outcome& outcome) {
+  const char* names[] = {"zero", "small", "large"};
+  int64_t movable = 0;
+  for (const at::Tensor& x : sample.inputs) movable += x.is_floating_point() && x.numel() > 0;
+  for (const bool every : {true, false}) {
+    if (!every && movable < 2) continue;  // the first is all
+    for (const Style style : {Style::kZero, Style::kSmall, Style::kLarge}) {
+      const std::string name =
+          std::string(every ? "every input" : "first input") + ", reference " + names[static_cast<int>(style)];
+      try {
+        JudgeOne(sample, random, preset, {every, style, name}, outcome);
+      } catch (const std::exception& error) {
+        outcome.wrong.push_back(sample.name + ", " + name + ": " + OneLine(error.what()));
+      }
+    }
+  }
+}
+
+std::pair<int64_t, int64_t> CountCalls(const Sample& sample, Preset preset) {
+  std::pair<int64_t, int64_t> counts;
+  for (const int64_t numc : {2, 64}) {
+    at::manual_seed(13);
+    std::vector<std::vector<at::Tensor>> components(sample.inputs.size());
+    std::vector<at::Tensor> references;
+    for (size_t k = 0; k < sample.inputs.size(); ++k) {
+      const at::Tensor& x = sample.inputs[k];
+      const bool moves = x.is_floating_point() && x.numel() > 0;
+      references.push_back(moves ? ReferenceOf(x, Style::kSmall) : x);
+      for (int64_t i = 0; moves && i < numc; ++i) {
+        components[k].push_back((x - references[k]) / static_cast<double>(numc));
+      }
+    }
+    DecomposeOptions options;
+    options.policy.preset = preset;
+    const std::vector<Input> inputs = InputsOf(sample.inputs, references, components);
+    calls_seen = 0;
+    const at::CallbackHandle handle = at::addThreadLocalCallback(
+        at::RecordFunctionCallback(&CountOne).scopes({at::RecordScope::FUNCTION}).needsInputs(false));
+    try {
+      at::manual_seed(7);
+      Trace(sample.model).Decompose(inputs, options);
+    } catch (const std::exception&) {
+      at::removeCallback(handle);
+      return {0, 0};
+    }
+    at::removeCallback(handle);
+    (numc == 2 ? counts.first : counts.second) = calls_seen;
+  }
+  return counts;
+}
+
+}  // namespace addend

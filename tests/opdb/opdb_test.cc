@@ -1,0 +1,82 @@
+// Every differentiable entry of PyTorch's operator database through Addend: what nobody here wrote judges the rules.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "tests/opdb/database.h"
+#include "tests/opdb/laws.h"
+#include "tests/opdb/refused.h"
+
+namespace addend {
+namespace {
+
+std::string Joined(const std::set<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : "+") + part;
+  return text;
+}
+
+// One line for each entry and preset, for whoever wants all numbers.
+void Note(const Entry& entry, const char* preset, const Outcome& outcome, int64_t few, int64_t many) {
+  const char* folder = std::getenv("TEST_UNDECLARED_OUTPUTS_DIR");
+  if (folder == nullptr) return;
+  std::ofstream file(std::string(folder) + "/opdb.tsv", std::ios::app);
+  file << entry.name << '\t' << preset << '\t' << outcome.runs << '\t' << outcome.wrong.size() << '\t'
+       << outcome.refused.size() << '\t' << outcome.stand_ins << '\t' << outcome.worst_recovery << '\t'
+       << outcome.worst_leftover << '\t' << few << '\t' << many << '\t' << Joined(outcome.kinds) << '\t'
+       << Joined(outcome.linear) << '\t' << Joined(outcome.operators) << '\t'
+       << (!outcome.wrong.empty()     ? outcome.wrong.front()
+           : !outcome.refused.empty() ? outcome.refused.front()
+                                      : "")
+       << '\n';
+}
+
+class OpDbTest : public testing::TestWithParam<size_t> {
+ protected:
+  const Entry& TheEntry() const { return TheDatabase().entries()[GetParam()]; }
+
+  void Pass(Preset preset, const char* name) {
+    const Entry& entry = TheEntry();
+    ASSERT_FALSE(entry.samples.empty()) << "no sample of " << entry.name;
+    Outcome outcome;
+    std::pair<int64_t, int64_t> calls;
+    for (const SampleInfo& info : entry.samples) {
+      const Sample sample = TheDatabase().Load(info);
+      Judge(sample, entry.random, preset, outcome);
+      if (calls.first == 0) calls = CountCalls(sample, preset);
+    }
+    Note(entry, name, outcome, calls.first, calls.second);
+    if (Refused().count(entry.name) == 0) {
+      for (size_t k = 0; k < outcome.refused.size() && k < 3; ++k) ADD_FAILURE() << "refused: " << outcome.refused[k];
+      EXPECT_EQ(calls.first, calls.second) << "operators called for 2 and for 64 components";
+      EXPECT_GT(outcome.runs, 0);
+    } else {
+      EXPECT_FALSE(outcome.refused.empty()) << "passes: take it out of refused.h";
+      for (const std::string& error : outcome.refused) {
+        EXPECT_NE(error.find("aten::"), std::string::npos) << "names no operator: " << error;
+      }
+    }
+    for (size_t k = 0; k < outcome.wrong.size() && k < 3; ++k) ADD_FAILURE() << "wrong: " << outcome.wrong[k];
+  }
+};
+
+TEST_P(OpDbTest, Faithful) { Pass(Preset::kFaithful, "faithful"); }
+TEST_P(OpDbTest, Fast) { Pass(Preset::kFast, "fast"); }
+
+std::string NameOf(const testing::TestParamInfo<size_t>& info) {
+  std::string name = TheDatabase().entries()[info.param].name;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name + "_" + std::to_string(info.param);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpDbTest, testing::Range<size_t>(0, TheDatabase().entries().size()), NameOf);
+
+// The database of PyTorch 1.13 has this many; fewer would mean that some are skipped unseen.
+TEST(OpDbSizeTest, HasEveryEntry) { EXPECT_GE(TheDatabase().entries().size(), 489u); }
+
+}  // namespace
+}  // namespace addend
