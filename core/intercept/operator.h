@@ -19,6 +19,9 @@ class Operator {
   // By name ("aten::add") and overload ("Tensor"); nullopt where this LibTorch has no such operator.
   static std::optional<Operator> Find(const std::string& name, const std::string& overload);
 
+  // Of an out= form the operator that returns its result instead: add.Tensor for add.out. Nullopt where there is none.
+  std::optional<Operator> WithoutOut() const;
+
   const c10::FunctionSchema& schema() const { return handle_.schema(); }
   // True where LibTorch defines the operator by other operators, so that it can be expanded.
   bool composite() const;

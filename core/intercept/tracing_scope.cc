@@ -88,6 +88,36 @@ std::optional<Operator> Operator::Find(const std::string& name, const std::strin
   return Operator(*handle);
 }
 
+std::optional<Operator> Operator::WithoutOut() const {
+  std::vector<const c10::Argument*> kept;
+  for (const c10::Argument& argument : schema().arguments()) {
+    if (!argument.is_out()) kept.push_back(&argument);
+  }
+  if (kept.size() == schema().arguments().size()) return std::nullopt;
+  const auto fits = [&](const c10::FunctionSchema& other) {
+    if (other.arguments().size() != kept.size()) return false;
+    for (size_t k = 0; k < kept.size(); ++k) {
+      const c10::Argument& argument = other.arguments()[k];
+      if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) return false;
+      if (argument.name() != kept[k]->name() || *argument.type() != *kept[k]->type()) return false;
+    }
+    return true;
+  };
+  // Overloads are named by habit, "out" or "Scalar_out"; where that does not lead there, all of the name are tried.
+  const std::string& own = schema().overload_name();
+  const std::string stem = own.size() > 4 && own.rfind("_out") == own.size() - 4 ? own.substr(0, own.size() - 4) : "";
+  for (const std::string& overload : {stem, std::string(), std::string("Tensor")}) {
+    const auto found = Find(schema().name(), overload);
+    if (found && fits(found->schema())) return found;
+  }
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (name.name != schema().name()) continue;
+    const auto found = Find(name.name, name.overload_name);
+    if (found && fits(found->schema())) return found;
+  }
+  return std::nullopt;
+}
+
 bool Operator::composite() const {
   return handle_.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }

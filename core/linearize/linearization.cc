@@ -14,6 +14,7 @@
 #include "core/linearize/rerun.h"
 #include "core/linearize/stand_in.h"
 #include "core/rules/kinds.h"
+#include "core/rules/path.h"
 
 namespace addend {
 namespace {
@@ -156,7 +157,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
     if (rule != nullptr) {
       built = rule->build(described);
     } else if (policy.missing_rule == MissingRule::kPath) {
-      throw Unimplemented("missing_rule=path is not ready");
+      built = PathThroughAutograd(described);
     } else {
       built.kind = Kind::kAbsorbed;
       built.exact = false;

@@ -1,6 +1,9 @@
 #include "core/linearize/rerun.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
+#include <optional>
 
 #include "core/program/recorder.h"
 
@@ -12,6 +15,9 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
 
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& given,
                               const std::vector<at::Tensor>& operands) {
+  // out= forms are not differentiated: what asks for derivatives gets the form that returns its result.
+  std::optional<Operator> functional;
+  if (c10::GradMode::is_enabled()) functional = call.op.WithoutOut();
   Stack stack;
   size_t k = 0;
   const auto& arguments = call.op.schema().arguments();
@@ -23,6 +29,7 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
       own.push_back(operands[k++]);
     }
     if (arguments[a].is_out()) {
+      if (functional) continue;
       own[0] = at::empty({0}, own[0].options());
     } else if (written) {
       for (at::Tensor& tensor : own) tensor = tensor.clone();
@@ -47,7 +54,7 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
       stack.push_back(given[a]);
     }
   }
-  call.op.Run(&stack);
+  (functional ? *functional : call.op).Run(&stack);
   std::vector<at::Tensor> results;
   for (const c10::IValue& value : stack) ForEachTensor(value, [&](const at::Tensor& t) { results.push_back(t); });
   return results;
