@@ -121,8 +121,8 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output) {
   return 32 * Eps(output.scalar_type()) * std::sqrt(std::sqrt(square));
 }
 
-// Whether the rule accounts for everything, and how exactly.
-void ClaimBracket(const RuleCall& call, const RuleResult& rule, Node& node) {
+// Whether the rule accounts for everything, and how exactly. `adopted`: see Call.
+void ClaimBracket(const RuleCall& call, const RuleResult& rule, double adopted, Node& node) {
   bool all_read = true;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
@@ -134,9 +134,13 @@ void ClaimBracket(const RuleCall& call, const RuleResult& rule, Node& node) {
   }
   node.keeps_bracket = !rule.exact || !all_read;
   if (node.keeps_bracket && rule.quadrature == 0) return;
+  if (adopted > 0) {
+    node.keeps_bracket = true;
+    if (!std::isfinite(adopted)) return;
+  }
   for (const RuleOutput& output : call.outputs) {
     if (!output.value.defined() || !output.value.is_floating_point()) continue;
-    node.bracket_bound = std::max(node.bracket_bound, RoundingOf(call, output.value) + 4 * rule.quadrature);
+    node.bracket_bound = std::max(node.bracket_bound, RoundingOf(call, output.value) + 4 * rule.quadrature + adopted);
   }
 }
 
@@ -169,7 +173,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
                 absl::StrCat("the rule of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
                 call.position);
   }
-  ClaimBracket(described, built, node);
+  ClaimBracket(described, built, call.adopted, node);
   node.kind = built.kind;
   node.inputs = std::move(built.inputs);
   node.map = std::move(built.map);

@@ -1,12 +1,16 @@
 #include "core/linearize/trace.h"
 
 #include <ATen/Context.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/as_strided.h>
+#include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -50,6 +54,43 @@ c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
     return list;
   }
   return value;
+}
+
+std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values) {
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& value : values) {
+    ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  }
+  return tensors;
+}
+
+// How far two ways to compute the same may lie apart, relative to the largest value.
+double RewriteTolerance(at::ScalarType dtype) {
+  switch (c10::toRealValueType(dtype)) {
+    case at::kDouble:
+      return 1e-11;
+    case at::kHalf:
+      return 1e-2;
+    case at::kBFloat16:
+      return 5e-2;
+    default:
+      return 1e-4;
+  }
+}
+
+// The largest difference over the largest magnitude; infinite where one is finite or NaN and the other is not.
+double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.numel() == 0) return 0;
+  if (!b.is_floating_point() && !b.is_complex()) return a.equal(b) ? 0 : std::numeric_limits<double>::infinity();
+  const bool half = b.scalar_type() == at::kHalf || b.scalar_type() == at::kBFloat16;
+  const at::Tensor x = half ? a.to(at::kFloat) : a;
+  const at::Tensor y = half ? b.to(at::kFloat) : b;
+  const at::Tensor finite = y.isfinite();
+  const at::Tensor same = x.eq(y).logical_or_(x.isnan().logical_and_(y.isnan())).logical_or_(finite);
+  if (!same.all().item<bool>()) return std::numeric_limits<double>::infinity();
+  const double largest = y.abs().masked_fill_(finite.logical_not(), 0).max().item<double>();
+  const double difference = (x - y).abs().masked_fill_(finite.logical_not(), 0).max().item<double>();
+  return largest > 0 ? difference / largest : difference;
 }
 
 std::string FirstLine(const char* text) {
@@ -273,6 +314,180 @@ void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& res
     if (!error_) error_ = std::current_exception();
     throw;
   }
+}
+
+bool Tracer::HasRewrite(const std::string& rule_name, const std::string& full_name) {
+  return registry_->FindRewrite(rule_name, full_name) != nullptr;
+}
+
+// The operator itself on the values or on the references, untraced; it writes copies.
+std::vector<c10::IValue> Tracer::RunAside(const Call& call, const std::vector<c10::IValue>& arguments,
+                                          bool on_reference) {
+  const TracingPause pause;
+  const c10::AutoGradMode no_grad(false);
+  size_t k = 0;
+  Stack stack;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    const bool is_out = call.op.schema().arguments()[a].is_out();
+    stack.push_back(ReplaceTensors(arguments[a], [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      if (operand.storage < 0) return tensor;
+      if (is_out) return at::empty({0}, tensor.options());
+      const bool moves = on_reference && (operand.decomposed || operand.labelled);
+      const at::Tensor used = moves ? ViewOf(StateOf(operand.storage).reference, operand.geometry) : tensor;
+      return operand.written ? used.clone() : used;
+    }));
+  }
+  try {
+    call.op.Run(&stack);
+  } catch (const std::exception& e) {
+    if (!on_reference) throw;
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())),
+                call.position, "choose another baseline");
+  }
+  return stack;
+}
+
+// Whether a result of a rewrite is told by one of the calls since `first`, has its storage for itself, and is not read
+// by the rewrite's other calls.
+bool Tracer::IsLastWord(const at::Tensor& result, const Call& call, size_t first) const {
+  const int storage = recorder_.FindStorage(result);
+  if (storage < 0) return false;
+  for (const Operand& operand : call.operands) {
+    if (operand.storage == storage) return false;
+  }
+  const std::vector<Call>& calls = recorder_.program().calls;
+  for (size_t c = calls.size(); c-- > first;) {
+    if (calls[c].is_view) continue;
+    for (const Operand& output : calls[c].outputs) {
+      if (output.storage == storage) return true;
+    }
+    for (const Operand& operand : calls[c].operands) {
+      if (operand.storage == storage) return false;
+    }
+  }
+  return false;
+}
+
+// Puts the operator's own numbers in the place of those that its rewrite gave.
+void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
+                   size_t first) {
+  const TracingPause pause;
+  const c10::AutoGradMode no_grad(false);
+  const double tolerance = RewriteTolerance(value.scalar_type());
+  const double difference = RelativeDifference(result, value);
+  if (!(difference <= tolerance)) {
+    throw Error(absl::StatusCode::kInternal,
+                absl::StrCat("the rewrite of ", FullName(call.op.schema()), " differs from the operator by ",
+                             difference, " of its largest value, tolerance ", tolerance),
+                call.position);
+  }
+  // Not known to autograd: what it saved of the result is the same but for rounding.
+  result.variable_data().copy_(value);
+  const Operand operand = recorder_.Describe(result);
+  if (!operand.decomposed) return;
+  const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand.geometry);
+  // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
+  // and what that makes of a difference is leftover.
+  const bool same = RelativeDifference(own, reference) <= tolerance;
+  own.variable_data().copy_(reference);
+  std::vector<Call>& calls = recorder_.program().calls;
+  for (size_t c = calls.size(); c-- > first;) {
+    if (calls[c].is_view) continue;
+    for (const Operand& output : calls[c].outputs) {
+      if (output.storage != operand.storage) continue;
+      const double adopted = same ? 2 * tolerance : std::numeric_limits<double>::infinity();
+      calls[c].adopted = std::max(calls[c].adopted, adopted);
+      return;
+    }
+  }
+}
+
+std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
+  try {
+    return Rewritten(call, arguments);
+  } catch (const Error& e) {
+    if (!error_) {
+      error_ = e.position().op.empty()
+                   ? std::make_exception_ptr(Error(e.code(), e.what(), call.position, "see docs/extending.md"))
+                   : std::current_exception();
+    }
+  } catch (const c10::Error& e) {
+    if (!error_) {
+      error_ = std::make_exception_ptr(
+          Error(absl::StatusCode::kInternal,
+                absl::StrCat("the rewrite of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
+                call.position));
+    }
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+  }
+  std::rethrow_exception(error_);
+}
+
+// See Note [Rewrites] in core/rules/rewrite.h.
+std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c10::IValue>& arguments) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  const RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments};
+  const addend::Rewrite& rewrite = *registry_->FindRewrite(described.name, FullName(schema));
+
+  const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false);
+  const std::vector<at::Tensor> values = TensorsIn(own);
+  const std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true));
+
+  const size_t first = recorder_.program().calls.size();
+  std::vector<at::Tensor> results = rewrite.run(described);
+  // What the model gets: its own tensors where the operator writes.
+  std::vector<at::Tensor> targets;
+  bool is_out = false;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    const auto& argument = schema.arguments()[a];
+    if (argument.alias_info() == nullptr || !argument.alias_info()->isWrite()) continue;
+    is_out |= argument.is_out();
+    ForEachTensor(arguments[a], [&](const at::Tensor& tensor) { targets.push_back(tensor); });
+  }
+  if (results.size() != values.size() || references.size() != values.size() ||
+      (!targets.empty() && targets.size() != values.size())) {
+    throw Internal(
+        absl::StrCat("the rewrite of ", FullName(schema), " gives ", results.size(), " tensors, not ", values.size()));
+  }
+  for (size_t k = 0; k < results.size(); ++k) {
+    at::Tensor& result = results[k];
+    const at::Tensor& value = values[k];
+    if (!value.defined()) {
+      result = targets.empty() ? value : targets[k];
+      continue;
+    }
+    if (!result.defined() && !at::isFloatingType(value.scalar_type())) {
+      result = value;
+      if (targets.empty()) continue;
+    }
+    if (!result.defined() || result.scalar_type() != value.scalar_type() || result.sizes() != value.sizes()) {
+      throw Internal(absl::StrCat("the rewrite of ", FullName(schema), " gives another shape or dtype for result ", k));
+    }
+    if (!targets.empty()) {
+      is_out ? at::copy_out(targets[k], result, result) : targets[k].copy_(result);
+      result = targets[k];
+    } else if (result.strides() != value.strides() || !IsLastWord(result, call, first)) {
+      const at::Tensor copy = value.is_non_overlapping_and_dense()
+                                  ? at::empty_strided(value.sizes(), value.strides(), value.options())
+                                  : at::empty(value.sizes(), value.options());
+      copy.copy_(result);
+      result = copy;
+    }
+  }
+  for (size_t k = 0; k < results.size(); ++k) {
+    if (values[k].defined() && results[k].defined() && !results[k].is_same(values[k])) {
+      Adopt(call, results[k], values[k], references[k], first);
+    }
+  }
+  size_t next = 0;
+  std::vector<c10::IValue> given;
+  for (const c10::IValue& value : own) {
+    given.push_back(ReplaceTensors(value, [&](const at::Tensor&) { return results[next++]; }));
+  }
+  return given;
 }
 
 std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& role,

@@ -92,6 +92,8 @@ class Tracer : public RecorderObserver {
   void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) override;
   void AfterRun(Call& call, const std::vector<c10::IValue>& arguments,
                 const std::vector<c10::IValue>& results) override;
+  bool HasRewrite(const std::string& rule_name, const std::string& full_name) override;
+  std::vector<c10::IValue> RunRewrite(const Call& call, const std::vector<c10::IValue>& arguments) override;
   void AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) override;
 
  private:
@@ -125,6 +127,11 @@ class Tracer : public RecorderObserver {
   void Refuse(const Call& call, const std::string& why) const;
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
                                             const std::vector<c10::IValue>& arguments);
+  std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference);
+  std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments);
+  bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
+  void Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
+             size_t first);
   void AdoptReference(const Operand& output, const at::Tensor& value, const at::Tensor& reference);
 
   const Registry* registry_;

@@ -51,8 +51,11 @@ struct Call {
 
   Operator op;
   int64_t index = 0;
-  int16_t depth = 0;                      // how many composite operators were expanded around it
-  bool is_view = false;                   // every result aliases an argument and nothing is written
+  int16_t depth = 0;     // how many composite operators were expanded around it
+  bool is_view = false;  // every result aliases an argument and nothing is written
+  // Set on the calls inside a rewrite that made its results: the rewritten operator's own numbers were put in their
+  // place (see Note [Rewrites] in core/rules/rewrite.h). How far those may be off, over the largest; 0: not set.
+  double adopted = 0;
   bool resized_output = false;            // out= into a tensor that the call gave a new size: nothing of it was kept
   std::vector<c10::IValue> arguments;     // as called, tensors replaced by None (they are operands)
   c10::SmallVector<Operand, 4> operands;  // tensor arguments in schema order, lists flattened

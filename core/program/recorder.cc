@@ -1,6 +1,7 @@
 #include "core/program/recorder.h"
 
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -65,6 +66,18 @@ bool Abbreviates(const std::string& path, const std::string& full) {
   }
   return false;
 }
+
+// RAII: what is recorded while it lives is part of an operator that is not recorded itself.
+class Deeper {
+ public:
+  explicit Deeper(int16_t* depth) : depth_(depth) { ++*depth_; }
+  ~Deeper() { --*depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+
+ private:
+  int16_t* depth_;
+};
 
 }  // namespace
 
@@ -134,6 +147,8 @@ const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
     slot = std::make_unique<OpFacts>();
     slot->rule_name = RuleName(schema.name());
     slot->has_rule = observer_ == nullptr || observer_->HasRule(slot->rule_name, FullName(schema));
+    slot->has_rewrite =
+        observer_ != nullptr && !slot->has_rule && observer_->HasRewrite(slot->rule_name, FullName(schema));
     slot->composite = op.composite();
     const bool geometry_only = ChangesGeometryOnly(slot->rule_name);
     for (const c10::Argument& argument : schema.arguments()) {
@@ -199,15 +214,21 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
       });
     }
   }
+  if (facts.has_rewrite && call.Traced()) {
+    const Deeper deeper(&depth_);
+    call.index = static_cast<int64_t>(program_.calls.size());
+    call.position = PositionOf(call);
+    const std::vector<c10::IValue> arguments(stack->begin() + static_cast<int64_t>(first), stack->end());
+    std::vector<c10::IValue> results = observer_->RunRewrite(call, arguments);
+    stack->resize(first);
+    stack->insert(stack->end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+    return;
+  }
   if (facts.composite && !facts.has_rule && call.Traced()) {
-    ++depth_;
-    try {
+    {
+      const Deeper deeper(&depth_);
       op.Expand(stack);
-    } catch (...) {
-      --depth_;
-      throw;
     }
-    --depth_;
     if (observer_ != nullptr) {
       const size_t count = schema.returns().size();
       observer_->AfterExpand(op, {stack->end() - static_cast<int64_t>(count), stack->end()});

@@ -28,6 +28,12 @@ class RecorderObserver {
   virtual void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) = 0;
   virtual void AfterRun(Call& call, const std::vector<c10::IValue>& arguments,
                         const std::vector<c10::IValue>& results) = 0;
+  // True when the operator has no rule but a rewrite into others.
+  virtual bool HasRewrite(const std::string& /*rule_name*/, const std::string& /*full_name*/) { return false; }
+  // Computes such an operator, with tracing on, by others. Returns its results. `call`: position and operands.
+  virtual std::vector<c10::IValue> RunRewrite(const Call& /*call*/, const std::vector<c10::IValue>& /*arguments*/) {
+    return {};
+  }
   // A composite operator with rows among its operands was run as the operators that it consists of.
   virtual void AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) = 0;
 };
@@ -58,6 +64,7 @@ class Recorder : public CallHandler {
   struct OpFacts {
     std::string rule_name;
     bool has_rule = false;
+    bool has_rewrite = false;
     bool composite = false;
     bool writes = false;
     c10::SmallVector<bool, 8> written;  // by argument

@@ -16,6 +16,7 @@ void RegisterReduction(Registry& registry);
 void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
+void RegisterRecurrent(Registry& registry);
 
 }  // namespace addend
 

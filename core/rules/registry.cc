@@ -19,6 +19,7 @@ const Registry& Registry::Default() {
     RegisterIndexing(*all);
     RegisterShape(*all);
     RegisterAttention(*all);
+    RegisterRecurrent(*all);
     return all;
   }();
   return registry;
@@ -26,18 +27,50 @@ const Registry& Registry::Default() {
 
 void Registry::Register(Rule rule) {
   const std::string name = rule.name;
-  rules_.insert_or_assign(name, std::move(rule));
+  entries_.insert_or_assign(name, std::move(rule));
+}
+
+void Registry::Register(Rewrite rewrite) {
+  const std::string name = rewrite.name;
+  entries_.insert_or_assign(name, std::move(rewrite));
+}
+
+const Registry::Entry* Registry::Lookup(const std::string& rule_name, const std::string& full_name) const {
+  auto it = entries_.find(full_name);
+  const size_t dot = full_name.rfind('.');
+  if (it == entries_.end() && dot != std::string::npos) {
+    // "aten::foo_.bar" and "aten::foo.bar_out" are forms of "aten::foo.bar".
+    std::string overload = full_name.substr(dot);
+    if (overload.size() > 4 && overload.compare(overload.size() - 4, 4, "_out") == 0) {
+      overload.resize(overload.size() - 4);
+    }
+    it = entries_.find(rule_name + overload);
+  }
+  if (it == entries_.end()) it = entries_.find(rule_name);
+  return it == entries_.end() ? nullptr : &it->second;
 }
 
 const Rule* Registry::Find(const std::string& rule_name, const std::string& full_name) const {
-  auto it = rules_.find(full_name);
-  if (it == rules_.end()) it = rules_.find(rule_name);
-  return it == rules_.end() ? nullptr : &it->second;
+  return std::get_if<Rule>(Lookup(rule_name, full_name));
+}
+
+const Rewrite* Registry::FindRewrite(const std::string& rule_name, const std::string& full_name) const {
+  return std::get_if<Rewrite>(Lookup(rule_name, full_name));
 }
 
 std::vector<const Rule*> Registry::All() const {
   std::vector<const Rule*> all;
-  for (const auto& entry : rules_) all.push_back(&entry.second);
+  for (const auto& [name, entry] : entries_) {
+    if (const Rule* rule = std::get_if<Rule>(&entry)) all.push_back(rule);
+  }
+  return all;
+}
+
+std::vector<const Rewrite*> Registry::AllRewrites() const {
+  std::vector<const Rewrite*> all;
+  for (const auto& [name, entry] : entries_) {
+    if (const Rewrite* rewrite = std::get_if<Rewrite>(&entry)) all.push_back(rewrite);
+  }
   return all;
 }
 

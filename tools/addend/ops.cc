@@ -15,19 +15,33 @@
 namespace addend::cli {
 namespace {
 
+struct Entry {
+  std::string name;
+  Kind kind;
+};
+
+// Rules and rewrites, in the order of their names.
+std::vector<Entry> Entries() {
+  std::vector<Entry> entries;
+  for (const Rule* rule : Registry::Default().All()) entries.push_back({rule->name, rule->kind});
+  for (const Rewrite* rewrite : Registry::Default().AllRewrites()) entries.push_back({rewrite->name, Kind::kRewrite});
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  return entries;
+}
+
 // Two columns of rules for people; one rule a line for grep.
-std::string OpsTable(const std::vector<const Rule*>& rules, const Terminal& terminal, bool in_columns) {
+std::string OpsTable(const std::vector<Entry>& rules, const Terminal& terminal, bool in_columns) {
   size_t name_width = 0;
-  for (const Rule* rule : rules) name_width = std::max(name_width, rule->name.size());
-  const auto entry = [&](const Rule* rule) {
-    return absl::StrCat(PadRight(rule->name, static_cast<int>(name_width)), "  ", KindName(rule->kind));
+  for (const Entry& rule : rules) name_width = std::max(name_width, rule.name.size());
+  const auto entry = [&](const Entry& rule) {
+    return absl::StrCat(PadRight(rule.name, static_cast<int>(name_width)), "  ", KindName(rule.kind));
   };
   const int column_width = terminal.width / 2;
   int widest = 0;
-  for (const Rule* rule : rules) widest = std::max(widest, DisplayWidth(entry(rule)));
+  for (const Entry& rule : rules) widest = std::max(widest, DisplayWidth(entry(rule)));
   std::string out;
   if (!in_columns || widest + 1 > column_width) {
-    for (const Rule* rule : rules) absl::StrAppend(&out, entry(rule), "\n");
+    for (const Entry& rule : rules) absl::StrAppend(&out, entry(rule), "\n");
   } else {
     const size_t half = (rules.size() + 1) / 2;
     for (size_t k = 0; k < half; ++k) {
@@ -42,13 +56,13 @@ std::string OpsTable(const std::vector<const Rule*>& rules, const Terminal& term
 }  // namespace
 
 int RunOps(const OpsArguments& arguments) {
-  const std::vector<const Rule*> rules = Registry::Default().All();
+  const std::vector<Entry> rules = Entries();
   if (!arguments.json) {
     WriteStdout(OpsTable(rules, StdoutTerminal(), ::isatty(STDOUT_FILENO) == 1));
     return kSuccess;
   }
   Json operators = Json::array();
-  for (const Rule* rule : rules) operators.push_back({{"name", rule->name}, {"kind", KindName(rule->kind)}});
+  for (const Entry& rule : rules) operators.push_back({{"name", rule.name}, {"kind", KindName(rule.kind)}});
   WriteStdout(Dump({{"addend", ProgramRecord()}, {"operators", operators}}, 1) + "\n");
   return kSuccess;
 }
