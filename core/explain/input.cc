@@ -6,6 +6,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -93,7 +94,8 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
   }
   const at::Tensor spread =
       baseline.tensor.to(value.options()).expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
-  if (!ids && !at::isfinite(spread).all().item<bool>()) {
+  // A baseline is finite, but for elements that the value shares.
+  if (!ids && at::isfinite(spread).logical_not().logical_and(at::isfinite(value)).any().item<bool>()) {
     throw InvalidArgument(absl::StrCat(name, ": the baseline holds NaN or infinity"));
   }
   return spread;
@@ -105,6 +107,11 @@ void CheckValue(const std::string& name, const at::Tensor& value) {
     throw InvalidArgument(absl::StrCat(name, " is complex; complex inputs cannot be decomposed yet"));
   }
   if (value.numel() == 0) throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(value), " is empty"));
+}
+
+// Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller
+// gives the parts as well.
+void CheckFinite(const std::string& name, const at::Tensor& value) {
   if (!at::isFloatingType(value.scalar_type()) || at::isfinite(value).all().item<bool>()) return;
   const at::Tensor where = at::isfinite(value).logical_not_().nonzero().select(0, 0);
   std::vector<int64_t> at_index;
@@ -172,6 +179,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
     CheckValue(name, input.value);
     PreparedInput own;
     own.kind = input.split.kind;
+    if (own.kind == Split::Kind::kDims || own.kind == Split::Kind::kLabels) CheckFinite(name, input.value);
     own.ids = !at::isFloatingType(input.value.scalar_type());
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
     if (own.kind == Split::Kind::kPlain) {
@@ -201,6 +209,13 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       // Given parts leave the rest of the input as its reference, whatever it is.
       own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false)
                                            : (own.value - own.parts.sum(0)).contiguous();
+      // Where a value is not finite, its reference is the same and its parts are zero.
+      const at::Tensor odd = at::isfinite(own.value).logical_not();
+      const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
+      if (odd.logical_and(same.logical_not()).any().item<bool>() ||
+          own.parts.ne(0).logical_and(odd).any().item<bool>()) {
+        CheckFinite(name, own.value);
+      }
       const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
       const at::Tensor mass = own.parts.abs().sum(0) + own.reference.abs() + own.value.abs();
       if (gap.gt(mass * 1e-5).any().item<bool>()) {

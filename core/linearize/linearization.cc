@@ -1,6 +1,7 @@
 #include "core/linearize/linearization.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -144,8 +145,39 @@ void ClaimBracket(const RuleCall& call, const RuleResult& rule, double adopted, 
   }
 }
 
+bool IsBroken(const RuleOutput& output) {
+  if (!output.value.defined() || !output.value.is_floating_point() || AllFinite(output.reference)) return false;
+  return at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value)).any().item<bool>();
+}
+
+bool HasBrokenReference(const RuleCall& call) {
+  return std::any_of(call.outputs.begin(), call.outputs.end(), IsBroken);
+}
+
+// The rule where nothing moves, which is the derivative at the value, and the references that make it meet the value.
+RuleResult LinearizeAtValue(const Rule& rule, const RuleCall& call, std::vector<at::Tensor>* replaced) {
+  RuleCall at_rest = call;
+  for (RuleOperand& operand : at_rest.operands) operand.reference = operand.value;
+  for (RuleOutput& output : at_rest.outputs) output.reference = output.value;
+  RuleResult result = rule.build(at_rest);
+  Rows moves;
+  for (const int input : result.inputs) {
+    const at::Tensor move = call.Move(input);
+    moves.push_back(move.masked_fill(at::isfinite(move).logical_not_(), 0).unsqueeze(0));
+  }
+  Rows moved;
+  if (result.map) moved = result.map->Forward(moves);
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    const at::Tensor& value = call.outputs[k].value;
+    if (!value.defined() || !value.is_floating_point()) continue;
+    const bool passes = k < moved.size() && moved[k].defined();
+    (*replaced)[k] = passes ? value - moved[k].select(0, 0) : value;
+  }
+  return result;
+}
+
 Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy& policy, const Marks& marks,
-              at::Tensor* stand_in = nullptr) {
+              std::vector<at::Tensor>* stand_ins = nullptr) {
   const Call& call = trace.program.calls[c];
   Node node;
   node.call = c;
@@ -155,8 +187,9 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
     node.starts = true;
     return node;
   }
-  const RuleCall described = DescribeForRule(trace, call, policy, marks);
+  RuleCall described = DescribeForRule(trace, call, policy, marks);
   RuleResult built;
+  std::vector<at::Tensor> replaced(call.outputs.size());
   try {
     if (rule != nullptr) {
       built = rule->build(described);
@@ -165,6 +198,11 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
     } else {
       built.kind = Kind::kAbsorbed;
       built.exact = false;
+    }
+    if (built.stand_in.defined()) {
+      replaced[0] = built.stand_in;
+    } else if (rule != nullptr && HasBrokenReference(described)) {
+      built = LinearizeAtValue(*rule, described, &replaced);
     }
   } catch (const Error& e) {
     throw Error(e.code(), e.what(), call.position, "see docs/extending.md");
@@ -178,12 +216,12 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   node.inputs = std::move(built.inputs);
   node.map = std::move(built.map);
   node.inner_terms = built.inner_terms;
-  node.stand_in = built.stand_in.defined();
-  if (stand_in != nullptr) *stand_in = built.stand_in;
+  for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
+  if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;
 }
 
-// Finds, in the order of the calls, where an elementwise function or a quotient is not finite on the reference alone;
+// Finds, in the order of the calls, where an operator is not finite on the reference alone;
 // see Note [Stand-ins]. Returns the nodes of those calls, linearized at the value.
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
                                                            const Policy& policy, const Marks& marks) {
@@ -191,13 +229,16 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
     if (rules[c] == nullptr || call.is_view || call.outputs.empty()) continue;
-    if (rules[c]->kind != Kind::kPointwise && rules[c]->kind != Kind::kBilinear) continue;
-    const Operand& output = call.outputs[0];
-    if (!CarriesRows(output) || AllFinite(trace.Reference(output))) continue;
-    at::Tensor stand_in;
-    Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_in);
-    if (!stand_in.defined()) continue;
-    ReplaceReference(trace, static_cast<int64_t>(c), 0, stand_in);
+    const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
+      return !CarriesRows(output) || AllFinite(trace.Reference(output));
+    });
+    if (finite) continue;
+    std::vector<at::Tensor> stand_ins;
+    Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_ins);
+    if (!node.stand_in) continue;
+    for (size_t k = 0; k < stand_ins.size(); ++k) {
+      if (stand_ins[k].defined()) ReplaceReference(trace, static_cast<int64_t>(c), k, stand_ins[k]);
+    }
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
   }
   return nodes;

@@ -178,7 +178,7 @@ class Sweep {
     const at::ScalarType dtype = RowDtype(operand.dtype);
     const at::Tensor value = trace_.Value(operand).to(dtype);
     const at::Tensor reference = trace_.Reference(operand).to(dtype);
-    return (value - reference).masked_fill_(value.eq(reference), 0);
+    return MoveOf(value, reference);
   }
 
   void Apply(const Node& node, int64_t n) {

@@ -6,6 +6,7 @@
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -340,11 +341,9 @@ std::vector<c10::IValue> Tracer::RunAside(const Call& call, const std::vector<c1
   }
   try {
     call.op.Run(&stack);
-  } catch (const std::exception& e) {
+  } catch (const std::exception&) {
     if (!on_reference) throw;
-    throw Error(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())),
-                call.position, "choose another baseline");
+    return {};  // the baseline lies outside of its domain
   }
   return stack;
 }
@@ -386,7 +385,7 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   // Not known to autograd: what it saved of the result is the same but for rounding.
   result.variable_data().copy_(value);
   const Operand operand = recorder_.Describe(result);
-  if (!operand.decomposed) return;
+  if (!operand.decomposed || !reference.defined()) return;
   const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand.geometry);
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
   // and what that makes of a difference is leftover.
@@ -434,7 +433,8 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
 
   const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false);
   const std::vector<at::Tensor> values = TensorsIn(own);
-  const std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true));
+  std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true));
+  if (references.empty()) references.resize(values.size());
 
   const size_t first = recorder_.program().calls.size();
   std::vector<at::Tensor> results = rewrite.run(described);
@@ -491,7 +491,8 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
 }
 
 std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& role,
-                                                  const std::vector<c10::IValue>& arguments) {
+                                                  const std::vector<c10::IValue>& arguments,
+                                                  const std::vector<c10::IValue>& results) {
   size_t k = 0;
   Stack stack;
   for (const c10::IValue& argument : arguments) {
@@ -509,12 +510,24 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
   c10::AutoGradMode grad(trace_.differentiable);
   try {
     call.op.Run(&stack);
-  } catch (const std::exception& e) {
-    throw Error(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", FirstLine(e.what())),
-                call.position, "choose another baseline");
+    return stack;
+  } catch (const c10::Error&) {
+    // The baseline lies outside of the operator's domain (a matrix without inverse, say). Without numbers there is a
+    // stand-in: see Note [Stand-ins].
+    stack.clear();
+    for (const c10::IValue& result : results) {
+      stack.push_back(ReplaceTensors(result, [](const at::Tensor& tensor) {
+        const bool numbers = tensor.defined() && (tensor.is_floating_point() || tensor.is_complex());
+        return numbers ? at::full_like(tensor, std::numeric_limits<double>::quiet_NaN()) : tensor;
+      }));
+    }
+    for (const Operand& operand : call.operands) {
+      if (!operand.written || operand.storage < 0 || !at::isFloatingType(operand.dtype) || call.resized_output)
+        continue;
+      ViewOf(StateOf(operand.storage).reference, operand.geometry).fill_(std::numeric_limits<double>::quiet_NaN());
+    }
+    return stack;
   }
-  return stack;
 }
 
 void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, const at::Tensor& reference) {
@@ -589,7 +602,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   if (!decomposed && !(role.embedding && call.operands.size() > 1 && call.operands[1].labelled)) {
     if (role.keeps_labels && !floating) {
       const Operand& ids = call.operands[0];
-      const std::vector<c10::IValue> copies = ReferenceResults(call, role, arguments);
+      const std::vector<c10::IValue> copies = ReferenceResults(call, role, arguments, results);
       for (size_t k = 0; k < tensors.size(); ++k) {
         State& state = StateOf(call.outputs[k].storage);
         AdoptReference(call.outputs[k], tensors[k], copies[k].toTensor());
@@ -616,7 +629,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", FullName(call.op.schema())),
                 call.position, "see docs/extending.md");
   }
-  const std::vector<c10::IValue> references = ReferenceResults(call, role, arguments);
+  const std::vector<c10::IValue> references = ReferenceResults(call, role, arguments, results);
   std::vector<at::Tensor> flat;
   for (const c10::IValue& result : references) {
     ForEachTensor(result, [&](const at::Tensor& tensor) { flat.push_back(tensor); });

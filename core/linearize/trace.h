@@ -126,7 +126,8 @@ class Tracer : public RecorderObserver {
   void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
   void Refuse(const Call& call, const std::string& why) const;
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
-                                            const std::vector<c10::IValue>& arguments);
+                                            const std::vector<c10::IValue>& arguments,
+                                            const std::vector<c10::IValue>& results);
   std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference);
   std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments);
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/sub.h>
 
 #include "absl/strings/str_cat.h"
@@ -89,9 +90,15 @@ std::vector<int64_t> RuleCall::Ints(int argument) const {
   return {};
 }
 
-at::Tensor RuleCall::Move(int operand) const {
-  const RuleOperand& o = operands[operand];
-  return (o.value - o.reference).masked_fill_(o.value.eq(o.reference), 0);
+at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].value, operands[operand].reference); }
+
+at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
+  at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
+  // x != x is NaN; mostly there is none, and one look tells.
+  if (at::isnan(move.sum()).item<bool>()) {
+    move.masked_fill_(value.ne(value).logical_and_(reference.ne(reference)), 0);
+  }
+  return move;
 }
 
 }  // namespace addend

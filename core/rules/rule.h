@@ -96,7 +96,7 @@ struct RuleCall {
   std::vector<int64_t> Ints(int argument) const;
   size_t num_arguments() const { return arguments.size(); }
 
-  // value - reference, zero where both are equal (also where both are the same infinity).
+  // value - reference, zero where both are equal, also where both are the same infinity or NaN.
   at::Tensor Move(int operand) const;
 };
 
@@ -133,6 +133,9 @@ struct Rule {
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
   std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
 };
+
+// value - reference, zero where both are equal, also where both are the same infinity or NaN.
+at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference);
 
 }  // namespace addend
 

@@ -79,6 +79,9 @@ Registry Watched(const std::shared_ptr<AdjointLaw>& law) {
         rows.push_back(at::randn(sizes, value.options()));
       }
       const Rows forward = result.map->Forward(rows);
+      for (const at::Tensor& output : forward) {
+        if (output.defined() && !at::isfinite(output).all().item<bool>()) return result;  // 0/0 in the model itself
+      }
       Rows cotangents;
       double left = 0;
       double mass = 0;
@@ -140,6 +143,7 @@ std::vector<Input> InputsOf(const std::vector<at::Tensor>& values, const std::ve
       inputs.push_back(Input::Plain(values[k]));
     } else {
       inputs.push_back(Input::Of(Composition::FromParts(components[k], references[k])));
+      inputs.back().value = values[k];  // to the last bit: targets are compared with 1
       inputs.back().first_component = 0;
     }
   }
@@ -155,7 +159,10 @@ Prepared Prepare(const Sample& sample, const Setup& setup) {
     prepared.components.emplace_back();
     if (!moves) continue;
     first = false;
-    const at::Tensor move = x - prepared.references.back();
+    // What is not finite has no parts.
+    at::Tensor& reference = prepared.references.back();
+    reference = at::where(at::isfinite(x), at::where(at::isfinite(reference), reference, at::zeros_like(x)), x);
+    const at::Tensor move = (x - reference).masked_fill(at::isfinite(x).logical_not(), 0);
     const at::Tensor a = at::randn_like(x) * 0.5;
     const at::Tensor b = at::randn_like(x) * 0.5;
     prepared.components.back() = {move * a, move * b, move * (1 - a - b)};
@@ -413,10 +420,9 @@ std::pair<int64_t, int64_t> CountCalls(const Sample& sample, Preset preset) {
     for (size_t k = 0; k < sample.inputs.size(); ++k) {
       const at::Tensor& x = sample.inputs[k];
       const bool moves = x.is_floating_point() && x.numel() > 0;
-      references.push_back(moves ? ReferenceOf(x, Style::kSmall) : x);
-      for (int64_t i = 0; moves && i < numc; ++i) {
-        components[k].push_back((x - references[k]) / static_cast<double>(numc));
-      }
+      references.push_back(moves ? at::where(at::isfinite(x), ReferenceOf(x, Style::kSmall), x) : x);
+      const at::Tensor move = moves ? (x - references[k]).masked_fill(at::isfinite(x).logical_not(), 0) : x;
+      for (int64_t i = 0; moves && i < numc; ++i) components[k].push_back(move / static_cast<double>(numc));
     }
     DecomposeOptions options;
     options.policy.preset = preset;
