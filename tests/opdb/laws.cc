@@ -21,8 +21,12 @@ bool IsNumeric(const at::Tensor& t) { return t.is_floating_point() || t.is_compl
 
 at::Tensor Wide(const at::Tensor& t) { return t.is_complex() ? t.to(at::kComplexDouble) : t.to(at::kDouble); }
 
-// The largest magnitude; 0 for none.
-double Largest(const at::Tensor& t) { return t.numel() == 0 ? 0 : Wide(t).abs().max().item<double>(); }
+// The largest magnitude of what is finite; 0 for none.
+double Largest(const at::Tensor& t) {
+  if (t.numel() == 0) return 0;
+  const at::Tensor size = Wide(t).abs();
+  return size.masked_fill(at::isfinite(size).logical_not(), 0).max().item<double>();
+}
 
 // What one rounding of the least exact dtype on the way costs.
 double Rounding(const at::Tensor& t) {
