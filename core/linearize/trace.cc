@@ -94,11 +94,6 @@ double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
   return largest > 0 ? difference / largest : difference;
 }
 
-std::string FirstLine(const char* text) {
-  return std::string(
-      absl::StripAsciiWhitespace(std::vector<std::string>(absl::StrSplit(text, absl::MaxSplits('\n', 1))).front()));
-}
-
 }  // namespace
 
 at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry) {
