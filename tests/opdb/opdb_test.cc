@@ -7,6 +7,7 @@
 
 #include "tests/opdb/database.h"
 #include "tests/opdb/laws.h"
+#include "tests/opdb/page.h"
 #include "tests/opdb/refused.h"
 
 namespace addend {
@@ -33,6 +34,12 @@ void Note(const Entry& entry, const char* preset, const Outcome& outcome, int64_
        << '\n';
 }
 
+// Of the tests that have run so far.
+Results& Found() {
+  static Results& results = *new Results;
+  return results;
+}
+
 class OpDbTest : public testing::TestWithParam<size_t> {
  protected:
   const Entry& TheEntry() const { return TheDatabase().entries()[GetParam()]; }
@@ -48,6 +55,8 @@ class OpDbTest : public testing::TestWithParam<size_t> {
       if (calls.first == 0) calls = CountCalls(sample, preset);
     }
     Note(entry, name, outcome, calls.first, calls.second);
+    auto& result = preset == Preset::kFaithful ? Found()[entry.name].first : Found()[entry.name].second;
+    result = {outcome, calls};
     if (Refused().count(entry.name) == 0) {
       for (size_t k = 0; k < outcome.refused.size() && k < 3; ++k) ADD_FAILURE() << "refused: " << outcome.refused[k];
       EXPECT_EQ(calls.first, calls.second) << "operators called for 2 and for 64 components";
@@ -74,6 +83,29 @@ std::string NameOf(const testing::TestParamInfo<size_t>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpDbTest, testing::Range<size_t>(0, TheDatabase().entries().size()), NameOf);
+
+// Compares the page with what was found; writes it where ADDEND_OPS_PAGE says. Only a run of everything can tell.
+class PageEnvironment : public testing::Environment {
+ public:
+  void TearDown() override {
+    if (Found().size() != TheDatabase().entries().size()) return;
+    for (const auto& entry : Found()) {
+      if (entry.second.first.outcome.runs == 0 || entry.second.second.outcome.runs == 0) return;
+    }
+    const std::string page = OpsPage(Found());
+    if (const char* path = std::getenv("ADDEND_OPS_PAGE")) {
+      std::ofstream(path) << page;
+      return;
+    }
+    std::ifstream file("docs/ops.md");
+    const std::string committed((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    EXPECT_TRUE(page == committed) << "docs/ops.md is stale; write it anew with\n"
+                                      "  bazel test //tests/opdb:opdb_test --test_env=ADDEND_OPS_PAGE=$PWD/docs/ops.md "
+                                      "--spawn_strategy=local";
+  }
+};
+
+const testing::Environment* const page_environment = testing::AddGlobalTestEnvironment(new PageEnvironment);
 
 // The database of PyTorch 1.13 has this many; fewer would mean that some are skipped unseen.
 TEST(OpDbSizeTest, HasEveryEntry) { EXPECT_GE(TheDatabase().entries().size(), 489u); }

@@ -1,0 +1,32 @@
+// docs/ops.md: every rule, and how every entry of PyTorch's operator database does.
+#ifndef ADDEND_TESTS_OPDB_PAGE_H_
+#define ADDEND_TESTS_OPDB_PAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "tests/opdb/laws.h"
+
+namespace addend {
+
+// What the tests found for one entry under one preset.
+struct EntryResult {
+  Outcome outcome;
+  std::pair<int64_t, int64_t> calls;  // of the dispatcher for 2 and for 64 components
+
+  bool passes() const {
+    return outcome.runs > 0 && outcome.wrong.empty() && outcome.refused.empty() && calls.first == calls.second;
+  }
+};
+
+// By entry; first faithful, then fast.
+using Results = std::map<std::string, std::pair<EntryResult, EntryResult>>;
+
+// The page as text. Numbers that differ from machine to machine are told by their order of magnitude.
+std::string OpsPage(const Results& results);
+
+}  // namespace addend
+
+#endif  // ADDEND_TESTS_OPDB_PAGE_H_
