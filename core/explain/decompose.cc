@@ -161,7 +161,12 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     const bool worse = check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket);
     if (worse && !std::isnan(report.worst_bracket)) report.worst_bracket = check.bracket;
   }
-  for (const OperatorCheck& failure : sweep.failures) report.failures.push_back(Locate(trace, failure));
+  std::vector<Position> failed;
+  for (const OperatorCheck& failure : sweep.failures) {
+    report.failures.push_back(Locate(trace, failure));
+    report.absorbed_failures += failure.absorbed;
+    failed.push_back(report.failures.back().position);
+  }
   report.worst_recovery_error = sweep.worst_recovery_error;
   report.absorbed = linearization.absorbed;
   report.path_ruled = linearization.path_ruled;
@@ -177,6 +182,23 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
       if (node.kind == Kind::kAbsorbed) positions.push_back(trace.program.calls[node.call].position);
     }
     report.notes.push_back("no rule, absorbed into the leftover: " + FirstPositions(positions));
+  }
+  std::vector<Position> ruleless;
+  std::vector<Position> constant;
+  for (const Node& node : linearization.nodes) {
+    if (!node.ruleless || node.kind == Kind::kAbsorbed) continue;
+    (node.map ? ruleless : constant).push_back(trace.program.calls[node.call].position);
+  }
+  if (!ruleless.empty()) {
+    report.notes.push_back("no rule, linearized through the operator's derivative: " + FirstPositions(ruleless));
+  }
+  if (!constant.empty()) {
+    report.notes.push_back("no rule and no derivative, all of it is leftover: " + FirstPositions(constant));
+  }
+  if (report.absorbed_failures > 0) {
+    report.notes.push_back("tracing failures, absorbed into the leftover: " + FirstPositions(failed));
+  } else if (!failed.empty() && report.policy.on_failure != OnFailure::kIgnore) {
+    report.notes.push_back("tracing failures, from here on the parts do not add up: " + FirstPositions(failed));
   }
   if (!trace.guards.empty()) {
     report.notes.push_back(
@@ -196,7 +218,8 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   if (!linearization.stand_ins.empty()) {
     std::vector<Position> positions;
     for (const int64_t c : linearization.stand_ins) positions.push_back(trace.program.calls[c].position);
-    report.notes.push_back("not finite on the baseline, linearized at the value: " + FirstPositions(positions));
+    report.notes.push_back("not finite on the baseline or on the way from it, linearized at the value: " +
+                           FirstPositions(positions));
   }
 }
 

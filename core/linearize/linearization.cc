@@ -110,21 +110,42 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   return described;
 }
 
+bool IsHalf(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
+
+// Secants of half types would be made of rounding where the move is small: their ends are computed in float32.
+void SharpenHalfOutputs(const Call& call, RuleCall& described) {
+  if (call.outputs.size() != 1 || !IsHalf(call.outputs[0].dtype)) return;
+  const c10::AutoGradMode no_grad(false);
+  std::vector<at::Tensor> values;
+  std::vector<at::Tensor> references;
+  for (const RuleOperand& operand : described.operands) {
+    values.push_back(operand.value);
+    references.push_back(operand.reference);
+  }
+  described.outputs[0] = {described.run(values)[0], described.run(references)[0]};
+}
+
 // What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or
 // so. The sizes of the operands tell K: a product of [M, K] and [K, N] has MK * KN / MN = K^2.
-double RoundingOf(const RuleCall& call, const at::Tensor& output) {
+double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType dtype) {
   double square = 1;
   for (const RuleOperand& operand : call.operands) {
     if (operand.value.defined() && operand.value.is_floating_point())
       square *= std::max<double>(operand.value.numel(), 1);
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
-  return 32 * Eps(output.scalar_type()) * std::sqrt(std::sqrt(square));
+  // Half types hardly ever round more than their results.
+  const double steps = dtype == at::kHalf       ? 8 * 0x1p-10
+                       : dtype == at::kBFloat16 ? 8 * 0x1p-7
+                                                : 32 * Eps(output.scalar_type());
+  return steps * std::sqrt(std::sqrt(square));
 }
 
-// Whether the rule accounts for everything, and how exactly. `adopted`: see Call.
-void ClaimBracket(const RuleCall& call, const RuleResult& rule, double adopted, Node& node) {
+// Whether the rule accounts for everything, and how exactly.
+void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& rule, Node& node) {
   bool all_read = true;
+  bool half = false;  // the value was rounded to fewer digits than rows have: that is leftover
+  for (const Operand& output : recorded.outputs) half = half || (CarriesRows(output) && IsHalf(output.dtype));
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
     if (!operand.decomposed) continue;
@@ -133,15 +154,19 @@ void ClaimBracket(const RuleCall& call, const RuleResult& rule, double adopted, 
     const bool read = std::find(rule.inputs.begin(), rule.inputs.end(), static_cast<int>(k)) != rule.inputs.end();
     all_read = all_read && (read || overwritten);
   }
-  node.keeps_bracket = !rule.exact || !all_read;
-  if (node.keeps_bracket && rule.quadrature == 0) return;
-  if (adopted > 0) {
+  node.keeps_bracket = !rule.exact || !all_read || half;
+  if ((!rule.exact || !all_read) && rule.quadrature == 0) return;
+  if (recorded.adopted > 0) {
     node.keeps_bracket = true;
-    if (!std::isfinite(adopted)) return;
+    if (!std::isfinite(recorded.adopted)) return;
   }
-  for (const RuleOutput& output : call.outputs) {
-    if (!output.value.defined() || !output.value.is_floating_point()) continue;
-    node.bracket_bound = std::max(node.bracket_bound, RoundingOf(call, output.value) + 4 * rule.quadrature + adopted);
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    const at::Tensor& output = call.outputs[k].value;
+    if (!output.defined() || !output.is_floating_point()) continue;
+    const double rounding = RoundingOf(call, output, recorded.outputs[k].dtype);
+    // Who allows the parts to miss the value by so much allows the coefficients to do so.
+    const double allowed = call.policy->tolerance.value_or(0);
+    node.bracket_bound = std::max({node.bracket_bound, rounding + 4 * rule.quadrature + recorded.adopted, allowed});
   }
 }
 
@@ -155,11 +180,11 @@ bool HasBrokenReference(const RuleCall& call) {
 }
 
 // The rule where nothing moves, which is the derivative at the value, and the references that make it meet the value.
-RuleResult LinearizeAtValue(const Rule& rule, const RuleCall& call, std::vector<at::Tensor>* replaced) {
+RuleResult LinearizeAtValue(const RuleFunction& build, const RuleCall& call, std::vector<at::Tensor>* replaced) {
   RuleCall at_rest = call;
   for (RuleOperand& operand : at_rest.operands) operand.reference = operand.value;
   for (RuleOutput& output : at_rest.outputs) output.reference = output.value;
-  RuleResult result = rule.build(at_rest);
+  RuleResult result = build(at_rest);
   Rows moves;
   for (const int input : result.inputs) {
     const at::Tensor move = call.Move(input);
@@ -191,18 +216,23 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   RuleResult built;
   std::vector<at::Tensor> replaced(call.outputs.size());
   try {
+    if (rule != nullptr && rule->kind == Kind::kPointwise) SharpenHalfOutputs(call, described);
+    RuleFunction build;
     if (rule != nullptr) {
-      built = rule->build(described);
+      build = rule->build;
     } else if (policy.missing_rule == MissingRule::kPath) {
-      built = PathThroughAutograd(described);
+      build = PathThroughAutograd;
+    }
+    if (build) {
+      built = build(described);
     } else {
       built.kind = Kind::kAbsorbed;
       built.exact = false;
     }
     if (built.stand_in.defined()) {
       replaced[0] = built.stand_in;
-    } else if (rule != nullptr && HasBrokenReference(described)) {
-      built = LinearizeAtValue(*rule, described, &replaced);
+    } else if (build && HasBrokenReference(described)) {
+      built = LinearizeAtValue(build, described, &replaced);
     }
   } catch (const Error& e) {
     throw Error(e.code(), e.what(), call.position, "see docs/extending.md");
@@ -211,7 +241,8 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
                 absl::StrCat("the rule of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
                 call.position);
   }
-  ClaimBracket(described, built, call.adopted, node);
+  ClaimBracket(call, described, built, node);
+  node.ruleless = rule == nullptr;
   node.kind = built.kind;
   node.inputs = std::move(built.inputs);
   node.map = std::move(built.map);
@@ -221,21 +252,45 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   return node;
 }
 
-// Finds, in the order of the calls, where an operator is not finite on the reference alone;
-// see Note [Stand-ins]. Returns the nodes of those calls, linearized at the value.
+// Calls that may reach a probe, judged without rules: whatever a call reads may matter to what it gives.
+std::vector<bool> CallsThatMayMatter(const TracedRun& trace, const std::vector<Probe>& probes, bool everything) {
+  const std::vector<Call>& calls = trace.program.calls;
+  std::vector<bool> storages(trace.program.storages.size(), everything);
+  std::vector<bool> matter(calls.size(), everything);
+  for (const Probe& probe : probes) {
+    if (probe.operand.storage >= 0) storages[probe.operand.storage] = true;
+  }
+  for (size_t c = calls.size(); c-- > 0;) {
+    for (const Operand& output : calls[c].outputs)
+      matter[c] = matter[c] || (output.storage >= 0 && storages[output.storage]);
+    if (!matter[c]) continue;
+    for (const Operand& operand : calls[c].operands) {
+      if (operand.storage >= 0) storages[operand.storage] = true;
+    }
+  }
+  return matter;
+}
+
+// Finds, in the order of the calls, where a function is not finite on the reference alone or has a pole on the way from
+// it; see Note [Stand-ins]. Returns the nodes that were made for that.
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
-                                                           const Policy& policy, const Marks& marks) {
+                                                           const Policy& policy, const Marks& marks,
+                                                           const std::vector<bool>& may_matter) {
   absl::flat_hash_map<int64_t, Node> nodes;
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
-    if (rules[c] == nullptr || call.is_view || call.outputs.empty()) continue;
+    if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
+    const bool by_path = rules[c] == nullptr ? policy.missing_rule == MissingRule::kPath
+                                             : rules[c]->kind == Kind::kPath || rules[c]->has_poles;
+    if (rules[c] == nullptr && !by_path) continue;
     const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
       return !CarriesRows(output) || AllFinite(trace.Reference(output));
     });
-    if (finite) continue;
+    const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);
+    if (!carries || (finite && !(by_path && may_matter[c]))) continue;
     std::vector<at::Tensor> stand_ins;
     Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_ins);
-    if (!node.stand_in) continue;
+    if (!node.stand_in && !by_path) continue;
     for (size_t k = 0; k < stand_ins.size(); ++k) {
       if (stand_ins[k].defined()) ReplaceReference(trace, static_cast<int64_t>(c), k, stand_ins[k]);
     }
@@ -271,7 +326,8 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
   result.probes = std::move(probes);
   result.probe_marks = marks.of_probes();
 
-  const auto stand_in_nodes = ReplaceBrokenReferences(*trace, rules, policy, marks);
+  const auto early_nodes =
+      ReplaceBrokenReferences(*trace, rules, policy, marks, CallsThatMayMatter(*trace, result.probes, everything));
 
   // Backwards: a call is asked for its rule only when something later reads what it gives.
   std::vector<bool> needed(trace->program.storages.size(), everything);
@@ -286,8 +342,8 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     for (const Operand& output : call.outputs) live = live || (CarriesRows(output) && needed[output.storage]);
     if (!live) continue;
 
-    const auto known = stand_in_nodes.find(c);
-    Node node = known != stand_in_nodes.end() ? known->second : MakeNode(*trace, c, rules[c], result.policy, marks);
+    const auto known = early_nodes.find(c);
+    Node node = known != early_nodes.end() ? known->second : MakeNode(*trace, c, rules[c], result.policy, marks);
     if (node.kind == Kind::kAbsorbed) ++result.absorbed;
     if (node.kind == Kind::kPath) ++result.path_ruled;
     if (node.stand_in) result.stand_ins.push_back(c);

@@ -25,7 +25,8 @@ struct Node {
   Kind kind = Kind::kLinear;
   std::vector<int> inputs;  // operands of the call, in the map's order
   std::shared_ptr<const LinearMap> map;
-  bool starts = false;  // rows begin here: an embedding of labelled ids
+  bool starts = false;    // rows begin here: an embedding of labelled ids
+  bool ruleless = false;  // the registry has no rule; Policy::missing_rule says what is done instead
   // What each output leaves over, value - reference - L(move), is found by the sweep. Kept: it goes to the leftover.
   // Else the rule claims that it is zero, and it is only checked.
   bool keeps_bracket = false;

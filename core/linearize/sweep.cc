@@ -362,8 +362,8 @@ class Sweep {
     return std::max(std::isfinite(largest) ? 4 * largest : 0, node.inner_terms);
   }
 
-  // One output of a node: its numbers go to `check`, the largest so far stay.
-  void JudgeOutput(const Node& node, size_t k, const Settled& settled, const at::Tensor& rows,
+  // One output of a node: its numbers go to `check`, the largest so far stay. False where it fails.
+  bool JudgeOutput(const Node& node, size_t k, const Settled& settled, const at::Tensor& rows,
                    const at::Tensor& reference, OperatorCheck& check) const {
     const Operand& output = CallOf(node).outputs[k];
     const auto over = [](double size, double scale) { return scale > 0 ? size / scale : size; };
@@ -383,6 +383,25 @@ class Sweep {
     check.recovered = check.recovered && recovered;
     check.bracket_holds = check.bracket_holds && holds();
     if (!(bracket <= check.bracket)) check.bracket = bracket;
+    return recovered && holds();
+  }
+
+  // Makes the recovery of an operand its value; see Note [Absorbing]. components: [numc, *S], leftover: [*S].
+  static void Absorb(at::Tensor components, at::Tensor leftover, const at::Tensor& value, const at::Tensor& reference,
+                     const Call& call) {
+    const at::Tensor counted = at::isfinite(value);
+    if (at::isfinite(reference).logical_not_().logical_and_(counted).any().item<bool>()) {
+      throw Error(absl::StatusCode::kFailedPrecondition,
+                  absl::StrCat("the failure of ", FullName(call.op.schema()),
+                               " cannot be absorbed: its reference is not finite where its value is"),
+                  call.position, "choose another baseline");
+    }
+    const at::Tensor broken =
+        at::isfinite(components).all(0).logical_and_(at::isfinite(leftover)).logical_not_().logical_and_(counted);
+    components.masked_fill_(broken, 0);
+    leftover.masked_fill_(broken, 0);
+    const at::Tensor recovery = at::sum(components, {0}).add_(leftover).add_(reference);
+    leftover.add_((value - recovery).masked_fill_(counted.logical_not(), 0));
   }
 
   // Brackets into the leftover, moves into their row, and the check.
@@ -408,7 +427,13 @@ class Sweep {
       const bool whole = output.geometry.CoversWhole(trace_.program.storages[output.storage].numel);
       const Settled settled = Settle(rows, value, reference, options, whole ? &sums_[output.storage] : nullptr);
       if (!check_all) continue;
-      JudgeOutput(node, k, settled, rows, reference, check);
+      if (JudgeOutput(node, k, settled, rows, reference, check)) continue;
+      if (policy_.on_failure != OnFailure::kAbsorb) continue;
+      Own(output);
+      rows = RowsOf(output);
+      Absorb(rows.narrow(0, 0, trace_.numc), rows.select(0, LeftoverRow()), value, reference, call);
+      sums_[output.storage] = at::Tensor();
+      check.absorbed = true;
     }
     if (!check_all) return;
     check.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -433,9 +458,9 @@ class Sweep {
                              " leave a bracket of ", check.bracket, " of its value, bound ", check.bracket_bound)
               : absl::StrCat("tracing failure: the parts of ", FullName(call.op.schema()), " differ from its value by ",
                              check.recovery_error, " of it, tolerance ", check.tolerance);
-      throw Error(absl::StatusCode::kInternal, what, call.position, "policy on_failure=warn goes on and reports it");
+      throw Error(absl::StatusCode::kInternal, what, call.position,
+                  "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
     }
-    if (policy_.on_failure == OnFailure::kAbsorb) throw Unimplemented("on_failure=absorb is not ready");
     result_.failures.push_back(check);
   }
 
@@ -472,7 +497,12 @@ class Sweep {
       check.call = call;
       check.recovered = JudgeRecovery(probe.operand, rows, reference, settled, 0, check);
       NoteWorst(check);
-      if (!check.ok()) Fail(check);
+      if (check.ok()) continue;
+      if (policy_.on_failure == OnFailure::kAbsorb) {
+        Absorb(taken.components, taken.leftover, value, reference, trace_.program.calls[call]);
+        check.absorbed = true;
+      }
+      Fail(check);
     }
   }
 

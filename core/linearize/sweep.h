@@ -22,7 +22,8 @@ struct OperatorCheck {
   double bracket = 0;
   double bracket_bound = -1;  // -1: the policy leaves something over here, nothing to judge
   bool bracket_holds = true;
-  double leftover = 0;  // largest magnitude of the leftover row over that of the value
+  double leftover = 0;    // largest magnitude of the leftover row over that of the value
+  bool absorbed = false;  // it failed, and what the parts lacked went to the leftover (Policy::on_failure)
   double seconds = 0;
 
   bool ok() const { return recovered && bracket_holds; }
@@ -44,6 +45,14 @@ struct SweepResult {
   std::vector<OperatorCheck> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;      // of all checks, those of outputs and probes included
 };
+
+// Note [Absorbing]
+// Where Policy::on_failure is kAbsorb, a tracing failure is mended right after the operator that failed, before
+// anything reads its rows: what the recovery lacks of the value is added to the leftover. Elements with parts that are
+// not finite though the value is lose their parts, and all of value - reference is leftover. Later operators so go on
+// with a true recovery. A closed form whose coefficients leave a bracket beyond its bound ends up with that bracket in
+// its leftover. Nothing else moves an error into the leftover. With Check::kOutputs only outputs and probes are looked
+// at, and only they are mended.
 
 // `progress(done, total)` counts nodes; may be empty. Throws Error(kInternal) with the operator's position on a tracing
 // failure where Policy::on_failure is kError.

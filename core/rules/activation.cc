@@ -9,8 +9,12 @@ void Register(Registry& registry, const char* name, Curve curve, uint32_t mark =
   registry.Register({name, Kind::kPointwise, [curve](const RuleCall& call) { return Pointwise(call, curve); }, mark});
 }
 
-// Rounding and its kind are flat between their steps: the step is leftover.
-void RegisterFlat(Registry& registry, const char* name) { registry.Register({name, Kind::kOpaque, Opaque}); }
+// Of functions that are infinite at 0, whose line may cross it.
+void RegisterPole(Registry& registry, const char* name) {
+  Rule rule{name, Kind::kPointwise, [](const RuleCall& call) { return Pointwise(call, Curve::kPower); }};
+  rule.has_poles = true;
+  registry.Register(rule);
+}
 
 }  // namespace
 
@@ -36,13 +40,13 @@ void RegisterActivation(Registry& registry) {
 
   Register(registry, "aten::sqrt", Curve::kPower, kFreezeNormalizer);
   Register(registry, "aten::rsqrt", Curve::kPower, kFreezeNormalizer);
-  Register(registry, "aten::reciprocal", Curve::kPower);
   Register(registry, "aten::log", Curve::kPower);
   Register(registry, "aten::log2", Curve::kPower);
   Register(registry, "aten::log10", Curve::kPower);
   Register(registry, "aten::log1p", Curve::kPower);
-  Register(registry, "aten::pow.Tensor_Scalar", Curve::kPower);
   Register(registry, "aten::square", Curve::kPower);
+  RegisterPole(registry, "aten::reciprocal");
+  RegisterPole(registry, "aten::pow.Tensor_Scalar");
 
   Register(registry, "aten::relu", Curve::kPiecewiseLinear);
   Register(registry, "aten::relu6", Curve::kPiecewiseLinear);
@@ -56,12 +60,6 @@ void RegisterActivation(Registry& registry) {
   Register(registry, "aten::clamp", Curve::kPiecewiseLinear);
   Register(registry, "aten::clamp_min", Curve::kPiecewiseLinear);
   Register(registry, "aten::clamp_max", Curve::kPiecewiseLinear);
-
-  RegisterFlat(registry, "aten::round");
-  RegisterFlat(registry, "aten::floor");
-  RegisterFlat(registry, "aten::ceil");
-  RegisterFlat(registry, "aten::trunc");
-  RegisterFlat(registry, "aten::sign");
 }
 
 }  // namespace addend

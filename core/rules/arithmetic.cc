@@ -43,9 +43,10 @@ RuleResult Multiply(const RuleCall& call) {
 }
 
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
-// of d is zero there is no secant: the quotient is linearized at the value (Note [Stand-ins]).
+// of d is zero, or has the other sign, there is a pole on the line: the quotient is linearized at the value
+// (Note [Stand-ins]). A quotient that is rounded is flat between its steps.
 RuleResult Divide(const RuleCall& call) {
-  if (!call.IsNone(2)) throw Unimplemented("div with a rounding mode");
+  if (!call.IsNone(2)) return Opaque(call);
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, 1 / Number(call, 1, 1)}});
@@ -55,7 +56,10 @@ RuleResult Divide(const RuleCall& call) {
   const at::Tensor inverse = divisor.value.to(dtype).reciprocal();
   if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, inverse}});
   const at::Tensor inverse_reference = divisor.reference.to(dtype).reciprocal();
-  const at::Tensor pole = inverse_reference.isfinite().logical_not_().logical_and_(inverse.isfinite());
+  const at::Tensor pole = inverse_reference.isfinite()
+                              .logical_not_()
+                              .logical_or_((inverse_reference * inverse).lt(0))
+                              .logical_and_(inverse.isfinite());
   const bool has_pole = pole.any().item<bool>();
   const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {
     return has_pole ? at::where(pole, tangent, secant) : secant;
@@ -167,7 +171,9 @@ void RegisterArithmetic(Registry& registry) {
   registry.Register({"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1, 2); }});
   registry.Register({"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1, 2); }});
   registry.Register({"aten::mul", Kind::kBilinear, Multiply, 0, keeps});
-  registry.Register({"aten::div", Kind::kBilinear, Divide, 0, keeps});
+  Rule divide{"aten::div", Kind::kBilinear, Divide, 0, keeps};
+  divide.has_poles = true;
+  registry.Register(divide);
   registry.Register({"aten::neg", Kind::kLinear, Negate, 0, keeps});
   registry.Register({"aten::addcmul", Kind::kBilinear, AddProduct});
   registry.Register({"aten::copy", Kind::kLinear, Copy, 0, keeps});

@@ -9,6 +9,7 @@
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/base/error.h"
@@ -49,6 +50,11 @@ TEST(StandInTest, AReferenceOutsideTheDomain) {
       {"aten::sqrt", 4, -1, 0.25, {}},
       {"aten::pow.Tensor_Scalar", 2, 0, -0.25, {-1}},
       {"aten::pow.Tensor_Scalar", 4, -4, 0.25, {0.5}},
+      // A pole lies between two finite ends.
+      {"aten::reciprocal", 2, -1, -0.25, {}},
+      {"aten::reciprocal", -2, 1, -0.25, {}},
+      {"aten::pow.Tensor_Scalar", 2, -1, -0.25, {-1}},
+      {"aten::pow.Tensor_Scalar", 2, -1, -0.25, {-2.0}},
   };
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     for (const Case& c : cases) {
@@ -73,6 +79,37 @@ TEST(StandInTest, NoneWhereEverythingIsFinite) {
   Draw draw(at::kDouble, 1);
   const RuleCall call = OperatorCall("aten::log", {draw.MovingWithin({9}, 0.1, 2)}).Describe(Faithful());
   EXPECT_FALSE(BuildRule(call).stand_in.defined());
+}
+
+// 0 is no pole of every function that bends on the scale of its argument.
+TEST(StandInTest, NoneAcrossZeroWhereTheFunctionIsFinite) {
+  for (const double exponent : {2.0, 3.0}) {
+    const RuleCall call =
+        OperatorCall("aten::pow.Tensor_Scalar", {{Numbers({2, 3}), Numbers({-1, 1.5})}, exponent}).Describe(Faithful());
+    const RuleResult rule = BuildRule(call);
+    EXPECT_FALSE(rule.stand_in.defined());
+    EXPECT_NEAR(SlopeOf(call, rule)[0].item<double>(), (std::pow(2, exponent) - std::pow(-1, exponent)) / 3, 1e-15);
+  }
+}
+
+// 1 / d with references of the other sign: the secant would go through infinity.
+TEST(StandInTest, ADivisorThatChangesItsSign) {
+  const std::vector<std::vector<Argument>> calls = {
+      {{Numbers({1, 3}), Numbers({-2, 1})}, {Numbers({2, 4}), Numbers({-1, 2})}},
+      {Numbers({1, 3}), {Numbers({2, 4}), Numbers({-1, 2})}},
+  };
+  for (const auto& arguments : calls) {
+    const RuleCall call = OperatorCall("aten::div.Tensor", arguments).Describe(Faithful());
+    const RuleResult rule = BuildRule(call);
+    ASSERT_TRUE(rule.stand_in.defined());
+    EXPECT_EQ(rule.stand_in[1].item<double>(), call.outputs[0].reference[1].item<double>());
+    const at::Tensor rows = at::ones({1, 2}, at::kDouble);
+    const bool both = rule.inputs.size() == 2;
+    // The derivative at the value: (da - a / d * dd) / d with a = 1 and d = 2.
+    const at::Tensor moved = both ? rule.map->Forward({rows, rows})[0] : rule.map->Forward({rows})[0];
+    EXPECT_NEAR(moved[0][0].item<double>(), both ? 0.5 - 0.25 : -0.25, 1e-15);
+    EXPECT_LE(RelativeBracket(call, rule), 1e-15);
+  }
 }
 
 TEST(StandInTest, AnInfiniteReferenceOperand) {
@@ -281,6 +318,34 @@ TEST(DtypeTest, HalfTypesHaveFloatRows) {
     EXPECT_EQ(rule.map->Forward(MoveRows(call, rule))[0].scalar_type(), at::kFloat);
     EXPECT_EQ(Difference(rule.map->Forward(MoveRows(call, rule))[0], MoveRows(call, rule)[0] + MoveRows(call, rule)[1]),
               0);
+  }
+}
+
+// Every kind, with the bracket that rounding to 8 bits leaves and no more.
+TEST(DtypeTest, EveryKindHasFloatRowsForHalfTypes) {
+  Draw draw(at::kBFloat16, 16);
+  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+      {"aten::sum.dim_IntList", {draw.Moving({3, 4}), Sizes{1}}},
+      {"aten::linear", {draw.Moving({3, 4}), draw.Normal({5, 4}), draw.Normal({5})}},
+      {"aten::gelu", {draw.Moving({3, 4})}},
+      {"aten::relu", {draw.Moving({3, 4})}},
+      {"aten::mm", {draw.Moving({3, 4}), draw.Moving({4, 2})}},
+      {"aten::mul.Tensor", {draw.Moving({3, 4}), draw.Moving({4})}},
+      {"aten::max.dim", {draw.Moving({3, 4}), int64_t{1}}},
+      {"aten::softmax.int", {draw.Moving({3, 4}), int64_t{1}}},
+      {"aten::layer_norm", {draw.Moving({3, 4}), Sizes{4}}},
+      {"aten::round", {draw.Moving({3, 4}, 3)}},
+      {"aten::remainder.Scalar", {draw.Moving({3, 4}), 0.75}},
+  };
+  for (const auto& c : calls) {
+    SCOPED_TRACE(c.first);
+    const RuleCall call = OperatorCall(c.first, c.second).Describe(Faithful());
+    const RuleResult rule = BuildRule(call);
+    const at::Tensor passed = Pass(call, rule, MoveRows(call, rule), 1)[0];
+    EXPECT_EQ(passed.scalar_type(), at::kFloat);
+    if (rule.exact) {
+      EXPECT_LE(RelativeBracket(call, rule), 4 * 0x1p-8);
+    }
   }
 }
 

@@ -17,6 +17,7 @@ void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
+void RegisterStepwise(Registry& registry);
 
 }  // namespace addend
 

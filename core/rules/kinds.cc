@@ -298,6 +298,18 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   if (!AllFinite(f_reference)) {
     broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
   }
+  if (curve == Curve::kPower) {
+    // Nor does it mean anything across a pole, which such functions have at 0: 1 / x from -1 to 2.
+    const at::Tensor crosses = (x.value * x.reference).lt(0).logical_and_(at::isfinite(call.outputs[0].value));
+    if (crosses.any().item<bool>()) {
+      std::vector<at::Tensor> operands;
+      for (const RuleOperand& o : call.operands) operands.push_back(o.value);
+      operands[operand] = at::zeros_like(x.value);
+      const c10::AutoGradMode no_grad(false);
+      const at::Tensor pole = at::isfinite(call.run(operands)[0]).logical_not_().logical_and_(crosses);
+      broken = broken.defined() ? broken.logical_or(pole) : pole;
+    }
+  }
   if (broken.defined() && broken.any().item<bool>()) {
     const at::Tensor move = call.Move(operand);
     at::Tensor tangent = derivative(x.value);

@@ -135,6 +135,7 @@ class WholePath {
 
   RuleResult Build() {
     c10::InferenceMode no_inference(false);
+    CheckSize();
     for (const int k : inputs_) moves_.push_back(FlatReal(call_.Move(k)));
     const Evaluated value = AtValue();
     CheckRepeatable(value);
@@ -249,9 +250,19 @@ class WholePath {
     }
   }
 
+  void CheckSize() const {
+    int64_t in = 0;
+    int64_t out = 0;
+    for (const int k : inputs_) in += call_.operands[k].value.numel();
+    for (const int k : outputs_) out += call_.outputs[k].value.numel();
+    if (in * out > kMostElements) {
+      throw Unimplemented(absl::StrCat("path rule of ", NameOf(call_), ": its derivative has ", in * out,
+                                       " numbers, more than ", kMostElements));
+    }
+  }
+
   void FindScales(const Evaluated& value) {
     passes_ = 0;
-    int64_t elements = 0;
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const at::Tensor reference = FlatReal(call_.outputs[outputs_[k]].reference).to(value.f[k].scalar_type());
       const at::Tensor finite = at::isfinite(value.f[k]);
@@ -262,11 +273,6 @@ class WholePath {
       broken_.push_back(at::isfinite(reference).logical_not_().logical_and_(finite));
       total_.emplace_back(inputs_.size());
       passes_ += value.f[k].numel();
-      for (const at::Tensor& matrix : value.jacobian[k]) elements += matrix.defined() ? matrix.numel() : 0;
-    }
-    if (elements > kMostElements) {
-      throw Unimplemented(absl::StrCat("path rule of ", NameOf(call_), ": its derivative has ", elements,
-                                       " numbers, more than ", kMostElements));
     }
   }
 
@@ -365,7 +371,7 @@ class WholePath {
                                           [](const Interval& a, const Interval& b) { return a.worst < b.worst; });
       const Interval parent = std::move(*worst);
       pending.erase(worst);
-      if (spent_ + 2 * kNodes * passes_ > std::max(kMostPasses, 200 * passes_)) {
+      if (spent_ + 2 * kNodes * passes_ > std::max(kMostPasses, 64 * passes_)) {
         Add(parent);
         continue;
       }
@@ -403,6 +409,7 @@ class WholePath {
     result.kind = Kind::kPath;
     result.exact = false;
     bool bounded = true;
+    bool elsewhere = false;  // another output is not finite at the reference
     for (size_t k = 0; k < outputs_.size(); ++k) {
       Row& row = total_[k];
       at::Tensor& broken = broken_[k];
@@ -429,11 +436,8 @@ class WholePath {
         result.stand_in = output.value.is_complex() ? at::view_as_complex(reference.view(Real(output.value).sizes()))
                                                     : reference.view(output.value.sizes());
       } else if (any_broken) {
-        if (Any(at::isfinite(reference).logical_not_().logical_and_(counted_[k]))) {
-          throw Unimplemented(absl::StrCat("path rule of ", NameOf(call_), ": result ", outputs_[k],
-                                           " is not finite at the reference"));
-        }
         bounded = false;
+        elsewhere = elsewhere || Any(at::isfinite(reference).logical_not_().logical_and_(counted_[k]));
       }
       const at::Tensor rise =
           (recorded - reference).masked_fill_(recorded.eq(reference).logical_or_(counted_[k].logical_not()), 0);
@@ -443,6 +447,8 @@ class WholePath {
       result.quadrature = std::max({result.quadrature, ToleranceOf(recorded), scale > 0 ? error / scale : error});
     }
     if (!bounded) result.quadrature = 0;
+    // Only the first output can have a stand-in of its own; see LinearizeAtValue in core/linearize.
+    if (elsewhere) result.stand_in = at::Tensor();
     MakeRowsMap(result);
     return result;
   }

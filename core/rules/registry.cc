@@ -20,6 +20,7 @@ const Registry& Registry::Default() {
     RegisterShape(*all);
     RegisterAttention(*all);
     RegisterRecurrent(*all);
+    RegisterStepwise(*all);
     return all;
   }();
   return registry;

@@ -132,6 +132,9 @@ struct Rule {
   bool plain_output = false;  // the result depends on sizes only: zeros_like and its kind
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
   std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
+  // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a
+  // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
+  bool has_poles = false;
 };
 
 // value - reference, zero where both are equal, also where both are the same infinity or NaN.

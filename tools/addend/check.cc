@@ -64,9 +64,13 @@ std::string Row(const OperatorReport& reported, const Terminal& terminal) {
   if (!where.empty()) {
     absl::StrAppend(&out, std::string(indent, ' '), CutEnd(where, terminal.width - indent, terminal), "\n");
   }
-  if (!check.recovered)
-    absl::StrAppend(&out, std::string(indent, ' '), "FAILED: its parts do not add up to its value\n");
-  if (!check.bracket_holds) absl::StrAppend(&out, std::string(indent, ' '), "FAILED: its rule left something over\n");
+  const std::string then = check.absorbed ? "; absorbed into the leftover\n" : "\n";
+  if (!check.recovered) {
+    absl::StrAppend(&out, std::string(indent, ' '), "FAILED: its parts do not add up to its value", then);
+  }
+  if (!check.bracket_holds) {
+    absl::StrAppend(&out, std::string(indent, ' '), "FAILED: its rule left something over", then);
+  }
   return out;
 }
 

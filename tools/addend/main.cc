@@ -77,10 +77,11 @@ constexpr char kPolicyHelp[] =
     "  baseline is given, else fast\n"
     "freeze=preset|none|attention+normalizer+\n"
     "  denominator+gate  what is held constant\n"
-    "missing_rule=error|absorb  at an operator without\n"
-    "  rule: stop, or count it as leftover\n"
-    "on_failure=error|warn|ignore  where parts do not\n"
-    "  add up\n"
+    "missing_rule=error|path|absorb  at an operator\n"
+    "  without rule: stop, use its derivative, or count\n"
+    "  it as leftover\n"
+    "on_failure=error|warn|absorb|ignore  where parts\n"
+    "  do not add up\n"
     "check=every_op|outputs|off\n"
     "tolerance=dtype|NUMBER  relative error allowed";
 

@@ -86,6 +86,7 @@ Json ReportRecord(const Report& report, const std::vector<std::string>& further_
           {"path_ruled", report.path_ruled},
           {"stand_in_references", report.stand_in_references},
           {"failures", report.failures.size()},
+          {"absorbed_failures", report.absorbed_failures},
           {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},
           {"notes", notes},
           {"operators_by_kind", report.operators_by_kind}};
@@ -99,6 +100,7 @@ Json OperatorRecord(const OperatorReport& reported) {
           {"call", reported.call},
           {"kind", KindName(check.kind)},
           {"ok", check.ok()},
+          {"absorbed", check.absorbed},
           {"recovery_error", check.recovery_error},
           {"tolerance", check.tolerance},
           {"bracket", check.bracket},

@@ -24,9 +24,6 @@ void AddActivations(std::vector<Case>* cases) {
                          "aten::selu", "aten::celu"}) {
     cases->push_back({op, "", anywhere, kCorners});
   }
-  for (const char* op : {"aten::round", "aten::floor", "aten::ceil", "aten::trunc", "aten::sign"}) {
-    cases->push_back({op, "", anywhere});
-  }
   const std::vector<Case> others = {
       {"aten::relu", "scalar", [](Draw& d) -> Arguments { return {d.Moving({})}; }, kCorners},
       {"aten::tanh", "empty", [](Draw& d) -> Arguments { return {d.Moving({0, 3})}; }},
