@@ -423,7 +423,8 @@ std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<
 // See Note [Rewrites] in core/rules/rewrite.h.
 std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c10::IValue>& arguments) {
   const c10::FunctionSchema& schema = call.op.schema();
-  const RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments};
+  RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments, {}};
+  for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
   const addend::Rewrite& rewrite = *registry_->FindRewrite(described.name, FullName(schema));
 
   const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false);
@@ -454,7 +455,7 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
       result = targets.empty() ? value : targets[k];
       continue;
     }
-    if (!result.defined() && !at::isFloatingType(value.scalar_type())) {
+    if (value.numel() == 0 || (!result.defined() && !at::isFloatingType(value.scalar_type()))) {
       result = value;
       if (targets.empty()) continue;
     }

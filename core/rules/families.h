@@ -17,6 +17,8 @@ void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
+void RegisterTransformer(Registry& registry);
+void RegisterNormalizationRewrites(Registry& registry);
 
 }  // namespace addend
 

@@ -20,6 +20,8 @@ const Registry& Registry::Default() {
     RegisterShape(*all);
     RegisterAttention(*all);
     RegisterRecurrent(*all);
+    RegisterTransformer(*all);
+    RegisterNormalizationRewrites(*all);
     return all;
   }();
   return registry;
