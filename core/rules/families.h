@@ -18,6 +18,8 @@ void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
 void RegisterStepwise(Registry& registry);
+void RegisterTransformer(Registry& registry);
+void RegisterNormalizationRewrites(Registry& registry);
 
 }  // namespace addend
 

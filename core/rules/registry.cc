@@ -21,6 +21,8 @@ const Registry& Registry::Default() {
     RegisterAttention(*all);
     RegisterRecurrent(*all);
     RegisterStepwise(*all);
+    RegisterTransformer(*all);
+    RegisterNormalizationRewrites(*all);
     return all;
   }();
   return registry;

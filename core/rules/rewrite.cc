@@ -1,6 +1,12 @@
 #include "core/rules/rewrite.h"
 
+#include <algorithm>
+
 namespace addend {
+
+int RewriteCall::At(const std::string& argument) const {
+  return static_cast<int>(std::find(names.begin(), names.end(), argument) - names.begin());
+}
 
 bool RewriteCall::IsNone(int argument) const {
   return argument >= static_cast<int>(arguments.size()) || arguments[argument].isNone();

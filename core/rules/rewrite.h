@@ -19,13 +19,16 @@
 
 namespace addend {
 
-// The arguments of a call, by schema position. An argument that the schema of an older or newer LibTorch lacks counts
-// as None.
+// The arguments of a call, by schema position. Positions that the schema does not have count as None.
 struct RewriteCall {
   std::string name;      // "aten::lstm"
   std::string overload;  // "input"
   std::vector<c10::IValue> arguments;
+  std::vector<std::string> names;  // of the arguments
 
+  // The position of an argument by its name, for operators whose schemas differ between versions of LibTorch; a
+  // position that the schema does not have where there is none of that name.
+  int At(const std::string& argument) const;
   bool IsNone(int argument) const;
   // Undefined where the argument is None.
   at::Tensor Tensor(int argument) const;
@@ -39,12 +42,15 @@ struct RewriteCall {
 };
 
 // Returns the tensors among the operator's results, lists flattened, in their order. Undefined: the operator's own, for
-// results that are not floating-point. Throws Unimplemented(sentence) for what it does not cover.
+// results that are not floating-point or have no elements. Throws Unimplemented(sentence) for what it does not cover.
 using RewriteFunction = std::function<std::vector<at::Tensor>(const RewriteCall&)>;
 
 struct Rewrite {
   std::string name;  // "aten::group_norm", or "aten::lstm.input" for one overload
   RewriteFunction run = nullptr;
+  // Arguments that the operator updates although its schema does not say so, such as running statistics. The model's
+  // own run updates them; nothing is known of them afterwards.
+  std::vector<int> updates = {};
 };
 
 }  // namespace addend

@@ -1,0 +1,142 @@
+// Normalizations that need no fused kernel, written out: centre, square, mean, rsqrt and products, each in closed form.
+#include <ATen/ops/broadcast_tensors.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/square.h>
+
+#include <limits>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/rewrite.h"
+
+namespace addend {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+at::Tensor ScaledAndShifted(const at::Tensor& tensor, const at::Tensor& scale, const at::Tensor& shift) {
+  const at::Tensor scaled = scale.defined() ? tensor * scale : tensor;
+  return shift.defined() ? scaled + shift : scaled;
+}
+
+// A tensor with one element for each channel, against tensors [N, C, ...].
+at::Tensor PerChannel(const at::Tensor& tensor, int64_t rank) {
+  if (!tensor.defined()) return tensor;
+  at::DimVector sizes(rank, 1);
+  sizes[1] = tensor.numel();
+  return tensor.view(sizes);
+}
+
+struct Groups {
+  at::Tensor normalized;  // [groups, size]
+  at::Tensor mean;        // [groups, 1]
+  at::Tensor inverse;     // 1 / standard deviation
+};
+
+Groups NormalizeGroups(const at::Tensor& flat, double eps) {
+  const at::Tensor mean = flat.mean(-1, /*keepdim=*/true);
+  const at::Tensor centred = flat - mean;
+  const at::Tensor inverse = at::rsqrt(at::square(centred).mean(-1, true) + eps);
+  return {centred * inverse, mean, inverse};
+}
+
+// native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> (output, mean, 1 / standard deviation)
+Tensors NativeGroupNorm(const RewriteCall& call) {
+  const at::Tensor input = call.Tensor(0);
+  const int64_t batch = call.Int(3, 1);
+  const int64_t groups = call.Int(6, 1);
+  if (input.numel() == 0) throw Unimplemented("native_group_norm of nothing");
+  const Groups done = NormalizeGroups(input.reshape({batch * groups, -1}), call.Double(7, 1e-5));
+  return {ScaledAndShifted(done.normalized.view(input.sizes()), PerChannel(call.Tensor(1), input.dim()),
+                           PerChannel(call.Tensor(2), input.dim())),
+          done.mean.view({batch, groups}), done.inverse.view({batch, groups})};
+}
+
+// instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
+Tensors InstanceNorm(const RewriteCall& call) {
+  const at::Tensor input = call.Tensor(0);
+  const int64_t rank = input.dim();
+  const double eps = call.Double(7, 1e-5);
+  const at::Tensor weight = PerChannel(call.Tensor(1), rank);
+  const at::Tensor bias = PerChannel(call.Tensor(2), rank);
+  if (!call.Bool(5, true)) {
+    const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor(4), rank) + eps);
+    return {ScaledAndShifted((input - PerChannel(call.Tensor(3), rank)) * inverse, weight, bias)};
+  }
+  const Groups done = NormalizeGroups(input.reshape({input.size(0) * input.size(1), -1}), eps);
+  return {ScaledAndShifted(done.normalized.view(input.sizes()), weight, bias)};
+}
+
+double Epsilon(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return std::numeric_limits<at::Half>::epsilon();
+    case at::kBFloat16:
+      return std::numeric_limits<at::BFloat16>::epsilon();
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
+// rms_norm(input, normalized_shape, weight, eps); _fused_rms_norm gives 1 / root mean square as well. Half types are
+// computed in float32.
+Tensors RmsNorm(const RewriteCall& call) {
+  const at::Tensor input = call.Tensor(0);
+  const at::ScalarType dtype = input.scalar_type();
+  const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
+  const at::Tensor wide = half ? input.to(at::kFloat) : input;
+  std::vector<int64_t> dims;
+  for (size_t k = 0; k < call.Ints(1).size(); ++k) dims.push_back(-1 - static_cast<int64_t>(k));
+  const at::Tensor inverse = at::rsqrt(at::square(wide).mean(dims, /*keepdim=*/true) + call.Double(3, Epsilon(dtype)));
+  const at::Tensor normalized = ScaledAndShifted(wide * inverse, call.Tensor(2), at::Tensor());
+  return {half ? normalized.to(dtype) : normalized, inverse};
+}
+
+Tensors RmsNormAlone(const RewriteCall& call) { return {RmsNorm(call)[0]}; }
+
+// The norm of everything but one dimension; -1: of everything.
+at::Tensor NormExcept(const at::Tensor& tensor, int64_t dim) {
+  if (dim == -1) return at::sqrt(at::square(tensor).sum());
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    if (d != dim) others.push_back(d);
+  }
+  const at::Tensor square = at::square(tensor);
+  return at::sqrt(others.empty() ? square : square.sum(others, /*keepdim=*/true));
+}
+
+// _weight_norm_interface(v, g, dim) -> (g v / |v|, |v|)
+Tensors WeightNorm(const RewriteCall& call) {
+  const at::Tensor norm = NormExcept(call.Tensor(0), call.Int(2, 0));
+  return {call.Tensor(0) * (call.Tensor(1) / norm), norm};
+}
+
+Tensors WeightNormAlone(const RewriteCall& call) { return {WeightNorm(call)[0]}; }
+
+// cosine_similarity(x1, x2, dim, eps)
+Tensors CosineSimilarity(const RewriteCall& call) {
+  const Tensors both = at::broadcast_tensors({call.Tensor(0), call.Tensor(1)});
+  const int64_t dim = call.Int(2, 1);
+  const auto unit = [&](const at::Tensor& x) {
+    return x / at::sqrt(at::square(x).sum(dim, /*keepdim=*/true)).clamp_min(call.Double(3, 1e-8));
+  };
+  return {(unit(both[0]) * unit(both[1])).sum(dim)};
+}
+
+}  // namespace
+
+void RegisterNormalizationRewrites(Registry& registry) {
+  registry.Register(Rewrite{"aten::native_group_norm", NativeGroupNorm});
+  registry.Register(Rewrite{"aten::instance_norm", InstanceNorm, /*updates=*/{3, 4}});
+  registry.Register(Rewrite{"aten::rms_norm", RmsNormAlone});
+  registry.Register(Rewrite{"aten::_fused_rms_norm", RmsNorm});
+  registry.Register(Rewrite{"aten::_weight_norm", WeightNormAlone});
+  registry.Register(Rewrite{"aten::_weight_norm_interface", WeightNorm});
+  registry.Register(Rewrite{"aten::cosine_similarity", CosineSimilarity});
+}
+
+}  // namespace addend
