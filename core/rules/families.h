@@ -17,6 +17,8 @@ void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
+// After all others: it says which of their rules hold for complex tensors.
+void RegisterSpectral(Registry& registry);
 
 }  // namespace addend
 
