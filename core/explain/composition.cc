@@ -44,6 +44,10 @@ std::string DtypeName(at::ScalarType type) {
       return "float32";
     case at::kDouble:
       return "float64";
+    case at::kComplexFloat:
+      return "complex64";
+    case at::kComplexDouble:
+      return "complex128";
     default:
       return absl::AsciiStrToLower(at::toString(type));
   }
@@ -54,7 +58,7 @@ void RequireDefined(const std::string& what, const at::Tensor& tensor) {
 }
 
 void RequireFloat(const std::string& what, const at::Tensor& tensor) {
-  if (!at::isFloatingType(tensor.scalar_type())) {
+  if (!at::isFloatingType(tensor.scalar_type()) && !at::isComplexType(tensor.scalar_type())) {
     throw InvalidArgument(absl::StrCat(what, " has dtype ", DtypeName(tensor.scalar_type()),
                                        ", but a composition needs floating-point numbers; convert it first"));
   }

@@ -16,7 +16,7 @@ namespace addend {
 // A value: nothing changes it once it is made. Copies share memory, also with the tensors that it was made from.
 class Composition {
  public:
-  // Components [numc, *S], reference S, leftover S; an undefined leftover is zeros. All floating-point, of one dtype
+  // Components [numc, *S], reference S, leftover S; an undefined leftover is zeros. All floating-point or complex, of one dtype
   // and on one device. They are detached from autograd. Like all constructors here, throws InvalidArgument that says
   // what is wrong.
   Composition(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover = at::Tensor());

@@ -265,11 +265,11 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   std::vector<Probe> probes;
   std::vector<at::Tensor> values;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.is_floating_point()) return;
+    if (!tensor.defined() || !Continuous(tensor.scalar_type())) return;
     values.push_back(tensor);
     probes.push_back({0, tracer.Output(tensor)});
   });
-  if (probes.empty()) throw InvalidArgument("the model gives no floating-point tensor to decompose");
+  if (probes.empty()) throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
   auto trace = std::make_shared<TracedRun>(tracer.Finish());
   const int64_t last_call = static_cast<int64_t>(trace->program.calls.size()) - 1;
   for (Probe& probe : probes) probe.after_call = last_call;
@@ -327,7 +327,7 @@ Decomposition TracedModel::operator()(const std::vector<Input>& inputs, const De
   const c10::IValue result = Run(tensors);
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     const std::string name = plain.outputs.empty() ? "output" : absl::StrCat("output.", plain.outputs.size());
-    if (tensor.defined() && tensor.is_floating_point()) {
+    if (tensor.defined() && Continuous(tensor.scalar_type())) {
       plain.outputs.push_back({name, tensor, Composition::FromParts({}, tensor)});
     }
   });

@@ -56,7 +56,7 @@ at::Tensor LabelsAlong(const at::Tensor& value, const std::vector<int64_t>& dims
 }
 
 at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Tensor labels) {
-  if (!labels.defined() || at::isFloatingType(labels.scalar_type()) || labels.scalar_type() == at::kBool) {
+  if (!labels.defined() || Continuous(labels.scalar_type()) || labels.scalar_type() == at::kBool) {
     throw InvalidArgument(absl::StrCat(name, ": labels are integers"));
   }
   labels = labels.to(value.device(), at::kLong);
@@ -82,9 +82,8 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
     if (!std::isfinite(baseline.number)) throw InvalidArgument(absl::StrCat(name, ": the baseline is not finite"));
     return at::full_like(value, baseline.number);
   }
-  const bool whole =
-      !at::isFloatingType(baseline.tensor.scalar_type()) && !at::isComplexType(baseline.tensor.scalar_type());
-  if (ids != whole) {
+  const at::ScalarType given = baseline.tensor.scalar_type();
+  if (ids == Continuous(given) || (at::isComplexType(given) && !value.is_complex())) {
     throw InvalidArgument(absl::StrCat(name, ": a baseline of dtype ", DtypeName(baseline.tensor.scalar_type()),
                                        " does not fit an input of dtype ", DtypeName(value.scalar_type())));
   }
@@ -103,16 +102,13 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
 
 void CheckValue(const std::string& name, const at::Tensor& value) {
   if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
-  if (at::isComplexType(value.scalar_type())) {
-    throw InvalidArgument(absl::StrCat(name, " is complex; complex inputs cannot be decomposed yet"));
-  }
   if (value.numel() == 0) throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(value), " is empty"));
 }
 
 // Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller
 // gives the parts as well.
 void CheckFinite(const std::string& name, const at::Tensor& value) {
-  if (!at::isFloatingType(value.scalar_type()) || at::isfinite(value).all().item<bool>()) return;
+  if (!Continuous(value.scalar_type()) || at::isfinite(value).all().item<bool>()) return;
   const at::Tensor where = at::isfinite(value).logical_not_().nonzero().select(0, 0);
   std::vector<int64_t> at_index;
   for (int64_t d = 0; d < where.numel(); ++d) at_index.push_back(where.select(0, d).item<int64_t>());
@@ -180,7 +176,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
     PreparedInput own;
     own.kind = input.split.kind;
     if (own.kind == Split::Kind::kDims || own.kind == Split::Kind::kLabels) CheckFinite(name, input.value);
-    own.ids = !at::isFloatingType(input.value.scalar_type());
+    own.ids = !Continuous(input.value.scalar_type());
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
     if (own.kind == Split::Kind::kPlain) {
       if (input.baseline.given)
@@ -198,7 +194,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       const at::Tensor& parts = input.split.parts;
       if (own.ids) throw InvalidArgument(absl::StrCat(name, ": ids have no parts; split them by labels"));
       if (!parts.defined() || parts.dim() != own.value.dim() + 1 || parts.sizes().slice(1) != own.value.sizes() ||
-          !at::isFloatingType(parts.scalar_type())) {
+          !Continuous(parts.scalar_type()) || (parts.is_complex() && !own.value.is_complex())) {
         throw InvalidArgument(absl::StrCat(name, ": parts of shape ", parts.defined() ? ShapeOf(parts) : "None",
                                            " do not fit [components, *input] of an input ", ShapeOf(own.value)));
       }

@@ -67,6 +67,9 @@ Target ParseTarget(const std::string& text) {
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
   Contributions result;
   if (value.numel() == 0) throw InvalidArgument("the output is empty");
+  if (value.is_complex()) {
+    throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
+  }
   if (target.top1) {
     for (int64_t d = 0; d + 1 < value.dim(); ++d) {
       if (value.size(d) == 1) continue;

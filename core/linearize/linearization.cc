@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/stand_in.h"
+#include "core/linearize/view.h"
 #include "core/rules/kinds.h"
 #include "core/rules/path.h"
 
@@ -21,17 +22,19 @@ namespace addend {
 namespace {
 
 bool CarriesRows(const Operand& operand) {
-  return operand.storage >= 0 && operand.decomposed && at::isFloatingType(operand.dtype);
+  return operand.storage >= 0 && operand.decomposed && Continuous(operand.dtype);
 }
 
-// Rows of half types are float32; so are the values that coefficients come from.
+// Rows of half types are float32; so are the values that coefficients come from. Rules get what lies in memory: no lazy
+// conjugates.
 at::Tensor Widen(const at::Tensor& tensor) {
-  const bool half = tensor.defined() && (tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16);
-  return half ? tensor.to(at::kFloat) : tensor;
+  if (!tensor.defined() || !Continuous(tensor.scalar_type())) return tensor;
+  return Resolved(tensor).to(RowDtype(tensor.scalar_type()));
 }
 
 double Eps(at::ScalarType dtype) {
-  return dtype == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  return RealDtype(dtype) == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                         : std::numeric_limits<float>::epsilon();
 }
 
 // Provenance: from where the values of each operand of each call come (bits of Freeze), by call and operand.
@@ -130,7 +133,7 @@ void SharpenHalfOutputs(const Call& call, RuleCall& described) {
 double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType dtype) {
   double square = 1;
   for (const RuleOperand& operand : call.operands) {
-    if (operand.value.defined() && operand.value.is_floating_point())
+    if (operand.value.defined() && Continuous(operand.value.scalar_type()))
       square *= std::max<double>(operand.value.numel(), 1);
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
@@ -162,7 +165,7 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
   }
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& output = call.outputs[k].value;
-    if (!output.defined() || !output.is_floating_point()) continue;
+    if (!output.defined() || !Continuous(output.scalar_type())) continue;
     const double rounding = RoundingOf(call, output, recorded.outputs[k].dtype);
     // Who allows the parts to miss the value by so much allows the coefficients to do so.
     const double allowed = call.policy->tolerance.value_or(0);
@@ -170,8 +173,18 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
   }
 }
 
+// Rules are for real numbers unless they say otherwise.
+void RequireComplexRule(const Rule& rule, const Call& call) {
+  const auto complex = [](const Operand& operand) { return operand.storage >= 0 && at::isComplexType(operand.dtype); };
+  if (rule.complex || (std::none_of(call.operands.begin(), call.operands.end(), complex) &&
+                       std::none_of(call.outputs.begin(), call.outputs.end(), complex))) {
+    return;
+  }
+  throw Unimplemented(absl::StrCat("the rule of ", FullName(call.op.schema()), " covers real numbers only"));
+}
+
 bool IsBroken(const RuleOutput& output) {
-  if (!output.value.defined() || !output.value.is_floating_point() || AllFinite(output.reference)) return false;
+  if (!output.value.defined() || !Continuous(output.value.scalar_type()) || AllFinite(output.reference)) return false;
   return at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value)).any().item<bool>();
 }
 
@@ -194,7 +207,7 @@ RuleResult LinearizeAtValue(const RuleFunction& build, const RuleCall& call, std
   if (result.map) moved = result.map->Forward(moves);
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& value = call.outputs[k].value;
-    if (!value.defined() || !value.is_floating_point()) continue;
+    if (!value.defined() || !Continuous(value.scalar_type())) continue;
     const bool passes = k < moved.size() && moved[k].defined();
     (*replaced)[k] = passes ? value - moved[k].select(0, 0) : value;
   }
@@ -219,6 +232,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
     if (rule != nullptr && rule->kind == Kind::kPointwise) SharpenHalfOutputs(call, described);
     RuleFunction build;
     if (rule != nullptr) {
+      RequireComplexRule(*rule, call);
       build = rule->build;
     } else if (policy.missing_rule == MissingRule::kPath) {
       build = PathThroughAutograd;
@@ -304,7 +318,7 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
   std::vector<Probe> probes;
   for (const Operand& output : trace.program.calls[call].outputs) {
-    if (output.storage >= 0 && at::isFloatingType(output.dtype)) probes.push_back({call, output});
+    if (output.storage >= 0 && Continuous(output.dtype)) probes.push_back({call, output});
   }
   return probes;
 }

@@ -205,8 +205,8 @@ double LargestMassOnCpu(const at::Tensor& rows, const at::Tensor& reference, dou
 
 // Whether the loops can walk over the memory as it is.
 bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
-  return rows.device().is_cpu() && reference.is_contiguous() && rows.select(0, 0).is_contiguous() &&
-         reference.scalar_type() == rows.scalar_type() &&
+  return rows.device().is_cpu() && !rows.is_neg() && !reference.is_neg() && reference.is_contiguous() &&
+         rows.select(0, 0).is_contiguous() && reference.scalar_type() == rows.scalar_type() &&
          (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "core/base/error.h"
 #include "core/linearize/rerun.h"
+#include "core/linearize/view.h"
 
 namespace addend {
 namespace {
@@ -29,7 +30,7 @@ void ReplaceReference(TracedRun& trace, int64_t first, size_t output, const at::
     Kept& kept = KeptOf(trace, target);
     // A version that a write made keeps what was not written.
     kept.reference = before.defined() ? before.clone() : at::zeros({kept.value.numel()}, kept.value.options());
-    ViewOf(kept.reference, target.geometry).copy_(now);
+    ViewOf(kept.reference, target).copy_(now);
     changed.emplace(target.storage, target.version);
   };
   const auto before_write = [&](const Call& call, const Operand& target) -> at::Tensor {

@@ -1,7 +1,7 @@
 #include "core/linearize/sweep.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/as_strided.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/sum.h>
@@ -19,14 +19,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/linearize/settle.h"
+#include "core/linearize/view.h"
 
 namespace addend {
 namespace {
 
-at::ScalarType RowDtype(at::ScalarType dtype) { return dtype == at::kDouble ? at::kDouble : at::kFloat; }
-
 bool CarriesRows(const Operand& operand) {
-  return operand.storage >= 0 && operand.decomposed && at::isFloatingType(operand.dtype);
+  return operand.storage >= 0 && operand.decomposed && Continuous(operand.dtype);
 }
 
 // Note [The move row]
@@ -91,27 +90,27 @@ class Sweep {
   }
 
   at::Tensor NewRows(const Operand& operand) const {
-    return at::zeros({num_rows_, trace_.program.storages[operand.storage].numel}, RowOptions(operand));
+    return at::zeros({num_rows_, StorageOf(operand).numel}, RowOptions(operand));
   }
 
   at::TensorOptions RowOptions(const Operand& operand) const {
-    return trace_.At(operand).value.options().dtype(RowDtype(operand.dtype));
+    return trace_.At(operand).value.options().dtype(RowDtype(StorageOf(operand).dtype));
   }
 
-  // The rows of a tensor: [R, *sizes]. Note: the shadow may itself be a slice, so its own offset counts.
+  const StorageInfo& StorageOf(const Operand& operand) const { return trace_.program.storages[operand.storage]; }
+
+  // The rows of a tensor: [R, *sizes]. May be lazily conjugated or negated; writes land where they belong.
   at::Tensor RowsOf(const Operand& operand) {
     at::Tensor& flat = rows_[operand.storage];
     if (!flat.defined()) {
       flat = NewRows(operand);
       owners_[operand.storage] = std::make_shared<char>();
     }
-    at::DimVector sizes;
-    at::DimVector strides;
-    sizes.push_back(num_rows_);
-    strides.push_back(flat.stride(0));
-    sizes.append(operand.geometry.sizes.begin(), operand.geometry.sizes.end());
-    strides.append(operand.geometry.strides.begin(), operand.geometry.strides.end());
-    return at::as_strided(flat, sizes, strides, flat.storage_offset() + operand.geometry.offset);
+    const at::Tensor view = RowsViewOf(flat, operand);
+    if (view.defined()) return view;
+    flat = Paired(flat);
+    owners_[operand.storage] = std::make_shared<char>();
+    return RowsViewOf(flat, operand);
   }
 
   // Makes the rows of a storage this sweep's own before they are written.
@@ -143,9 +142,11 @@ class Sweep {
 
   // Rows of a storage that has none yet; `rows`: [R, *sizes].
   void Put(const Operand& operand, const at::Tensor& rows) {
-    const int64_t numel = trace_.program.storages[operand.storage].numel;
-    if (operand.geometry.CoversWhole(numel)) {
-      const at::Tensor flat = rows.reshape({num_rows_, numel});
+    const StorageInfo& storage = StorageOf(operand);
+    const int64_t numel = storage.numel;
+    if (rows.is_complex() && !at::isComplexType(operand.dtype)) throw Internal("complex rows of a real tensor");
+    if (CoversWhole(operand, storage)) {
+      const at::Tensor flat = Resolved(rows).to(RowDtype(storage.dtype)).reshape({num_rows_, numel});
       rows_[operand.storage] = numel > 1 && flat.stride(1) != 1 ? flat.contiguous() : flat;
       owners_[operand.storage] = std::make_shared<char>();
       return;
@@ -200,7 +201,7 @@ class Sweep {
     }
     if (!TryInPlace(node, call, n)) {
       Rows inputs;
-      for (const int input : node.inputs) inputs.push_back(RowsOf(call.operands[input]));
+      for (const int input : node.inputs) inputs.push_back(Resolved(RowsOf(call.operands[input])));
       Rows outputs;
       if (node.map) outputs = node.map->Forward(inputs);
       inputs.clear();
@@ -243,7 +244,7 @@ class Sweep {
     if (call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
     const Operand& input = call.operands[node.inputs[0]];
     const Operand& output = call.outputs[0];
-    if (!(input.geometry == output.geometry) || RowDtype(input.dtype) != RowDtype(output.dtype)) return false;
+    if (!SameRows(input, output)) return false;
     if (input.storage == output.storage) return true;
     if (output.written ||
         trace_.program.storages[input.storage].numel != trace_.program.storages[output.storage].numel) {
@@ -256,17 +257,24 @@ class Sweep {
     return true;
   }
 
+  // Whether rows of the one, as they lie in its storage, can be rows of the other in a storage of the same size.
+  bool SameRows(const Operand& input, const Operand& output) const {
+    return input.geometry == output.geometry && input.conjugated == output.conjugated &&
+           input.negated == output.negated && RowDtype(input.dtype) == RowDtype(output.dtype) &&
+           RowDtype(StorageOf(input).dtype) == RowDtype(StorageOf(output).dtype);
+  }
+
   // Elementwise nodes with one output need no new memory where their input is not read again.
   bool TryInPlace(const Node& node, const Call& call, int64_t n) {
     if (!node.map || node.inputs.empty() || call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
     const Operand& input = call.operands[node.inputs[0]];
     const Operand& output = call.outputs[0];
-    const bool same_place = input.storage == output.storage && input.geometry == output.geometry;
+    const bool same_place = input.SamePlace(output);
     if (same_place && node.map->Accumulates()) {
       Rows rest(node.inputs.size());
       for (size_t k = 1; k < node.inputs.size(); ++k) {
         const Operand& other = call.operands[node.inputs[k]];
-        rest[k] = other.storage == output.storage ? RowsOf(other).clone() : RowsOf(other);
+        rest[k] = other.storage == output.storage ? RowsOf(other).clone() : Resolved(RowsOf(other));
       }
       Own(output);
       at::Tensor target = RowsOf(output);
@@ -281,9 +289,8 @@ class Sweep {
       return true;
     }
     const bool last = last_use_[input.storage] <= n;
-    const int64_t numel = trace_.program.storages[output.storage].numel;
-    if (!last || output.written || !(input.geometry == output.geometry) || !output.geometry.CoversWhole(numel) ||
-        trace_.program.storages[input.storage].numel != numel || RowDtype(input.dtype) != RowDtype(output.dtype)) {
+    if (!last || output.written || !SameRows(input, output) || !CoversWhole(output, StorageOf(output)) ||
+        StorageOf(input).numel != StorageOf(output).numel) {
       return false;
     }
     Own(input);
@@ -310,8 +317,8 @@ class Sweep {
 
   // The largest |recovery - value| that rounding explains, over the largest value.
   double RelativeTolerance(const Operand& operand) const {
-    const double eps =
-        operand.dtype == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+    const double eps = RealDtype(operand.dtype) == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                               : std::numeric_limits<float>::epsilon();
     const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
                          static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
     return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
@@ -349,12 +356,16 @@ class Sweep {
       const at::ScalarType dtype = RowDtype(operand.dtype);
       const at::Tensor value = trace_.Value(operand).to(dtype);
       const at::Tensor size = value.abs() + trace_.Reference(operand).to(dtype).abs();
-      std::vector<double> signs(4 * size.numel());
-      for (double& sign : signs) sign = (random() & 1) != 0 ? 1 : -1;
-      at::DimVector sizes = {4};
-      sizes.append(size.sizes().begin(), size.sizes().end());
-      const at::Tensor drawn = at::tensor(signs, size.options()).view(sizes);
-      probes.push_back((drawn * size).masked_fill_(at::isfinite(size).logical_not_(), 0));
+      const auto draw = [&] {
+        std::vector<double> signs(4 * size.numel());
+        for (double& sign : signs) sign = (random() & 1) != 0 ? 1 : -1;
+        at::DimVector sizes = {4};
+        sizes.append(size.sizes().begin(), size.sizes().end());
+        const at::Tensor drawn = at::tensor(signs, size.options()).view(sizes);
+        return (drawn * size).masked_fill_(at::isfinite(size).logical_not_(), 0);
+      };
+      const at::Tensor real = draw();
+      probes.push_back(at::isComplexType(dtype) ? at::complex(real, draw()) : real);
     }
     const Rows reached = node.map->Forward(probes);
     if (output >= reached.size() || !reached[output].defined() || reached[output].numel() == 0) return 0;
@@ -422,9 +433,9 @@ class Sweep {
       if (!options.find_bracket && !options.judge) continue;
       if (options.find_bracket) Own(output);
       at::Tensor rows = RowsOf(output);
-      const at::Tensor value = trace_.Value(output).to(rows.scalar_type());
-      const at::Tensor reference = trace_.Reference(output).to(rows.scalar_type());
-      const bool whole = output.geometry.CoversWhole(trace_.program.storages[output.storage].numel);
+      const at::Tensor value = Resolved(trace_.Value(output)).to(rows.scalar_type());
+      const at::Tensor reference = Resolved(trace_.Reference(output)).to(rows.scalar_type());
+      const bool whole = CoversWhole(output, StorageOf(output));
       const Settled settled = Settle(rows, value, reference, options, whole ? &sums_[output.storage] : nullptr);
       if (!check_all) continue;
       if (JudgeOutput(node, k, settled, rows, reference, check)) continue;
@@ -469,8 +480,8 @@ class Sweep {
       const Probe& probe = linearization_.probes[p];
       if (probe.after_call != call) continue;
       ProbeRows& taken = result_.probes[p];
-      taken.value = trace_.Value(probe.operand);
-      taken.reference = trace_.Reference(probe.operand);
+      taken.value = Resolved(trace_.Value(probe.operand));
+      taken.reference = Resolved(trace_.Reference(probe.operand));
       taken.decomposed = CarriesRows(probe.operand);
       if (probe.operand.storage >= 0) taken.depth = depth_[probe.operand.storage];
       if (!taken.decomposed) {

@@ -2,7 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/as_strided.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
@@ -19,14 +18,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/view.h"
 
 namespace addend {
 namespace {
-
-// The whole storage of a tensor as one dimension, sharing its memory.
-at::Tensor Flat(const at::Tensor& tensor, int64_t numel, bool differentiable) {
-  return at::as_strided(differentiable ? tensor : tensor.detach(), {numel}, {1}, 0);
-}
 
 // Integer operators that hand every id on unchanged.
 bool KeepsLabels(const std::string& rule_name) {
@@ -96,10 +91,6 @@ double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry) {
-  return at::as_strided(flat, geometry.sizes, geometry.strides, geometry.offset + flat.storage_offset());
-}
-
 const Kept& TracedRun::At(const Operand& operand) const {
   for (const Kept& kept : storages[operand.storage]) {
     if (kept.version == operand.version) return kept;
@@ -109,13 +100,13 @@ const Kept& TracedRun::At(const Operand& operand) const {
 
 at::Tensor TracedRun::Value(const Operand& operand) const {
   if (operand.storage < 0) return {};
-  return ViewOf(At(operand).value, operand.geometry);
+  return ViewOf(At(operand).value, operand);
 }
 
 at::Tensor TracedRun::Reference(const Operand& operand) const {
   if (operand.storage < 0) return {};
   const Kept& kept = At(operand);
-  return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand.geometry);
+  return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand);
 }
 
 at::Tensor TracedRun::Labels(const Operand& operand) const {
@@ -203,7 +194,7 @@ void Tracer::Keep(const Operand& operand, const at::Tensor& tensor) {
   if (!state.kept.empty() && state.kept.back().version == operand.version) return;
   Kept kept;
   kept.version = operand.version;
-  kept.value = Flat(tensor, recorder_.program().storages[operand.storage].numel, trace_.differentiable);
+  kept.value = Flat(tensor, recorder_.program().storages[operand.storage], trace_.differentiable);
   if (state.decomposed || state.labelled) kept.reference = state.reference;
   if (state.labelled) kept.labels = state.labels;
   state.kept.push_back(std::move(kept));
@@ -220,9 +211,9 @@ void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool
     if (kept.reference.defined()) kept.reference = kept.reference.clone();
     state.newest_is_live = false;
   }
-  if (!traced || !at::isFloatingType(operand.dtype) || state.decomposed) return;
+  if (!traced || !Continuous(operand.dtype) || state.decomposed) return;
   // A plain storage becomes decomposed by this write: until now its reference is its value.
-  state.reference = Flat(tensor, recorder_.program().storages[operand.storage].numel, trace_.differentiable).clone();
+  state.reference = Flat(tensor, recorder_.program().storages[operand.storage], trace_.differentiable).clone();
 }
 
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
@@ -284,7 +275,7 @@ void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, con
                                         [](const Operand& operand) { return operand.decomposed; });
     if (!decomposed && !reads_derived) return;
     for (const Operand& output : call.outputs) {
-      if (output.storage >= 0 && !at::isFloatingType(output.dtype)) StateOf(output.storage).derived = true;
+      if (output.storage >= 0 && !Continuous(output.dtype)) StateOf(output.storage).derived = true;
     }
   } catch (...) {
     if (!error_) error_ = std::current_exception();
@@ -298,7 +289,7 @@ void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& res
     for (const c10::IValue& result : results) {
       ForEachTensor(result, [&](const at::Tensor& tensor) {
         const int storage = recorder_.FindStorage(tensor);
-        if (storage < 0 || !tensor.is_floating_point() || !StateOf(storage).uninitialized) return;
+        if (storage < 0 || !Continuous(tensor.scalar_type()) || !StateOf(storage).uninitialized) return;
         Call call(op);
         throw Error(absl::StatusCode::kUnimplemented,
                     absl::StrCat("no composition rule for ", FullName(op.schema()),
@@ -331,7 +322,7 @@ std::vector<c10::IValue> Tracer::RunAside(const Call& call, const std::vector<c1
       if (operand.storage < 0) return tensor;
       if (is_out) return at::empty({0}, tensor.options());
       const bool moves = on_reference && (operand.decomposed || operand.labelled);
-      const at::Tensor used = moves ? ViewOf(StateOf(operand.storage).reference, operand.geometry) : tensor;
+      const at::Tensor used = moves ? ViewOf(StateOf(operand.storage).reference, operand) : tensor;
       return operand.written || (updated && on_reference) ? used.clone() : used;
     }));
   }
@@ -382,7 +373,7 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   result.variable_data().copy_(value);
   const Operand operand = recorder_.Describe(result);
   if (!operand.decomposed) return;
-  const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand.geometry);
+  const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand);
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
   // and what that makes of a difference is leftover.
   const bool same = !reference.defined() || RelativeDifference(own, reference) <= tolerance;
@@ -456,7 +447,7 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
       result = targets.empty() ? value : targets[k];
       continue;
     }
-    if (value.numel() == 0 || (!result.defined() && !at::isFloatingType(value.scalar_type()))) {
+    if (value.numel() == 0 || (!result.defined() && !Continuous(value.scalar_type()))) {
       result = value;
       if (targets.empty()) continue;
     }
@@ -499,8 +490,8 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       State& state = StateOf(operand.storage);
       if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
       const bool ids = operand.labelled && (role.embedding || role.keeps_labels);
-      const bool moves = operand.decomposed || ids || (operand.written && at::isFloatingType(operand.dtype));
-      return moves ? ViewOf(state.reference, operand.geometry) : tensor;
+      const bool moves = operand.decomposed || ids || (operand.written && Continuous(operand.dtype));
+      return moves ? ViewOf(state.reference, operand) : tensor;
     }));
   }
   for (auto& [generator, state] : generators_) generator.set_state(state);
@@ -519,9 +510,8 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       }));
     }
     for (const Operand& operand : call.operands) {
-      if (!operand.written || operand.storage < 0 || !at::isFloatingType(operand.dtype) || call.resized_output)
-        continue;
-      ViewOf(StateOf(operand.storage).reference, operand.geometry).fill_(std::numeric_limits<double>::quiet_NaN());
+      if (!operand.written || operand.storage < 0 || !Continuous(operand.dtype) || call.resized_output) continue;
+      ViewOf(StateOf(operand.storage).reference, operand).fill_(std::numeric_limits<double>::quiet_NaN());
     }
     return stack;
   }
@@ -532,15 +522,17 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
     throw Error(absl::StatusCode::kFailedPrecondition, "an operator gives another shape on the baseline");
   }
   State& state = StateOf(output.storage);
-  const int64_t numel = recorder_.program().storages[output.storage].numel;
-  const bool same_layout =
-      reference.strides() == value.strides() && reference.storage_offset() == value.storage_offset() &&
-      static_cast<int64_t>(reference.storage().nbytes()) >= numel * static_cast<int64_t>(value.itemsize());
+  const StorageInfo& storage = recorder_.program().storages[output.storage];
+  const bool same_layout = reference.scalar_type() == value.scalar_type() && reference.is_conj() == value.is_conj() &&
+                           reference.is_neg() == value.is_neg() && reference.strides() == value.strides() &&
+                           reference.storage_offset() == value.storage_offset() &&
+                           static_cast<int64_t>(reference.storage().nbytes()) >=
+                               storage.numel * static_cast<int64_t>(c10::elementSize(storage.dtype));
   if (same_layout) {
-    state.reference = Flat(reference, numel, trace_.differentiable);
+    state.reference = Flat(reference, storage, trace_.differentiable);
   } else {
-    state.reference = at::zeros({numel}, value.options());
-    ViewOf(state.reference, output.geometry).copy_(reference);
+    state.reference = at::zeros({storage.numel}, value.options().dtype(storage.dtype));
+    ViewOf(state.reference, output).copy_(reference);
   }
 }
 
@@ -570,17 +562,16 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Operand& output = call.outputs[k];
     if (!tensors[k].defined() || output.storage < 0) continue;
-    if (tensors[k].is_conj() || tensors[k].is_neg()) Refuse(call, "gives a lazily conjugated or negated view");
-    if (decomposed && at::isComplexType(output.dtype)) Refuse(call, "gives complex numbers");
-    if (call.is_view && output.dtype != recorder_.program().storages[output.storage].dtype && decomposed) {
-      Refuse(call, "reads the bytes of a decomposed tensor as another dtype");
-    }
+    const at::ScalarType stored = recorder_.program().storages[output.storage].dtype;
+    if (!decomposed || SameNumbers(stored, output.dtype)) continue;
+    if (call.is_view) Refuse(call, "reads the bytes of a decomposed tensor as another dtype");
+    if (Continuous(output.dtype)) Refuse(call, "writes decomposed numbers as the bytes of another dtype");
   }
   if (call.is_view) {
     for (size_t k = 0; k < tensors.size(); ++k) {
       Operand& output = call.outputs[k];
       if (output.storage < 0) continue;
-      output.decomposed = at::isFloatingType(output.dtype) && StateOf(output.storage).decomposed;
+      output.decomposed = Continuous(output.dtype) && StateOf(output.storage).decomposed;
       output.labelled = StateOf(output.storage).labelled;
       Keep(output, tensors[k]);
     }
@@ -595,7 +586,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   // Integer and boolean results are plain: they are taken from the value for every row. Labels go along with ids that
   // are only copied.
   bool floating = false;
-  for (const Operand& output : call.outputs) floating |= output.storage >= 0 && at::isFloatingType(output.dtype);
+  for (const Operand& output : call.outputs) floating |= output.storage >= 0 && Continuous(output.dtype);
   if (!decomposed && !(role.embedding && call.operands.size() > 1 && call.operands[1].labelled)) {
     if (role.keeps_labels && !floating) {
       const Operand& ids = call.operands[0];
@@ -634,7 +625,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
-    if (at::isFloatingType(output.dtype)) {
+    if (Continuous(output.dtype)) {
       const bool in_place = output.written && !call.resized_output;
       if (!in_place) {
         try {

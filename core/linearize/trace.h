@@ -26,7 +26,7 @@
 
 namespace addend {
 
-// One version of a storage; all tensors are one-dimensional over the whole storage.
+// One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
 struct Kept {
   int version = 0;
   at::Tensor value;
@@ -64,9 +64,6 @@ struct TracedRun {
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Labels(const Operand& operand) const;
 };
-
-// A tensor with the operand's geometry over a one-dimensional tensor of its storage.
-at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
 
 class Tracer : public RecorderObserver {
  public:

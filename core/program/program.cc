@@ -23,6 +23,33 @@ bool Geometry::CoversWhole(int64_t storage_numel) const {
   return expected == storage_numel;
 }
 
+bool Continuous(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
+
+at::ScalarType RowDtype(at::ScalarType dtype) {
+  if (at::isComplexType(dtype)) return dtype == at::kComplexDouble ? at::kComplexDouble : at::kComplexFloat;
+  return dtype == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+at::ScalarType RealDtype(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kComplexDouble:
+      return at::kDouble;
+    case at::kComplexFloat:
+      return at::kFloat;
+    case at::kComplexHalf:
+      return at::kHalf;
+    default:
+      return dtype;
+  }
+}
+
+bool SameNumbers(at::ScalarType storage, at::ScalarType view) { return RealDtype(storage) == RealDtype(view); }
+
+bool CoversWhole(const Operand& operand, const StorageInfo& storage) {
+  return operand.dtype == storage.dtype && !operand.conjugated && !operand.negated &&
+         operand.geometry.CoversWhole(storage.numel);
+}
+
 bool Call::Traced() const {
   for (const Operand& operand : operands) {
     if (operand.decomposed || operand.labelled) return true;

@@ -35,6 +35,16 @@ struct Geometry {
   }
 };
 
+// Floating-point or complex: numbers that move, so that rows can follow them.
+bool Continuous(at::ScalarType dtype);
+// The dtype of a tensor's rows: its own, but float32 for half types.
+at::ScalarType RowDtype(at::ScalarType dtype);
+// float32 for complex64: the dtype of the real part; real dtypes as they are.
+at::ScalarType RealDtype(at::ScalarType dtype);
+// Whether a tensor of dtype `view` may lie in a storage of dtype `storage` without its bytes getting another meaning:
+// of the same dtype, or complex numbers seen as pairs of real ones, or the reverse.
+bool SameNumbers(at::ScalarType storage, at::ScalarType view);
+
 struct Operand {
   int storage = -1;         // -1: an undefined tensor
   int version = 0;          // counts the writes to the storage
@@ -42,8 +52,18 @@ struct Operand {
   bool decomposed = false;  // the storage carries rows (it depends on a decomposed input)
   bool labelled = false;    // integer ids whose labels start rows at an embedding
   bool written = false;     // the call writes it
-  at::ScalarType dtype = at::ScalarType::Undefined;
-  Geometry geometry;
+  bool conjugated = false;  // its elements are the conjugates of what is stored, lazily
+  bool negated = false;     // its elements are the negatives of what is stored, lazily
+  at::ScalarType dtype = at::ScalarType::Undefined;  // may differ from that of the storage; see SameNumbers
+  Geometry geometry;                                 // in elements of `dtype`
+
+  // The same elements of the same storage, read in the same way.
+  bool SamePlace(const Operand& other) const { return storage == other.storage && SameLayout(other); }
+  // The same elements of any storage.
+  bool SameLayout(const Operand& other) const {
+    return dtype == other.dtype && conjugated == other.conjugated && negated == other.negated &&
+           geometry == other.geometry;
+  }
 };
 
 struct Call {
@@ -67,11 +87,14 @@ struct Call {
 };
 
 struct StorageInfo {
-  int64_t numel = 0;
+  int64_t numel = 0;  // in elements of `dtype`, which the first tensor seen had
   at::ScalarType dtype = at::ScalarType::Undefined;
   int versions = 1;
   std::string name;  // parameter, buffer or input that owns it; may be empty
 };
+
+// True where the operand is the storage from its start to its end, each element as it is stored.
+bool CoversWhole(const Operand& operand, const StorageInfo& storage);
 
 struct Program {
   std::vector<Call> calls;

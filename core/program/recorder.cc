@@ -130,8 +130,10 @@ Operand Recorder::Describe(const at::Tensor& tensor) {
   if (operand.storage < 0) return operand;
   operand.version = program_.storages[operand.storage].versions - 1;
   operand.geometry = GeometryOf(tensor);
+  operand.conjugated = tensor.is_conj();
+  operand.negated = tensor.is_neg();
   if (observer_ != nullptr) {
-    if (at::isFloatingType(operand.dtype)) {
+    if (Continuous(operand.dtype)) {
       operand.decomposed = observer_->IsDecomposed(operand.storage);
     } else {
       operand.labelled = observer_->IsLabelled(operand.storage);
@@ -263,7 +265,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
         if (!before.written || before.storage < 0) return;
         StorageInfo& info = program_.storages[before.storage];
         ++info.versions;
-        info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
+        info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
         Operand after = Describe(tensor);
         after.written = true;
         after.argument = before.argument;

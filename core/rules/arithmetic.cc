@@ -1,6 +1,7 @@
 // Sums, products and quotients, and the writes that put them into place.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 
 #include "core/base/error.h"
@@ -12,6 +13,17 @@ namespace {
 
 // The factor of a tensor argument that may also be a number.
 double Number(const RuleCall& call, int argument, double otherwise) { return call.Double(argument, otherwise); }
+
+// The same where the number may be complex.
+Coefficient ComplexNumber(const RuleCall& call, int argument, bool inverse = false) {
+  const c10::IValue& given = call.arguments[argument];
+  if (!given.isScalar() || !given.toScalar().isComplex()) {
+    const double number = Number(call, argument, 1);
+    return inverse ? 1 / number : number;
+  }
+  const at::Tensor number = at::scalar_tensor(given.toScalar(), call.outputs[0].value.options());
+  return inverse ? number.reciprocal() : number;
+}
 
 RuleResult Sum(const RuleCall& call, double sign_self, double sign_other, int alpha_argument) {
   const double alpha = Number(call, alpha_argument, 1);
@@ -27,7 +39,7 @@ RuleResult Sum(const RuleCall& call, double sign_self, double sign_other, int al
 RuleResult Multiply(const RuleCall& call) {
   const int a = call.OperandAt(0);
   const int b = call.OperandAt(1);
-  if (b < 0) return Elementwise(call, Kind::kLinear, {{a, Number(call, 1, 1)}});
+  if (b < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1)}});
   const RuleOperand& x = call.operands[a];
   const RuleOperand& y = call.operands[b];
   if (!x.decomposed || !y.decomposed) {
@@ -49,7 +61,7 @@ RuleResult Divide(const RuleCall& call) {
   if (!call.IsNone(2)) return Opaque(call);
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
-  if (d < 0) return Elementwise(call, Kind::kLinear, {{a, 1 / Number(call, 1, 1)}});
+  if (d < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1, /*inverse=*/true)}});
   const RuleOperand& divisor = call.operands[d];
   // An integer divisor would be inverted in float32, whatever the output is.
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();

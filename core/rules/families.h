@@ -20,6 +20,8 @@ void RegisterRecurrent(Registry& registry);
 void RegisterStepwise(Registry& registry);
 void RegisterTransformer(Registry& registry);
 void RegisterNormalizationRewrites(Registry& registry);
+// After all others: it says which of their rules hold for complex tensors.
+void RegisterSpectral(Registry& registry);
 
 }  // namespace addend
 

@@ -6,7 +6,9 @@
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -83,13 +85,14 @@ class ElementwiseMap : public LinearMap {
  public:
   struct Input {
     at::DimVector sizes;
+    at::ScalarType dtype;
     double number = 1;
     at::Tensor tensor;  // undefined: the number
     bool IsOne() const { return !tensor.defined() && number == 1; }
   };
 
   ElementwiseMap(std::vector<Input> inputs, at::IntArrayRef output_sizes, const at::TensorOptions& options)
-      : inputs_(std::move(inputs)), output_sizes_(output_sizes) {
+      : inputs_(std::move(inputs)), output_sizes_(output_sizes), dtype_(at::typeMetaToScalarType(options.dtype())) {
     if (inputs_.size() == 1 && !inputs_[0].IsOne() && SameShape(0)) {
       scale_ = inputs_[0].tensor.defined() ? inputs_[0].tensor : at::scalar_tensor(inputs_[0].number, options);
     }
@@ -107,12 +110,20 @@ class ElementwiseMap : public LinearMap {
         sum = at::add(sum, row, inputs_[k].number);
       }
     }
+    // Real numbers beside complex ones, which may have been plain, become complex; copied into real ones, those lose
+    // their imaginary part.
+    if (at::isComplexType(dtype_) && !sum.is_complex()) sum = sum.to(dtype_);
+    if (!at::isComplexType(dtype_) && sum.is_complex()) sum = at::real(sum);
     return {sum.expand(WithRows(sum.size(0), output_sizes_))};
   }
 
   Rows Transpose(const Rows& cotangents) const override {
     Rows result;
-    for (const Input& input : inputs_) result.push_back(at::sum_to(Times(cotangents[0], input), input.sizes));
+    for (const Input& input : inputs_) {
+      const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), input.sizes);
+      const bool complex = at::isComplexType(input.dtype);
+      result.push_back(back.is_complex() == complex ? back : complex ? back.to(input.dtype) : at::real(back));
+    }
     return result;
   }
 
@@ -131,7 +142,7 @@ class ElementwiseMap : public LinearMap {
   }
 
  private:
-  bool SameShape(size_t k) const { return inputs_[k].sizes == output_sizes_; }
+  bool SameShape(size_t k) const { return inputs_[k].sizes == output_sizes_ && inputs_[k].dtype == dtype_; }
   at::Tensor Aligned(const at::Tensor& rows) const {
     return RightAlign(rows, static_cast<int64_t>(output_sizes_.size()));
   }
@@ -139,9 +150,14 @@ class ElementwiseMap : public LinearMap {
     if (input.IsOne()) return t;
     return input.tensor.defined() ? t * input.tensor : t * input.number;
   }
+  static at::Tensor TimesConjugate(const at::Tensor& t, const Input& input) {
+    const bool complex = input.tensor.defined() && input.tensor.is_complex();
+    return complex ? t * input.tensor.conj() : Times(t, input);
+  }
 
   std::vector<Input> inputs_;
   at::DimVector output_sizes_;
+  at::ScalarType dtype_;  // of the output
   at::Tensor scale_;
 };
 
@@ -157,6 +173,7 @@ at::Tensor RightAlign(const at::Tensor& rows, int64_t rank) {
 int64_t RowDim(int64_t dim, int64_t rank) { return (dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim) + 1; }
 
 bool AllFinite(const at::Tensor& tensor) {
+  if (tensor.is_complex()) return AllFinite(at::view_as_real(tensor.resolve_conj()));
   // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
@@ -176,6 +193,11 @@ at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(cons
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose) {
   std::vector<at::Tensor> like;
+  // A transpose written down by hand is for real numbers: among complex ones it would have to conjugate.
+  bool complex = false;
+  for (const RuleOutput& o : call.outputs) complex = complex || (o.value.defined() && o.value.is_complex());
+  for (const int input : inputs) complex = complex || call.operands[input].value.is_complex();
+  if (complex) transpose = nullptr;
   for (const int input : inputs) {
     const at::Tensor& value = call.operands[input].value;
     like.push_back(at::zeros({}, value.options()).expand(value.sizes()));
@@ -191,7 +213,8 @@ RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms)
     const RuleOperand& operand = call.operands[term.operand];
     if (!operand.decomposed) continue;
     result.inputs.push_back(term.operand);
-    inputs.push_back({at::DimVector(operand.value.sizes()), term.coefficient.number, term.coefficient.tensor});
+    inputs.push_back({at::DimVector(operand.value.sizes()), operand.value.scalar_type(), term.coefficient.number,
+                      term.coefficient.tensor});
   }
   if (!inputs.empty()) {
     const at::Tensor& output = call.outputs[0].value;
@@ -225,7 +248,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   const at::Tensor slope = (f_value - f_reference) / (in_graph ? move.masked_fill(move.eq(0), 1) : move);
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
-  const bool is_double = value.scalar_type() == at::kDouble;
+  const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
   const double limit = is_double ? 2e-6 : 2e-3;
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
   if (!small.any().item<bool>()) return slope;
@@ -285,7 +308,9 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     for (const RuleOperand& o : call.operands) operands.push_back(o.value);
     operands[operand] = leaf;
     const at::Tensor y = call.run(operands)[0];
-    return torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
+    const at::Tensor gradient = torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
+    // A holomorphic function has one derivative, and its gradient is the conjugate of that.
+    return gradient.is_complex() ? gradient.conj().resolve_conj() : gradient;
   };
   at::Tensor slope =
       SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative,

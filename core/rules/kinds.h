@@ -31,7 +31,8 @@ at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(cons
 
 // ---- maps
 
-// A map from two functions. Where `transpose` is empty, it is derived from `forward` by autograd.
+// A map from two functions. Where `transpose` is empty, or complex numbers are involved, it is derived from `forward`
+// by autograd.
 using RowsFunction = std::function<Rows(const Rows&)>;
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose = nullptr);

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <set>
@@ -28,6 +29,22 @@ TEST(CasesTest, EveryRuleHasACase) {
   }
 }
 
+TEST(CasesTest, RulesThatCoverComplexTensorsHaveAComplexCase) {
+  std::set<const Rule*> covered;
+  for (const Case& c : Cases()) {
+    Draw draw(at::kDouble);
+    const RuleCall call = OperatorCall(c.op, c.arguments(draw)).Describe(Faithful());
+    const auto complex = [](const auto& t) { return t.value.defined() && t.value.is_complex(); };
+    if (std::any_of(call.operands.begin(), call.operands.end(), complex) ||
+        std::any_of(call.outputs.begin(), call.outputs.end(), complex)) {
+      covered.insert(&RuleOf(call));
+    }
+  }
+  for (const Rule* rule : Registry::Default().All()) {
+    EXPECT_EQ(covered.count(rule), rule->complex ? 1u : 0u) << rule->name;
+  }
+}
+
 TEST(CasesTest, PlainOutputsPassNothing) {
   int found = 0;
   for (const Rule* rule : Registry::Default().All()) {
@@ -42,14 +59,15 @@ TEST(CasesTest, PlainOutputsPassNothing) {
 
 // ---------------------------------------------------------------------------------------------------------- the laws
 
+bool Single(const at::Tensor& t) { return t.scalar_type() == at::kFloat || t.scalar_type() == at::kComplexFloat; }
+
 // What rounding leaves of a relation that holds exactly: the sums here have some hundred terms at most. float32 loses
 // up to eps / 2e-3 = 6e-5 of a slope to cancellation just above the move at which the derivative replaces the secant,
 // but that is a part of the move, not of the value.
 double Rounding(const RuleCall& call) {
   bool single = false;
-  for (const RuleOperand& operand : call.operands)
-    single |= operand.decomposed && operand.value.scalar_type() == at::kFloat;
-  for (const RuleOutput& output : call.outputs) single |= output.value.scalar_type() == at::kFloat;
+  for (const RuleOperand& operand : call.operands) single |= operand.decomposed && Single(operand.value);
+  for (const RuleOutput& output : call.outputs) single |= Single(output.value);
   return single ? 2e-5 : 1e-10;
 }
 

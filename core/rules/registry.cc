@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/rules/families.h"
 
 namespace addend {
@@ -23,6 +24,7 @@ const Registry& Registry::Default() {
     RegisterStepwise(*all);
     RegisterTransformer(*all);
     RegisterNormalizationRewrites(*all);
+    RegisterSpectral(*all);
     return all;
   }();
   return registry;
@@ -51,6 +53,15 @@ const Registry::Entry* Registry::Lookup(const std::string& rule_name, const std:
   }
   if (it == entries_.end()) it = entries_.find(rule_name);
   return it == entries_.end() ? nullptr : &it->second;
+}
+
+void Registry::CoverComplex(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    for (auto& [own, entry] : entries_) {
+      Rule* rule = std::get_if<Rule>(&entry);
+      if (rule != nullptr && (own == name || own.rfind(name + ".", 0) == 0)) rule->complex = true;
+    }
+  }
 }
 
 const Rule* Registry::Find(const std::string& rule_name, const std::string& full_name) const {

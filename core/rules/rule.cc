@@ -74,7 +74,13 @@ int64_t RuleCall::Int(int argument, int64_t otherwise) const {
 
 double RuleCall::Double(int argument, double otherwise) const {
   if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isScalar()) return otherwise;
-  return arguments[argument].toScalar().toDouble();
+  const at::Scalar number = arguments[argument].toScalar();
+  if (number.isComplex()) {
+    const c10::complex<double> both = number.toComplexDouble();
+    if (both.imag() != 0) throw Unimplemented(absl::StrCat(name, ".", overload, " with a complex number"));
+    return both.real();
+  }
+  return number.toDouble();
 }
 
 bool RuleCall::Bool(int argument, bool otherwise) const {

@@ -42,8 +42,11 @@ class LinearMap {
  public:
   virtual ~LinearMap() = default;
   // One tensor [R, *input sizes] for each input; returns one [R, *output sizes] for each output. R may be any number.
+  // Rows have the dtype of their tensor: complex where it is complex.
   virtual Rows Forward(const Rows& rows) const = 0;
-  // One cotangent [*output sizes] for each output; returns one [*input sizes] for each input.
+  // One cotangent [*output sizes] for each output; returns one [*input sizes] for each input. With <a, b> = sum of
+  // conj(a) * b it is the map for which Re <g, Forward(r)> = Re <Transpose(g), r>: gradients as PyTorch has them, where
+  // a product with c transposes to one with conj(c).
   virtual Rows Transpose(const Rows& cotangents) const = 0;
   // Not null where the only output is input 0 times this tensor, of the same shape: a sweep may scale in place.
   virtual const at::Tensor* Scale() const { return nullptr; }
@@ -130,6 +133,7 @@ struct Rule {
   uint32_t mark = 0;          // provenance that the output gets (bits of Freeze)
   bool keeps_marks = false;   // the output keeps the provenance of its one decomposed operand
   bool plain_output = false;  // the result depends on sizes only: zeros_like and its kind
+  bool complex = false;       // covers complex tensors too; see Registry::CoverComplex
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
   std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a

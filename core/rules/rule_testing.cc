@@ -2,13 +2,16 @@
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -20,7 +23,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-bool IsFloating(const at::Tensor& t) { return t.defined() && t.is_floating_point(); }
+bool IsFloating(const at::Tensor& t) { return t.defined() && (t.is_floating_point() || t.is_complex()); }
 
 at::Tensor Widen(const at::Tensor& t) {
   const bool half = t.defined() && (t.scalar_type() == at::kHalf || t.scalar_type() == at::kBFloat16);
@@ -79,6 +82,14 @@ at::Tensor WithOtherStrides(const at::Tensor& t) {
   return gaps.select(-1, 1).permute(reversed);
 }
 
+// In double precision, complex where it is complex.
+at::Tensor Wide(const at::Tensor& t) { return t.to(t.is_complex() ? at::kComplexDouble : at::kDouble); }
+
+// Normal numbers of a dtype, real or complex.
+at::Tensor NormalOf(Draw& draw, const Sizes& sizes, at::ScalarType dtype) {
+  return at::isComplexType(dtype) ? draw.Complex(sizes).to(dtype) : draw.Normal(sizes).to(dtype);
+}
+
 double MaxAbs(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().max().item<double>(); }
 
 }  // namespace
@@ -120,6 +131,11 @@ at::Tensor Draw::Normal(const Sizes& sizes, double scale) {
   return drawn.to(dtype_);
 }
 
+at::Tensor Draw::Complex(const Sizes& sizes, double scale) {
+  const at::Tensor real = Normal(sizes, scale);
+  return at::complex(real, Normal(sizes, scale));
+}
+
 at::Tensor Draw::Integers(const Sizes& sizes, int64_t below) {
   const at::Tensor drawn = at::empty(sizes, at::kLong);
   int64_t* data = drawn.data_ptr<int64_t>();
@@ -132,6 +148,11 @@ at::Tensor Draw::Booleans(const Sizes& sizes) { return Integers(sizes, 2).to(at:
 Argument Draw::Moving(const Sizes& sizes, double scale) {
   const at::Tensor value = Normal(sizes, scale);
   return {value, Normal(sizes, scale)};
+}
+
+Argument Draw::MovingComplex(const Sizes& sizes, double scale) {
+  const at::Tensor value = Complex(sizes, scale);
+  return {value, Complex(sizes, scale)};
 }
 
 Argument Draw::MovingWithin(const Sizes& sizes, double low, double high) {
@@ -297,7 +318,13 @@ const Rule& RuleOf(const RuleCall& call) {
 
 RuleResult BuildRule(const RuleCall& call) {
   c10::AutoGradMode no_grad(false);  // as the linearizer does
-  return RuleOf(call).build(call);
+  const Rule& rule = RuleOf(call);
+  const auto complex = [](const auto& t) { return t.value.defined() && t.value.is_complex(); };
+  if (!rule.complex && (std::any_of(call.operands.begin(), call.operands.end(), complex) ||
+                        std::any_of(call.outputs.begin(), call.outputs.end(), complex))) {
+    throw std::runtime_error(rule.name + " does not say that it covers complex tensors");
+  }
+  return rule.build(call);
 }
 
 // ---------------------------------------------------------------------------------------------------------- judgment
@@ -308,7 +335,7 @@ Rows RandomRows(Draw& draw, const RuleCall& call, const RuleResult& rule, int64_
     const at::Tensor& value = call.operands[input].value;
     Sizes sizes(value.sizes().begin(), value.sizes().end());
     sizes.insert(sizes.begin(), count);
-    rows.push_back(draw.Normal(sizes).to(value.scalar_type()));
+    rows.push_back(NormalOf(draw, sizes, value.scalar_type()));
   }
   return rows;
 }
@@ -325,7 +352,7 @@ Rows RandomCotangents(Draw& draw, const RuleCall& call) {
     cotangents.emplace_back();
     if (!IsFloating(output.value)) continue;
     const at::IntArrayRef sizes = output.value.sizes();
-    cotangents.back() = draw.Normal(Sizes(sizes.begin(), sizes.end())).to(output.value.scalar_type());
+    cotangents.back() = NormalOf(draw, Sizes(sizes.begin(), sizes.end()), output.value.scalar_type());
   }
   return cotangents;
 }
@@ -349,8 +376,8 @@ double Difference(const at::Tensor& a, const at::Tensor& b, double scale) {
   if (!a.defined()) return 0;
   if (a.sizes() != b.sizes()) return kInfinity;
   if (a.numel() == 0) return 0;
-  const at::Tensor x = a.to(at::kDouble);
-  const at::Tensor y = b.to(at::kDouble);
+  const at::Tensor x = Wide(a);
+  const at::Tensor y = Wide(b);
   const double largest = std::max({scale, MaxAbs(x.masked_fill(x.isfinite().logical_not(), 0)),
                                    MaxAbs(y.masked_fill(y.isfinite().logical_not(), 0))});
   const double worst = MaxAbs((x - y).masked_fill(x.eq(y), 0));
@@ -370,8 +397,8 @@ std::pair<double, double> Inner(const Rows& a, const Rows& b) {
   double terms = 0;
   for (size_t k = 0; k < a.size() && k < b.size(); ++k) {
     if (!a[k].defined() || !b[k].defined()) continue;
-    const at::Tensor product = a[k].to(at::kDouble) * b[k].to(at::kDouble);
-    sum += product.sum().item<double>();
+    const at::Tensor product = Wide(a[k]).conj() * Wide(b[k]);
+    sum += at::real(product.sum()).item<double>();
     terms += product.abs().sum().item<double>();
   }
   return {sum, terms};
@@ -385,10 +412,9 @@ double RelativeBracket(const RuleCall& call, const RuleResult& rule) {
   for (const at::Tensor& move : moves) farthest = std::max(farthest, MaxAbs(move));
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     if (!moved[k].defined() || moved[k].numel() == 0) continue;
-    const at::Tensor value = call.outputs[k].value.to(at::kDouble);
-    const at::Tensor reference =
-        (rule.stand_in.defined() && k == 0 ? rule.stand_in : call.outputs[k].reference).to(at::kDouble);
-    const at::Tensor passed = moved[k].to(at::kDouble).select(0, 0);
+    const at::Tensor value = Wide(call.outputs[k].value);
+    const at::Tensor reference = Wide(rule.stand_in.defined() && k == 0 ? rule.stand_in : call.outputs[k].reference);
+    const at::Tensor passed = Wide(moved[k]).select(0, 0);
     const at::Tensor out = value.isinf().logical_and(value.eq(reference));
     const at::Tensor bracket = ((value - reference) - passed).masked_fill(out, 0);
     const double largest = std::max({farthest, MaxAbs(value.masked_fill(out, 0)), MaxAbs(reference.masked_fill(out, 0)),

@@ -44,11 +44,13 @@ class Draw {
   at::ScalarType dtype() const { return dtype_; }
   at::Tensor Normal(const Sizes& sizes, double scale = 1);
   at::Tensor Uniform(const Sizes& sizes, double low, double high);
-  at::Tensor Integers(const Sizes& sizes, int64_t below);  // int64
+  at::Tensor Complex(const Sizes& sizes, double scale = 1);  // normal real and imaginary parts of dtype()
+  at::Tensor Integers(const Sizes& sizes, int64_t below);    // int64
   at::Tensor Booleans(const Sizes& sizes);
   // A tensor that moves, by default from one draw to another.
   Argument Moving(const Sizes& sizes, double scale = 1);
   Argument MovingWithin(const Sizes& sizes, double low, double high);
+  Argument MovingComplex(const Sizes& sizes, double scale = 1);
 
  private:
   double Unit();  // in (0, 1)
@@ -100,7 +102,7 @@ Rows Pass(const RuleCall& call, const RuleResult& rule, const Rows& rows, int64_
 // infinite, and infinite elements must be the same.
 double Difference(const at::Tensor& a, const at::Tensor& b, double scale = 0);
 double Difference(const Rows& a, const Rows& b, double scale = 0);
-// <a, b>, and the sum of the absolute values of its terms.
+// The real part of <a, b> = sum of conj(a) * b, and the sum of the absolute values of its terms.
 std::pair<double, double> Inner(const Rows& a, const Rows& b);
 // The largest element of value - reference - L(move) over all outputs, relative to the largest of the three terms and
 // of the moves (an output may be zero because terms cancel). Elements where value and reference are the same infinity

@@ -15,6 +15,7 @@ const std::vector<Case>& Cases() {
     AddShapes(all);
     AddAttention(all);
     AddStepwise(all);
+    AddSpectral(all);
     return all;
   }();
   return cases;

@@ -31,6 +31,7 @@ void AddIndexing(std::vector<Case>* cases);
 void AddShapes(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
 void AddStepwise(std::vector<Case>* cases);
+void AddSpectral(std::vector<Case>* cases);
 
 // All of them.
 const std::vector<Case>& Cases();

@@ -1,0 +1,73 @@
+#include "core/linearize/view.h"
+
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/as_strided.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
+#include <c10/util/DimVector.h>
+
+namespace addend {
+namespace {
+
+at::Tensor WithFlags(at::Tensor view, const Operand& operand) {
+  if (operand.conjugated) view = at::_conj(view);
+  return operand.negated ? at::_neg_view(view) : view;
+}
+
+}  // namespace
+
+at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable) {
+  at::Tensor own = differentiable ? tensor : tensor.detach();
+  if (own.is_conj()) own = at::_conj(own);
+  if (own.is_neg()) own = at::_neg_view(own);
+  if (own.scalar_type() == storage.dtype) return at::as_strided(own, {storage.numel}, {1}, 0);
+  const int64_t bytes = storage.numel * static_cast<int64_t>(c10::elementSize(storage.dtype));
+  return at::as_strided(own, {bytes / static_cast<int64_t>(own.itemsize())}, {1}, 0).view(storage.dtype);
+}
+
+at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry) {
+  return at::as_strided(flat, geometry.sizes, geometry.strides, geometry.offset + flat.storage_offset());
+}
+
+at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand) {
+  // Plain storages may be read in any way that LibTorch allows.
+  at::Tensor own = flat;
+  if (flat.scalar_type() != operand.dtype) {
+    const auto size = static_cast<int64_t>(c10::elementSize(operand.dtype));
+    const int64_t rest = flat.numel() * static_cast<int64_t>(flat.itemsize()) % size;
+    own = flat.narrow(0, 0, flat.numel() - rest / static_cast<int64_t>(flat.itemsize())).view(operand.dtype);
+  }
+  return WithFlags(ViewOf(own, operand.geometry), operand);
+}
+
+at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand) {
+  at::Tensor own = rows;
+  const bool complex = at::isComplexType(operand.dtype);
+  if (own.is_complex() && !complex) {
+    own = at::view_as_real(own);  // [R, numel, 2]
+  } else if (!own.is_complex() && complex) {
+    if (own.stride(0) % 2 != 0 || own.storage_offset() % 2 != 0) return {};
+    own = at::view_as_complex(
+        at::as_strided(own, {own.size(0), own.size(1) / 2, 2}, {own.stride(0), 2, 1}, own.storage_offset()));
+  }
+  at::DimVector sizes = {own.size(0)};
+  at::DimVector strides = {own.stride(0)};
+  sizes.append(operand.geometry.sizes.begin(), operand.geometry.sizes.end());
+  strides.append(operand.geometry.strides.begin(), operand.geometry.strides.end());
+  // Rows may themselves be a slice, so their own offset counts.
+  return WithFlags(at::as_strided(own, sizes, strides, own.storage_offset() + operand.geometry.offset), operand);
+}
+
+at::Tensor Paired(const at::Tensor& rows) {
+  const int64_t numel = rows.size(1);
+  at::Tensor copy = at::empty({rows.size(0), numel + numel % 2}, rows.options()).narrow(1, 0, numel);
+  return copy.copy_(rows);
+}
+
+at::Tensor Resolved(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.resolve_conj().resolve_neg() : tensor;
+}
+
+}  // namespace addend
