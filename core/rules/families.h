@@ -17,6 +17,8 @@ void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
+// Marks what the rules of all families give; see provenance.cc.
+void MarkProvenance(Registry& registry);
 
 }  // namespace addend
 

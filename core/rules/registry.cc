@@ -20,6 +20,7 @@ const Registry& Registry::Default() {
     RegisterShape(*all);
     RegisterAttention(*all);
     RegisterRecurrent(*all);
+    MarkProvenance(*all);
     return all;
   }();
   return registry;
