@@ -33,7 +33,7 @@ Policy With(const Fields& fields) {
   return policy;
 }
 
-Decomposition Run(const Function& f, const Composition& x, const Fields& fields) {
+Decomposition Decomposed(const Function& f, const Composition& x, const Fields& fields) {
   DecomposeOptions options;
   options.policy = With(fields);
   const auto model = FromFunction([f](const std::vector<Tensor>& inputs) { return f(inputs[0]); });
@@ -44,7 +44,7 @@ Decomposition Run(const Function& f, const Composition& x, const Fields& fields)
 }
 
 Composition Parts(const Function& f, const Composition& x, const Fields& fields) {
-  return Run(f, x, fields).outputs[0].composition;
+  return Decomposed(f, x, fields).outputs[0].composition;
 }
 
 Composition RandomComposition(int64_t numc, at::IntArrayRef sizes, uint64_t seed) {
@@ -397,7 +397,7 @@ TEST(Policies, SegmentsHoldWhatTheRunDecided) {
     z.narrow(0, 0, 4).copy_(y.narrow(0, 4, 4));
     return z.mul_(y).exp();
   };
-  Run(f, x, {{"segments", "7"}});
+  Parts(f, x, {{"segments", "7"}});
   at::manual_seed(3);
   const auto model = FromFunction(
       [](const std::vector<Tensor>& t) { return at::gelu(std::get<0>(at::native_dropout(t[0], 0.5, true))); });
