@@ -146,8 +146,8 @@ void SetNonlinearity(Policy& policy, const std::string& value) {
   if (choice.parameter && rule != Nonlinearity::kHybridAffine) {
     throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": only hybrid_affine takes a number"));
   }
-  if (choice.parameter && !(*choice.parameter >= 0 && *choice.parameter <= 1)) {
-    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": the threshold is a share, from 0 to 1"));
+  if (choice.parameter && !(*choice.parameter >= 0 && std::isfinite(*choice.parameter))) {
+    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": the number is a threshold, 0 or more"));
   }
   policy.nonlinearity = rule;
   policy.nonlinearity_threshold = choice.parameter;

@@ -205,8 +205,8 @@ TEST(PolicyTest, ChoicesWithNumbers) {
 
   EXPECT_EQ(MessageOf("nonlinearity", "scaling(1)"),
             "policy nonlinearity=scaling(1): only hybrid_affine takes a number");
-  EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(1.5)"),
-            "policy nonlinearity=hybrid_affine(1.5): the threshold is a share, from 0 to 1");
+  EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(-1)"),
+            "policy nonlinearity=hybrid_affine(-1): the number is a threshold, 0 or more");
   EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(x)"),
             "policy nonlinearity=hybrid_affine(x) is not of the form choice(number)");
   EXPECT_THAT(MessageOf("nonlinearity", "affine"),

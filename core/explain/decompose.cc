@@ -2,6 +2,7 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
+#include "core/linearize/segments.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
 
@@ -150,6 +152,19 @@ OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   return {check, call.position, DescribeCall(call)};
 }
 
+// Selectors of overrides that no operator of the model answers to.
+std::vector<std::string> UnusedSelectors(const TracedRun& trace, const Policy& policy) {
+  std::vector<std::string> unused;
+  for (const PolicyOverride& entry : policy.overrides) {
+    const bool used = std::any_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+      return entry.Selects(FullName(call.op.schema()), call.position.module_path);
+    });
+    const bool known = std::find(unused.begin(), unused.end(), entry.selector) != unused.end();
+    if (!used && !known) unused.push_back(entry.selector);
+  }
+  return unused;
+}
+
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {
   const TracedRun& trace = *linearization.trace;
   report.policy = linearization.policy;
@@ -209,6 +224,9 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   if (!trace.conditions.empty()) {
     report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +
                            FirstPositions(trace.conditions));
+  }
+  for (const std::string& selector : UnusedSelectors(trace, linearization.policy)) {
+    report.notes.push_back("the policy names " + selector + ", which nothing in the model is called");
   }
   report.unattributed = static_cast<int64_t>(trace.unattributed.size());
   if (!trace.unattributed.empty()) {
@@ -280,16 +298,11 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   decomposition.report.trace_seconds = SecondsSince(start);
   progress("trace", 1, 1);
 
-  start = Clock::now();
-  progress("linearize", 0, 1);
-  const Linearization linearization = Linearize(trace, registry, policy, std::move(probes), options.everything);
-  decomposition.report.linearize_seconds = SecondsSince(start);
-  progress("linearize", 1, 1);
-
-  start = Clock::now();
-  const SweepResult sweep =
-      SweepForward(linearization, [&](int64_t done, int64_t total) { progress("sweep", done, total); });
-  decomposition.report.sweep_seconds = SecondsSince(start);
+  const Explained explained =
+      LinearizeAndSweep(trace, registry, policy, std::move(probes), options.everything, progress);
+  const SweepResult& sweep = explained.sweep;
+  decomposition.report.linearize_seconds = explained.linearize_seconds;
+  decomposition.report.sweep_seconds = explained.sweep_seconds;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
     const ProbeRows& rows = sweep.probes[p];
     if (p < num_outputs) {
@@ -304,7 +317,7 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
                        " does not depend on the split inputs through operators that tracing sees"));
     }
   }
-  FillReport(linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
+  FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
   return decomposition;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/marks.h"
+#include "core/linearize/references.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/stand_in.h"
 #include "core/linearize/view.h"
@@ -37,55 +40,6 @@ double Eps(at::ScalarType dtype) {
                                          : std::numeric_limits<float>::epsilon();
 }
 
-// Provenance: from where the values of each operand of each call come (bits of Freeze), by call and operand.
-class Marks {
- public:
-  // `probes`: whose marks are asked for; see of_probes.
-  Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const std::vector<Probe>& probes)
-      : of_probes_(probes.size(), 0) {
-    std::vector<uint32_t> by_storage(trace.program.storages.size(), 0);
-    const auto take_probes = [&](int64_t call) {
-      for (size_t p = 0; p < probes.size(); ++p) {
-        if (probes[p].after_call == call && probes[p].operand.storage >= 0) {
-          of_probes_[p] = by_storage[probes[p].operand.storage];
-        }
-      }
-    };
-    for (const Start& start : trace.starts) by_storage[start.operand.storage] = start.marks;
-    take_probes(-1);
-    for (size_t c = 0; c < trace.program.calls.size(); ++c) {
-      Follow(trace.program.calls[c], rules[c], by_storage);
-      take_probes(static_cast<int64_t>(c));
-    }
-  }
-  uint32_t Of(size_t call, size_t operand) const { return operand < marks_[call].size() ? marks_[call][operand] : 0; }
-  // By probe: the marks of its value.
-  const std::vector<uint32_t>& of_probes() const { return of_probes_; }
-
- private:
-  void Follow(const Call& call, const Rule* rule, std::vector<uint32_t>& by_storage) {
-    marks_.emplace_back();
-    if (!call.Traced()) return;
-    uint32_t own = 0;
-    int decomposed = 0;
-    for (const Operand& operand : call.operands) {
-      const uint32_t mark = operand.storage < 0 ? 0 : by_storage[operand.storage];
-      marks_.back().push_back(mark);
-      if (!operand.decomposed) continue;
-      ++decomposed;
-      own |= mark;
-    }
-    if (call.is_view || rule == nullptr) return;
-    const uint32_t result = rule->mark | (rule->keeps_marks && decomposed == 1 ? own : 0);
-    for (const Operand& output : call.outputs) {
-      if (output.storage >= 0) by_storage[output.storage] = result;
-    }
-  }
-
-  std::vector<c10::SmallVector<uint32_t, 4>> marks_;
-  std::vector<uint32_t> of_probes_;
-};
-
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
   described.name = RuleName(call.op.schema().name());
@@ -98,7 +52,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     own.value = Widen(trace.Value(operand));
     own.decomposed = CarriesRows(operand);
     own.reference = own.decomposed ? Widen(trace.Reference(operand)) : own.value;
-    own.marks = marks.Of(call.index, k);
+    own.marks = marks.Frozen(call.index, k);
     own.argument = operand.argument;
     own.written = operand.written;
     described.operands.push_back(std::move(own));
@@ -144,11 +98,9 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType
   return steps * std::sqrt(std::sqrt(square));
 }
 
-// Whether the rule accounts for everything, and how exactly.
-void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& rule, Node& node) {
+// Whether the map reads the rows of every decomposed operand.
+bool ReadsAll(const RuleCall& call, const RuleResult& rule) {
   bool all_read = true;
-  bool half = false;  // the value was rounded to fewer digits than rows have: that is leftover
-  for (const Operand& output : recorded.outputs) half = half || (CarriesRows(output) && IsHalf(output.dtype));
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
     if (!operand.decomposed) continue;
@@ -157,6 +109,14 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
     const bool read = std::find(rule.inputs.begin(), rule.inputs.end(), static_cast<int>(k)) != rule.inputs.end();
     all_read = all_read && (read || overwritten);
   }
+  return all_read;
+}
+
+// Whether the rule accounts for everything, and how exactly.
+void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& rule, Node& node) {
+  bool half = false;  // the value was rounded to fewer digits than rows have: that is leftover
+  for (const Operand& output : recorded.outputs) half = half || (CarriesRows(output) && IsHalf(output.dtype));
+  const bool all_read = ReadsAll(call, rule);
   node.keeps_bracket = !rule.exact || !all_read || half;
   if ((!rule.exact || !all_read) && rule.quadrature == 0) return;
   if (recorded.adopted > 0) {
@@ -214,9 +174,48 @@ RuleResult LinearizeAtValue(const RuleFunction& build, const RuleCall& call, std
   return result;
 }
 
-Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy& policy, const Marks& marks,
-              std::vector<at::Tensor>* stand_ins = nullptr) {
+// What nodes are made from, beside the trace.
+struct Choices {
+  std::vector<const Rule*> rules;  // by call
+  CallPolicies policies;
+  Marks marks;
+};
+
+// The policy for a call's rule. What is frozen was settled where it was made (see Marks): where calls have policies of
+// their own, products follow the marks of their factors.
+Policy PolicyForRule(const TracedRun& trace, int64_t c, const Choices& choices) {
+  Policy policy = choices.policies.Of(c);
+  const Rule* rule = choices.rules[c];
+  const bool multiplies =
+      rule != nullptr && (rule->kind == Kind::kBilinear || rule->kind == Kind::kLinear || rule->kind == Kind::kAffine);
+  if (!choices.policies.differ() || !multiplies) return policy;
+  uint32_t frozen = policy.FrozenKinds();
+  for (size_t k = 0; k < trace.program.calls[c].operands.size(); ++k) frozen |= choices.marks.Frozen(c, k);
+  policy.freeze = frozen;
+  return policy;
+}
+
+// What an operator adds whatever its inputs are, where the policy pays it to somebody.
+at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
+  if (call.policy->bias == Bias::kResidual || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
+  const at::Tensor& reference = call.outputs[0].reference;
+  at::Tensor constant = rule.constant;
+  if (!constant.defined()) {
+    if (rule.kind != Kind::kAffine || !rule.map || !rule.exact || !ReadsAll(call, rule)) return {};
+    Rows references;
+    for (const int input : rule.inputs) references.push_back(call.operands[input].reference.unsqueeze(0));
+    const at::Tensor passed = rule.map->Forward(references)[0].select(0, 0);
+    constant = reference - passed;
+    // Rounding is no constant, and neither is an infinity: nobody can be paid one.
+    const at::Tensor noise = (reference.abs() + passed.abs()) * RoundingOf(call, reference);
+    constant = constant.masked_fill(constant.abs().le(noise).logical_or(at::isfinite(constant).logical_not()), 0);
+  }
+  return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
+}
+
+Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr) {
   const Call& call = trace.program.calls[c];
+  const Rule* rule = choices.rules[c];
   Node node;
   node.call = c;
   if (RuleName(call.op.schema().name()) == "aten::embedding" && call.operands[1].labelled &&
@@ -225,7 +224,8 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
     node.starts = true;
     return node;
   }
-  RuleCall described = DescribeForRule(trace, call, policy, marks);
+  const Policy policy = PolicyForRule(trace, c, choices);
+  RuleCall described = DescribeForRule(trace, call, policy, choices.marks);
   RuleResult built;
   std::vector<at::Tensor> replaced(call.outputs.size());
   try {
@@ -257,56 +257,118 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
   }
   ClaimBracket(call, described, built, node);
   node.ruleless = rule == nullptr;
+  node.constant = ConstantOf(described, built);
+  node.bias = policy.bias;
+  node.bias_parameter = policy.BiasParameter();
   node.kind = built.kind;
   node.inputs = std::move(built.inputs);
   node.map = std::move(built.map);
+  node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
   if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;
 }
 
-// Calls that may reach a probe, judged without rules: whatever a call reads may matter to what it gives.
-std::vector<bool> CallsThatMayMatter(const TracedRun& trace, const std::vector<Probe>& probes, bool everything) {
-  const std::vector<Call>& calls = trace.program.calls;
-  std::vector<bool> storages(trace.program.storages.size(), everything);
-  std::vector<bool> matter(calls.size(), everything);
-  for (const Probe& probe : probes) {
-    if (probe.operand.storage >= 0) storages[probe.operand.storage] = true;
-  }
-  for (size_t c = calls.size(); c-- > 0;) {
-    for (const Operand& output : calls[c].outputs)
-      matter[c] = matter[c] || (output.storage >= 0 && storages[output.storage]);
-    if (!matter[c]) continue;
-    for (const Operand& operand : calls[c].operands) {
-      if (operand.storage >= 0) storages[operand.storage] = true;
-    }
-  }
-  return matter;
-}
-
 // Finds, in the order of the calls, where a function is not finite on the reference alone or has a pole on the way from
 // it; see Note [Stand-ins]. Returns the nodes that were made for that.
-absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const std::vector<const Rule*>& rules,
-                                                           const Policy& policy, const Marks& marks,
-                                                           const std::vector<bool>& may_matter) {
+absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const Choices& choices,
+                                                           const std::vector<bool>& live) {
   absl::flat_hash_map<int64_t, Node> nodes;
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
+    const Rule* rule = choices.rules[c];
     if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
-    const bool by_path = rules[c] == nullptr ? policy.missing_rule == MissingRule::kPath
-                                             : rules[c]->kind == Kind::kPath || rules[c]->has_poles;
-    if (rules[c] == nullptr && !by_path) continue;
+    const bool by_path = rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath
+                                         : rule->kind == Kind::kPath || rule->has_poles;
+    if (rule == nullptr && !by_path) continue;
     const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
       return !CarriesRows(output) || AllFinite(trace.Reference(output));
     });
     const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);
     if (!carries || (finite && !(by_path && may_matter[c]))) continue;
     std::vector<at::Tensor> stand_ins;
-    Node node = MakeNode(trace, static_cast<int64_t>(c), rules[c], policy, marks, &stand_ins);
+    Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
     if (!node.stand_in && !by_path) continue;
     for (size_t k = 0; k < stand_ins.size(); ++k) {
       if (stand_ins[k].defined()) ReplaceReference(trace, static_cast<int64_t>(c), k, stand_ins[k]);
+    }
+    nodes.emplace(static_cast<int64_t>(c), std::move(node));
+  }
+  return nodes;
+}
+
+// The calls that a probe may depend on, whatever rules read.
+std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& probes, bool everything) {
+  const std::vector<Call>& calls = trace.program.calls;
+  std::vector<bool> live(calls.size(), everything);
+  if (everything) return live;
+  std::vector<bool> needed(trace.program.storages.size(), false);
+  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+    for (const Probe& probe : probes) {
+      if (probe.after_call == c && CarriesRows(probe.operand)) needed[probe.operand.storage] = true;
+    }
+    for (const Operand& output : calls[c].outputs) live[c] = live[c] || (CarriesRows(output) && needed[output.storage]);
+    if (!live[c]) continue;
+    for (const Operand& operand : calls[c].operands) {
+      if (CarriesRows(operand)) needed[operand.storage] = true;
+    }
+  }
+  return live;
+}
+
+// Note [Residuals as anchors]
+// With Anchor::kResidual the reference of a tensor is all that no component has: after each operator the bracket, which
+// is found from the move as in a sweep, joins the reference, f(b) + [f(x) - f(b) - L(X)] = f(x) - L(X), and the later
+// operators' references are computed from that. No component is needed for it, so it is done here, once, in the order
+// of the calls; nothing is left over for a sweep to find. What a bias rule pays to components does depend on them: it
+// stays in the leftover.
+absl::flat_hash_map<int64_t, Node> AnchorAtResiduals(TracedRun& trace, const Choices& choices,
+                                                     const std::vector<bool>& live) {
+  absl::flat_hash_map<int64_t, Node> nodes;
+  References references(&trace);
+  for (Start& start : trace.starts) {
+    if (!start.leftover.defined()) continue;
+    references.ReplaceStart(start.operand, trace.Reference(start.operand) +
+                                               ViewOf(start.leftover, start.operand).to(start.operand.dtype));
+    start.leftover = at::Tensor();
+  }
+  const std::vector<Call>& calls = trace.program.calls;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const Call& call = calls[c];
+    if (!live[c] || call.is_view || !call.Traced()) continue;
+    if (std::none_of(call.outputs.begin(), call.outputs.end(), CarriesRows)) continue;
+    references.Follow(call);
+    std::vector<at::Tensor> stand_ins;
+    Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
+    for (size_t k = 0; k < stand_ins.size(); ++k) {
+      if (stand_ins[k].defined()) references.Replace(call, k, stand_ins[k]);
+    }
+    if (node.keeps_bracket && !node.starts) {
+      Rows moves;
+      for (const int input : node.inputs) {
+        const at::Tensor value = Widen(trace.Value(call.operands[input]));
+        const at::Tensor reference = Widen(trace.Reference(call.operands[input]));
+        moves.push_back((value - reference).masked_fill_(value.eq(reference), 0).unsqueeze(0));
+      }
+      Rows passed;
+      if (node.map) passed = node.map->Forward(moves);
+      bool rounded = false;
+      for (size_t k = 0; k < call.outputs.size(); ++k) {
+        const Operand& output = call.outputs[k];
+        if (!CarriesRows(output)) continue;
+        const at::Tensor value = Widen(trace.Value(output));
+        const bool moved = k < passed.size() && passed[k].defined();
+        const at::Tensor rest = moved ? value - passed[k].select(0, 0) : value;
+        // What is infinite has no parts and stays as it was.
+        const at::Tensor reference = Widen(trace.Reference(output));
+        references.Replace(call, k, at::where(at::isfinite(rest), rest, reference));
+        rounded = rounded || value.scalar_type() != output.dtype;
+        node.bracket_bound = std::max(node.bracket_bound, 32 * Eps(value.scalar_type()));
+      }
+      // A half type cannot hold all of it: what rounding drops stays in the leftover.
+      node.keeps_bracket = rounded;
+      if (rounded) node.bracket_bound = -1;
     }
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
   }
@@ -332,16 +394,19 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     if (!calls[c].Traced()) continue;
     rules[c] = registry.Find(RuleName(calls[c].op.schema().name()), FullName(calls[c].op.schema()));
   }
-  const Marks marks(*trace, rules, probes);
+  const CallPolicies policies(trace->program, policy);
+  const Choices choices{rules, policies, Marks(*trace, rules, policies, probes)};
 
   Linearization result;
   result.trace = trace;
   result.policy = policy;
   result.probes = std::move(probes);
-  result.probe_marks = marks.of_probes();
+  result.probe_marks = choices.marks.of_probes();
 
-  const auto early_nodes =
-      ReplaceBrokenReferences(*trace, rules, policy, marks, CallsThatMayMatter(*trace, result.probes, everything));
+  // Nodes that had to be made in the order of the calls.
+  const std::vector<bool> may_matter = FindLive(*trace, result.probes, everything);
+  const auto made = policy.anchor == Anchor::kResidual ? AnchorAtResiduals(*trace, choices, may_matter)
+                                                       : ReplaceBrokenReferences(*trace, choices, may_matter);
 
   // Backwards: a call is asked for its rule only when something later reads what it gives.
   std::vector<bool> needed(trace->program.storages.size(), everything);
@@ -356,8 +421,8 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     for (const Operand& output : call.outputs) live = live || (CarriesRows(output) && needed[output.storage]);
     if (!live) continue;
 
-    const auto known = early_nodes.find(c);
-    Node node = known != early_nodes.end() ? known->second : MakeNode(*trace, c, rules[c], result.policy, marks);
+    const auto known = made.find(c);
+    Node node = known != made.end() ? known->second : MakeNode(*trace, c, choices);
     if (node.kind == Kind::kAbsorbed) ++result.absorbed;
     if (node.kind == Kind::kPath) ++result.path_ruled;
     if (node.stand_in) result.stand_ins.push_back(c);

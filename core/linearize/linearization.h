@@ -25,6 +25,11 @@ struct Node {
   Kind kind = Kind::kLinear;
   std::vector<int> inputs;  // operands of the call, in the map's order
   std::shared_ptr<const LinearMap> map;
+  JointFunction joint;  // in place of the map, where the policy's choice is not linear in the components
+  // What the operator adds to its first output and pays to components; undefined: nothing, or nobody is paid.
+  at::Tensor constant;
+  Bias bias = Bias::kResidual;
+  double bias_parameter = 0;
   bool starts = false;    // rows begin here: an embedding of labelled ids
   bool ruleless = false;  // the registry has no rule; Policy::missing_rule says what is done instead
   // What each output leaves over, value - reference - L(move), is found by the sweep. Kept: it goes to the leftover.

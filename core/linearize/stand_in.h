@@ -9,8 +9,6 @@
 #ifndef ADDEND_CORE_LINEARIZE_STAND_IN_H_
 #define ADDEND_CORE_LINEARIZE_STAND_IN_H_
 
-#include <vector>
-
 #include "core/linearize/trace.h"
 
 namespace addend {

@@ -20,6 +20,7 @@
 #include "core/base/error.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
+#include "core/rules/joint.h"
 
 namespace addend {
 namespace {
@@ -61,6 +62,7 @@ class Sweep {
       for (; static_cast<int64_t>(next_probe_call) < node.call; ++next_probe_call) TakeProbes(next_probe_call);
       const auto begin = std::chrono::steady_clock::now();
       Apply(node, n);
+      if (node.constant.defined()) PayConstant(node);
       Finish(node, begin);
       for (; static_cast<int64_t>(next_probe_call) <= node.call; ++next_probe_call) TakeProbes(next_probe_call);
       Release(node, n);
@@ -203,7 +205,11 @@ class Sweep {
       Rows inputs;
       for (const int input : node.inputs) inputs.push_back(Resolved(RowsOf(call.operands[input])));
       Rows outputs;
-      if (node.map) outputs = node.map->Forward(inputs);
+      if (node.joint) {
+        outputs = node.joint(inputs);
+      } else if (node.map) {
+        outputs = node.map->Forward(inputs);
+      }
       inputs.clear();
       for (size_t k = 0; k < call.outputs.size(); ++k) {
         const Operand& output = call.outputs[k];
@@ -226,6 +232,20 @@ class Sweep {
     }
   }
 
+  // The policy's bias: components get shares of the constant, which the leftover gives.
+  void PayConstant(const Node& node) {
+    const Operand& output = CallOf(node).outputs[0];
+    if (!CarriesRows(output)) return;
+    Own(output);
+    at::Tensor rows = RowsOf(output);
+    at::Tensor components = rows.narrow(0, 0, trace_.numc);
+    // Autograd, where it follows, keeps what the shares are computed from: that must not be written.
+    const at::Tensor paid = ConstantShares(trace_.differentiable ? components.clone() : components,
+                                           node.constant.to(rows.scalar_type()), node.bias, node.bias_parameter);
+    components.add_(paid);
+    rows.select(0, LeftoverRow()).sub_(paid.sum(0));
+  }
+
   void StartEmbedding(const Call& call) {
     const Operand& output = call.outputs[0];
     const at::Tensor move = Move(output);
@@ -240,7 +260,7 @@ class Sweep {
   // Where the only output has the rows of the only input: written in place there is nothing to do, else both share
   // them.
   bool KeepsRows(const Node& node, const Call& call) {
-    if (!node.map || !node.map->Identity() || node.keeps_bracket) return false;
+    if (!node.map || !node.map->Identity() || node.keeps_bracket || node.joint || node.constant.defined()) return false;
     if (call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
     const Operand& input = call.operands[node.inputs[0]];
     const Operand& output = call.outputs[0];
@@ -266,7 +286,8 @@ class Sweep {
 
   // Elementwise nodes with one output need no new memory where their input is not read again.
   bool TryInPlace(const Node& node, const Call& call, int64_t n) {
-    if (!node.map || node.inputs.empty() || call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) return false;
+    if (!node.map || node.joint || node.inputs.empty() || call.outputs.size() != 1 || !CarriesRows(call.outputs[0]))
+      return false;
     const Operand& input = call.operands[node.inputs[0]];
     const Operand& output = call.outputs[0];
     const bool same_place = input.SamePlace(output);

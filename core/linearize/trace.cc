@@ -613,7 +613,11 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   }
   if (!floating) return;
 
-  if (role.rule == nullptr && policy_->missing_rule == MissingRule::kError) {
+  const auto missing_rule = [&] {
+    if (policy_->overrides.empty()) return policy_->missing_rule;
+    return policy_->For(FullName(call.op.schema()), call.position.module_path).missing_rule;
+  };
+  if (role.rule == nullptr && missing_rule() == MissingRule::kError) {
     throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", FullName(call.op.schema())),
                 call.position, "see docs/extending.md");
   }

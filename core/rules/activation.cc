@@ -1,4 +1,7 @@
 // Elementwise functions of one tensor. A new one is a line: its name and on which scale it bends.
+#include <ATen/ops/hardsigmoid.h>
+#include <ATen/ops/sigmoid.h>
+
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
@@ -15,6 +18,19 @@ void RegisterPole(Registry& registry, const char* name) {
   rule.has_poles = true;
   registry.Register(rule);
 }
+// x times a gate that is computed from x: with frozen gates only the factor x moves, as where a model spells it out.
+void RegisterGated(Registry& registry, const char* name, at::Tensor (*gate)(const at::Tensor&)) {
+  registry.Register(
+      {name, Kind::kPointwise, [gate](const RuleCall& call) {
+         if (!call.policy->Freezes(kFreezeGate)) return Pointwise(call, Curve::kSmooth);
+         RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), gate(call.Require(0).value)}});
+         result.exact = false;
+         return result;
+       }});
+}
+
+// Rounding and its kind are flat between their steps: the step is leftover.
+void RegisterFlat(Registry& registry, const char* name) { registry.Register({name, Kind::kOpaque, Opaque}); }
 
 }  // namespace
 
@@ -22,7 +38,7 @@ void RegisterActivation(Registry& registry) {
   Register(registry, "aten::gelu", Curve::kSmooth);
   Register(registry, "aten::tanh", Curve::kSmooth);
   Register(registry, "aten::sigmoid", Curve::kSmooth, kFreezeGate);
-  Register(registry, "aten::silu", Curve::kSmooth);
+  RegisterGated(registry, "aten::silu", at::sigmoid);
   Register(registry, "aten::mish", Curve::kSmooth);
   Register(registry, "aten::softplus", Curve::kSmooth);
   Register(registry, "aten::log_sigmoid", Curve::kSmooth);
@@ -53,7 +69,7 @@ void RegisterActivation(Registry& registry) {
   Register(registry, "aten::leaky_relu", Curve::kPiecewiseLinear);
   Register(registry, "aten::hardtanh", Curve::kPiecewiseLinear);
   Register(registry, "aten::hardsigmoid", Curve::kPiecewiseLinear, kFreezeGate);
-  Register(registry, "aten::hardswish", Curve::kSmooth);
+  RegisterGated(registry, "aten::hardswish", at::hardsigmoid);
   Register(registry, "aten::threshold", Curve::kPiecewiseLinear);
   Register(registry, "aten::softshrink", Curve::kPiecewiseLinear);
   Register(registry, "aten::abs", Curve::kPiecewiseLinear);

@@ -1,11 +1,16 @@
 // Sums, products and quotients, and the writes that put them into place.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
+#include "core/rules/joint.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -36,6 +41,19 @@ RuleResult Sum(const RuleCall& call, double sign_self, double sign_other, int al
   return Elementwise(call, Kind::kAffine, std::move(terms));
 }
 
+// scale * x * y. A frozen factor is a plain coefficient; where both are frozen (gate times gate) both move after all.
+std::vector<Term> ProductTerms(const RuleCall& call, int x, int y, double scale) {
+  const RuleOperand& a = call.operands[x];
+  const RuleOperand& b = call.operands[y];
+  const uint32_t kinds = call.policy->FrozenKinds();
+  const bool a_frozen = a.decomposed && (a.marks & kinds) != 0;
+  const bool b_frozen = b.decomposed && (b.marks & kinds) != 0;
+  const auto scaled = [&](const at::Tensor& t) { return scale == 1 ? t : t * scale; };
+  if (a_frozen && b.decomposed && !b_frozen) return {{y, scaled(a.value)}};
+  if (b_frozen && a.decomposed && !a_frozen) return {{x, scaled(b.value)}};
+  return {{x, scaled(Middle(b))}, {y, scaled(Middle(a))}};
+}
+
 RuleResult Multiply(const RuleCall& call) {
   const int a = call.OperandAt(0);
   const int b = call.OperandAt(1);
@@ -45,13 +63,44 @@ RuleResult Multiply(const RuleCall& call) {
   if (!x.decomposed || !y.decomposed) {
     return Elementwise(call, Kind::kLinear, {{a, y.value}, {b, x.value}});
   }
-  // A frozen factor is a plain coefficient; where both are frozen (gate times gate) both move after all.
-  const uint32_t frozen = call.policy->FrozenKinds();
-  const bool freeze_x = (x.marks & frozen) != 0 && (y.marks & frozen) == 0;
-  const bool freeze_y = (y.marks & frozen) != 0 && (x.marks & frozen) == 0;
-  if (freeze_x) return Elementwise(call, Kind::kBilinear, {{b, x.value}});
-  if (freeze_y) return Elementwise(call, Kind::kBilinear, {{a, y.value}});
-  return Elementwise(call, Kind::kBilinear, {{a, Middle(y)}, {b, Middle(x)}});
+  return Elementwise(call, Kind::kBilinear, ProductTerms(call, a, b, 1));
+}
+
+// a / d under another choice than path: the product of a with 1 / d, which is the elementwise function that the policy
+// speaks of. `inverse`: 1 / d, `anchor` its reference, `secant` its slope between both.
+RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& inverse, const at::Tensor& anchor,
+                          const at::Tensor& secant) {
+  const Nonlinearity choice = call.policy->nonlinearity;
+  at::Tensor slope = secant;
+  if (choice == Nonlinearity::kScaling) slope = inverse * inverse;
+  if (choice == Nonlinearity::kGradient) slope = -inverse * inverse;
+  if (choice == Nonlinearity::kNone) slope = at::zeros_like(inverse);
+  const bool along_secant = choice == Nonlinearity::kAbsAffine || choice == Nonlinearity::kHybridAffine;
+  // Where residuals are anchors, what 1 / d leaves over has joined its reference before the product is taken.
+  const at::Tensor start = !along_secant && call.policy->anchor == Anchor::kResidual
+                               ? inverse - slope * call.Move(d).to(inverse.scalar_type())
+                               : anchor;
+  const at::Tensor middle = a < 0 ? at::full({}, Number(call, 0, 1), inverse.options()) : Middle(call.operands[a]);
+  const at::Tensor factor = (inverse + start) / 2;
+  std::vector<Term> terms;
+  if (a >= 0) terms.push_back({a, factor});
+  terms.push_back({d, middle * slope});
+  RuleResult result = Elementwise(call, Kind::kBilinear, std::move(terms));
+  result.exact = along_secant;
+  if (!along_secant) return result;
+  const double share = call.policy->NonlinearityThreshold();
+  const std::optional<double> threshold =
+      choice == Nonlinearity::kAbsAffine ? std::nullopt : std::optional<double>(share);
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  result.joint = [=](const Rows& rows) -> Rows {
+    at::Tensor sum = RightAlign(SpreadByMagnitude(rows.back(), slope, threshold), rank) * middle;
+    if (rows.size() > 1) sum = sum + RightAlign(rows[0], rank) * factor;
+    at::DimVector all = {sum.size(0)};
+    all.append(sizes.begin(), sizes.end());
+    return {sum.expand(all)};
+  };
+  return result;
 }
 
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
@@ -84,7 +133,9 @@ RuleResult Divide(const RuleCall& call) {
     result = Elementwise(call, Kind::kBilinear, {{a, inverse}});
   } else {
     const at::Tensor slope = at_value_where_pole(-inverse * inverse, -inverse * inverse_reference);
-    if (a < 0) {
+    if (call.policy->nonlinearity != Nonlinearity::kPath) {
+      result = DivideByPolicy(call, a, d, inverse, at_value_where_pole(inverse, inverse_reference), slope);
+    } else if (a < 0) {
       result = Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
     } else {
       const RuleOperand& numerator = call.operands[a];
@@ -117,12 +168,9 @@ RuleResult Fill(const RuleCall& call) {
 // input + value * t1 * t2: a sum and a product of two.
 RuleResult AddProduct(const RuleCall& call) {
   const double scale = call.Double(3, 1);
-  const RuleOperand& a = call.Require(1);
-  const RuleOperand& b = call.Require(2);
   std::vector<Term> terms;
   if (call.OperandAt(0) >= 0) terms.push_back({call.OperandAt(0), 1.0});
-  terms.push_back({call.OperandAt(1), Middle(b) * scale});
-  terms.push_back({call.OperandAt(2), Middle(a) * scale});
+  for (Term& term : ProductTerms(call, call.OperandAt(1), call.OperandAt(2), scale)) terms.push_back(std::move(term));
   return Elementwise(call, Kind::kBilinear, std::move(terms));
 }
 

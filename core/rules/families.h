@@ -22,6 +22,8 @@ void RegisterTransformer(Registry& registry);
 void RegisterNormalizationRewrites(Registry& registry);
 // After all others: it says which of their rules hold for complex tensors.
 void RegisterSpectral(Registry& registry);
+// Marks what the rules of all families give; see provenance.cc.
+void MarkProvenance(Registry& registry);
 
 }  // namespace addend
 

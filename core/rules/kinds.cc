@@ -24,6 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/joint.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -285,6 +286,17 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   return at::where(small.logical_and(good), tangent, slope);
 }
 
+namespace {
+
+JointFunction Spread(const at::Tensor& slope, std::optional<double> threshold) {
+  return [=](const Rows& rows) -> Rows {
+    const at::Tensor aligned = RightAlign(rows[0], slope.dim());
+    return {SpreadByMagnitude(aligned.expand(WithRows(aligned.size(0), slope.sizes())), slope, threshold)};
+  };
+}
+
+}  // namespace
+
 RuleResult Pointwise(const RuleCall& call, Curve curve) {
   const int operand = call.OperandAt(0);
   if (operand < 0 || !call.operands[operand].decomposed) {
@@ -312,9 +324,18 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     // A holomorphic function has one derivative, and its gradient is the conjugate of that.
     return gradient.is_complex() ? gradient.conj().resolve_conj() : gradient;
   };
-  at::Tensor slope =
-      SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative,
-                  /*pointwise=*/call.operands.size() == 1);
+  const Nonlinearity choice = call.policy->nonlinearity;
+  const bool scaling = choice == Nonlinearity::kScaling;
+  const bool along_secant = !scaling && choice != Nonlinearity::kGradient && choice != Nonlinearity::kNone;
+  at::Tensor slope;
+  if (along_secant) {
+    slope = SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference, curve, derivative,
+                        /*pointwise=*/call.operands.size() == 1);
+  } else if (choice == Nonlinearity::kNone) {
+    slope = at::zeros_like(x.value);
+  } else {
+    slope = scaling ? QuotientOrZero(call.outputs[0].value, x.value) : derivative(x.value);
+  }
   // Where f(reference) is not finite although f(value) is, no secant exists. The operator is linearized at the value,
   // and the reference becomes what makes the two meet: f(value) - slope * move.
   const at::Tensor& f_reference = call.outputs[0].reference;
@@ -337,7 +358,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   }
   if (broken.defined() && broken.any().item<bool>()) {
     const at::Tensor move = call.Move(operand);
-    at::Tensor tangent = derivative(x.value);
+    at::Tensor tangent = along_secant ? derivative(x.value) : slope.clone();
     tangent.masked_fill_(at::isfinite(move).logical_and(at::isfinite(tangent)).logical_not_(), 0);
     slope = at::where(broken, tangent, slope);
     const at::Tensor met = call.outputs[0].value - tangent * move.masked_fill(at::isfinite(move).logical_not_(), 0);
@@ -345,7 +366,15 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   }
   // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
   if (!AllFinite(slope)) slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
-  RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
+  RuleResult result;
+  result.kind = Kind::kPointwise;
+  if (choice != Nonlinearity::kNone) result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
+  if (!along_secant) result.exact = false;
+  if (choice == Nonlinearity::kAbsAffine) {
+    result.joint = Spread(slope, std::nullopt);
+  } else if (choice == Nonlinearity::kHybridAffine && call.policy->NonlinearityThreshold() > 0) {
+    result.joint = Spread(slope, call.policy->NonlinearityThreshold());
+  }
   if (curve == Curve::kSmooth) result.inner_terms = 1;
   result.stand_in = stand_in;
   return result;

@@ -143,6 +143,9 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   const bool addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
   if (addend_argument >= 0 && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
   if (addend_moves) result.inputs.push_back(addend);
+  if (addend >= 0 && !addend_moves && beta != 0) {
+    result.constant = beta == 1 ? call.operands[addend].value : call.operands[addend].value * beta;
+  }
   if (result.inputs.empty()) return result;
 
   const int64_t rank = call.outputs[0].value.dim();

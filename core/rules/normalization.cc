@@ -132,7 +132,9 @@ RuleResult LayerNorm(const RuleCall& call) {
   RequirePlain(call, {2, 3});
   const auto shape = call.Ints(1);
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  return Normalize(call, size, call.Double(4, 1e-5), ValueOrNone(call, 2), at::Tensor());
+  RuleResult result = Normalize(call, size, call.Double(4, 1e-5), ValueOrNone(call, 2), at::Tensor());
+  result.constant = ValueOrNone(call, 3);
+  return result;
 }
 
 // The same with the statistics of each group as outputs 1 and 2.
@@ -149,6 +151,7 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
   result.kind = Kind::kRewrite;
   result.inputs = {call.OperandAt(0)};
   result.exact = !frozen;
+  result.constant = ValueOrNone(call, 3);
   result.map = MakeMap(
       call, result.inputs,
       [=](const Rows& rows) -> Rows {
@@ -179,12 +182,12 @@ RuleResult GroupNorm(const RuleCall& call) {
   const int64_t size = std::accumulate(input.sizes().begin() + 2, input.sizes().end(), input.size(1) / call.Int(1, 1),
                                        std::multiplies<int64_t>());
   at::Tensor scale = ValueOrNone(call, 2);
-  if (scale.defined()) {
-    at::DimVector shape(input.dim(), 1);
-    shape[1] = -1;
-    scale = scale.view(shape);
-  }
-  return Normalize(call, size, call.Double(4, 1e-5), at::Tensor(), scale);
+  at::DimVector shape(input.dim(), 1);
+  shape[1] = -1;
+  if (scale.defined()) scale = scale.view(shape);
+  RuleResult result = Normalize(call, size, call.Double(4, 1e-5), at::Tensor(), scale);
+  if (const RuleOperand* bias = call.Find(3)) result.constant = bias->value.view(shape);
+  return result;
 }
 
 // batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps): in evaluation a fixed scale.

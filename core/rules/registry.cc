@@ -25,6 +25,7 @@ const Registry& Registry::Default() {
     RegisterTransformer(*all);
     RegisterNormalizationRewrites(*all);
     RegisterSpectral(*all);
+    MarkProvenance(*all);
     return all;
   }();
   return registry;

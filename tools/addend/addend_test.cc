@@ -237,6 +237,26 @@ TEST_F(AddendTest, RecordHasWhatAnAuditorNeeds) {
   EXPECT_FALSE(record["libtorch"]["version"].get<std::string>().empty());
 }
 
+TEST_F(AddendTest, EveryFieldOfThePolicyCanBeGiven) {
+  const std::vector<std::pair<std::string, std::string>> fields = {
+      {"segments", "3"},      {"nonlinearity", "hybrid_affine(0.2)"}, {"bias", "hybrid"},     {"freeze", "gate"},
+      {"anchor", "residual"}, {"nonlinearity@aten::relu", "scaling"}, {"bias@nowhere", "abs"}};
+  Arguments arguments = Table();
+  for (const auto& [key, value] : fields) {
+    arguments.push_back("--policy");
+    arguments.push_back(key + "=" + value);
+  }
+  const Result table = Run(arguments);
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("segments=3"));
+  const Result result = Run(arguments + Arguments{"--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(result.out);
+  for (const auto& [key, value] : fields) EXPECT_EQ(record["policy"][key], value) << key;
+  EXPECT_THAT(record["report"]["notes"].dump(), HasSubstr("the policy names nowhere"));
+  EXPECT_EQ(record["report"]["failures"], 0);
+}
+
 TEST_F(AddendTest, TablesFitATerminal) {
   for (const std::string locale : {"LC_ALL=C", "LC_ALL=C.UTF-8"}) {
     for (const Example& example : Examples()) {

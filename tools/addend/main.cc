@@ -75,15 +75,24 @@ constexpr char kPolicyHelp[] =
     "preset=auto|faithful|fast  faithful leaves nothing\n"
     "  over, fast is quicker; auto: faithful where a\n"
     "  baseline is given, else fast\n"
+    "segments=1|NUMBER  pieces of the line from\n"
+    "  baseline to input\n"
+    "nonlinearity=path|abs_affine|hybrid_affine(0.15)|\n"
+    "  scaling|gradient|none  how activations pass\n"
+    "bias=residual|abs|hybrid|hybrid_threshold|sign|\n"
+    "  sign_threshold|norm  who is paid a bias\n"
     "freeze=preset|none|attention+normalizer+\n"
     "  denominator+gate  what is held constant\n"
+    "anchor=baseline|residual  what moves start from\n"
     "missing_rule=error|path|absorb  at an operator\n"
     "  without rule: stop, use its derivative, or count\n"
     "  it as leftover\n"
     "on_failure=error|warn|absorb|ignore  where parts\n"
     "  do not add up\n"
     "check=every_op|outputs|off\n"
-    "tolerance=dtype|NUMBER  relative error allowed";
+    "tolerance=dtype|NUMBER  relative error allowed\n"
+    "freeze@aten::softmax=attention  a field for one\n"
+    "  operator, or for a module path (docs/policies.md)";
 
 constexpr int kOptionColumn = 26;
 constexpr char kOutOfMemory[] = "out of memory";

@@ -41,7 +41,8 @@ std::string DescribePolicyUsed(const LoadedRun& run, const Report& report) {
   const auto defaults = DescribePolicy(Policy());
   const auto asked = DescribePolicy(run.policy);
   for (size_t k = 0; k < asked.size(); ++k) {
-    if (asked[k].first == "preset" || asked[k] == defaults[k]) continue;
+    // Behind the fields there are overrides, which have no defaults.
+    if (asked[k].first == "preset" || (k < defaults.size() && asked[k] == defaults[k])) continue;
     absl::StrAppend(&text, ", ", asked[k].first, "=", asked[k].second);
   }
   return text;

@@ -1,0 +1,118 @@
+#include "core/linearize/marks.h"
+
+#include <c10/core/Scalar.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/linearize/linearization.h"
+
+namespace addend {
+namespace {
+
+// Where an operator's arguments say more than its name.
+uint32_t MarkByArguments(const std::string& name, const Call& call) {
+  if (name == "aten::pow" && call.arguments.size() > 1 && call.arguments[1].isScalar()) {
+    const c10::Scalar exponent = call.arguments[1].toScalar();
+    return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? kFreezeNormalizer : 0;
+  }
+  // A plain numerator over a decomposed tensor.
+  if (name == "aten::div" && call.operands.size() == 2 && !call.operands[0].decomposed) {
+    return call.operands[1].decomposed ? kFreezeDenominator : 0;
+  }
+  return 0;
+}
+
+bool SameTensor(const Operand& a, const Operand& b) {
+  return a.storage == b.storage && a.version == b.version && a.geometry == b.geometry;
+}
+
+}  // namespace
+
+CallPolicies::CallPolicies(const Program& program, const Policy& policy) : common_(&policy) {
+  if (policy.overrides.empty()) return;
+  for (const Call& call : program.calls) {
+    own_.push_back(policy.For(FullName(call.op.schema()), call.position.module_path));
+  }
+}
+
+Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const CallPolicies& policies,
+             const std::vector<Probe>& probes)
+    : of_probes_(probes.size(), 0) {
+  std::vector<Mark> by_storage(trace.program.storages.size());
+  const auto take_probes = [&](int64_t call) {
+    for (size_t p = 0; p < probes.size(); ++p) {
+      if (probes[p].after_call == call && probes[p].operand.storage >= 0) {
+        of_probes_[p] = by_storage[probes[p].operand.storage].origin;
+      }
+    }
+  };
+  const std::vector<Call>& calls = trace.program.calls;
+  for (const Start& start : trace.starts) {
+    const uint32_t frozen = calls.empty() ? 0 : policies.Of(0).FrozenKinds();
+    by_storage[start.operand.storage] = {start.marks, start.marks & frozen};
+  }
+  take_probes(-1);
+  for (size_t c = 0; c < calls.size(); ++c) {
+    Follow(trace, calls[c], rules[c], policies.Of(c), by_storage);
+    take_probes(static_cast<int64_t>(c));
+  }
+}
+
+uint32_t Marks::Frozen(size_t call, size_t operand) const {
+  return operand < frozen_[call].size() ? frozen_[call][operand] : 0;
+}
+
+void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
+                   std::vector<Mark>& by_storage) {
+  frozen_.emplace_back();
+  if (!call.Traced()) return;
+  const std::string name = RuleName(call.op.schema().name());
+  Mark shared{~0u, ~0u};
+  bool any = false;
+  for (const Operand& operand : call.operands) {
+    const Mark mark = operand.storage < 0 ? Mark() : by_storage[operand.storage];
+    frozen_.back().push_back(mark.frozen);
+    const bool overwritten = operand.written && name == "aten::copy";
+    if (!operand.decomposed || overwritten) continue;
+    any = true;
+    shared.origin &= mark.origin;
+    shared.frozen &= mark.frozen;
+  }
+  if (call.is_view || rule == nullptr || call.outputs.empty()) return;
+  uint32_t made = rule->mark | MarkByArguments(name, call);
+  if (name == "aten::mul" && call.operands.size() == 2) {
+    // silu, spelled out: a tensor times a gate that is computed from it.
+    for (int k = 0; k < 2; ++k) {
+      const auto gate = gate_of_.find(call.operands[k].storage);
+      if (gate != gate_of_.end() && SameTensor(gate->second, call.operands[1 - k])) made |= kFreezeGate;
+    }
+  }
+  Mark result{made, made & policy.FrozenKinds()};
+  if (rule->keeps_marks && any) {
+    result.origin |= shared.origin;
+    result.frozen |= shared.frozen;
+  }
+  const Operand& output = call.outputs[0];
+  if (output.storage < 0) return;
+  gate_of_.erase(output.storage);
+  if ((rule->mark & kFreezeGate) != 0 && !output.written && !call.operands.empty()) {
+    gate_of_.emplace(output.storage, call.operands[0]);
+  }
+  // A write into a part of a storage leaves the rest as it was.
+  const bool part = output.written && !output.geometry.CoversWhole(trace.program.storages[output.storage].numel);
+  if (part) {
+    for (const Operand& operand : call.operands) {
+      if (operand.storage != output.storage || !operand.decomposed) continue;
+      result.origin &= by_storage[output.storage].origin;
+      result.frozen &= by_storage[output.storage].frozen;
+    }
+  }
+  by_storage[output.storage] = result;
+  for (size_t k = 1; k < call.outputs.size(); ++k) {
+    if (call.outputs[k].storage >= 0) by_storage[call.outputs[k].storage] = Mark();
+  }
+}
+
+}  // namespace addend

@@ -1,0 +1,57 @@
+// Which choices hold for each call, and where the values of its operands come from.
+#ifndef ADDEND_CORE_LINEARIZE_MARKS_H_
+#define ADDEND_CORE_LINEARIZE_MARKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/base/policy.h"
+#include "core/linearize/trace.h"
+#include "core/rules/rule.h"
+
+namespace addend {
+
+struct Probe;
+
+// The policy with its overrides applied, call by call. Refers to the policy that it is made from.
+class CallPolicies {
+ public:
+  CallPolicies(const Program& program, const Policy& policy);
+  const Policy& Of(size_t call) const { return own_.empty() ? *common_ : own_[call]; }
+  bool differ() const { return !own_.empty(); }
+
+ private:
+  const Policy* common_;
+  std::vector<Policy> own_;  // by call, where there are overrides
+};
+
+// See Note [Provenance] in core/rules/provenance.cc. Whether what is marked is frozen is settled where it is made: an
+// override for "aten::softmax" speaks of the results of softmax, wherever they are used.
+class Marks {
+ public:
+  // `rules`: by call, null where there is none. `probes`: whose marks are asked for; see of_probes.
+  Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const CallPolicies& policies,
+        const std::vector<Probe>& probes);
+  // Bits of Freeze that the operand of a call has and that are to be frozen.
+  uint32_t Frozen(size_t call, size_t operand) const;
+  // By probe: the marks of its value.
+  const std::vector<uint32_t>& of_probes() const { return of_probes_; }
+
+ private:
+  struct Mark {
+    uint32_t origin = 0;
+    uint32_t frozen = 0;  // those of them that the policy of the call that made them freezes
+  };
+  void Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
+              std::vector<Mark>& by_storage);
+
+  std::vector<c10::SmallVector<uint32_t, 4>> frozen_;  // by call and operand
+  absl::flat_hash_map<int, Operand> gate_of_;          // a storage that a gate was written to, and what it gates by
+  std::vector<uint32_t> of_probes_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_MARKS_H_

@@ -1,0 +1,39 @@
+// References changed after the model ran: recorded operators are run again on what they become.
+#ifndef ADDEND_CORE_LINEARIZE_REFERENCES_H_
+#define ADDEND_CORE_LINEARIZE_REFERENCES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "core/linearize/trace.h"
+
+namespace addend {
+
+// Goes through the calls of a trace in their order. What is changed stays changed in the trace; nothing is written in
+// place, so that copies of the trace made before keep what they have.
+class References {
+ public:
+  explicit References(TracedRun* trace) : trace_(trace) {}
+
+  // Another reference for where rows begin.
+  void ReplaceStart(const Operand& start, const at::Tensor& reference);
+  // Another reference for an output of a call.
+  void Replace(const Call& call, size_t output, const at::Tensor& reference);
+  // Runs the call on the references of its operands where one of them was changed. Throws Unimplemented where the call
+  // draws random numbers that cannot be drawn again.
+  void Follow(const Call& call);
+
+ private:
+  void Write(const Operand& target, const at::Tensor& before, const at::Tensor& now);
+  at::Tensor BeforeWrite(const Call& call, const Operand& target) const;
+
+  TracedRun* trace_;
+  absl::flat_hash_set<std::pair<int, int>> changed_;  // storage and version
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_REFERENCES_H_

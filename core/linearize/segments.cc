@@ -1,0 +1,178 @@
+#include "core/linearize/segments.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/where.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/linearize/references.h"
+
+namespace addend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// What every version of every storage holds at one point of the line, as TracedRun::storages; undefined: its value.
+using Point = std::vector<std::vector<at::Tensor>>;
+
+// Ids and what is plain are the same at every point.
+bool Moves(const Kept& kept) { return kept.reference.defined() && !kept.labels.defined(); }
+
+Point PointOf(const TracedRun& trace, bool at_value) {
+  Point point(trace.storages.size());
+  for (size_t s = 0; s < trace.storages.size(); ++s) {
+    for (const Kept& kept : trace.storages[s]) {
+      point[s].push_back(Moves(kept) ? (at_value ? kept.value : kept.reference) : at::Tensor());
+    }
+  }
+  return point;
+}
+
+at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double share) {
+  // The same infinity in both stays one.
+  return at::where(value.eq(reference), value, reference + (value - reference) * share);
+}
+
+// Whether the rows of a call's result begin there: an embedding of labelled ids.
+bool StartsRows(const Call& call) {
+  return RuleName(call.op.schema().name()) == "aten::embedding" && call.operands.size() > 1 &&
+         call.operands[1].labelled && !call.operands[0].decomposed && !call.outputs.empty();
+}
+
+// The recorded operators on the point that lies at `share` of the line.
+Point RunBetween(const TracedRun& trace, double share) {
+  TracedRun moved = trace;
+  References references(&moved);
+  for (const Start& start : trace.starts) {
+    references.ReplaceStart(start.operand, Between(trace.Reference(start.operand), trace.Value(start.operand), share));
+  }
+  for (const Call& call : trace.program.calls) {
+    if (StartsRows(call)) {
+      references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
+    } else {
+      references.Follow(call);
+    }
+  }
+  return PointOf(moved, /*at_value=*/false);
+}
+
+// A run of its own from one point of the line to another.
+std::shared_ptr<TracedRun> Piece(const TracedRun& trace, const Point& from, const Point& to, double share) {
+  auto piece = std::make_shared<TracedRun>(trace);
+  for (size_t s = 0; s < piece->storages.size(); ++s) {
+    for (size_t v = 0; v < piece->storages[s].size(); ++v) {
+      Kept& kept = piece->storages[s][v];
+      if (from[s][v].defined()) kept.reference = from[s][v];
+      if (to[s][v].defined()) kept.value = to[s][v];
+    }
+  }
+  for (Start& start : piece->starts) {
+    if (start.parts.defined()) start.parts = start.parts * share;
+    if (start.leftover.defined()) start.leftover = start.leftover * share;
+  }
+  return piece;
+}
+
+// The worst of two checks of one operator, number by number; NaN is worse than anything.
+void Worsen(const OperatorCheck& other, OperatorCheck& check) {
+  const auto worse = [](double a, double b) { return a >= b || std::isnan(a) ? a : b; };
+  if (!(other.recovery_error <= check.recovery_error)) {
+    check.recovery_error = other.recovery_error;
+    check.tolerance = other.tolerance;
+  }
+  check.recovered = check.recovered && other.recovered;
+  check.bracket = worse(check.bracket, other.bracket);
+  check.bracket_bound = std::max(check.bracket_bound, other.bracket_bound);
+  check.bracket_holds = check.bracket_holds && other.bracket_holds;
+  check.leftover = worse(check.leftover, other.leftover);
+  check.seconds += other.seconds;
+}
+
+void AddChecks(std::vector<OperatorCheck> others, std::vector<OperatorCheck>& checks) {
+  absl::flat_hash_map<int64_t, size_t> known;
+  for (size_t k = 0; k < checks.size(); ++k) known.emplace(checks[k].call, k);
+  for (OperatorCheck& other : others) {
+    const auto [it, is_new] = known.try_emplace(other.call, checks.size());
+    if (is_new) {
+      checks.push_back(std::move(other));
+    } else {
+      Worsen(other, checks[it->second]);
+    }
+  }
+}
+
+// Adds a later piece to the sum of those before it.
+void Add(SweepResult piece, SweepResult& sum) {
+  for (size_t p = 0; p < sum.probes.size(); ++p) {
+    ProbeRows& all = sum.probes[p];
+    const ProbeRows& own = piece.probes[p];
+    const at::ScalarType dtype = all.components.scalar_type();
+    all.components = all.components + own.components;
+    // A piece begins where the one before it ends, but for what became of its reference: a stand-in, or a residual.
+    const at::Tensor begin = own.reference.to(dtype);
+    const at::Tensor end = all.value.to(dtype);
+    all.leftover = all.leftover + own.leftover + (begin - end).masked_fill(begin.eq(end), 0);
+    all.value = own.value;
+  }
+  AddChecks(std::move(piece.checks), sum.checks);
+  AddChecks(std::move(piece.failures), sum.failures);
+  double& worst = sum.worst_recovery_error;
+  if (!std::isnan(worst) && !(piece.worst_recovery_error <= worst)) worst = piece.worst_recovery_error;
+}
+
+}  // namespace
+
+Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                            std::vector<Probe> probes, bool everything,
+                            const std::function<void(const char*, int64_t, int64_t)>& progress) {
+  const int64_t pieces = std::max<int64_t>(policy.segments, 1);
+  const auto report = [&](const char* stage, int64_t done, int64_t total) {
+    if (progress) progress(stage, done, total);
+  };
+  Explained all;
+  const auto run = [&](const std::shared_ptr<TracedRun>& piece, int64_t k) {
+    auto start = Clock::now();
+    report("linearize", k, pieces);
+    Linearization linearization = Linearize(piece, registry, policy, probes, everything);
+    all.linearize_seconds += SecondsSince(start);
+    report("linearize", k + 1, pieces);
+    start = Clock::now();
+    SweepResult sweep = SweepForward(
+        linearization, [&](int64_t done, int64_t total) { report("sweep", k * total + done, pieces * total); });
+    all.sweep_seconds += SecondsSince(start);
+    if (k == 0) {
+      all.linearization = std::move(linearization);
+      all.sweep = std::move(sweep);
+      return;
+    }
+    std::vector<int64_t>& stand_ins = all.linearization.stand_ins;
+    for (const int64_t c : linearization.stand_ins) {
+      if (std::find(stand_ins.begin(), stand_ins.end(), c) == stand_ins.end()) stand_ins.push_back(c);
+    }
+    Add(std::move(sweep), all.sweep);
+  };
+  if (pieces == 1) {
+    run(trace, 0);
+    return all;
+  }
+  const c10::AutoGradMode grad(trace->differentiable);
+  const double share = 1.0 / static_cast<double>(pieces);
+  Point from = PointOf(*trace, /*at_value=*/false);
+  for (int64_t k = 0; k < pieces; ++k) {
+    Point to =
+        k + 1 < pieces ? RunBetween(*trace, static_cast<double>(k + 1) * share) : PointOf(*trace, /*at_value=*/true);
+    run(Piece(*trace, from, to, share), k);
+    from = std::move(to);
+  }
+  return all;
+}
+
+}  // namespace addend

@@ -1,0 +1,39 @@
+// From a traced run to the rows of its probes: linearize and sweep, piece by piece of the line where the policy asks
+// so.
+//
+// Note [Segments]
+// With K segments the line from baseline b to input x is cut at b + k / K (x - b). The recorded operators run on each
+// of these points; piece k is linearized between two of them, as if the run had them for reference and value, and gets
+// components of 1 / K of the input's. What the pieces give is added up: what the components of all pieces come to is
+// the way from the first reference to the value, so recovery is exact for every K, and for K -> infinity the components
+// are integrated gradients. Conditions, masks and indices are those of the recorded run in every piece.
+#ifndef ADDEND_CORE_LINEARIZE_SEGMENTS_H_
+#define ADDEND_CORE_LINEARIZE_SEGMENTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/linearize/linearization.h"
+#include "core/linearize/sweep.h"
+
+namespace addend {
+
+struct Explained {
+  // Of the first piece; stand_ins are those of all pieces.
+  Linearization linearization;
+  // Of all pieces together: for each operator the worst of its checks.
+  SweepResult sweep;
+  double linearize_seconds = 0;
+  double sweep_seconds = 0;
+};
+
+// `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and SweepForward throw.
+Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                            std::vector<Probe> probes, bool everything,
+                            const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_SEGMENTS_H_
