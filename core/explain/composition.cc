@@ -277,22 +277,47 @@ std::string FormatElements(const at::Tensor& tensor) {
 
 }  // namespace
 
-Composition::Composition(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover) {
+void Composition::Set(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover) {
   RequireDefined("components", components);
   RequireDefined("reference", reference);
   if (components.dim() == 0) throw InvalidArgument("the components have no dimension; the first one counts them");
   RequireFloat("the tensor of components", components);
   RequireSameType("the reference", reference, "the tensor of components", components);
   RequireSameShape("the reference", reference, "each component", components.sizes().slice(1));
-  components_ = components.detach();
-  reference_ = reference.detach();
+  components_ = components;
+  reference_ = reference;
   if (!leftover.defined()) {
-    leftover_ = at::zeros_like(reference_);
+    leftover_ = at::zeros_like(reference_.detach());
     return;
   }
   RequireSameType("the leftover", leftover, "the tensor of components", components);
   RequireSameShape("the leftover", leftover, "each component", components.sizes().slice(1));
-  leftover_ = leftover.detach();
+  leftover_ = leftover;
+}
+
+Composition::Composition(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover) {
+  Set(components, reference, leftover);
+  components_ = components_.detach();
+  reference_ = reference_.detach();
+  leftover_ = leftover_.detach();
+}
+
+Composition Composition::InGraph(const at::Tensor& components, const at::Tensor& reference,
+                                 const at::Tensor& leftover) {
+  Composition result;
+  result.Set(components, reference, leftover);
+  return result;
+}
+
+Composition Composition::FromOperator(const at::Tensor& components, const at::Tensor& reference,
+                                      const at::Tensor& leftover, Origin origin) {
+  Composition result = InGraph(components, reference, leftover);
+  if (origin.value.defined()) {
+    RequireFloat("the value", origin.value);
+    RequireSameShape("the value", origin.value, "each component", components.sizes().slice(1));
+  }
+  result.origin_ = std::move(origin);
+  return result;
 }
 
 Composition Composition::Zeros(at::IntArrayRef shape, int64_t numc, const at::TensorOptions& options) {
@@ -305,6 +330,10 @@ Composition Composition::Zeros(at::IntArrayRef shape, int64_t numc, const at::Te
   std::vector<int64_t> components_shape = shape.vec();
   components_shape.insert(components_shape.begin(), numc);
   return Composition(at::zeros(components_shape, options), reference);
+}
+
+Composition Composition::ZerosLike(const Composition& other) {
+  return Zeros(other.sizes(), other.numc(), other.components().options().requires_grad(false));
 }
 
 Composition Composition::FromParts(const std::vector<at::Tensor>& parts, const at::Tensor& residual) {
@@ -395,17 +424,6 @@ Composition Composition::FromLabels(const at::Tensor& value, const at::Tensor& l
   return Composition(Scatter(Move(value, reference).masked_fill(outside, 0), index.clamp_min(0), numc),
                      at::where(outside, value, reference));
 }
-
-at::Tensor Composition::component(int64_t index) const {
-  if (index < 0 || index >= numc()) {
-    throw InvalidArgument(absl::StrCat("component ", index, " is out of range: there are ", numc()));
-  }
-  return components_.select(0, index);
-}
-
-at::Tensor Composition::residual() const { return reference_.add(leftover_); }
-
-at::Tensor Composition::recovery() const { return components_.sum(at::IntArrayRef({0})).add(residual()); }
 
 std::string Composition::ToString() const {
   std::string out;

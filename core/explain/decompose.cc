@@ -143,9 +143,19 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
                                      static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
 }
 
-Composition MakeComposition(const ProbeRows& rows) {
-  return Composition(rows.components, rows.reference.to(rows.components.scalar_type()), rows.leftover);
+}  // namespace
+
+Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
+  Origin origin;
+  origin.value = rows.value;
+  origin.marks = marks;
+  origin.depth = rows.depth;
+  origin.plain = !rows.decomposed;
+  return Composition::FromOperator(rows.components, rows.reference.to(rows.components.scalar_type()), rows.leftover,
+                                   std::move(origin));
 }
+
+namespace {
 
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   const Call& call = trace.program.calls[check.call];
@@ -164,6 +174,8 @@ std::vector<std::string> UnusedSelectors(const TracedRun& trace, const Policy& p
   }
   return unused;
 }
+
+}  // namespace
 
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {
   const TracedRun& trace = *linearization.trace;
@@ -241,8 +253,6 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   }
 }
 
-}  // namespace
-
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   const PreparedInputs prepared = Prepare(inputs);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);
@@ -307,9 +317,10 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
     const ProbeRows& rows = sweep.probes[p];
     if (p < num_outputs) {
       const std::string name = p == 0 ? "output" : absl::StrCat("output.", p);
-      decomposition.outputs.push_back({name, values[p], MakeComposition(rows)});
+      decomposition.outputs.push_back({name, values[p], MakeComposition(rows, linearization.probe_marks[p])});
     } else {
-      decomposition.probes.push_back({options.probes[p - num_outputs], rows.value, MakeComposition(rows)});
+      decomposition.probes.push_back(
+          {options.probes[p - num_outputs], rows.value, MakeComposition(rows, linearization.probe_marks[p])});
     }
     if (!rows.decomposed) {
       decomposition.report.notes.push_back(

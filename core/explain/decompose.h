@@ -45,6 +45,9 @@ struct Decomposition {
   Report report;
 };
 
+// The composition of a probe, with what it knows of the operator that gave it. `marks`: bits of Freeze.
+Composition MakeComposition(const ProbeRows& rows, uint32_t marks);
+
 class TracedModel {
  public:
   explicit TracedModel(std::shared_ptr<Model> model) : model_(std::move(model)) {}

@@ -36,6 +36,9 @@ struct Report {
   double sweep_seconds = 0;
 };
 
+// Writes what linearizing and sweeping found. `auto_preset`: the caller left the preset open.
+void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report);
+
 // The checks of a report, failed ones first, then by how near they came to their limits.
 std::vector<OperatorReport> WorstFirst(const Report& report);
 

@@ -18,6 +18,8 @@ class Operator {
 
   // By name ("aten::add") and overload ("Tensor"); nullopt where this LibTorch has no such operator.
   static std::optional<Operator> Find(const std::string& name, const std::string& overload);
+  // Every overload of a name ("aten::add") in this LibTorch; those of libraries loaded into the process included.
+  static std::vector<Operator> Overloads(const std::string& name);
 
   // Of an out= form the operator that returns its result instead: add.Tensor for add.out. Nullopt where there is none.
   std::optional<Operator> WithoutOut() const;

@@ -5,6 +5,7 @@
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/jit/frontend/source_range.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/csrc/jit/runtime/operator.h>
 
 #include <mutex>
 #include <utility>
@@ -116,6 +117,17 @@ std::optional<Operator> Operator::WithoutOut() const {
     if (found && fits(found->schema())) return found;
   }
   return std::nullopt;
+}
+
+std::vector<Operator> Operator::Overloads(const std::string& name) {
+  std::vector<Operator> overloads;
+  if (name.find("::") == std::string::npos) return overloads;
+  // The interpreter's table is by name, the dispatcher's is not. It holds a few of the interpreter's own besides.
+  for (const auto& op : torch::jit::getAllOperatorsFor(c10::Symbol::fromQualString(name))) {
+    const auto found = Find(name, op->schema().overload_name());
+    if (found) overloads.push_back(*found);
+  }
+  return overloads;
 }
 
 bool Operator::composite() const {
