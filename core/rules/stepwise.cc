@@ -42,7 +42,7 @@ RuleResult AlongSlopes(const RuleCall& call, std::vector<Term> terms) {
 RuleResult Fraction(const RuleCall& call) { return AlongSlopes(call, {{call.OperandAt(0), 1.0}}); }
 
 // x - y * q, where q is the quotient rounded to a whole number: slope 1 in x and -q in y, with q in the middle of what
-// it is at both ends, as in every product.
+// it is at both ends, as in every product; q itself is opaque.
 RuleResult Remainder(const RuleCall& call) {
   const int x = call.OperandAt(0);
   const int y = call.OperandAt(1);
@@ -61,7 +61,9 @@ RuleResult Remainder(const RuleCall& call) {
     const at::Tensor middle = at::where(at::isfinite(at_reference), (at_value + at_reference) / 2, at_value);
     terms.push_back({y, -FiniteOrZero(middle)});
   }
-  return AlongSlopes(call, std::move(terms));
+  RuleResult result = AlongSlopes(call, terms);
+  if (y >= 0 && call.operands[y].decomposed) result.kind = Kind::kOpaque;  // no mean derivative any more
+  return result;
 }
 
 // 0 or 1, and `values` where the input is 0. Which it is, is taken from the value and holds for every row.

@@ -18,7 +18,7 @@
 namespace my_program {
 
 // The forms that write, the form without derivative, and one with a side effect.
-at::Tensor& SmoothAbsInPlace(at::Tensor& x, double width) { return x.copy_(SmoothAbs(x, width)); }
+at::Tensor& SmoothAbsInPlace(at::Tensor& x, double width) { return x.copy_(SmoothAbs(x.clone(), width)); }
 at::Tensor& SmoothAbsOut(const at::Tensor& x, double width, at::Tensor& out) {
   const at::Tensor result = SmoothAbs(x, width);
   out.resize_(result.sizes());
