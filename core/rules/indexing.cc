@@ -53,25 +53,12 @@ RuleResult Index(const RuleCall& call) {
   });
 }
 
-// Ids of a labelled input start rows here (the linearizer does that); what remains is a decomposed table.
-RuleResult Embedding(const RuleCall& call) {
-  const at::Tensor index = call.Require(1).value;
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(index.sizes().begin(), index.sizes().end());
-    sizes.push_back(rows.size(-1));
-    return at::index_select(rows, 1, index.reshape({-1})).view(sizes);
-  });
-}
-
 }  // namespace
 
 void RegisterIndexing(Registry& registry) {
   registry.Register({"aten::gather", Kind::kLinear, Gather});
   registry.Register({"aten::index_select", Kind::kLinear, IndexSelect});
   registry.Register({"aten::index", Kind::kLinear, Index});
-  registry.Register({"aten::embedding", Kind::kLinear, Embedding});
 }
 
 }  // namespace addend

@@ -46,8 +46,6 @@ void AddIndexing(std::vector<Case>* cases) {
        [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({kNone, d.Integers({}, 3)})}; }},
       {"aten::index.Tensor", "nothing",
        [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({d.Integers({0}, 4)})}; }},
-      {"aten::embedding", "", [](Draw& d) -> Arguments { return {d.Moving({6, 3}), d.Integers({2, 4}, 6)}; }},
-      {"aten::embedding", "one", [](Draw& d) -> Arguments { return {d.Moving({6, 3}), d.Integers({}, 6)}; }},
   };
   cases->insert(cases->end(), own.begin(), own.end());
 }
