@@ -4,6 +4,7 @@
 #include <ATen/ops/index_select.h>
 
 #include "core/base/error.h"
+#include "core/rules/element_map.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
@@ -11,6 +12,7 @@ namespace addend {
 namespace {
 
 RuleResult Gather(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);  // a number has no dimension
   const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
   const at::Tensor index = call.Require(2).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
@@ -22,6 +24,7 @@ RuleResult Gather(const RuleCall& call) {
 }
 
 RuleResult IndexSelect(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);
   const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
   const at::Tensor index = call.Require(2).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::index_select(rows, dim, index); });

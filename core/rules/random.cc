@@ -23,9 +23,11 @@ RuleResult Overwrite(const RuleCall&) {
 RuleResult Normal(const RuleCall& call) {
   const int mean = call.OperandAt(0);
   const int std = call.OperandAt(1);
+  Kind kind = Kind::kAffine;
   std::vector<Term> terms;
   if (mean >= 0) terms.push_back({mean, 1.0});
   if (std >= 0 && call.operands[std].decomposed) {
+    kind = Kind::kRewrite;  // std itself cannot be negative, its rows can
     const RuleOutput& output = call.outputs[0];
     const RuleOperand& scale = call.operands[std];
     const auto noise = [&](const at::Tensor& drawn, const at::Tensor& scaled, bool reference) {
@@ -36,7 +38,7 @@ RuleResult Normal(const RuleCall& call) {
                                   noise(output.reference, scale.reference, true));
     terms.push_back({std, factor.masked_fill(at::isfinite(factor).logical_not(), 0)});
   }
-  return Elementwise(call, Kind::kAffine, std::move(terms));
+  return Elementwise(call, kind, std::move(terms));
 }
 
 }  // namespace

@@ -16,6 +16,15 @@ RuleResult Linear(const RuleCall& call) { return Rearrangement(call, Kind::kLine
 // Some elements may be constants: a number that is filled in, or those of a plain operand.
 RuleResult Affine(const RuleCall& call) { return Rearrangement(call, Kind::kAffine); }
 
+// as_strided counts from the beginning of the memory, where a view may have other elements than its own.
+RuleResult Strided(const RuleCall& call) {
+  const at::Tensor& self = call.Require(0).value;
+  if (self.storage_offset() != 0 || !self.is_non_overlapping_and_dense()) {
+    throw Unimplemented(call.name + " of a part of a tensor");
+  }
+  return Affine(call);
+}
+
 // Whether this LibTorch has an operator of that name, whatever its overloads.
 bool Exists(const std::string& name) {
   const size_t dot = name.find('.');
@@ -52,18 +61,18 @@ void RegisterRearrangement(Registry& registry) {
            "aten::select_scatter",
            "aten::slice_scatter",
            "aten::diagonal_scatter",
-           "aten::as_strided_scatter",
        }) {
     registry.Register({name, Kind::kAffine, Affine});
   }
+  registry.Register({"aten::as_strided_scatter", Kind::kAffine, Strided});
+  registry.Register({"aten::as_strided_copy", Kind::kLinear, Strided});
   // The forms of views that copy.
-  for (const char* name : {"aten::view_copy",       "aten::_reshape_alias_copy", "aten::permute_copy",
-                           "aten::expand_copy",     "aten::select_copy.int",     "aten::slice_copy.Tensor",
-                           "aten::t_copy",          "aten::transpose_copy.int",  "aten::unsqueeze_copy",
-                           "aten::squeeze_copy",    "aten::squeeze_copy.dim",    "aten::diagonal_copy",
-                           "aten::detach_copy",     "aten::alias_copy",          "aten::as_strided_copy",
-                           "aten::unfold_copy",     "aten::split_copy.Tensor",   "aten::split_with_sizes_copy",
-                           "aten::unbind_copy.int", "aten::lift_fresh_copy"}) {
+  for (const char* name :
+       {"aten::view_copy", "aten::_reshape_alias_copy", "aten::permute_copy", "aten::expand_copy",
+        "aten::select_copy.int", "aten::slice_copy.Tensor", "aten::t_copy", "aten::transpose_copy.int",
+        "aten::unsqueeze_copy", "aten::squeeze_copy", "aten::squeeze_copy.dim", "aten::diagonal_copy",
+        "aten::detach_copy", "aten::alias_copy", "aten::unfold_copy", "aten::split_copy.Tensor",
+        "aten::split_with_sizes_copy", "aten::unbind_copy.int", "aten::lift_fresh_copy"}) {
     if (Exists(name)) registry.Register({name, Kind::kLinear, Linear});
   }
 }

@@ -1,20 +1,24 @@
-// Images of another size: padding, interpolation, sampling at given points. All are linear in the image.
+// Images of another size: padding, interpolation, sampling at given points. All are linear in the image; sampling also
+// follows the points.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/affine_grid_generator.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/minimum.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/remainder.h>
-#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/AutogradState.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
+#include <torch/csrc/autograd/autograd.h>
 
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
-#include "core/rules/path.h"
 #include "core/rules/row_operator.h"
 
 namespace addend {
@@ -49,123 +53,92 @@ RuleResult Fold(const RuleCall& call) {
 
 // ------------------------------------------------------------------------------------------------------------ sampling
 
-// How grid_sampler_2d and grid_sampler_3d read a grid.
-struct Sampler {
-  enum Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
-  enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
-  int64_t interpolation = kLinear;
-  int64_t padding = kZeros;
-  bool align_corners = false;
+enum Interpolation : int64_t { kLinear = 0, kNearest = 1, kCubic = 2 };
+enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
-  // From -1..1 to the elements of a dimension of that size.
-  at::Tensor Position(const at::Tensor& x, int64_t size) const {
-    return align_corners ? (x + 1) / 2 * static_cast<double>(size - 1) : ((x + 1) * static_cast<double>(size) - 1) / 2;
+// Pieces of the line that one call may have.
+constexpr int64_t kMostPieces = 4096;
+
+// Where the lines of the grid's points bend: the interpolation is a polynomial between elements, and padding and
+// reflection begin on elements or half way between two. Gives t in 0..1 for each point, sorted, with both ends:
+// [N, *out, pieces + 1]; where a line bends less often than another the last ones are 1.
+at::Tensor Bends(const RuleCall& call) {
+  const RuleOperand& grid = call.Require(1);
+  const at::IntArrayRef image = call.Require(0).value.sizes();
+  const int64_t spatial = grid.value.size(-1);
+  const bool align_corners = call.Bool(4, false);
+  if (!AllFinite(grid.value) || !AllFinite(grid.reference)) {
+    throw Unimplemented(call.name + " with a grid that is not finite");
   }
-
-  // Positions beyond the image: kept, moved to the border, or reflected at it.
-  at::Tensor Padded(const at::Tensor& position, int64_t size) const {
-    if (padding == kZeros) return position;
-    const double last = static_cast<double>(size - 1);
-    if (padding == kBorder) return position.clamp(0, last);
-    const double low = align_corners ? 0 : -0.5;
-    const double span = align_corners ? last : static_cast<double>(size);
-    if (span == 0) return at::zeros_like(position);
-    const at::Tensor distance = (position - low).abs();
-    const at::Tensor flips = (distance / span).detach().floor();
-    const at::Tensor rest = distance - flips * span;
-    const at::Tensor even = at::remainder(flips, 2).eq(0);
-    return (at::where(even, rest, span - rest) + low).clamp(0, last);
-  }
-
-  // The elements along one dimension that a point sees, and their weights.
-  struct Tap {
-    at::Tensor element;  // int64
-    at::Tensor weight;
-  };
-  std::vector<Tap> Taps(const at::Tensor& x, int64_t size) const {
-    at::Tensor position = Position(x, size);
-    if (interpolation != kCubic) position = Padded(position, size);
-    if (interpolation == kNearest) return {{position.round().to(at::kLong), at::ones_like(position)}};
-    const at::Tensor whole = position.detach().floor();
-    const at::Tensor part = position - whole;
-    const at::Tensor first = whole.to(at::kLong);
-    if (interpolation == kLinear) return {{first, 1 - part}, {first + 1, part}};
-    constexpr double kA = -0.75;
-    const auto near = [](const at::Tensor& d) { return ((kA + 2) * d - (kA + 3)) * d * d + 1; };
-    const auto far = [](const at::Tensor& d) { return ((kA * d - 5 * kA) * d + 8 * kA) * d - 4 * kA; };
-    const auto element = [&](int64_t offset) {
-      return Padded((whole + static_cast<double>(offset)), size).to(at::kLong);
+  const at::Tensor zero = at::zeros_like(grid.value.narrow(-1, 0, 1));
+  std::vector<at::Tensor> bends = {zero, zero + 1};
+  int64_t pieces = 1;
+  for (int64_t d = 0; d < spatial; ++d) {
+    // The first coordinate is that of the last dimension.
+    const int64_t size = image[image.size() - 1 - d];
+    const auto position = [&](const at::Tensor& t) {
+      const at::Tensor x = t.narrow(-1, d, 1);
+      return align_corners ? (x + 1) / 2 * static_cast<double>(size - 1)
+                           : ((x + 1) * static_cast<double>(size) - 1) / 2;
     };
-    return {{element(-1), far(part + 1)},
-            {element(0), near(part)},
-            {element(1), near(1 - part)},
-            {element(2), far(2 - part)}};
-  }
-
-  // `images`: [planes * elements] of the sizes that lie behind; `plane`: where each point looks; `points`: its
-  // coordinates, the last dimension's first.
-  at::Tensor operator()(const at::Tensor& images, at::IntArrayRef sizes, const at::Tensor& plane,
-                        const std::vector<at::Tensor>& points) const {
-    std::vector<Tap> taps = {{plane, at::ones_like(points[0])}};
-    for (size_t d = 0; d < sizes.size(); ++d) {
-      const std::vector<Tap> own = Taps(points[sizes.size() - 1 - d], sizes[d]);
-      std::vector<Tap> both;
-      for (const Tap& before : taps) {
-        for (const Tap& tap : own) {
-          const at::Tensor inside = tap.element.ge(0).logical_and(tap.element.lt(sizes[d]));
-          const at::Tensor element = before.element * sizes[d] + tap.element.clamp(0, sizes[d] - 1);
-          both.push_back({element, before.weight * tap.weight.masked_fill(inside.logical_not(), 0)});
-        }
-      }
-      taps = std::move(both);
+    const at::Tensor begin = position(grid.reference);
+    const at::Tensor end = position(grid.value);
+    at::Tensor low = at::minimum(begin, end);
+    at::Tensor high = at::maximum(begin, end);
+    if (call.Int(3, 0) != kReflection) {  // far outside nothing bends
+      low = low.clamp(-3, static_cast<double>(size) + 3);
+      high = high.clamp(-3, static_cast<double>(size) + 3);
     }
-    at::Tensor sum;
-    for (const Tap& tap : taps) {
-      const at::Tensor seen = images.index_select(0, tap.element.reshape({-1})).view(tap.element.sizes()) * tap.weight;
-      sum = sum.defined() ? sum + seen : seen;
+    const at::Tensor first = (low * 2).ceil();
+    const double most = ((high * 2).floor() - first).max().item<double>() + 1;
+    if (most <= 0) continue;
+    pieces += static_cast<int64_t>(most);
+    if (most > kMostPieces || pieces > kMostPieces) {
+      throw Unimplemented(call.name + " with a grid that moves across thousands of elements");
     }
-    return sum;
+    const at::Tensor place = (first + at::arange(static_cast<int64_t>(most), first.options())) / 2;
+    const at::Tensor t = (place - begin) / (end - begin);
+    const at::Tensor none = place.gt(high).logical_or(end.eq(begin));
+    bends.push_back(t.masked_fill(none, 1).clamp(0, 1));
   }
-};
+  return std::get<0>(at::cat(bends, -1).sort(-1));
+}
 
-// What points that move read in images that rest, by the path rule for each point: the map takes rows of the points'
-// coordinates, [R, N, 1, *out] each.
-RuleResult AlongTheGrid(const RuleCall& call, const Sampler& sampler, const at::Tensor& images) {
-  const at::Tensor& output = call.outputs[0].value;
+// How the result of resting images follows each coordinate of the grid, by the path rule: [N, C, *out, coordinates].
+// Exact: between two bends the derivative is a polynomial, which a few nodes integrate.
+at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
+  c10::InferenceMode no_inference(false);
   const RuleOperand& grid = call.Require(1);
   const int64_t spatial = grid.value.size(-1);
-  const at::DimVector sizes(images.sizes().slice(2));
-  at::DimVector plane_sizes = {images.size(0), images.size(1)};
-  plane_sizes.resize(output.dim(), 1);
-  RuleCall points;
-  points.name = call.name;
-  points.overload = call.overload;
-  points.policy = call.policy;
-  RuleOperand plane;
-  plane.value = at::arange(images.size(0) * images.size(1), output.options().dtype(at::kDouble)).view(plane_sizes);
-  plane.reference = plane.value;
-  plane.argument = 0;
-  points.operands.push_back(plane);
-  for (int64_t d = 0; d < spatial; ++d) {
-    RuleOperand coordinate;
-    coordinate.value = grid.value.select(-1, d).unsqueeze(1);
-    coordinate.reference = grid.reference.select(-1, d).unsqueeze(1);
-    coordinate.decomposed = true;
-    coordinate.argument = static_cast<int>(d) + 1;
-    points.operands.push_back(coordinate);
+  const bool cubic = call.Int(2, 0) == kCubic;
+  const Quadrature rule = GaussLegendre(cubic ? 3 : static_cast<int>((spatial + 1) / 2));
+  const at::Tensor bends = Bends(call);
+  const at::Tensor move = call.Move(call.OperandAt(1));
+  // Each plane is an image of its own, since every one has a derivative of its own.
+  at::DimVector planes(images.sizes());
+  planes[0] *= planes[1];
+  planes[1] = 1;
+  const at::Tensor apart = images.detach().clone().reshape(planes);
+  at::DimVector by_plane(grid.value.sizes());
+  by_plane.insert(by_plane.begin() + 1, images.size(1));
+  at::DimVector folded(grid.value.sizes());
+  folded[0] = planes[0];
+  at::Tensor sum = at::zeros(by_plane, grid.value.options());
+  for (int64_t piece = 0; piece + 1 < bends.size(-1); ++piece) {
+    const at::Tensor from = bends.narrow(-1, piece, 1);
+    const at::Tensor length = bends.narrow(-1, piece + 1, 1) - from;
+    if (!length.gt(0).any().item<bool>()) continue;
+    for (size_t q = 0; q < rule.nodes.size(); ++q) {
+      c10::AutoGradMode with_grad(true);
+      const at::Tensor point = grid.reference + (from + length * rule.nodes[q]) * move;
+      const at::Tensor leaf = point.detach().unsqueeze(1).expand(by_plane).reshape(folded).clone();
+      leaf.set_requires_grad(true);
+      const at::Tensor read = call.run({apart, leaf})[0];
+      const at::Tensor slope = torch::autograd::grad({read}, {leaf}, {at::ones_like(read)})[0];
+      sum += slope.detach().view(by_plane) * (length * rule.weights[q]).unsqueeze(1);
+    }
   }
-  const at::Tensor flat = images.reshape({-1});
-  points.run = [=](const std::vector<at::Tensor>& operands) -> std::vector<at::Tensor> {
-    const std::vector<at::Tensor> coordinates(operands.begin() + 1, operands.end());
-    return {sampler(flat, sizes, operands[0].to(at::kLong), coordinates)};
-  };
-  std::vector<at::Tensor> ends[2];
-  for (const RuleOperand& operand : points.operands) {
-    ends[0].push_back(operand.value.expand(output.sizes()));
-    ends[1].push_back(operand.reference.expand(output.sizes()));
-  }
-  points.outputs.push_back({points.run(ends[0])[0], points.run(ends[1])[0]});
-  return PathElementwise(points);
+  return sum;
 }
 
 // grid_sampler(input, grid, interpolation, padding, align_corners): linear in the input, whose rows are channels for
@@ -176,51 +149,41 @@ RuleResult Sample(const RuleCall& call) {
   const int grid = call.OperandAt(1);
   const RuleOperand& image = call.operands[input];
   const RuleOperand& points = call.operands[grid];
+  const bool image_moves = image.decomposed;
+  const bool nearest = call.Int(2, 0) == kNearest;  // nothing of the grid passes
+  if (nearest && !image_moves) return Opaque(call);
+  const bool grid_moves = points.decomposed && !nearest;
   RuleResult result;
   result.kind = Kind::kLinear;
-  std::shared_ptr<const LinearMap> along;
   if (points.decomposed) {
-    Sampler sampler;
-    sampler.interpolation = call.Int(2, 0);
-    sampler.padding = call.Int(3, 0);
-    sampler.align_corners = call.Bool(4, false);
-    const RuleResult path = AlongTheGrid(call, sampler, Middle(image));
-    if (path.kind == Kind::kPath) {
-      result.kind = Kind::kPath;
-      result.exact = path.exact;
-      result.quadrature = path.quadrature;
-      along = path.map;
-    } else {
-      result.exact = false;  // nearest: nothing passes
-      if (!image.decomposed) return Opaque(call);
-    }
+    result.kind = image_moves ? Kind::kRewrite : Kind::kPath;
+    result.exact = image_moves && !nearest;
+    const bool single = image.value.scalar_type() == at::kFloat;
+    if (result.kind == Kind::kPath) result.quadrature = single ? 1e-6 : 1e-12;
   }
-  const bool image_moves = image.decomposed;
+  const at::Tensor slopes = grid_moves ? AlongTheGrid(call, Middle(image)) : at::Tensor();
   if (image_moves) result.inputs.push_back(input);
-  if (along) result.inputs.push_back(grid);
-  std::vector<at::Tensor> grids = {points.value};
-  if (points.decomposed) grids.push_back(points.reference);
-  const int64_t spatial = points.value.size(-1);
+  if (grid_moves) result.inputs.push_back(grid);
+  std::vector<at::Tensor> ends = {points.value};
+  if (points.decomposed) ends.push_back(points.reference);
   const at::DimVector output_sizes(call.outputs[0].value.sizes());
   result.map = MakeMap(call, result.inputs, [=, run = call.run](const Rows& rows) -> Rows {
-    const int64_t r = rows[0].size(0);
     at::Tensor sum;
     if (image_moves) {
-      at::DimVector folded = {output_sizes[0], r * rows[0].size(2)};
+      const int64_t r = rows[0].size(0);
+      at::DimVector folded = {output_sizes[0], r * output_sizes[1]};
       folded.append(rows[0].sizes().begin() + 3, rows[0].sizes().end());
       at::DimVector unfolded = {output_sizes[0], r, output_sizes[1]};
       unfolded.append(output_sizes.begin() + 2, output_sizes.end());
       const at::Tensor channels = rows[0].movedim(0, 1).reshape(folded);
-      for (const at::Tensor& at_end : grids) {
-        const at::Tensor read = run({channels, at_end})[0].reshape(unfolded).movedim(1, 0);
+      for (const at::Tensor& end : ends) {
+        const at::Tensor read = run({channels, end})[0].reshape(unfolded).movedim(1, 0);
         sum = sum.defined() ? sum + read : read;
       }
-      if (grids.size() > 1) sum = sum / static_cast<double>(grids.size());
+      if (ends.size() > 1) sum = sum / static_cast<double>(ends.size());
     }
-    if (along) {
-      Rows coordinates;
-      for (int64_t d = 0; d < spatial; ++d) coordinates.push_back(rows[image_moves ? 1 : 0].select(-1, d).unsqueeze(2));
-      const at::Tensor moved = along->Forward(coordinates)[0];
+    if (grid_moves) {
+      const at::Tensor moved = (rows.back().unsqueeze(2) * slopes).sum(-1);
       sum = sum.defined() ? sum + moved : moved;
     }
     return {sum};

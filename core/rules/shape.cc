@@ -93,6 +93,7 @@ RuleResult Flip(const RuleCall& call) {
 }
 
 RuleResult Roll(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return SameElements(call);
   const auto shifts = call.Ints(1);
   const auto dims = RowDims(call.Ints(2), call.Require(0).value.dim());
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {

@@ -14,6 +14,8 @@ void AddIndexing(std::vector<Case>* cases) {
        [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), int64_t{1}, d.Integers({2, 5, 3}, 3)}; }},
       {"aten::gather", "last",
        [](Draw& d) -> Arguments { return {d.Moving({2, 4}), int64_t{-1}, d.Integers({1, 6}, 4)}; }},
+      {"aten::gather", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{0}, d.Integers({}, 1)}; }},
+      {"aten::index_select", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{-1}, d.Integers({1}, 1)}; }},
       {"aten::index_select", "",
        [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), int64_t{-2}, d.Integers({5}, 3)}; }},
       {"aten::index_select", "first",

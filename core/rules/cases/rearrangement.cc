@@ -44,6 +44,9 @@ void AddRearrangements(std::vector<Case>* cases) {
        }},
       {"aten::narrow_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 4}), int64_t{1}, int64_t{1}, int64_t{2}}; }},
       {"aten::scatter.src", "", [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), int64_t{0}, Ids({0, 2, 3, 1}).view({2, 2}), d.Moving({2, 2})};
+       }},
+      {"aten::scatter.src", "larger_source", [](Draw& d) -> Arguments {
          return {d.Moving({4, 3}), int64_t{0}, Ids({0, 2, 3, 1}).view({2, 2}), d.Moving({3, 2})};
        }},
       {"aten::scatter.value", "", [](Draw& d) -> Arguments { return {d.Moving({4, 3}), int64_t{0}, Ids({0, 2, 3, 1}).view({2, 2}), 7.0}; }},
@@ -77,7 +80,7 @@ void AddRearrangements(std::vector<Case>* cases) {
       {"aten::diagonal_copy", "", [](Draw& d) -> Arguments { return {d.Moving({3, 3}), int64_t{1}}; }},
       {"aten::detach_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
       {"aten::alias_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
-      {"aten::as_strided_copy", "", [](Draw& d) -> Arguments { return {d.Moving({6}), Sizes{2, 2}, Sizes{3, 1}, int64_t{1}}; }},
+      {"aten::as_strided_copy", "", [](Draw& d) -> Arguments { return {d.Moving({6}), Sizes{2, 2}, Sizes{3, 1}}; }},
       {"aten::unfold_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5}), int64_t{1}, int64_t{3}, int64_t{1}}; }},
       {"aten::split_copy.Tensor", "", [](Draw& d) -> Arguments { return {d.Moving({5, 2}), int64_t{2}}; }},
       {"aten::split_with_sizes_copy", "", [](Draw& d) -> Arguments { return {d.Moving({5, 2}), Sizes{1, 4}}; }},

@@ -19,9 +19,10 @@ void AddScatters(std::vector<Case>* cases) {
   const auto meeting = [] { return Ids({0, 2, 2, 0, 2, 1, 0, 2}).view({4, 2}); };
   const std::vector<Case> own = {
       {"aten::scatter_add", "", [=](Draw& d) -> Arguments { return {d.Moving({5, 3}), int64_t{0}, meeting(), d.Moving({4, 2})}; }},
-      {"aten::scatter_add", "last", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), int64_t{-1}, meeting(), d.Moving({6, 3})}; }},
+      {"aten::scatter_add", "last", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), int64_t{-1}, meeting(), d.Moving({4, 2})}; }},
+      {"aten::scatter_add", "larger_source", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), int64_t{-1}, meeting(), d.Moving({6, 3})}; }},
       {"aten::scatter_add", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{0}, d.Integers({}, 1), d.Moving({})}; }},
-      {"aten::scatter_add", "nothing", [](Draw& d) -> Arguments { return {d.Moving({3}), int64_t{0}, d.Integers({0}, 3), d.Moving({4})}; }},
+      {"aten::scatter_add", "nothing", [](Draw& d) -> Arguments { return {d.Moving({3}), int64_t{0}, d.Integers({0}, 3), d.Moving({0})}; }},
       {"aten::scatter.reduce", "add", [=](Draw& d) -> Arguments { return {d.Moving({5, 3}), int64_t{0}, meeting(), d.Moving({4, 2}), "add"}; }},
       {"aten::scatter.reduce", "multiply", [=](Draw& d) -> Arguments { return {d.Moving({5, 3}), int64_t{0}, meeting(), d.Moving({4, 2}), "multiply"}; }},
       {"aten::scatter.value_reduce", "add", [=](Draw& d) -> Arguments { return {d.Moving({5, 3}), int64_t{0}, meeting(), 1.5, "add"}; }},

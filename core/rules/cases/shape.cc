@@ -36,6 +36,7 @@ void AddShapes(std::vector<Case>* cases) {
       {"aten::repeat", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), Sizes{3}}; }},
       {"aten::flip", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), Sizes{0, -1}}; }},
       {"aten::roll", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), Sizes{1, -2}, Sizes{0, 2}}; }},
+      {"aten::roll", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), Sizes{1}}; }},
       {"aten::roll", "flat", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), Sizes{5}}; }},
       {"aten::constant_pad_nd", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), Sizes{1, 2, 0, 1}, 1.5}; }},
       {"aten::constant_pad_nd", "crops", [](Draw& d) -> Arguments { return {d.Moving({2, 4}), Sizes{-1, 2}}; }},
