@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
 
@@ -71,7 +72,7 @@ void References::Follow(const Call& call) {
     operands.push_back(operand.decomposed ? trace_->Reference(operand) : trace_->Value(operand));
   }
   const std::string name = RuleName(call.op.schema().name());
-  if (name == "aten::rrelu_with_noise") {
+  if (name != "aten::native_dropout" && DrawsRandomNumbers(name)) {
     throw Error(absl::StatusCode::kUnimplemented, "a random operator would have to run again on another reference",
                 call.position);
   }

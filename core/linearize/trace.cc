@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/random.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -169,7 +170,7 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     role.rule = registry_->Find(name, FullName(op.schema()));
     role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
                      absl::StartsWith(name, "aten::new_empty");
-    role.random = name == "aten::native_dropout" || name == "aten::rrelu_with_noise";
+    role.random = DrawsRandomNumbers(name);
     role.keeps_labels = KeepsLabels(name);
     role.embedding = name == "aten::embedding";
     role.reads_number = name == "aten::_local_scalar_dense";
@@ -239,6 +240,11 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
     }
     generators_.clear();
     if (traced && role.random) {
+      for (const c10::IValue& argument : arguments) {
+        if (!argument.isGenerator()) continue;
+        const at::Generator generator = argument.toGenerator();
+        generators_.emplace_back(generator, generator.get_state());
+      }
       for (const c10::IValue& argument : arguments) {
         ForEachTensor(argument, [&](const at::Tensor& tensor) {
           if (!tensor.defined() || !generators_.empty()) return;
@@ -561,7 +567,9 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   }
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Operand& output = call.outputs[k];
-    if (!tensors[k].defined() || output.storage < 0) continue;
+    if (!tensors[k].defined()) continue;
+    if (decomposed && !tensors[k].has_storage()) Refuse(call, "gives a tensor that is not dense");
+    if (output.storage < 0) continue;
     const at::ScalarType stored = recorder_.program().storages[output.storage].dtype;
     if (!decomposed || SameNumbers(stored, output.dtype)) continue;
     if (call.is_view) Refuse(call, "reads the bytes of a decomposed tensor as another dtype");

@@ -12,6 +12,11 @@ const std::vector<Case>& Cases() {
     AddNormalizations(all);
     AddReductions(all);
     AddIndexing(all);
+    AddScatters(all);
+    AddRearrangements(all);
+    AddResampling(all);
+    AddEmbeddings(all);
+    AddRandom(all);
     AddShapes(all);
     AddAttention(all);
     AddStepwise(all);
