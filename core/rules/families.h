@@ -17,6 +17,10 @@ void RegisterIndexing(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
+void RegisterLinalg(Registry& registry);
+void RegisterFactorization(Registry& registry);
+void RegisterEigen(Registry& registry);
+void RegisterReflectors(Registry& registry);
 
 }  // namespace addend
 

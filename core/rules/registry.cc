@@ -20,6 +20,10 @@ const Registry& Registry::Default() {
     RegisterShape(*all);
     RegisterAttention(*all);
     RegisterRecurrent(*all);
+    RegisterLinalg(*all);
+    RegisterFactorization(*all);
+    RegisterEigen(*all);
+    RegisterReflectors(*all);
     return all;
   }();
   return registry;

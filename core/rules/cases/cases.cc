@@ -14,6 +14,7 @@ const std::vector<Case>& Cases() {
     AddIndexing(all);
     AddShapes(all);
     AddAttention(all);
+    AddLinalg(all);
     return all;
   }();
   return cases;

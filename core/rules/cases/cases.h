@@ -30,6 +30,7 @@ void AddReductions(std::vector<Case>* cases);
 void AddIndexing(std::vector<Case>* cases);
 void AddShapes(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
+void AddLinalg(std::vector<Case>* cases);
 
 // All of them.
 const std::vector<Case>& Cases();
