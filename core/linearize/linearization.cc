@@ -199,9 +199,11 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Rule* rule, const Policy&
       built.kind = Kind::kAbsorbed;
       built.exact = false;
     }
-    if (built.stand_in.defined()) {
-      replaced[0] = built.stand_in;
-    } else if (rule != nullptr && HasBrokenReference(described)) {
+    if (!replaced.empty()) replaced[0] = built.stand_in;
+    for (size_t k = 0; k < built.more_stand_ins.size(); ++k) replaced[k + 1] = built.more_stand_ins[k];
+    const bool stands_in =
+        std::any_of(replaced.begin(), replaced.end(), [](const at::Tensor& t) { return t.defined(); });
+    if (!stands_in && rule != nullptr && HasBrokenReference(described)) {
       built = LinearizeAtValue(*rule, described, &replaced);
     }
   } catch (const Error& e) {
