@@ -243,9 +243,11 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
       built.kind = Kind::kAbsorbed;
       built.exact = false;
     }
-    if (built.stand_in.defined()) {
-      replaced[0] = built.stand_in;
-    } else if (build && HasBrokenReference(described)) {
+    if (!replaced.empty()) replaced[0] = built.stand_in;
+    for (size_t k = 0; k < built.more_stand_ins.size(); ++k) replaced[k + 1] = built.more_stand_ins[k];
+    const bool stands_in =
+        std::any_of(replaced.begin(), replaced.end(), [](const at::Tensor& t) { return t.defined(); });
+    if (!stands_in && build && HasBrokenReference(described)) {
       built = LinearizeAtValue(build, described, &replaced);
     }
   } catch (const Error& e) {

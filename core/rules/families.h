@@ -30,6 +30,10 @@ void RegisterNormalizationRewrites(Registry& registry);
 void RegisterSpectral(Registry& registry);
 // Marks what the rules of all families give; see provenance.cc.
 void MarkProvenance(Registry& registry);
+void RegisterLinalg(Registry& registry);
+void RegisterFactorization(Registry& registry);
+void RegisterEigen(Registry& registry);
+void RegisterReflectors(Registry& registry);
 
 }  // namespace addend
 

@@ -326,8 +326,12 @@ TEST_P(LawTest, WithoutAMoveItIsTheDerivative) {
   ForEach(
       Call().AtRest(),
       [&](const RuleCall& call, const RuleResult& rule) {
-        EXPECT_EQ(RelativeBracket(call, rule), 0);
+        // Zero, but that LAPACK may round the same numbers differently at another address.
+        EXPECT_LE(RelativeBracket(call, rule), Rounding(call) / 100);
         if (!rule.map || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase())) return;
+        // Autograd has gradients for the triangle that these do not read; see linalg_test.cc.
+        if (call.name == "aten::cholesky_inverse" || call.name == "aten::cholesky_solve") return;
+        if (call.name == "aten::ormqr") return;  // LibTorch 1.13 does not differentiate it
         Draw draw = Drawer();
         const Rows cotangents = Judged(call, RandomCotangents(draw, call));
         EXPECT_LE(Apart(rule.map->Transpose(cotangents), MeanGradient(call, rule.inputs, cotangents, 1, false)),

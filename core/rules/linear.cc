@@ -1,93 +1,29 @@
 // Matrix products: with a plain matrix the rows go through one GEMM, with two decomposed factors through two.
 #include <ATen/ExpandUtils.h>
-#include <ATen/ops/bmm.h>
+#include <ATen/ops/_trilinear.h>
+#include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include <functional>
-#include <numeric>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
-#include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
+#include "core/rules/row_product.h"
 
 namespace addend {
 namespace {
 
 at::Tensor Transposed(const at::Tensor& matrix) { return matrix.transpose(-2, -1); }
 
-int64_t Numel(at::IntArrayRef sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<int64_t>());
-}
-
 at::DimVector Concat(at::IntArrayRef a, at::IntArrayRef b) {
   at::DimVector all(a);
   all.append(b.begin(), b.end());
   return all;
-}
-
-// Moves the row axis behind the batch dimensions: [R, *batch, M, N] -> [*batch, R, M, N].
-at::Tensor RowsBehindBatch(const at::Tensor& rows) { return rows.movedim(0, -3); }
-
-// [M, K] x [K, N]. Where rows begin, most are zero (each token has one component of its own): those are left out.
-at::Tensor MultiplyNonzero(const at::Tensor& matrix, const at::Tensor& plain) {
-  // Autograd, which some transposes come from, must see the product whatever the numbers.
-  const bool readable = matrix.device().is_cpu() && matrix.is_contiguous() && !matrix.requires_grad();
-  std::vector<int64_t> rows;
-  if (readable && matrix.scalar_type() == at::kFloat) {
-    rows = NonzeroRows(matrix.data_ptr<float>(), matrix.size(0), matrix.size(1));
-  } else if (readable && matrix.scalar_type() == at::kDouble) {
-    rows = NonzeroRows(matrix.data_ptr<double>(), matrix.size(0), matrix.size(1));
-  } else {
-    return at::mm(matrix, plain);
-  }
-  if (static_cast<int64_t>(rows.size()) * 2 > matrix.size(0)) return at::mm(matrix, plain);
-  at::Tensor product = at::zeros({matrix.size(0), plain.size(1)}, matrix.options());
-  if (rows.empty()) return product;
-  const at::Tensor index = at::tensor(rows, at::kLong);
-  return product.index_copy_(0, index, at::mm(matrix.index_select(0, index), plain));
-}
-
-// Note [Rows times matrix]
-// The rows join the dimension that the product does not sum over, so that the batch of the product stays the model's
-// own (heads, say) and every GEMM is as large as can be:
-//   rows [R, *batch, M, K] x plain [*batch, K, N]  is one product [batch, R * M, K] x [batch, K, N];
-//   plain [*batch, M, K] x rows [R, *batch, K, N]  is one product [batch, M, K] x [batch, K, R * N].
-at::Tensor RowsTimesPlain(const at::Tensor& rows, const at::Tensor& plain) {
-  const int64_t r = rows.size(0);
-  const int64_t m = rows.size(-2);
-  const int64_t k = rows.size(-1);
-  const int64_t n = plain.size(-1);
-  if (plain.dim() == 2) {
-    return MultiplyNonzero(rows.flatten(0, -2), plain).view(Concat(rows.sizes().slice(0, rows.dim() - 1), {n}));
-  }
-  const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
-  const auto batch = at::infer_size_dimvector(own, plain.sizes().slice(0, plain.dim() - 2));
-  const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
-  const at::Tensor left = RowsBehindBatch(RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {m, k})));
-  const at::Tensor right = plain.expand(Concat(batch, {k, n}));
-  const int64_t batches = Numel(batch);  // never -1: with no elements that could be any number
-  const at::Tensor product = at::bmm(left.reshape({batches, r * m, k}), right.reshape({batches, k, n}));
-  return product.view(Concat(batch, {r, m, n})).movedim(-3, 0);
-}
-
-at::Tensor PlainTimesRows(const at::Tensor& plain, const at::Tensor& rows) {
-  const int64_t r = rows.size(0);
-  const int64_t k = rows.size(-2);
-  const int64_t n = rows.size(-1);
-  const int64_t m = plain.size(-2);
-  const at::IntArrayRef own = rows.sizes().slice(1, rows.dim() - 3);
-  const auto batch = at::infer_size_dimvector(plain.sizes().slice(0, plain.dim() - 2), own);
-  const int64_t rank = static_cast<int64_t>(batch.size()) + 2;
-  const at::Tensor left = plain.expand(Concat(batch, {m, k}));
-  const at::Tensor right = RightAlign(rows, rank).expand(Concat(Concat({r}, batch), {k, n})).movedim(0, -2);
-  const int64_t batches = Numel(batch);
-  const at::Tensor product = at::bmm(left.reshape({batches, m, k}), right.reshape({batches, k, r * n}));
-  return product.view(Concat(batch, {m, r, n})).movedim(-2, 0);
 }
 
 // One factor of a product: its rows where it moves, and the plain matrix that the other factor's rows meet.
@@ -189,17 +125,163 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   return result;
 }
 
+// beta * self + alpha * the sum over the batch of batch1 x batch2: [B, N, M] and [B, M, P] are one product of
+// [N, B * M] and [B * M, P].
+RuleResult SumOfProducts(const RuleCall& call) {
+  const double beta = call.Double(3, 1);
+  const double alpha = call.Double(4, 1);
+  const int addend = call.OperandAt(0);
+  const int a = call.OperandAt(1);
+  const int b = call.OperandAt(2);
+  const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
+  const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
+  const at::Tensor left = wide(Middle(call.operands[a])) * alpha;
+  const at::Tensor right = high(Middle(call.operands[b])) * alpha;
+  RuleResult result;
+  const bool a_moves = call.operands[a].decomposed;
+  const bool b_moves = call.operands[b].decomposed;
+  const bool addend_moves = call.operands[addend].decomposed && beta != 0;
+  result.kind = a_moves && b_moves ? Kind::kBilinear : Kind::kAffine;
+  if (a_moves) result.inputs.push_back(a);
+  if (b_moves) result.inputs.push_back(b);
+  if (addend_moves) result.inputs.push_back(addend);
+  if (result.inputs.empty()) return result;
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    at::Tensor sum = at::zeros(Concat({rows[0].size(0)}, sizes), rows[0].options());
+    size_t next = 0;
+    if (a_moves) sum = sum + RowsTimesPlain(wide(rows[next++]), right);
+    if (b_moves) sum = sum + PlainTimesRows(left, high(rows[next++]));
+    if (addend_moves) sum = sum + RightAlign(rows[next], 2) * beta;
+    return {sum};
+  });
+  return result;
+}
+
+// beta * self + alpha * vec1 vec2^T.
+RuleResult AddOuter(const RuleCall& call) {
+  const double alpha = call.Double(4, 1);
+  const int a = call.OperandAt(1);
+  const int b = call.OperandAt(2);
+  const int addend = call.OperandAt(0);
+  const at::Tensor column = Middle(call.operands[a]).unsqueeze(-1) * alpha;
+  const at::Tensor row = Middle(call.operands[b]) * alpha;
+  const double beta = call.Double(3, 1);
+  RuleResult result;
+  const bool a_moves = call.operands[a].decomposed;
+  const bool b_moves = call.operands[b].decomposed;
+  const bool addend_moves = call.operands[addend].decomposed && beta != 0;
+  result.kind = a_moves && b_moves ? Kind::kBilinear : Kind::kAffine;
+  if (a_moves) result.inputs.push_back(a);
+  if (b_moves) result.inputs.push_back(b);
+  if (addend_moves) result.inputs.push_back(addend);
+  if (result.inputs.empty()) return result;
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    at::Tensor sum = at::zeros(Concat({rows[0].size(0)}, sizes), rows[0].options());
+    size_t next = 0;
+    if (a_moves) sum = sum + rows[next++].unsqueeze(-1) * row;
+    if (b_moves) sum = sum + column * rows[next++].unsqueeze(-2);
+    if (addend_moves) sum = sum + RightAlign(rows[next], 2) * beta;
+    return {sum};
+  });
+  return result;
+}
+
+// linalg_cross(self, other, *, dim)
+RuleResult Cross(const RuleCall& call) {
+  const int a = call.OperandAt(0);
+  const int b = call.OperandAt(1);
+  const RuleOperand& x = call.operands[a];
+  const RuleOperand& y = call.operands[b];
+  const int64_t rank = call.outputs[0].value.dim();
+  const int64_t dim = RowDim(call.Int(2, -1), rank);
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  const at::Tensor left = Middle(x).expand(sizes).unsqueeze(0);
+  const at::Tensor right = Middle(y).expand(sizes).unsqueeze(0);
+  RuleResult result;
+  result.kind = x.decomposed && y.decomposed ? Kind::kBilinear : Kind::kLinear;
+  if (x.decomposed) result.inputs.push_back(a);
+  if (y.decomposed) result.inputs.push_back(b);
+  result.map =
+      MakeMap(call, result.inputs, [=, a_moves = x.decomposed, b_moves = y.decomposed](const Rows& rows) -> Rows {
+        at::Tensor sum;
+        if (a_moves) sum = at::linalg_cross(RightAlign(rows[0], rank), right, dim);
+        if (b_moves) {
+          const at::Tensor own = at::linalg_cross(left, RightAlign(rows.back(), rank), dim);
+          sum = sum.defined() ? sum + own : own;
+        }
+        return {sum};
+      });
+  return result;
+}
+
+// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): the product of three tensors, each with ones
+// put in at the dimensions of its list, summed over those of the last. Where all three move, the mean of b c along the
+// line is the product of the middles and a twelfth of the product of the moves.
+RuleResult Trilinear(const RuleCall& call) {
+  std::vector<int> moving;
+  for (int k = 0; k < 3; ++k) {
+    if (call.Decomposed(k)) moving.push_back(k);
+  }
+  // With the row axis in front, and as the factor beside rows, which has no such axis.
+  std::vector<int64_t> expands[3];
+  std::vector<int64_t> expands_beside[3];
+  for (int k = 0; k < 3; ++k) {
+    for (const int64_t d : call.Ints(3 + k)) expands[k].push_back(d + 1);
+    expands_beside[k] = expands[k];
+    expands_beside[k].push_back(0);
+  }
+  std::vector<int64_t> summed;
+  for (const int64_t d : call.Ints(6)) summed.push_back(d + 1);
+  const int64_t unroll = call.Int(7, 1) + 1;
+  at::Tensor middle[3];
+  at::Tensor move[3];
+  for (int k = 0; k < 3; ++k) {
+    middle[k] = Middle(call.Require(k));
+    if (call.Decomposed(k)) move[k] = call.Move(call.OperandAt(k)) / std::sqrt(12.0);
+  }
+  RuleResult result;
+  result.kind = moving.size() > 1 ? Kind::kBilinear : Kind::kLinear;
+  for (const int k : moving) result.inputs.push_back(call.OperandAt(k));
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    at::Tensor sum;
+    for (size_t r = 0; r < moving.size(); ++r) {
+      const int k = moving[r];
+      const auto product = [&](const at::Tensor* others) {
+        const auto factor = [&](int j) { return j == k ? rows[r] : others[j]; };
+        const auto expand = [&](int j) -> at::IntArrayRef { return j == k ? expands[j] : expands_beside[j]; };
+        return at::_trilinear(factor(0), factor(1), factor(2), expand(0), expand(1), expand(2), summed, unroll);
+      };
+      at::Tensor own = product(middle);
+      if (moving.size() == 3) own = own + product(move);
+      sum = sum.defined() ? sum + own : own;
+    }
+    return {sum};
+  });
+  return result;
+}
+
+RuleResult Trace(const RuleCall& call) {
+  return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
+}
+
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
   registry.Register({"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, 0, 1, true, 2); }});
-  for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot"}) {
+  for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot"}) {
     registry.Register({name, Kind::kBilinear, [](const RuleCall& c) { return Product(c, 0, 1, false); }});
   }
   for (const char* name : {"aten::addmm", "aten::baddbmm", "aten::addmv"}) {
     registry.Register({name, Kind::kAffine,
                        [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); }});
   }
+  registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
+  registry.Register({"aten::addr", Kind::kAffine, AddOuter});
+  registry.Register({"aten::linalg_cross", Kind::kBilinear, Cross});
+  registry.Register({"aten::_trilinear", Kind::kBilinear, Trilinear});
+  registry.Register({"aten::trace", Kind::kLinear, Trace});
 }
 
 }  // namespace addend

@@ -32,6 +32,10 @@ const Registry& Registry::Default() {
     RegisterNormalizationRewrites(*all);
     RegisterSpectral(*all);
     MarkProvenance(*all);
+    RegisterLinalg(*all);
+    RegisterFactorization(*all);
+    RegisterEigen(*all);
+    RegisterReflectors(*all);
     return all;
   }();
   return registry;

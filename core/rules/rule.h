@@ -122,6 +122,7 @@ struct RuleResult {
   at::Tensor constant;
   // Set where f(reference) is not finite: linearized at the value, this is the output's reference.
   at::Tensor stand_in;
+  std::vector<at::Tensor> more_stand_ins;  // the same for the outputs behind the first; may be shorter
 };
 
 using RuleFunction = std::function<RuleResult(const RuleCall&)>;

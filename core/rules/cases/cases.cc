@@ -21,6 +21,7 @@ const std::vector<Case>& Cases() {
     AddAttention(all);
     AddStepwise(all);
     AddSpectral(all);
+    AddLinalg(all);
     return all;
   }();
   return cases;

@@ -37,6 +37,7 @@ void AddShapes(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
 void AddStepwise(std::vector<Case>* cases);
 void AddSpectral(std::vector<Case>* cases);
+void AddLinalg(std::vector<Case>* cases);
 
 // All of them.
 const std::vector<Case>& Cases();
