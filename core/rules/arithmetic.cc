@@ -45,7 +45,7 @@ RuleResult Multiply(const RuleCall& call) {
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
 // of d is zero there is no secant: the quotient is linearized at the value (Note [Stand-ins]).
 RuleResult Divide(const RuleCall& call) {
-  if (!call.IsNone(2)) throw Unimplemented("div with a rounding mode");
+  if (!call.IsNone(2)) return Opaque(call);  // rounded: constant but for steps
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, 1 / Number(call, 1, 1)}});

@@ -13,6 +13,8 @@ const std::vector<Case>& Cases() {
     AddReductions(all);
     AddIndexing(all);
     AddShapes(all);
+    AddSpecial(all);
+    AddSelections(all);
     AddAttention(all);
     return all;
   }();

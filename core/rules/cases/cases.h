@@ -29,6 +29,8 @@ void AddNormalizations(std::vector<Case>* cases);
 void AddReductions(std::vector<Case>* cases);
 void AddIndexing(std::vector<Case>* cases);
 void AddShapes(std::vector<Case>* cases);
+void AddSpecial(std::vector<Case>* cases);
+void AddSelections(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
 
 // All of them.
