@@ -405,12 +405,18 @@ TEST(Decompose, KernelsOutsideTheDispatcherAreRefused) {
   EXPECT_THAT(MessageOf(run), HasSubstr("max_pool1d"));
 }
 
-TEST(Decompose, TrainingModeOfBatchNormIsRefused) {
-  const auto run = [] {
-    DecomposeFunction([](const Tensor& t) { return at::batch_norm(t, {}, {}, {}, {}, true, 0.1, 1e-5, false); },
-                      SplitInput(Random({4, 3}, 1), 1));
-  };
-  EXPECT_THAT(MessageOf(run), HasSubstr("call eval()"));
+// The operator runs once more on the reference, but the model's buffers see the values only.
+TEST(Decompose, TrainingModeOfBatchNormUpdatesItsBuffersOnce) {
+  const Tensor mean = at::zeros({3}, at::kDouble);
+  const Tensor variance = at::ones({3}, at::kDouble);
+  const Tensor x = Random({4, 3}, 1);
+  const auto result = DecomposeFunction(
+      [&](const Tensor& t) { return at::batch_norm(t, {}, {}, mean, variance, true, 0.1, 1e-5, false); },
+      SplitInput(x, 1));
+  EXPECT_TRUE(at::allclose(mean, x.mean(0) * 0.1));
+  EXPECT_TRUE(at::allclose(variance, x.var(0) * 0.1 + 0.9));
+  const Tensor expected = (x - x.mean(0)) / (x.var(0, /*unbiased=*/false) + 1e-5).sqrt();
+  EXPECT_TRUE(at::allclose(result.outputs[0].composition.recovery(), expected));
 }
 
 TEST(Decompose, GuardsAreReported) {

@@ -40,6 +40,15 @@ class Draw {
     return value;
   }
 
+  // The same between two numbers.
+  Tensor MovingWithin(at::IntArrayRef sizes, double low, double high) {
+    const Tensor place = Normal(sizes);
+    const auto within = [&](const Tensor& t) { return (t.sigmoid() * (high - low) + low).to(dtype_); };
+    values.push_back(within(place));
+    references.push_back(within(place + Normal(sizes) * reach_));
+    return values.back();
+  }
+
   std::vector<Tensor> values;
   std::vector<Tensor> references;
 
@@ -402,6 +411,77 @@ void AddNormalizations(std::vector<Case>* cases) {
   cases->push_back({"aten::cosine_similarity", "short_vectors", [](Draw& d) -> Arguments {
     return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 20.0}; }});
 }
+void AddFunctions(std::vector<Case>* cases) {
+  const std::vector<Case> all = {
+      {"aten::norm.Scalar", "length", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), 2.0}; }},
+      {"aten::norm.ScalarOpt_dim", "power", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), 1.5, std::vector<int64_t>{-1}, true}; }},
+      {"aten::norm.ScalarOpt_dim", "largest", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4, 2}), INFINITY, std::vector<int64_t>{0, 2}, false}; }},
+      {"aten::norm.ScalarOpt_dim", "no_power", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), IValue(), std::vector<int64_t>{1}, false}; }},
+      {"aten::norm.ScalarOpt_dtype", "dtype", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), 3.0, static_cast<int64_t>(at::kDouble)}; }},
+      {"aten::linalg_vector_norm", "everything", [](Draw& d) -> Arguments { return {d.Moving({3, 4})}; }},
+      {"aten::linalg_vector_norm", "sum", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), 1.0, std::vector<int64_t>{0}, true}; }},
+      {"aten::linalg_vector_norm", "smallest", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), -INFINITY, std::vector<int64_t>{1}}; }},
+      {"aten::linalg_vector_norm", "count", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), 0.0}; }},
+      {"aten::dist", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4}), 3.0}; }},
+      {"aten::_pdist_forward", "", [](Draw& d) -> Arguments { return {d.Moving({4, 3}), 2.0}; }},
+      {"aten::_cdist_forward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 4, 3}), d.Moving({2, 5, 3}), 1.5, IValue()}; }},
+      {"aten::_euclidean_dist", "", [](Draw& d) -> Arguments { return {d.Moving({4, 3}), d.Moving({5, 3})}; }},
+      {"aten::renorm", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), 2.0, int64_t{1}, 0.5}; }},
+      {"aten::var.correction", "dims", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4, 2}), std::vector<int64_t>{0, -1}, int64_t{1}, true}; }},
+      {"aten::var.correction", "everything", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), IValue(), int64_t{0}}; }},
+      {"aten::std.correction", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), std::vector<int64_t>{1}, int64_t{2}}; }},
+      {"aten::var_mean.correction", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), std::vector<int64_t>{1}, int64_t{1}, true}; }},
+      {"aten::std_mean.correction", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), std::vector<int64_t>{0}, int64_t{1}}; }},
+      {"aten::hypot", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4})}; }},
+      {"aten::addcdiv", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({4}), d.MovingWithin({3, 1}, 1, 2), 0.7}; }},
+      {"aten::prelu", "channels", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), d.Moving({3})}; }},
+      {"aten::prelu", "one_weight", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({1})}; }},
+      {"aten::glu", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), int64_t{1}}; }},
+      {"aten::aminmax", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), int64_t{1}, true}; }},
+      {"aten::mse_loss", "mean", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+      {"aten::mse_loss", "each", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4}), int64_t{0}}; }},
+      {"aten::smooth_l1_loss", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{2}, 0.7}; }},
+      {"aten::huber_loss", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 1.3}; }},
+      {"aten::soft_margin_loss", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+      {"aten::binary_cross_entropy", "", [](Draw& d) -> Arguments {
+         return {d.MovingWithin({3, 4}, 0, 1), d.MovingWithin({3, 4}, 0, 1), d.Moving({4}), int64_t{1}}; }},
+      {"aten::binary_cross_entropy_with_logits", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.MovingWithin({3, 4}, 0, 1), d.Moving({3, 1}), d.Moving({4}), int64_t{2}}; }},
+      {"aten::nll_loss_forward", "weighted", [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), at::tensor({2, 0, 1, 0}, at::kLong), d.MovingWithin({3}, 0.5, 2), int64_t{1},
+                 int64_t{1}}; }},
+      {"aten::nll_loss_forward", "one", [](Draw& d) -> Arguments {
+         return {d.Moving({3}), at::tensor(2, at::kLong), IValue(), int64_t{2}, int64_t{-100}}; }},
+      {"aten::nll_loss2d_forward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2, 2}), at::tensor({0, 1, 2, 1, 0, 0, 2, 1}, at::kLong).view({2, 2, 2}),
+                 d.Positive({3}), int64_t{1}, int64_t{0}}; }},
+      {"aten::multi_margin_loss", "", [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), at::tensor({2, 0, 1, 0}, at::kLong), int64_t{1}, 0.8, d.Positive({3}),
+                 int64_t{1}}; }},
+      {"aten::multi_margin_loss", "squares_of_one", [](Draw& d) -> Arguments {
+         return {d.Moving({3}), at::tensor({1}, at::kLong), int64_t{2}, 1.0, IValue(), int64_t{0}}; }},
+      {"aten::multilabel_margin_loss_forward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 4}), at::tensor({3, 0, -1, 1, 2, -1, -1, -1}, at::kLong).view({2, 4}), int64_t{1}}; }},
+      {"aten::multilabel_margin_loss_forward", "one", [](Draw& d) -> Arguments {
+         return {d.Moving({4}), at::tensor({1, 2, -1, 0}, at::kLong), int64_t{0}}; }},
+  };
+  cases->insert(cases->end(), all.begin(), all.end());
+}
 // clang-format on
 
 const std::vector<Case>& Cases() {
@@ -410,6 +490,7 @@ const std::vector<Case>& Cases() {
     AddRecurrent(all);
     AddTransformer(all);
     AddNormalizations(all);
+    AddFunctions(all);
     return all;
   }();
   return cases;

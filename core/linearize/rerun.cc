@@ -9,6 +9,10 @@
 
 namespace addend {
 
+bool WritesUnseen(const c10::Argument& argument) {
+  return argument.name() == "running_mean" || argument.name() == "running_var" || argument.name() == "noise";
+}
+
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
   return Rerun(call, call.arguments, operands);
 }
@@ -31,7 +35,7 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
     if (arguments[a].is_out()) {
       if (functional) continue;
       own[0] = at::empty({0}, own[0].options());
-    } else if (written) {
+    } else if (written || WritesUnseen(arguments[a])) {
       for (at::Tensor& tensor : own) tensor = tensor.clone();
     }
     const c10::TypePtr type = arguments[a].type();

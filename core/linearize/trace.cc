@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/linearize/random.h"
+#include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -497,7 +498,8 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
       const bool ids = operand.labelled && (role.embedding || role.keeps_labels);
       const bool moves = operand.decomposed || ids || (operand.written && Continuous(operand.dtype));
-      return moves ? ViewOf(state.reference, operand) : tensor;
+      if (moves) return ViewOf(state.reference, operand);
+      return WritesUnseen(call.op.schema().arguments()[operand.argument]) ? tensor.clone() : tensor;
     }));
   }
   for (auto& [generator, state] : generators_) generator.set_state(state);

@@ -7,6 +7,7 @@
 // float64. They hold for the worst row: two candidates that change places, wherever on the line. No other row has poles
 // nearer to the line than theirs, pi / (2 h): the exponents of a softmax differ by 2 h at most. Longer moves are cut
 // into pieces. The bracket is the exact error that remains; it is leftover and reported.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/diag_embed.h>
@@ -14,8 +15,11 @@
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
@@ -64,22 +68,15 @@ struct SoftmaxPath {
   std::vector<NodeGroup> groups;
 };
 
-SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
-  const int operand = call.OperandAt(0);
-  const RuleOperand& input = call.operands[operand];
-  const int64_t rank = input.value.dim();
+// reference, move: [G, T]
+SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& reference, const at::Tensor& move) {
   SoftmaxPath path;
-  path.dim = rank == 0 ? 0 : (dim < 0 ? dim + rank : dim);
-  path.width = rank == 0 ? 1 : input.value.size(path.dim);
-  const auto flat = [&](const at::Tensor& t) {
-    return (rank == 0 ? t : t.movedim(path.dim, -1)).reshape({-1, path.width}).contiguous();
-  };
-  const at::Tensor reference = flat(input.reference);
-  const at::Tensor move = flat(call.Move(operand));
+  path.width = reference.size(1);
+  if (reference.numel() == 0) return path;
   if (!move.isfinite().all().item<bool>()) {
     throw Unimplemented(call.name + " where an entry is infinite in the value or in the reference only");
   }
-  const NodeTable& table = TableFor(input.value.scalar_type());
+  const NodeTable& table = TableFor(reference.scalar_type());
   const at::Tensor half_range = (move.amax(1) - move.amin(1)) / 2;
   const at::Tensor limits = at::tensor(table.half_range, half_range.options().dtype(at::kDouble));
   const at::Tensor choice = at::bucketize(half_range.to(at::kDouble), limits);
@@ -101,6 +98,24 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
     }
     path.groups.push_back(std::move(group));
   }
+  return path;
+}
+
+// A dtype may be asked for: then the operator computes in it.
+at::ScalarType DtypeOf(const RuleCall& call) { return call.outputs[0].value.scalar_type(); }
+
+SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
+  const RuleOperand& input = call.Require(0);
+  const int64_t rank = input.value.dim();
+  const int64_t own = rank == 0 ? 0 : (dim < 0 ? dim + rank : dim);
+  const int64_t width = rank == 0 ? 1 : input.value.size(own);
+  const auto flat = [&](const at::Tensor& t) {
+    const at::Tensor last = rank == 0 ? t : t.movedim(own, -1);
+    return last.reshape({width == 0 ? 0 : t.numel() / width, width}).to(DtypeOf(call)).contiguous();
+  };
+  const at::Tensor reference = flat(input.reference);
+  SoftmaxPath path = MakePath(call, reference, MoveOf(flat(input.value), reference));
+  path.dim = own;
   return path;
 }
 
@@ -164,44 +179,133 @@ at::Tensor OnFlat(const SoftmaxPath& path, const at::Tensor& rows,
 
 RuleResult Softmax(const RuleCall& call) {
   const SoftmaxPath path = MakePath(call, call.Int(1, -1));
-  const auto apply = [path](const at::Tensor& rows) {
-    return OnFlat(path, rows, [&](const at::Tensor& flat) { return ApplyFlat(path, flat); });
+  const auto apply = [path, dtype = DtypeOf(call)](const at::Tensor& rows) {
+    return OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) { return ApplyFlat(path, flat); });
   };
-  RuleResult result = LinearIn(call, Kind::kPath, 0, apply, [apply](const at::Tensor& g) {
-    return apply(g.unsqueeze(0)).squeeze(0);  // every J is symmetric
+  const at::ScalarType input_dtype = call.Require(0).value.scalar_type();
+  RuleResult result = LinearIn(call, Kind::kPath, 0, apply, [apply, input_dtype](const at::Tensor& g) {
+    return apply(g.unsqueeze(0)).squeeze(0).to(input_dtype);  // every J is symmetric
   });
   result.exact = false;
-  result.quadrature = TableFor(call.Require(0).value.scalar_type()).error;
+  result.quadrature = TableFor(DtypeOf(call)).error;
   return result;
 }
 
-// The mean of p over the path: what log_softmax subtracts and logsumexp gives.
+// The mean of p over the path: what log_softmax subtracts and logsumexp gives. Undefined where there are no rows.
 at::Tensor MeanProbabilities(const SoftmaxPath& path, int64_t rows) {
-  if (path.groups.empty()) return at::Tensor();  // no rows at all
+  if (path.groups.empty()) return at::Tensor();
   at::Tensor mean = at::empty({rows, path.width}, path.groups[0].move.options());
   for (const NodeGroup& group : path.groups) {
-    const at::Tensor p = Probabilities(group, 0, group.move.size(0));
-    const at::Tensor own = (p * Weights(group).view({-1, 1, 1})).sum(0);
+    at::Tensor own = at::zeros_like(group.move);
+    for (size_t k = 0; k < group.rule.nodes.size(); ++k) {
+      own.add_(at::softmax(group.reference + group.move * group.rule.nodes[k], -1), group.rule.weights[k]);
+    }
     if (!group.index.defined()) return own;
     mean.index_copy_(0, group.index, own);
   }
   return mean;
 }
 
+// What stays infinite has no parts: rows there would be leftover of nothing.
+at::Tensor Stays(const RuleCall& call) {
+  const RuleOutput& output = call.outputs[0];
+  return output.value.isinf().logical_and_(output.value.eq(output.reference));
+}
+
 RuleResult LogSoftmax(const RuleCall& call) {
   const SoftmaxPath path = MakePath(call, call.Int(1, -1));
-  const at::Tensor mean = MeanProbabilities(path, call.Require(0).value.numel() / path.width);
-  // What stays infinite has no parts: rows there would be leftover of nothing.
-  const RuleOutput& output = call.outputs[0];
-  const at::Tensor stays = output.value.isinf().logical_and_(output.value.eq(output.reference));
+  const at::Tensor mean = MeanProbabilities(path, call.Require(0).value.numel() / std::max<int64_t>(path.width, 1));
+  const at::Tensor stays = Stays(call);
   const bool some_stay = stays.any().item<bool>();
+  const at::ScalarType dtype = DtypeOf(call);
   RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
-    const at::Tensor out = OnFlat(
-        path, rows, [&](const at::Tensor& flat) { return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat; });
+    const at::Tensor out = OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) {
+      return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
+    });
     return some_stay ? out.masked_fill(stays, 0) : out;
   });
   result.exact = false;
-  result.quadrature = TableFor(call.Require(0).value.scalar_type()).error;
+  result.quadrature = TableFor(dtype).error;
+  return result;
+}
+
+// logsumexp(self, dim, keepdim)
+RuleResult LogSumExp(const RuleCall& call) {
+  const RuleOperand& input = call.Require(0);
+  const int64_t rank = input.value.dim();
+  // The reduced dimensions come last, as one; the row axis comes first.
+  std::vector<int64_t> dims = call.Ints(1);
+  for (int64_t& d : dims) d = d < 0 ? d + rank : d;
+  std::sort(dims.begin(), dims.end());
+  std::vector<int64_t> order = {0};
+  int64_t groups = 1;
+  int64_t width = 1;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
+    order.push_back(d + 1);
+    groups *= input.value.size(d);
+  }
+  for (int64_t k = 0; rank > 0 && k < static_cast<int64_t>(dims.size()); ++k) {
+    order.push_back(dims[k] + 1);
+    width *= input.value.size(dims[k]);
+  }
+  const auto flat = [=](const at::Tensor& rows) { return rows.permute(order).reshape({rows.size(0), groups, width}); };
+  const auto one = [&](const at::Tensor& t) { return flat(t.unsqueeze(0)).select(0, 0).contiguous(); };
+  const at::Tensor reference = one(input.reference);
+  const SoftmaxPath path = MakePath(call, reference, MoveOf(one(input.value), reference));
+  at::Tensor mean = MeanProbabilities(path, groups);
+  if (mean.defined()) mean = mean.masked_fill(Stays(call).reshape({groups, 1}), 0);
+  const at::DimVector sizes(call.outputs[0].value.sizes());
+  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+    at::DimVector all;
+    all.push_back(rows.size(0));
+    all.append(sizes.begin(), sizes.end());
+    const at::Tensor moved = flat(rows);
+    return (mean.defined() ? moved * mean : moved).sum(-1).view(all);
+  });
+  result.exact = false;
+  result.quadrature = TableFor(DtypeOf(call)).error;
+  return result;
+}
+
+// logcumsumexp(self, dim): element k is the logsumexp of elements 0..k.
+RuleResult LogCumulativeSumExp(const RuleCall& call) {
+  const RuleOperand& input = call.Require(0);
+  const int64_t rank = input.value.dim();
+  const int64_t dim = rank == 0 ? 0 : (call.Int(1, 0) + rank) % rank;
+  const int64_t n = rank == 0 ? 1 : input.value.size(dim);
+  const int64_t groups = n == 0 ? 0 : input.value.numel() / n;
+  constexpr int64_t kMostElements = int64_t{1} << 26;
+  if (input.value.numel() > kMostElements / std::max<int64_t>(n, 1)) {
+    throw Unimplemented(call.name + " of so many elements: its derivative is too large");
+  }
+  const auto last = [=](const at::Tensor& rows) {
+    return (rank == 0 ? rows : rows.movedim(dim + 1, -1)).reshape({rows.size(0), groups, n});
+  };
+  const at::Tensor index = at::arange(n, input.value.options().dtype(at::kLong));
+  const at::Tensor later = index.unsqueeze(0).gt(index.unsqueeze(1));
+  // Elements that come later are infinitely low. [groups * n, n]
+  const auto prefixes = [&](const at::Tensor& t) {
+    return last(t.unsqueeze(0))
+        .reshape({groups, 1, n})
+        .expand({groups, n, n})
+        .masked_fill(later, -std::numeric_limits<double>::infinity())
+        .reshape({groups * n, n});
+  };
+  const at::Tensor reference = prefixes(input.reference);
+  const SoftmaxPath path = MakePath(call, reference, MoveOf(prefixes(input.value), reference));
+  at::Tensor mean = MeanProbabilities(path, groups * n);
+  if (mean.defined()) {
+    mean = mean.masked_fill(last(Stays(call).unsqueeze(0)).reshape({groups * n, 1}), 0).view({groups, n, n});
+  }
+  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+    if (!mean.defined()) return rows;
+    const at::Tensor moved = rank == 0 ? rows.unsqueeze(-1) : rows.movedim(dim + 1, -1);
+    const at::Tensor sums = at::bmm(mean, last(rows).permute({1, 2, 0})).permute({2, 0, 1}).reshape(moved.sizes());
+    return rank == 0 ? sums.squeeze(-1) : sums.movedim(-1, dim + 1);
+  });
+  result.exact = false;
+  result.quadrature = TableFor(DtypeOf(call)).error;
   return result;
 }
 
@@ -212,6 +316,8 @@ void RegisterAttention(Registry& registry) {
   registry.Register({"aten::_softmax", Kind::kPath, Softmax, kFreezeAttention});
   registry.Register({"aten::log_softmax", Kind::kPath, LogSoftmax});
   registry.Register({"aten::_log_softmax", Kind::kPath, LogSoftmax});
+  registry.Register({"aten::logsumexp", Kind::kPath, LogSumExp});
+  registry.Register({"aten::logcumsumexp", Kind::kPath, LogCumulativeSumExp});
 }
 
 }  // namespace addend

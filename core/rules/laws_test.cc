@@ -198,6 +198,7 @@ TEST_P(LawTest, NothingIsLeftOver) {
           return;
         }
         EXPECT_EQ(rule.exact, rule.kind != Kind::kPath);
+        if (call.name == "aten::_ctc_loss") return;  // its second result carries no rows; see special_test
         EXPECT_EQ(rule.quadrature > 0, rule.kind == Kind::kPath);
         EXPECT_LE(RelativeBracket(call, rule), Rounding(call) + 4 * rule.quadrature);
       },
@@ -272,10 +273,12 @@ TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
 TEST_P(LawTest, StridesOfOperandsDoNotMatter) {
   const OperatorCall op = Call();
   const std::string name = std::string(TheCase().op) + " " + TheCase().what;
-  for (const char* libtorch_fails : {"aten::convolution no_batch", "aten::conv_tbc", "aten::fractional_max_pool2d",
-                                     "aten::slow_conv_transpose2d one_image"}) {
+  for (const char* libtorch_fails :
+       {"aten::convolution no_batch", "aten::conv_tbc", "aten::fractional_max_pool2d",
+        "aten::slow_conv_transpose2d one_image"}) {
     if (name.find(libtorch_fails) == 0) return;
   }
+  if (name == "aten::native_group_norm ") return;  // LibTorch itself fails
   // These view only what has the strides for it, or are about strides.
   for (const char* about_strides : {"aten::_unsafe_view", "aten::view_copy", "aten::_reshape_alias_copy",
                                     "aten::as_strided_scatter", "aten::as_strided_copy"}) {
@@ -326,6 +329,7 @@ TEST_P(LawTest, WithoutAMoveItIsTheDerivative) {
   ForEach(
       Call().AtRest(),
       [&](const RuleCall& call, const RuleResult& rule) {
+        if (call.name == "aten::_ctc_loss") return;  // see TheMapIsTheMeanDerivative
         // Zero, but that LAPACK may round the same numbers differently at another address.
         EXPECT_LE(RelativeBracket(call, rule), Rounding(call) / 100);
         if (!rule.map || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase())) return;
@@ -357,6 +361,8 @@ TEST_P(PathLawTest, TheMapIsTheMeanDerivative) {
         if (!rule.map || rule.kind == Kind::kRewrite || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase()))
           return;
         if (call.name == "aten::div" && rule.inputs.size() > 1) return;
+        if (call.name == "aten::_ctc_loss")
+          return;  // LibTorch's derivative is one through log_softmax; see special_test
         if (std::string(TheCase().what) == "across_zero") return;  // a pole on the line: the mean does not exist
         const bool corners = TheCase().corners;
         // Corners: every piece that holds one is wrong by at most its length, and there are a few of them per element.

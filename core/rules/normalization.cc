@@ -7,14 +7,19 @@
 // with m the middle of the centred value and reference, inverse the mean of both 1/std, and
 // bend = 2 * secant slope of rsqrt between both variances = -2 rx^2 rb^2 / (rx + rb), a form without cancellation.
 // Where the normalizer is frozen, inverse is the value's 1/std and the second term is gone.
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
@@ -116,31 +121,190 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
   return result;
 }
 
-void RequirePlain(const RuleCall& call, std::initializer_list<int> arguments) {
-  for (const int argument : arguments) {
-    if (call.Decomposed(argument)) throw Unimplemented(call.name + " with decomposed parameters");
-  }
-}
-
 at::Tensor ValueOrNone(const RuleCall& call, int argument) {
   const RuleOperand* operand = call.Find(argument);
   return operand == nullptr ? at::Tensor() : operand->value;
 }
 
+// How an input falls into groups that are normalized, and what shape scale and shift take to meet it.
+struct Layout {
+  at::DimVector sizes;
+  int64_t groups = 0;
+  int64_t size = 0;
+  at::DimVector parameter;
+  bool by_channel = false;  // a group is a channel of the whole batch, dimension 1
+
+  // [R, *sizes] -> [R, groups, size]
+  at::Tensor In(const at::Tensor& rows) const {
+    const at::Tensor moved = by_channel ? rows.transpose(1, 2) : rows;
+    return moved.reshape({rows.size(0), groups, size});
+  }
+  at::Tensor Out(const at::Tensor& grouped) const {
+    at::DimVector all;
+    all.push_back(grouped.size(0));
+    all.append(sizes.begin(), sizes.end());
+    if (!by_channel) return grouped.reshape(all);
+    std::swap(all[1], all[2]);
+    return grouped.reshape(all).transpose(1, 2);
+  }
+  // Rows of a parameter, or one, where they meet rows of the input.
+  at::Tensor Align(const at::Tensor& rows) const {
+    at::DimVector all;
+    all.push_back(rows.size(0));
+    all.append(parameter.begin(), parameter.end());
+    return rows.reshape(all);
+  }
+  at::Tensor AlignOne(const at::Tensor& t) const { return t.reshape(parameter); }
+};
+
+Layout LayoutOf(const at::Tensor& input) {
+  Layout layout;
+  layout.sizes = at::DimVector(input.sizes());
+  layout.parameter = at::DimVector(input.dim(), 1);
+  return layout;
+}
+
+Layout ByTrailing(const at::Tensor& input, const std::vector<int64_t>& shape) {
+  Layout layout = LayoutOf(input);
+  layout.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  layout.groups = layout.size == 0 ? 0 : input.numel() / layout.size;
+  std::copy(shape.begin(), shape.end(), layout.parameter.end() - static_cast<int64_t>(shape.size()));
+  return layout;
+}
+
+Layout ByGroups(const at::Tensor& input, int64_t groups) {
+  Layout layout = LayoutOf(input);
+  layout.groups = input.size(0) * groups;
+  layout.size = layout.groups == 0 ? 0 : input.numel() / layout.groups;
+  layout.parameter[1] = input.size(1);
+  return layout;
+}
+
+Layout ByChannel(const at::Tensor& input) {
+  Layout layout = LayoutOf(input);
+  layout.by_channel = true;
+  layout.groups = layout.parameter[1] = input.size(1);
+  layout.size = input.numel() / layout.groups;
+  return layout;
+}
+
+// Any of input, scale and shift may move: scale * normalized is a product of two. Outputs 1 and 2, where there are any,
+// are the mean and 1/std of each group.
+RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double eps, int scale_argument,
+                             int shift_argument) {
+  RuleResult result;
+  result.kind = Kind::kRewrite;
+  const RuleOperand& input = call.Require(0);
+  if (input.value.numel() == 0) return result;
+  const bool frozen = call.policy->Freezes(kFreezeNormalizer);
+  RuleOperand grouped = input;
+  grouped.value = layout.In(input.value.unsqueeze(0)).squeeze(0);
+  grouped.reference = layout.In(input.reference.unsqueeze(0)).squeeze(0);
+  const Normalizer n = MakeNormalizer(grouped, layout.size, eps, frozen, at::Tensor());
+  const auto normalized = [&](const at::Tensor& t) {
+    const at::Tensor centred = t - t.mean(-1, true);
+    const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
+    return layout.Out(out.unsqueeze(0)).squeeze(0);
+  };
+  const int x = input.decomposed ? call.OperandAt(0) : -1;
+  const int scale = call.Decomposed(scale_argument) ? call.OperandAt(scale_argument) : -1;
+  const int shift = call.Decomposed(shift_argument) ? call.OperandAt(shift_argument) : -1;
+  at::Tensor factor;
+  if (const RuleOperand* operand = call.Find(scale_argument)) factor = layout.AlignOne(Middle(*operand));
+  at::Tensor middle;
+  if (scale >= 0) middle = (normalized(grouped.value) + normalized(grouped.reference)) / 2;
+  for (const int operand : {x, scale, shift}) {
+    if (operand >= 0) result.inputs.push_back(operand);
+  }
+  if (result.inputs.empty()) return result;
+  result.exact = !frozen;
+  std::vector<at::DimVector> statistics;
+  for (size_t k = 1; k < 3 && k < call.outputs.size(); ++k) {
+    const at::Tensor& own = call.outputs[k].value;
+    if (own.numel() == layout.groups) statistics.emplace_back(own.sizes());
+  }
+  std::vector<at::DimVector> sizes;
+  for (const int operand : result.inputs) sizes.emplace_back(call.operands[operand].value.sizes());
+  const at::TensorOptions options = n.inverse.options();
+  result.map = MakeMap(
+      call, result.inputs,
+      [=](const Rows& rows) -> Rows {
+        const int64_t count = rows[0].size(0);
+        at::Tensor sum;
+        const auto add = [&](const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
+        Rows out(1);
+        size_t next = 0;
+        at::Tensor flat;
+        if (x >= 0) {
+          flat = layout.In(rows[next++]);
+          const at::Tensor moved = layout.Out(Apply(n, flat, false));
+          add(factor.defined() ? moved * factor : moved);
+        }
+        if (scale >= 0) add(layout.Align(rows[next++]) * middle);
+        if (shift >= 0) add(layout.Align(rows[next++]));
+        at::DimVector all;
+        all.push_back(count);
+        all.append(layout.sizes.begin(), layout.sizes.end());
+        out[0] = sum.expand(all);
+        if (statistics.size() < 2) return out;
+        const Rows own = x >= 0 ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
+        for (size_t k = 0; k < 2; ++k) {
+          at::DimVector shape;
+          shape.push_back(count);
+          shape.append(statistics[k].begin(), statistics[k].end());
+          out.push_back(own[k].reshape(shape));
+        }
+        return out;
+      },
+      [=](const Rows& g) -> Rows {
+        Rows out;
+        if (x >= 0) {
+          at::Tensor sum;
+          if (statistics.size() == 2) {
+            sum = TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(),
+                                       layout.size);
+          }
+          if (g[0].defined()) {
+            const at::Tensor met = factor.defined() ? g[0] * factor : g[0];
+            const at::Tensor own = Apply(n, layout.In(met.unsqueeze(0)), true).squeeze(0);
+            sum = sum.defined() ? sum + own : own;
+          }
+          out.push_back(sum.defined() ? layout.Out(sum.unsqueeze(0)).squeeze(0) : at::zeros(layout.sizes, options));
+        }
+        for (size_t k = out.size(); k < sizes.size(); ++k) {
+          const bool is_scale = scale >= 0 && k == (x >= 0 ? 1u : 0u);
+          const at::Tensor own = !g[0].defined() ? at::zeros(sizes[k], options)
+                                                 : at::sum_to(is_scale ? g[0] * middle : g[0], layout.parameter);
+          out.push_back(own.reshape(sizes[k]));
+        }
+        return out;
+      });
+  return result;
+}
+
+bool ParametersMove(const RuleCall& call, int scale_argument, int shift_argument) {
+  return call.Decomposed(scale_argument) || call.Decomposed(shift_argument) || !call.Decomposed(0);
+}
+
 // layer_norm(input, normalized_shape, weight, bias, eps); native_layer_norm has the same order.
 RuleResult LayerNorm(const RuleCall& call) {
-  RequirePlain(call, {2, 3});
   const auto shape = call.Ints(1);
+  const double eps = call.Double(4, 1e-5);
+  if (ParametersMove(call, 2, 3)) {
+    return NormalizeAndScale(call, ByTrailing(call.Require(0).value, shape), eps, 2, 3);
+  }
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  RuleResult result = Normalize(call, size, call.Double(4, 1e-5), ValueOrNone(call, 2), at::Tensor());
+  RuleResult result = Normalize(call, size, eps, ValueOrNone(call, 2), at::Tensor());
   result.constant = ValueOrNone(call, 3);
   return result;
 }
 
 // The same with the statistics of each group as outputs 1 and 2.
 RuleResult NativeLayerNorm(const RuleCall& call) {
-  RequirePlain(call, {2, 3});
   const auto shape = call.Ints(1);
+  if (ParametersMove(call, 2, 3)) {
+    return NormalizeAndScale(call, ByTrailing(call.Require(0).value, shape), call.Double(4, 1e-5), 2, 3);
+  }
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
   const bool frozen = call.policy->Freezes(kFreezeNormalizer);
   const Normalizer n = MakeNormalizer(call.Require(0), size, call.Double(4, 1e-5), frozen, ValueOrNone(call, 2));
@@ -177,8 +341,10 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
 
 // group_norm(input, num_groups, weight, bias, eps)
 RuleResult GroupNorm(const RuleCall& call) {
-  RequirePlain(call, {2, 3});
   const at::Tensor& input = call.Require(0).value;
+  if (ParametersMove(call, 2, 3)) {
+    return NormalizeAndScale(call, ByGroups(input, call.Int(1, 1)), call.Double(4, 1e-5), 2, 3);
+  }
   const int64_t size = std::accumulate(input.sizes().begin() + 2, input.sizes().end(), input.size(1) / call.Int(1, 1),
                                        std::multiplies<int64_t>());
   at::Tensor scale = ValueOrNone(call, 2);
@@ -190,22 +356,96 @@ RuleResult GroupNorm(const RuleCall& call) {
   return result;
 }
 
-// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps): in evaluation a fixed scale.
-RuleResult BatchNorm(const RuleCall& call) {
-  RequirePlain(call, {1, 2, 3, 4});
-  const at::Tensor& input = call.Require(0).value;
-  at::Tensor scale = at::rsqrt(call.Require(4).value + call.Double(7, 1e-5));
-  if (const RuleOperand* weight = call.Find(1)) scale = scale * weight->value;
-  at::DimVector shape(input.dim(), 1);
-  shape[1] = -1;
-  return Elementwise(call, Kind::kAffine, {{call.OperandAt(0), scale.view(shape)}});
+// native_group_norm(input, weight, bias, N, C, HxW, group, eps)
+RuleResult NativeGroupNorm(const RuleCall& call) {
+  return NormalizeAndScale(call, ByGroups(call.Require(0).value, call.Int(6, 1)), call.Double(7, 1e-5), 1, 2);
 }
 
-void RequireEvaluation(const std::vector<c10::IValue>& arguments) {
-  if (arguments.size() > 5 && arguments[5].isBool() && arguments[5].toBool()) {
-    throw Unimplemented(
-        "batch_norm in training mode mixes the batch and updates its buffers; call eval() on the model");
+// scale * (x - mean) * 1/std + shift by channel, with statistics that do not depend on x but may move themselves.
+RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
+  const at::Tensor& input = call.Require(0).value;
+  at::DimVector shape(input.dim(), 1);
+  shape[1] = -1;
+  const RuleOperand& mean = call.Require(3);
+  const RuleOperand& variance = call.Require(4);
+  const bool frozen = call.policy->Freezes(kFreezeNormalizer) && variance.decomposed;
+  const at::Tensor inverse = at::rsqrt(variance.value + eps);
+  const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
+  const RuleOperand* scale = call.Find(1);
+  const at::Tensor one = at::ones_like(inverse);
+  const at::Tensor scale_value = scale == nullptr ? one : scale->value;
+  const at::Tensor scale_reference = scale == nullptr ? one : scale->reference;
+  const at::Tensor factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
+  // 1/std has this secant slope in the variance.
+  const at::Tensor bend = -(inverse * inverse_reference).square() / (inverse + inverse_reference);
+  const at::Tensor centred = Middle(call.Require(0)) - Middle(mean).view(shape);
+  struct Part {
+    int argument;
+    at::Tensor coefficient;
+  };
+  const std::vector<Part> parts = {
+      {0, factor},
+      {1, centred * ((inverse + inverse_reference) / 2).view(shape)},
+      {2, at::ones_like(factor)},
+      {3, -factor},
+      {4, frozen ? at::Tensor() : centred * ((scale_value + scale_reference) / 2 * bend).view(shape)}};
+  if (!ParametersMove(call, 1, 2) && !mean.decomposed && !variance.decomposed) {
+    return Elementwise(call, Kind::kAffine, {{call.OperandAt(0), factor}});
   }
+  RuleResult result;
+  result.kind = Kind::kRewrite;
+  result.exact = !frozen;
+  std::vector<at::Tensor> coefficients;
+  std::vector<at::DimVector> aligned;
+  std::vector<at::DimVector> own;
+  for (const Part& part : parts) {
+    if (!call.Decomposed(part.argument) || !part.coefficient.defined()) continue;
+    result.inputs.push_back(call.OperandAt(part.argument));
+    coefficients.push_back(part.coefficient);
+    const at::Tensor& value = call.Require(part.argument).value;
+    own.emplace_back(value.sizes());
+    aligned.emplace_back(part.argument == 0 ? value.sizes() : value.view(shape).sizes());
+  }
+  if (result.inputs.empty()) return result;
+  const at::DimVector sizes(input.sizes());
+  result.map = MakeMap(
+      call, result.inputs,
+      [=](const Rows& rows) -> Rows {
+        at::DimVector all;
+        all.push_back(rows[0].size(0));
+        all.append(sizes.begin(), sizes.end());
+        at::Tensor sum;
+        for (size_t k = 0; k < rows.size(); ++k) {
+          at::DimVector met;
+          met.push_back(rows[k].size(0));
+          met.append(aligned[k].begin(), aligned[k].end());
+          const at::Tensor part = rows[k].reshape(met) * coefficients[k];
+          sum = sum.defined() ? sum + part : part;
+        }
+        return {sum.expand(all)};
+      },
+      [=](const Rows& g) -> Rows {
+        Rows out;
+        for (size_t k = 0; k < own.size(); ++k) {
+          out.push_back(at::sum_to(g[0] * coefficients[k], aligned[k]).reshape(own[k]));
+        }
+        return out;
+      });
+  return result;
+}
+
+// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps); native_batch_norm has the same
+// order. Without running statistics, those of the batch are used in evaluation, too.
+RuleResult BatchNorm(const RuleCall& call) {
+  const at::Tensor& input = call.Require(0).value;
+  const double eps = call.Double(7, 1e-5);
+  if (input.numel() == 0) {
+    RuleResult nothing;
+    nothing.kind = Kind::kAffine;
+    return nothing;
+  }
+  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
+  return of_batch ? NormalizeAndScale(call, ByChannel(input), eps, 1, 2) : BatchNormInEvaluation(call, eps);
 }
 
 }  // namespace
@@ -214,11 +454,9 @@ void RegisterNormalization(Registry& registry) {
   registry.Register({"aten::layer_norm", Kind::kRewrite, LayerNorm});
   registry.Register({"aten::native_layer_norm", Kind::kRewrite, NativeLayerNorm});
   registry.Register({"aten::group_norm", Kind::kRewrite, GroupNorm});
-  for (const char* name : {"aten::batch_norm", "aten::native_batch_norm"}) {
-    Rule rule{name, Kind::kAffine, BatchNorm};
-    rule.precondition = RequireEvaluation;
-    registry.Register(rule);
-  }
+  registry.Register(Rule{"aten::native_group_norm", Kind::kRewrite, NativeGroupNorm});
+  registry.Register(Rule{"aten::batch_norm", Kind::kAffine, BatchNorm});
+  registry.Register(Rule{"aten::native_batch_norm", Kind::kAffine, BatchNorm});
 }
 
 }  // namespace addend

@@ -141,29 +141,46 @@ TEST(BatchNormTest, InEvaluationItIsAFixedScale) {
   EXPECT_LE(Difference(out.rows, input.rows * scale), 1e-14);
 }
 
-TEST(BatchNormTest, TrainingIsRefusedBeforeItRuns) {
-  for (const char* name : {"aten::batch_norm", "aten::native_batch_norm"}) {
-    const Rule* rule = Registry::Default().Find(name, name);
-    ASSERT_TRUE(rule->precondition) << name;
-    std::vector<c10::IValue> arguments(8);
-    arguments[5] = true;
-    EXPECT_THROW(rule->precondition(arguments), Error);
-    arguments[5] = false;
-    EXPECT_NO_THROW(rule->precondition(arguments));
+// LibTorch does not differentiate by running statistics, but they may carry rows: mean, variance, scale and shift are
+// sums and products, each by its own rule.
+TEST(BatchNormTest, EverythingMayMove) {
+  Draw draw(at::kDouble, 11);
+  const auto moving = [&](const Sizes& sizes) -> Tracked {
+    Sizes rows = sizes;
+    rows.insert(rows.begin(), 5);
+    return {draw.Uniform(sizes, 0.5, 2), draw.Uniform(sizes, 0.5, 2), draw.Normal(rows)};
+  };
+  const Tracked x = moving({2, 3, 4});
+  const std::vector<Tracked> own = {moving({3}), moving({3}), moving({3}),
+                                    moving({3})};  // scale, shift, mean, variance
+  std::vector<Tracked> columns;
+  for (const Tracked& t : own) {
+    columns.push_back({t.value.view({3, 1}), t.reference.view({3, 1}), t.rows.view({5, 3, 1})});
   }
+  const Tracked inverse = Through("aten::rsqrt", {Through("aten::add.Scalar", {columns[3], 1e-3})});
+  const Tracked factor = Through("aten::mul.Tensor", {inverse, columns[0]});
+  const Tracked scaled = Through("aten::mul.Tensor", {Through("aten::sub.Tensor", {x, columns[2]}), factor});
+  const Tracked expected = Through("aten::add.Tensor", {scaled, columns[1]});
+  const Tracked out = Through("aten::batch_norm", {x, own[0], own[1], own[2], own[3], false, 0.1, 1e-3, false});
+  EXPECT_LE(Difference(out.value, expected.value), 1e-13);
+  EXPECT_LE(Difference(out.rows, expected.rows), 1e-12);
 }
 
-TEST(NormTest, DecomposedParametersAreRefused) {
-  Draw draw(at::kDouble, 9);
-  const std::vector<OperatorCall> calls = {
-      OperatorCall("aten::layer_norm", {draw.Moving({2, 4}), Sizes{4}, draw.Moving({4})}),
-      OperatorCall("aten::layer_norm", {draw.Moving({2, 4}), Sizes{4}, draw.Normal({4}), draw.Moving({4})}),
-      OperatorCall("aten::native_layer_norm", {draw.Moving({2, 4}), Sizes{4}, draw.Moving({4}), kNone, 1e-5}),
-      OperatorCall("aten::group_norm", {draw.Moving({2, 4}), int64_t{2}, draw.Moving({4})}),
-      OperatorCall("aten::batch_norm", {draw.Moving({2, 4}), draw.Moving({4}), kNone, draw.Normal({4}),
-                                        draw.Uniform({4}, 1, 2), false, 0.1, 1e-5, false}),
-  };
-  for (const OperatorCall& op : calls) EXPECT_THROW(BuildRule(op.Describe(Faithful())), Error);
+// By the statistics of the batch it is a layer norm of each channel.
+TEST(BatchNormTest, InTrainingItNormalizesEachChannel) {
+  Draw draw(at::kDouble, 10);
+  const Tracked input = {draw.Normal({2, 3, 4}), draw.Normal({2, 3, 4}), draw.Normal({5, 2, 3, 4})};
+  const at::Tensor weight = draw.Normal({3});
+  const auto by_channel = [](const at::Tensor& t) { return t.transpose(-3, -2).reshape({-1, 3, 8}); };
+  const Tracked channels = {by_channel(input.value).squeeze(0), by_channel(input.reference).squeeze(0),
+                            by_channel(input.rows)};
+  const Tracked normalized = Normalized(channels, 1e-3);
+  for (const char* name : {"aten::batch_norm", "aten::native_batch_norm"}) {
+    std::vector<TrackedArgument> arguments = {input, weight, draw.Normal({3}), kNone, kNone, true, 0.1, 1e-3};
+    if (std::string(name) == "aten::batch_norm") arguments.emplace_back(false);
+    const Tracked out = Through(name, arguments);
+    EXPECT_LE(Difference(by_channel(out.rows), normalized.rows * weight.view({3, 1})), 1e-12) << name;
+  }
 }
 
 // ------------------------------------------------------------------------------------------------------- the fused

@@ -33,6 +33,9 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
   const auto dims = everything ? ReducedDims(call, static_cast<int>(call.num_arguments())) : ReducedDims(call, 1);
   const bool keep = !everything && call.Bool(2, false);
   const at::DimVector sizes(call.Require(0).value.sizes());
+  // A dtype may be asked for: then the operator computes in it.
+  const at::ScalarType dtype = call.outputs[0].value.scalar_type();
+  const at::ScalarType input_dtype = call.Require(0).value.scalar_type();
   std::vector<int64_t> row_dims = dims;
   double scale = 1;
   for (int64_t& d : row_dims) {
@@ -42,11 +45,12 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
   return LinearIn(
       call, Kind::kLinear, 0,
       [=](const at::Tensor& rows) {
-        if (row_dims.empty()) return rows;
-        return mean ? at::mean(rows, row_dims, keep) : at::sum(rows, row_dims, keep);
+        const at::Tensor own = rows.to(dtype);
+        if (row_dims.empty()) return own;
+        return mean ? at::mean(own, row_dims, keep) : at::sum(own, row_dims, keep);
       },
       [=](const at::Tensor& g) {
-        at::Tensor spread = g * scale;
+        at::Tensor spread = (g * scale).to(input_dtype);
         for (const int64_t d : dims) spread = keep ? spread : spread.unsqueeze(d);
         return spread.expand(sizes);
       });
@@ -55,8 +59,25 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
 RuleResult CumulativeSum(const RuleCall& call) {
   const int64_t rank = call.Require(0).value.dim();
   const int64_t dim = RowDim(call.Int(1, 0), rank);
+  const at::ScalarType dtype = call.outputs[0].value.scalar_type();
   return LinearIn(call, Kind::kLinear, 0,
-                  [=](const at::Tensor& rows) { return rank == 0 ? rows : at::cumsum(rows, dim); });
+                  [=](const at::Tensor& rows) { return rank == 0 ? rows.to(dtype) : at::cumsum(rows.to(dtype), dim); });
+}
+
+// nansum(self, dim, keepdim, dtype): what is no number at the value does not count, in no row.
+RuleResult NanSum(const RuleCall& call) {
+  const RuleOperand& input = call.Require(0);
+  std::vector<int64_t> dims = ReducedDims(call, 1);
+  for (int64_t& d : dims) ++d;
+  const bool keep = call.Bool(2, false);
+  const at::ScalarType dtype = call.outputs[0].value.scalar_type();
+  const at::Tensor left_out = input.value.ne(input.value);
+  RuleResult result = LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    const at::Tensor counted = rows.masked_fill(left_out, 0).to(dtype);
+    return dims.empty() ? counted : at::sum(counted, dims, keep);
+  });
+  result.exact = left_out.equal(input.reference.ne(input.reference));
+  return result;
 }
 
 // The largest (sign 1) or smallest (-1) along dimensions; min is the maximum of the negated lines.
@@ -107,6 +128,7 @@ void RegisterReduction(Registry& registry) {
   registry.Register({"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }});
   registry.Register({"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }});
   registry.Register({"aten::cumsum", Kind::kLinear, CumulativeSum});
+  registry.Register({"aten::nansum", Kind::kLinear, NanSum});
   registry.Register({"aten::max", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});
   registry.Register({"aten::min", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, -1); }});
   registry.Register({"aten::amax", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});

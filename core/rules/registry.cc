@@ -17,6 +17,11 @@ const Registry& Registry::Default() {
     RegisterPooling(*all);
     RegisterNormalization(*all);
     RegisterReduction(*all);
+    RegisterSpecial(*all);
+    RegisterSelection(*all);
+    RegisterProduct(*all);
+    RegisterNorm(*all);
+    RegisterLoss(*all);
     RegisterIndexing(*all);
     RegisterScatter(*all);
     RegisterRearrangement(*all);

@@ -34,6 +34,20 @@ void AddAttention(std::vector<Case>* cases) {
     cases->push_back({op, "masked", [=](Draw& d) -> Arguments { return {masked(d, {4, 6}), int64_t{-1}, last}; }});
     cases->push_back({op, "no_rows", [=](Draw& d) -> Arguments { return {d.Moving({0, 6}), int64_t{-1}, last}; }});
   }
+  const c10::IValue twice = static_cast<int64_t>(at::kDouble);
+  const std::vector<Case> others = {
+      {"aten::softmax.int", "dtype", [=](Draw& d) -> Arguments { return {d.Moving({3, 5}), int64_t{-1}, twice}; }},
+      {"aten::log_softmax.int", "dtype", [=](Draw& d) -> Arguments { return {d.Moving({3, 5}), int64_t{-1}, twice}; }},
+      {"aten::logsumexp", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5, 3}), Sizes{1}}; }},
+      {"aten::logsumexp", "two_dims", [](Draw& d) -> Arguments { return {d.Moving({2, 5, 3}), Sizes{2, 0}, true}; }},
+      {"aten::logsumexp", "ranges", [=](Draw& d) -> Arguments { return {wide(d, {40, 4}), Sizes{-1}}; }},
+      {"aten::logsumexp", "masked", [=](Draw& d) -> Arguments { return {masked(d, {4, 6}), Sizes{-1}}; }},
+      {"aten::logsumexp", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), Sizes{0}}; }},
+      {"aten::logcumsumexp", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5, 3}), int64_t{1}}; }},
+      {"aten::logcumsumexp", "last", [](Draw& d) -> Arguments { return {d.Moving({3, 6}, 2), int64_t{-1}}; }},
+      {"aten::logcumsumexp", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{0}}; }},
+  };
+  cases->insert(cases->end(), others.begin(), others.end());
 }
 
 // clang-format on

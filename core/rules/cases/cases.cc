@@ -18,6 +18,8 @@ const std::vector<Case>& Cases() {
     AddEmbeddings(all);
     AddRandom(all);
     AddShapes(all);
+    AddSpecial(all);
+    AddSelections(all);
     AddAttention(all);
     AddStepwise(all);
     AddSpectral(all);

@@ -34,6 +34,8 @@ void AddResampling(std::vector<Case>* cases);
 void AddEmbeddings(std::vector<Case>* cases);
 void AddRandom(std::vector<Case>* cases);
 void AddShapes(std::vector<Case>* cases);
+void AddSpecial(std::vector<Case>* cases);
+void AddSelections(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
 void AddStepwise(std::vector<Case>* cases);
 void AddSpectral(std::vector<Case>* cases);

@@ -36,6 +36,29 @@ void AddNormalizations(std::vector<Case>* cases) {
          return {d.Moving({2, 3, 2, 2}), d.Normal({3}), d.Normal({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2),
                  false, 0.1, 1e-5};
        }},
+      {"aten::layer_norm", "all_move",
+       [](Draw& d) -> Arguments { return {d.Moving({2, 3, 8}), Sizes{8}, d.Moving({8}), d.Moving({8})}; }},
+      {"aten::native_layer_norm", "all_move",
+       [](Draw& d) -> Arguments { return {d.Moving({3, 2, 4}), Sizes{2, 4}, d.Moving({2, 4}), d.Moving({2, 4}), 1e-3}; }},
+      {"aten::group_norm", "all_move",
+       [](Draw& d) -> Arguments { return {d.Moving({2, 6, 4}), int64_t{3}, d.Moving({6}), d.Moving({6})}; }},
+      {"aten::native_group_norm", "",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 6, 4}), d.Moving({6}), d.Moving({6}), int64_t{2}, int64_t{6}, int64_t{4}, int64_t{3}, 1e-3};
+       }},
+      {"aten::batch_norm", "all_move",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({3}), d.Moving({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2),
+                 false, 0.1, 1e-3, false};
+       }},
+      {"aten::batch_norm", "training",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), d.Moving({3}), d.Moving({3}), kNone, kNone, true, 0.1, 1e-3, false};
+       }},
+      {"aten::native_batch_norm", "training",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2, 2}), d.Moving({3}), d.Moving({3}), kNone, kNone, true, 0.1, 1e-3};
+       }},
   };
   cases->insert(cases->end(), own.begin(), own.end());
 }

@@ -1,0 +1,180 @@
+// Norms, distances, variances and a few products, written as the operators that they consist of.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/add.h>
+#include <ATen/ops/amax.h>
+#include <ATen/ops/amin.h>
+#include <ATen/ops/div.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/sign.h>
+#include <ATen/ops/sqrt.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/triu_indices.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/rewrite.h"
+
+namespace addend {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The dimensions that a list names, not negative; all of them where it is empty.
+std::vector<int64_t> DimsOf(const at::Tensor& x, std::vector<int64_t> dims) {
+  if (dims.empty()) {
+    dims.resize(x.dim());
+    std::iota(dims.begin(), dims.end(), 0);
+  }
+  for (int64_t& d : dims) d = d < 0 ? d + x.dim() : d;
+  if (x.dim() == 0) dims.clear();
+  return dims;
+}
+
+at::Tensor Norm(const at::Tensor& x, double p, const std::vector<int64_t>& dims, bool keep) {
+  if (p == 2 && !x.is_complex()) return x.square().sum(dims, keep).sqrt();
+  const at::Tensor size = x.abs();
+  if (p == 0) return size.sign().sum(dims, keep);
+  if (p == 1) return size.sum(dims, keep);
+  if (p == 2) return size.square().sum(dims, keep).sqrt();
+  if (p == kInfinity) return at::amax(size, dims, keep);
+  if (p == -kInfinity) return at::amin(size, dims, keep);
+  return size.pow(p).sum(dims, keep).pow(1 / p);
+}
+
+// norm(self, p, [dim, keepdim,] [dtype]); linalg_vector_norm(self, ord, dim, keepdim, dtype) has the same order.
+std::vector<at::Tensor> NormOf(const RewriteCall& call) {
+  at::Tensor x = call.Tensor(0);
+  const double p = call.Double(1, 2);
+  const size_t count = call.arguments.size();
+  const bool short_form = count > 2 && call.arguments[2].isInt() && call.overload.find("dtype") != std::string::npos &&
+                          call.overload.find("dim") == std::string::npos;
+  const bool has_dims = count > 3 && !short_form;
+  const size_t dtype = short_form ? 2 : 4;
+  if (count > dtype && call.arguments[dtype].isInt()) {
+    x = x.to(static_cast<at::ScalarType>(call.arguments[dtype].toInt()));
+  }
+  const std::vector<int64_t> dims = DimsOf(x, has_dims ? call.Ints(2) : std::vector<int64_t>());
+  return {Norm(x, p, dims, has_dims && call.Bool(3, false))};
+}
+
+std::vector<at::Tensor> Distance(const RewriteCall& call) {
+  const at::Tensor apart = call.Tensor(0) - call.Tensor(1);
+  return {Norm(apart, call.Double(2, 2), DimsOf(apart, {}), false)};
+}
+
+// Between all pairs of rows of one matrix, each pair once.
+std::vector<at::Tensor> PairDistances(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor(0);
+  const at::Tensor pairs = at::triu_indices(x.size(0), x.size(0), 1, at::kLong, at::kStrided, x.device(), false);
+  const at::Tensor apart = x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1));
+  return {Norm(apart, call.Double(1, 2), {1}, false)};
+}
+
+// Between all rows of one matrix and all rows of another one.
+std::vector<at::Tensor> CrossDistances(const RewriteCall& call, double p) {
+  const at::Tensor apart = call.Tensor(0).unsqueeze(-2) - call.Tensor(1).unsqueeze(-3);
+  return {Norm(apart, p, {apart.dim() - 1}, false)};
+}
+
+struct Moments {
+  at::Tensor mean, variance;
+};
+
+// (self, dim, correction, keepdim)
+Moments MomentsOf(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor(0);
+  const std::vector<int64_t> dims = DimsOf(x, call.Ints(1));
+  const bool keep = call.Bool(3, false);
+  double count = 1;
+  for (const int64_t d : dims) count *= static_cast<double>(x.size(d));
+  const at::Tensor centre = x.mean(dims, /*keepdim=*/true);
+  const at::Tensor apart = x - centre;
+  const at::Tensor square = (x.is_complex() ? apart.abs() : apart).square();
+  Moments moments;
+  moments.variance = square.sum(dims, keep).div(std::max(count - call.Double(2, 1), 0.0));
+  moments.mean = keep ? centre : x.mean(dims, false);
+  return moments;
+}
+
+// Scales what is longer than `most` down to it, slice by slice: renorm(self, p, dim, maxnorm). LibTorch divides by the
+// norm plus 1e-7, but only where it scales.
+std::vector<at::Tensor> Renormalize(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor(0);
+  const int64_t dim = (call.Int(2, 0) + x.dim()) % x.dim();
+  const double most = call.Double(3, 1);
+  if (most == 0) return {x * 0};
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (d != dim) others.push_back(d);
+  }
+  const at::Tensor size = others.empty() ? x.abs() : Norm(x, call.Double(1, 2), others, true);
+  const at::Tensor longer = size.clamp_min(most);
+  return {x * (longer + (longer - most).sign() * 1e-7).reciprocal() * most};
+}
+
+std::vector<at::Tensor> ParametricRelu(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor(0);
+  at::Tensor weight = call.Tensor(1);
+  std::vector<int64_t> shape(std::max<int64_t>(x.dim(), 1), 1);
+  if (x.dim() > 1) shape[1] = weight.numel();
+  if (x.dim() == 0) shape.clear();
+  weight = weight.reshape(shape);
+  const at::Tensor positive = at::relu(x);
+  return {positive + weight * (x - positive)};
+}
+
+}  // namespace
+
+void RegisterNorm(Registry& registry) {
+  registry.Register(Rewrite{"aten::norm", NormOf});
+  registry.Register(Rewrite{"aten::linalg_vector_norm", NormOf});
+  registry.Register(Rewrite{"aten::dist", Distance});
+  registry.Register(Rewrite{"aten::_pdist_forward", PairDistances});
+  registry.Register(
+      Rewrite{"aten::_cdist_forward", [](const RewriteCall& c) { return CrossDistances(c, c.Double(2, 2)); }});
+  registry.Register(Rewrite{"aten::_euclidean_dist", [](const RewriteCall& c) { return CrossDistances(c, 2); }});
+  registry.Register(Rewrite{"aten::renorm", Renormalize});
+
+  using Tensors = std::vector<at::Tensor>;
+  registry.Register(
+      Rewrite{"aten::var.correction", [](const RewriteCall& c) -> Tensors { return {MomentsOf(c).variance}; }});
+  registry.Register(
+      Rewrite{"aten::std.correction", [](const RewriteCall& c) -> Tensors { return {MomentsOf(c).variance.sqrt()}; }});
+  registry.Register(Rewrite{"aten::var_mean.correction", [](const RewriteCall& c) -> Tensors {
+                              const Moments m = MomentsOf(c);
+                              return {m.variance, m.mean};
+                            }});
+  registry.Register(Rewrite{"aten::std_mean.correction", [](const RewriteCall& c) -> Tensors {
+                              const Moments m = MomentsOf(c);
+                              return {m.variance.sqrt(), m.mean};
+                            }});
+
+  registry.Register(Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors {
+                              return {(c.Tensor(0).square() + c.Tensor(1).square()).sqrt()};
+                            }});
+  registry.Register(Rewrite{"aten::addcdiv", [](const RewriteCall& c) -> Tensors {
+                              return {at::add(c.Tensor(0), at::div(c.Tensor(1), c.Tensor(2)), c.Double(3, 1))};
+                            }});
+  registry.Register(Rewrite{"aten::prelu", ParametricRelu});
+  registry.Register(Rewrite{"aten::glu", [](const RewriteCall& c) -> Tensors {
+                              const at::Tensor x = c.Tensor(0);
+                              const int64_t dim = (c.Int(1, -1) + x.dim()) % x.dim();
+                              const int64_t half = x.size(dim) / 2;
+                              return {x.narrow(dim, 0, half) * at::sigmoid(x.narrow(dim, half, half))};
+                            }});
+  registry.Register(Rewrite{"aten::aminmax", [](const RewriteCall& c) -> Tensors {
+                              const at::Tensor x = c.Tensor(0);
+                              const std::vector<int64_t> dims = DimsOf(x, c.Ints(1));
+                              return {at::amin(x, dims, c.Bool(2, false)), at::amax(x, dims, c.Bool(2, false))};
+                            }});
+}
+
+}  // namespace addend

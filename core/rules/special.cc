@@ -1,0 +1,300 @@
+// Special functions, and elementwise functions of several tensors.
+//
+// Note [Steps]
+// fmod, remainder, copysign, frac and frexp are products and sums with something that is constant but for steps: a
+// quotient without its fraction, a sign, an exponent. A step passes nothing, as in round; where none lies between
+// reference and value, nothing is left over.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/copysign.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/exp2.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/log1p.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/round.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/trunc.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <cmath>
+
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+#include "core/rules/path.h"
+#include "core/rules/row_operator.h"
+
+namespace addend {
+namespace {
+
+// The elementwise function of the one decomposed operand among several.
+RuleResult PointwiseInOne(const RuleCall& call, Curve curve) {
+  RuleCall one = call;
+  for (RuleOperand& operand : one.operands) operand.argument = operand.decomposed && !operand.written ? 0 : 1;
+  return Pointwise(one, curve);
+}
+
+void Register(Registry& registry, const char* name, Curve curve) {
+  registry.Register(Rule{name, Kind::kPointwise, [curve](const RuleCall& call) { return Pointwise(call, curve); }});
+}
+
+int CountDecomposed(const RuleCall& call) {
+  int count = 0;
+  for (const RuleOperand& operand : call.operands) count += operand.decomposed ? 1 : 0;
+  return count;
+}
+
+// A tensor argument, or the number in its place.
+struct Ends {
+  int operand = -1;
+  at::Tensor value;
+  at::Tensor reference;
+};
+
+Ends EndsOf(const RuleCall& call, int argument) {
+  const at::Tensor& output = call.outputs[0].value;
+  Ends ends;
+  ends.operand = call.OperandAt(argument);
+  if (ends.operand < 0) {
+    ends.value = ends.reference = at::scalar_tensor(call.Double(argument, 0), output.options());
+  } else {
+    ends.value = call.operands[ends.operand].value.to(output.scalar_type());
+    ends.reference = call.operands[ends.operand].reference.to(output.scalar_type());
+  }
+  return ends;
+}
+
+at::Tensor FiniteOrZero(const at::Tensor& t) { return t.masked_fill(at::isfinite(t).logical_not_(), 0); }
+
+struct Partial {
+  int operand;
+  at::Tensor mean;     // of the partial derivative, along the line
+  at::Tensor tangent;  // the partial derivative at the value
+};
+
+// Elementwise with these coefficients; linearized at the value where the function is not finite at the reference.
+RuleResult Combine(const RuleCall& call, std::vector<Partial> partials) {
+  const RuleOutput& output = call.outputs[0];
+  std::vector<Term> terms;
+  const at::Tensor broken = at::isfinite(output.reference).logical_not_().logical_and_(at::isfinite(output.value));
+  const bool some_broken = broken.any().item<bool>();
+  at::Tensor met = output.value;
+  for (const Partial& partial : partials) {
+    if (partial.operand < 0 || !call.operands[partial.operand].decomposed) continue;
+    at::Tensor mean = FiniteOrZero(partial.mean);
+    if (some_broken) {
+      const at::Tensor tangent = FiniteOrZero(partial.tangent);
+      mean = at::where(broken, tangent, mean);
+      met = met - tangent * FiniteOrZero(call.Move(partial.operand));
+    }
+    terms.push_back({partial.operand, mean});
+  }
+  RuleResult result = Elementwise(call, Kind::kPointwise, std::move(terms));
+  if (some_broken) result.stand_in = at::where(broken, met, output.reference);
+  return result;
+}
+
+// log(e^a + e^b) = b + softplus(a - b): along the line, the mean weight of a is the secant slope of softplus.
+RuleResult LogAddExp(const RuleCall& call, double log_of_base) {
+  const Ends a = EndsOf(call, 0);
+  const Ends b = EndsOf(call, 1);
+  const auto softplus = [](const at::Tensor& d) { return at::relu(d) + at::log1p(at::exp(-d.abs())); };
+  const at::Tensor value = (a.value - b.value) * log_of_base;
+  const at::Tensor reference = (a.reference - b.reference) * log_of_base;
+  const at::Tensor share = SecantSlope(value, reference, softplus(value), softplus(reference), Curve::kSmooth,
+                                       [](const at::Tensor& d) { return at::sigmoid(d); });
+  const at::Tensor tangent = at::sigmoid(value);
+  return Combine(call, {{a.operand, share, tangent}, {b.operand, 1 - share, 1 - tangent}});
+}
+
+// x log(y + shift). Along the line log has the mean of its antiderivative, and x / y, a quotient of two linear
+// functions, a mean of its own.
+RuleResult XLogY(const RuleCall& call, double shift) {
+  if (CountDecomposed(call) == 1 && call.Decomposed(1)) return PointwiseInOne(call, Curve::kPower);
+  const Ends x = EndsOf(call, 0);
+  const Ends y = EndsOf(call, 1);
+  const at::Tensor move_x = MoveOf(x.value, x.reference);
+  const at::Tensor move_y = MoveOf(y.value, y.reference);
+  const auto log = [&](const at::Tensor& t) { return shift == 0 ? at::log(t) : at::log1p(t); };
+  const at::Tensor end = y.value + shift;
+  const at::Tensor start = y.reference + shift;
+  // (y log y - y) / move loses digits where the line is short for its distance from zero; there few nodes are exact.
+  const auto antiderivative = [&](const at::Tensor& t, const at::Tensor& moved) {
+    return (moved * log(t) - moved).masked_fill_(moved.eq(0), 0);
+  };
+  at::Tensor mean_log = (antiderivative(y.value, end) - antiderivative(y.reference, start)) / move_y;
+  const at::Tensor ratio = move_x / move_y;
+  const at::Tensor rest = x.reference - start * ratio;
+  at::Tensor mean_quotient = ratio + (rest * (log(y.value) - log(y.reference)) / move_y).masked_fill_(rest.eq(0), 0);
+  const at::Tensor short_line = move_y.abs().le((end + start).abs() * 0.5);
+  if (short_line.any().item<bool>()) {
+    at::Tensor log_by_nodes = at::zeros_like(mean_log);
+    at::Tensor quotient_by_nodes = at::zeros_like(mean_quotient);
+    const Quadrature rule = GaussLegendre(16);
+    for (size_t k = 0; k < rule.nodes.size(); ++k) {
+      log_by_nodes += log(y.reference + move_y * rule.nodes[k]) * rule.weights[k];
+      quotient_by_nodes += (x.reference + move_x * rule.nodes[k]) / (start + move_y * rule.nodes[k]) * rule.weights[k];
+    }
+    mean_log = at::where(short_line, log_by_nodes, mean_log);
+    mean_quotient = at::where(short_line, quotient_by_nodes, mean_quotient);
+  }
+  return Combine(call, {{x.operand, mean_log, log(y.value)}, {y.operand, mean_quotient, x.value / end}});
+}
+
+// The second result is exp(-|x|), kept for the backward pass; it has no elements where that does not want it.
+RuleResult LogSigmoid(const RuleCall& call) {
+  RuleResult result = Pointwise(call, Curve::kSmooth);
+  if (call.outputs[1].value.numel() == 0) return result;
+  const RuleOperand& x = call.Require(0);
+  const at::Tensor first = *result.map->Scale();
+  const at::Tensor second =
+      SecantSlope(x.value, x.reference, call.outputs[1].value, call.outputs[1].reference, Curve::kSmooth,
+                  [](const at::Tensor& t) { return -t.sign() * at::exp(-t.abs()); });
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    return {rows[0] * first, rows[0] * second};
+  });
+  return result;
+}
+
+// start + weight * (end - start)
+RuleResult Lerp(const RuleCall& call) {
+  const auto middle = [&](int argument) {
+    const Ends ends = EndsOf(call, argument);
+    return (ends.value + ends.reference) / 2;
+  };
+  const at::Tensor weight = middle(2);
+  std::vector<Term> terms = {{call.OperandAt(0), 1 - weight}, {call.OperandAt(1), weight}};
+  if (call.OperandAt(2) >= 0) terms.push_back({call.OperandAt(2), middle(1) - middle(0)});
+  return Elementwise(call, Kind::kBilinear, std::move(terms));
+}
+
+// a - quotient * b, for fmod and remainder; see Note [Steps].
+RuleResult Remainder(const RuleCall& call) {
+  const Ends a = EndsOf(call, 0);
+  const Ends b = EndsOf(call, 1);
+  const RuleOutput& output = call.outputs[0];
+  const at::Tensor quotient = FiniteOrZero(at::round((a.value - output.value) / b.value));
+  const at::Tensor at_reference = FiniteOrZero(at::round((a.reference - output.reference) / b.reference));
+  std::vector<Term> terms;
+  if (a.operand >= 0) terms.push_back({a.operand, 1.0});
+  if (b.operand >= 0) terms.push_back({b.operand, (quotient + at_reference) / -2});
+  RuleResult result = Elementwise(call, Kind::kBilinear, std::move(terms));
+  result.exact = quotient.equal(at_reference);
+  return result;
+}
+
+// |a| times a sign; see Note [Steps].
+RuleResult CopySign(const RuleCall& call) {
+  const Ends a = EndsOf(call, 0);
+  const Ends b = EndsOf(call, 1);
+  const auto sign_of = [](const at::Tensor& t) { return at::copysign(at::scalar_tensor(1.0, t.options()), t); };
+  const at::Tensor sign = sign_of(b.value);
+  const at::Tensor at_reference = sign_of(b.reference);
+  const at::Tensor slope = SecantSlope(a.value, a.reference, a.value.abs(), a.reference.abs(), Curve::kPiecewiseLinear,
+                                       [](const at::Tensor& t) { return t.sgn(); });
+  RuleResult result = Elementwise(call, Kind::kBilinear, {{a.operand, slope * (sign + at_reference) / 2}});
+  result.exact = sign.equal(at_reference);
+  return result;
+}
+
+RuleResult Fraction(const RuleCall& call) {
+  const RuleOperand& x = call.Require(0);
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), 1.0}});
+  result.exact = at::trunc(x.value).equal(at::trunc(x.reference));
+  return result;
+}
+
+// The mantissa is the number times a power of two; the exponent is plain.
+RuleResult Mantissa(const RuleCall& call) {
+  const RuleOperand& x = call.Require(0);
+  const at::Tensor scale = at::exp2(call.outputs[1].value.neg().to(x.value.scalar_type()));
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), scale}});
+  result.exact = (x.reference * scale).equal(call.outputs[0].reference);
+  return result;
+}
+
+// What is finite passes; what is put in place of the rest does not move.
+RuleResult NanToNum(const RuleCall& call) {
+  const RuleOperand& x = call.Require(0);
+  const at::Tensor replaced = at::isfinite(x.value).logical_not_();
+  const auto keep = [replaced](const at::Tensor& rows) { return rows.masked_fill(replaced, 0); };
+  RuleResult result = LinearIn(call, Kind::kAffine, 0, keep, keep);
+  result.exact = replaced.equal(at::isfinite(x.reference).logical_not_());
+  return result;
+}
+
+// rrelu_with_noise(self, noise, lower, upper, training): a slope is drawn for each element that is not positive. The
+// one drawn at the value holds for the line; where another was drawn at the reference, the difference is left over.
+RuleResult RandomRelu(const RuleCall& call) {
+  if (!call.Bool(4, false)) return Pointwise(call, Curve::kPiecewiseLinear);
+  const RuleOperand& x = call.Require(0);
+  const RuleOutput& output = call.outputs[0];
+  const at::Tensor drawn = at::where(x.value.lt(0), output.value / x.value, output.reference / x.reference);
+  const at::Tensor slope = at::where(x.value.lt(0).logical_or(x.reference.lt(0)), drawn, at::ones_like(drawn));
+  const auto relu = [&](const at::Tensor& t) { return at::where(t.gt(0), t, t * slope); };
+  const auto derivative = [&](const at::Tensor& t) { return at::where(t.gt(0), at::ones_like(t), slope); };
+  RuleResult result = Elementwise(
+      call, Kind::kPointwise,
+      {{call.OperandAt(0),
+        SecantSlope(x.value, x.reference, relu(x.value), relu(x.reference), Curve::kPiecewiseLinear, derivative)}});
+  const at::Tensor missed = (relu(x.reference) - output.reference).abs();
+  result.exact = missed.le(x.reference.abs() * 1e-5).all().item<bool>();
+  return result;
+}
+
+// pow of two tensors or of a number and a tensor. Between two tensors that both move there is no closed form.
+RuleResult Power(const RuleCall& call) {
+  return CountDecomposed(call) == 1 ? PointwiseInOne(call, Curve::kPower) : PathElementwise(call);
+}
+
+RuleResult ArcTangent(const RuleCall& call) {
+  return CountDecomposed(call) == 1 ? PointwiseInOne(call, Curve::kPower) : PathElementwise(call);
+}
+
+}  // namespace
+
+void RegisterSpecial(Registry& registry) {
+  for (const char* name :
+       {"aten::asinh", "aten::erfc", "aten::exp2", "aten::i0", "aten::special_i0e", "aten::special_i1",
+        "aten::special_i1e", "aten::special_ndtr", "aten::special_log_ndtr", "aten::special_erfcx", "aten::sinc",
+        "aten::tan", "aten::acos", "aten::asin", "aten::atanh", "aten::erfinv", "aten::special_ndtri", "aten::logit"}) {
+    Register(registry, name, Curve::kSmooth);
+  }
+  for (const char* name : {"aten::acosh", "aten::digamma", "aten::lgamma", "aten::mvlgamma", "aten::special_entr"}) {
+    Register(registry, name, Curve::kPower);
+  }
+  registry.Register(
+      Rule{"aten::polygamma", Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kPower); }});
+  registry.Register(Rule{"aten::log_sigmoid_forward", Kind::kPointwise, LogSigmoid});
+  registry.Register(Rule{"aten::hardshrink", Kind::kPointwise,
+                         [](const RuleCall& c) { return Pointwise(c, Curve::kPiecewiseLinear); }});
+  for (const char* name : {"aten::deg2rad", "aten::rad2deg"}) {
+    registry.Register(Rule{name, Kind::kLinear, [](const RuleCall& c) { return LinearOperator(c, Kind::kLinear); }});
+  }
+
+  registry.Register(Rule{"aten::logaddexp", Kind::kPointwise, [](const RuleCall& c) { return LogAddExp(c, 1); }});
+  registry.Register(Rule{"aten::logaddexp2", Kind::kPointwise, [](const RuleCall& c) { return LogAddExp(c, M_LN2); }});
+  registry.Register(Rule{"aten::xlogy", Kind::kPointwise, [](const RuleCall& c) { return XLogY(c, 0); }});
+  registry.Register(Rule{"aten::special_xlog1py", Kind::kPointwise, [](const RuleCall& c) { return XLogY(c, 1); }});
+  registry.Register(Rule{"aten::lerp", Kind::kBilinear, Lerp});
+  registry.Register(Rule{"aten::pow.Tensor_Tensor", Kind::kPath, Power});
+  registry.Register(Rule{"aten::atan2", Kind::kPath, ArcTangent});
+  registry.Register(
+      Rule{"aten::pow.Scalar", Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kSmooth); }});
+
+  registry.Register(Rule{"aten::rrelu_with_noise", Kind::kPointwise, RandomRelu});
+  registry.Register(Rule{"aten::fmod", Kind::kBilinear, Remainder});
+  registry.Register(Rule{"aten::remainder", Kind::kBilinear, Remainder});
+  registry.Register(Rule{"aten::copysign", Kind::kBilinear, CopySign});
+  registry.Register(Rule{"aten::frac", Kind::kPointwise, Fraction});
+  registry.Register(Rule{"aten::frexp", Kind::kPointwise, Mantissa});
+  registry.Register(Rule{"aten::nan_to_num", Kind::kAffine, NanToNum});
+  for (const char* name : {"aten::sgn", "aten::floor_divide", "aten::heaviside"}) {
+    registry.Register(Rule{name, Kind::kOpaque, Opaque});
+  }
+}
+
+}  // namespace addend
