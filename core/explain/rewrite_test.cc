@@ -376,10 +376,6 @@ void AddTransformer(std::vector<Case>* cases) {
 }
 
 void AddNormalizations(std::vector<Case>* cases) {
-  cases->push_back({"aten::native_group_norm", "all_move", [](Draw& d) -> Arguments {
-    return {d.Moving({2, 4, 3}), d.Moving({4}), d.Moving({4}), int64_t{2}, int64_t{4}, int64_t{3}, int64_t{2}, 1e-5}; }});
-  cases->push_back({"aten::native_group_norm", "no_weight", [](Draw& d) -> Arguments {
-    return {d.Moving({2, 4, 2, 2}), IValue(), IValue(), int64_t{2}, int64_t{4}, int64_t{4}, int64_t{1}, 1e-3}; }});
   cases->push_back({"aten::instance_norm", "own_statistics", [](Draw& d) -> Arguments {
     return {d.Moving({2, 3, 4}), d.Moving({3}), d.Moving({3}), IValue(), IValue(), true, 0.1, 1e-5, false}; }});
   cases->push_back({"aten::instance_norm", "no_weight", [](Draw& d) -> Arguments {

@@ -1,6 +1,5 @@
 // Matrix products: with a plain matrix the rows go through one GEMM, with two decomposed factors through two.
 #include <ATen/ExpandUtils.h>
-#include <ATen/ops/_trilinear.h>
 #include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mul.h>
@@ -216,52 +215,6 @@ RuleResult Cross(const RuleCall& call) {
   return result;
 }
 
-// _trilinear(i1, i2, i3, expand1, expand2, expand3, sumdim, unroll_dim): the product of three tensors, each with ones
-// put in at the dimensions of its list, summed over those of the last. Where all three move, the mean of b c along the
-// line is the product of the middles and a twelfth of the product of the moves.
-RuleResult Trilinear(const RuleCall& call) {
-  std::vector<int> moving;
-  for (int k = 0; k < 3; ++k) {
-    if (call.Decomposed(k)) moving.push_back(k);
-  }
-  // With the row axis in front, and as the factor beside rows, which has no such axis.
-  std::vector<int64_t> expands[3];
-  std::vector<int64_t> expands_beside[3];
-  for (int k = 0; k < 3; ++k) {
-    for (const int64_t d : call.Ints(3 + k)) expands[k].push_back(d + 1);
-    expands_beside[k] = expands[k];
-    expands_beside[k].push_back(0);
-  }
-  std::vector<int64_t> summed;
-  for (const int64_t d : call.Ints(6)) summed.push_back(d + 1);
-  const int64_t unroll = call.Int(7, 1) + 1;
-  at::Tensor middle[3];
-  at::Tensor move[3];
-  for (int k = 0; k < 3; ++k) {
-    middle[k] = Middle(call.Require(k));
-    if (call.Decomposed(k)) move[k] = call.Move(call.OperandAt(k)) / std::sqrt(12.0);
-  }
-  RuleResult result;
-  result.kind = moving.size() > 1 ? Kind::kBilinear : Kind::kLinear;
-  for (const int k : moving) result.inputs.push_back(call.OperandAt(k));
-  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
-    at::Tensor sum;
-    for (size_t r = 0; r < moving.size(); ++r) {
-      const int k = moving[r];
-      const auto product = [&](const at::Tensor* others) {
-        const auto factor = [&](int j) { return j == k ? rows[r] : others[j]; };
-        const auto expand = [&](int j) -> at::IntArrayRef { return j == k ? expands[j] : expands_beside[j]; };
-        return at::_trilinear(factor(0), factor(1), factor(2), expand(0), expand(1), expand(2), summed, unroll);
-      };
-      at::Tensor own = product(middle);
-      if (moving.size() == 3) own = own + product(move);
-      sum = sum.defined() ? sum + own : own;
-    }
-    return {sum};
-  });
-  return result;
-}
-
 RuleResult Trace(const RuleCall& call) {
   return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
 }
@@ -280,7 +233,6 @@ void RegisterLinear(Registry& registry) {
   registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
   registry.Register({"aten::addr", Kind::kAffine, AddOuter});
   registry.Register({"aten::linalg_cross", Kind::kBilinear, Cross});
-  registry.Register({"aten::_trilinear", Kind::kBilinear, Trilinear});
   registry.Register({"aten::trace", Kind::kLinear, Trace});
 }
 

@@ -42,18 +42,6 @@ Groups NormalizeGroups(const at::Tensor& flat, double eps) {
   return {centred * inverse, mean, inverse};
 }
 
-// native_group_norm(input, weight, bias, N, C, HxW, group, eps) -> (output, mean, 1 / standard deviation)
-Tensors NativeGroupNorm(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor(0);
-  const int64_t batch = call.Int(3, 1);
-  const int64_t groups = call.Int(6, 1);
-  if (input.numel() == 0) throw Unimplemented("native_group_norm of nothing");
-  const Groups done = NormalizeGroups(input.reshape({batch * groups, -1}), call.Double(7, 1e-5));
-  return {ScaledAndShifted(done.normalized.view(input.sizes()), PerChannel(call.Tensor(1), input.dim()),
-                           PerChannel(call.Tensor(2), input.dim())),
-          done.mean.view({batch, groups}), done.inverse.view({batch, groups})};
-}
-
 // instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
 Tensors InstanceNorm(const RewriteCall& call) {
   const at::Tensor input = call.Tensor(0);
@@ -130,7 +118,6 @@ Tensors CosineSimilarity(const RewriteCall& call) {
 }  // namespace
 
 void RegisterNormalizationRewrites(Registry& registry) {
-  registry.Register(Rewrite{"aten::native_group_norm", NativeGroupNorm});
   registry.Register(Rewrite{"aten::instance_norm", InstanceNorm, /*updates=*/{3, 4}});
   registry.Register(Rewrite{"aten::rms_norm", RmsNormAlone});
   registry.Register(Rewrite{"aten::_fused_rms_norm", RmsNorm});

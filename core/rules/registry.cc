@@ -35,12 +35,13 @@ const Registry& Registry::Default() {
     RegisterStepwise(*all);
     RegisterTransformer(*all);
     RegisterNormalizationRewrites(*all);
-    RegisterSpectral(*all);
-    MarkProvenance(*all);
     RegisterLinalg(*all);
     RegisterFactorization(*all);
     RegisterEigen(*all);
     RegisterReflectors(*all);
+    // These two speak of the rules of all others.
+    RegisterSpectral(*all);
+    MarkProvenance(*all);
     return all;
   }();
   return registry;

@@ -292,9 +292,6 @@ void RegisterSpecial(Registry& registry) {
   registry.Register(Rule{"aten::frac", Kind::kPointwise, Fraction});
   registry.Register(Rule{"aten::frexp", Kind::kPointwise, Mantissa});
   registry.Register(Rule{"aten::nan_to_num", Kind::kAffine, NanToNum});
-  for (const char* name : {"aten::sgn", "aten::floor_divide", "aten::heaviside"}) {
-    registry.Register(Rule{name, Kind::kOpaque, Opaque});
-  }
 }
 
 }  // namespace addend

@@ -92,10 +92,6 @@ void AddLinalg(std::vector<Case>* cases) {
       {"aten::addr", "number", [](Draw& d) -> Arguments { return {d.Moving({}), d.Moving({3}), d.Moving({4}), 2, 3}; }},
       {"aten::linalg_cross", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.Moving({2, 3})}; }},
       {"aten::linalg_cross", "broadcast", [](Draw& d) -> Arguments { return {d.Moving({1, 3, 4}), d.Moving({2, 3, 1}), 1}; }},
-      {"aten::_trilinear", "", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 3}), d.Moving({5, 3, 4}), d.Moving({2, 4}), std::vector<int64_t>{1, 3}, std::vector<int64_t>{0}, std::vector<int64_t>{1, 2}, std::vector<int64_t>{2, 3}}; }},
-      {"aten::_trilinear", "no_sum", [](Draw& d) -> Arguments {
-         return {d.Moving({3}), d.Moving({3}), d.Moving({2}), std::vector<int64_t>{0}, std::vector<int64_t>{0}, std::vector<int64_t>{1}, std::vector<int64_t>{}, 0}; }},
       {"aten::trace", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4})}; }},
       // Inverses.
       {"aten::linalg_inv_ex", "", [](Draw& d) -> Arguments { return {Regular(d, {4, 4})}; }},

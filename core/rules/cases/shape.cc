@@ -42,7 +42,6 @@ void AddShapes(std::vector<Case>* cases) {
       {"aten::constant_pad_nd", "crops", [](Draw& d) -> Arguments { return {d.Moving({2, 4}), Sizes{-1, 2}}; }},
       {"aten::triu", "", [](Draw& d) -> Arguments { return {d.Moving({2, 4, 3}), int64_t{1}}; }},
       {"aten::tril", "", [](Draw& d) -> Arguments { return {d.Moving({4, 4}), int64_t{-1}}; }},
-      {"aten::trace", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4})}; }},
       {"aten::native_dropout", "train", [](Draw& d) -> Arguments { return {d.Moving({20}), 0.4, true}; }},
       {"aten::native_dropout", "drops_all", [](Draw& d) -> Arguments { return {d.Moving({20}), 1.0, true}; }},
       {"aten::native_dropout", "eval", [](Draw& d) -> Arguments { return {d.Moving({20}), 0.4, false}; }},

@@ -13,7 +13,7 @@ namespace addend {
 void AddSpecial(std::vector<Case>* cases) {
   const auto anywhere = [](Draw& d) -> Arguments { return {d.Moving({2, 5}, 1.5)}; };
   for (const char* op : {"aten::asinh", "aten::erfc", "aten::exp2", "aten::i0", "aten::special_i1", "aten::special_ndtr", "aten::special_log_ndtr",
-                         "aten::sinc", "aten::log_sigmoid_forward", "aten::sgn"}) {
+                         "aten::sinc", "aten::log_sigmoid_forward"}) {
     cases->push_back({op, "", anywhere});
   }
   for (const char* op : {"aten::special_i0e", "aten::special_i1e"}) cases->push_back({op, "", anywhere, kCorners});
@@ -75,8 +75,6 @@ void AddSpecial(std::vector<Case>* cases) {
       {"aten::nan_to_num", "", [](Draw& d) -> Arguments { return {d.Moving({5}), 1.0, 2.0, 3.0}; }},
       {"aten::div.Tensor_mode", "floor", [](Draw& d) -> Arguments { return {d.Moving({5}, 5), d.MovingWithin({5}, 1, 2), std::string("floor")}; }},
       {"aten::div.Tensor_mode", "trunc", [](Draw& d) -> Arguments { return {d.Moving({5}, 5), d.MovingWithin({5}, 1, 2), std::string("trunc")}; }},
-      {"aten::floor_divide", "", [](Draw& d) -> Arguments { return {d.Moving({5}, 5), d.MovingWithin({5}, 1, 2)}; }},
-      {"aten::heaviside", "", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({5})}; }},
   };
   cases->insert(cases->end(), others.begin(), others.end());
 }
