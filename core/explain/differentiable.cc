@@ -84,7 +84,16 @@ const std::vector<std::string>& DifferentiableRules() {
 void RequireDifferentiable(const Program& program) {
   const std::vector<std::string>& names = DifferentiableRules();
   for (const Call& call : program.calls) {
-    if (call.is_view || !call.Traced()) continue;
+    const bool carries_rows =
+        std::any_of(call.outputs.begin(), call.outputs.end(), [](const Operand& output) { return output.decomposed; });
+    if (call.is_view || !carries_rows) continue;
+    const bool writes =
+        std::any_of(call.operands.begin(), call.operands.end(), [](const Operand& operand) { return operand.written; });
+    if (writes) {
+      throw Error(absl::StatusCode::kUnimplemented,
+                  absl::StrCat("no gradient passes through ", FullName(call.op.schema()), ", which writes in place"),
+                  call.position, "use the form that returns its result, or detach the composition");
+    }
     if (std::find(names.begin(), names.end(), RuleName(call.op.schema().name())) != names.end()) continue;
     throw Error(absl::StatusCode::kUnimplemented,
                 absl::StrCat("no gradient passes through the rule of ", FullName(call.op.schema())), call.position,

@@ -467,14 +467,15 @@ Results CallOnParts(const Case& c, const std::vector<Tensor>& parts, const Polic
 std::set<std::string> RulesOf(const Case& c, const Policy& policy) {
   std::set<std::string> rules;
   const Results results = CallOperator(c.name, c.arguments(Operands(Operands::Form::kComposition)), policy);
-  for (const OperatorReport& report : results.report().checks) rules.insert(RuleName(report.position.op));
+  for (const OperatorReport& report : results.report().checks) rules.insert(report.position.op);
   return rules;
 }
 
 bool GradientsPass(const std::set<std::string>& rules) {
   const std::vector<std::string>& known = DifferentiableRules();
   return std::all_of(rules.begin(), rules.end(), [&](const std::string& rule) {
-    return std::find(known.begin(), known.end(), rule) != known.end();
+    const bool in_place = rule.back() == '_';
+    return !in_place && std::find(known.begin(), known.end(), rule) != known.end();
   });
 }
 
@@ -618,7 +619,7 @@ TEST(ListTest, EveryDifferentiableRuleHasACase) {
   for (const Case& c : AllCases()) {
     if (MayLackRule(c.name)) continue;
     const std::set<std::string> rules = RulesOf(c, {});
-    cases.insert(rules.begin(), rules.end());
+    for (const std::string& rule : rules) cases.insert(RuleName(rule));
   }
   for (const std::string& name : DifferentiableRules()) EXPECT_EQ(cases.count(name), 1u) << name;
 }
