@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/rules/element_families.h"
 #include "core/rules/families.h"
 
 namespace addend {

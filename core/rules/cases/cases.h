@@ -28,11 +28,6 @@ void AddWindows(std::vector<Case>* cases);
 void AddNormalizations(std::vector<Case>* cases);
 void AddReductions(std::vector<Case>* cases);
 void AddIndexing(std::vector<Case>* cases);
-void AddScatters(std::vector<Case>* cases);
-void AddRearrangements(std::vector<Case>* cases);
-void AddResampling(std::vector<Case>* cases);
-void AddEmbeddings(std::vector<Case>* cases);
-void AddRandom(std::vector<Case>* cases);
 void AddShapes(std::vector<Case>* cases);
 void AddAttention(std::vector<Case>* cases);
 
