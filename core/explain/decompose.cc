@@ -317,10 +317,10 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
     const ProbeRows& rows = sweep.probes[p];
     if (p < num_outputs) {
       const std::string name = p == 0 ? "output" : absl::StrCat("output.", p);
-      decomposition.outputs.push_back({name, values[p], MakeComposition(rows, linearization.probe_marks[p])});
+      decomposition.outputs.push_back({name, values[p], MakeComposition(rows, explained.linearization.probe_marks[p])});
     } else {
       decomposition.probes.push_back(
-          {options.probes[p - num_outputs], rows.value, MakeComposition(rows, linearization.probe_marks[p])});
+          {options.probes[p - num_outputs], rows.value, MakeComposition(rows, explained.linearization.probe_marks[p])});
     }
     if (!rows.decomposed) {
       decomposition.report.notes.push_back(

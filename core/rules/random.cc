@@ -5,7 +5,7 @@
 #include <ATen/ops/where.h>
 
 #include "core/base/error.h"
-#include "core/rules/families.h"
+#include "core/rules/element_families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

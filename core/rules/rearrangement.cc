@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
+#include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
-#include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/rules/families.h"
+#include "core/rules/element_families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/row_operator.h"
 

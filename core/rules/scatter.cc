@@ -24,8 +24,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
-#include "core/rules/families.h"
 #include "core/rules/groups.h"
 #include "core/rules/kinds.h"
 

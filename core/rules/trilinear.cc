@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/rules/families.h"
+#include "core/rules/element_families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

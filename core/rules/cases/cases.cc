@@ -1,5 +1,7 @@
 #include "core/rules/cases/cases.h"
 
+#include "core/rules/cases/element_cases.h"
+
 namespace addend {
 
 const std::vector<Case>& Cases() {

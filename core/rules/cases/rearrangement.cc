@@ -2,7 +2,7 @@
 #include <ATen/ops/tensor.h>
 
 #include "core/intercept/operator.h"
-#include "core/rules/cases/cases.h"
+#include "core/rules/cases/element_cases.h"
 
 namespace addend {
 namespace {

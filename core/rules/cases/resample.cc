@@ -1,6 +1,6 @@
 #include <ATen/TensorOperators.h>
 
-#include "core/rules/cases/cases.h"
+#include "core/rules/cases/element_cases.h"
 
 namespace addend {
 

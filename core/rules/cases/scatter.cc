@@ -1,7 +1,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
 
-#include "core/rules/cases/cases.h"
+#include "core/rules/cases/element_cases.h"
 
 namespace addend {
 namespace {
