@@ -207,7 +207,7 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
     const at::Tensor passed = rule.map->Forward(references)[0].select(0, 0);
     constant = reference - passed;
     // Rounding is no constant, and neither is an infinity: nobody can be paid one.
-    const at::Tensor noise = (reference.abs() + passed.abs()) * RoundingOf(call, reference);
+    const at::Tensor noise = (reference.abs() + passed.abs()) * RoundingOf(call, reference, reference.scalar_type());
     constant = constant.masked_fill(constant.abs().le(noise).logical_or(at::isfinite(constant).logical_not()), 0);
   }
   return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
@@ -288,7 +288,7 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
       return !CarriesRows(output) || AllFinite(trace.Reference(output));
     });
     const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);
-    if (!carries || (finite && !(by_path && may_matter[c]))) continue;
+    if (!carries || (finite && !(by_path && live[c]))) continue;
     std::vector<at::Tensor> stand_ins;
     Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
     if (!node.stand_in && !by_path) continue;

@@ -507,7 +507,13 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
   try {
     call.op.Run(&stack);
     return stack;
-  } catch (const c10::Error&) {
+  } catch (const c10::Error& e) {
+    // Rows of ids begin here: there is nothing behind it to stand in for.
+    if (role.embedding) {
+      throw Error(absl::StatusCode::kFailedPrecondition,
+                  absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", e.what_without_backtrace()),
+                  call.position, "choose another baseline");
+    }
     // The baseline lies outside of the operator's domain (a matrix without inverse, say). Without numbers there is a
     // stand-in: see Note [Stand-ins].
     stack.clear();

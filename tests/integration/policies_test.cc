@@ -177,13 +177,15 @@ TEST(Policies, ChoicesHoldInPlaceAndForHalfTypes) {
       EXPECT_LT(Distance(Parts(fresh, x, fields).components(), Parts(in_place, x, fields).components()), 1e-13) << rule;
       DecomposeOptions options;
       options.policy = With(fields);
+      options.policy.check = Check::kOff;
       Input half;
       half.value = x.recovery().to(at::kBFloat16);
       half.split = Split::AlongDims({1});
       half.baseline = Baseline::Of(0.25);
       const auto model = FromFunction([&](const std::vector<Tensor>& t) { return fresh(t[0]); });
       const Decomposition result = Trace(model).Decompose({half}, options);
-      EXPECT_LT(Distance(result.outputs[0].composition.recovery(), result.outputs[0].value.to(at::kFloat)), 1e-5);
+      // The model rounds each result to eight bits.
+      EXPECT_LT(Distance(result.outputs[0].composition.recovery(), result.outputs[0].value.to(at::kFloat)), 0.02);
     }
   }
 }
@@ -346,7 +348,7 @@ TEST(Policies, ManySegmentsAreIntegratedGradients) {
   const Composition x = RandomComposition(4, {3, 5}, 70);
   const auto f = [](const Tensor& t) { return Network(t).square().sum(); };
   const Tensor expected = IntegratedGradients(f, x, 4000);
-  EXPECT_LT(Distance(expected.sum(), f(x.recovery()) - f(x.reference())), 1e-4);
+  EXPECT_LT(Distance(expected.sum(), f(x.recovery()) - f(x.reference())), 1e-4 * (1 + Largest(expected)));
   std::vector<double> errors;
   for (const char* segments : {"1", "4", "16", "64"}) {
     const Composition parts = Parts(f, x, {{"segments", segments}});

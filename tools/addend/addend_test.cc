@@ -248,7 +248,9 @@ TEST_F(AddendTest, EveryFieldOfThePolicyCanBeGiven) {
   }
   const Result table = Run(arguments);
   EXPECT_EQ(table.code, 0) << table.err;
-  EXPECT_THAT(table.out, HasSubstr("segments=3"));
+  EXPECT_THAT(table.out, HasSubstr("anchor=residual, nonlinearity@aten::relu=scaling"));
+  EXPECT_THAT(table.out, HasSubstr("\n+ reference (the residual) "));
+  EXPECT_THAT(table.out, Not(HasSubstr("For the baseline")));
   const Result result = Run(arguments + Arguments{"--json"});
   ASSERT_EQ(result.code, 0) << result.err;
   const Json record = Json::parse(result.out);

@@ -108,6 +108,9 @@ std::string Probability(double p) {
   return NumberFormat({p}, 3)(p);
 }
 
+// Whether the reference is what the model gives on the baseline, which a policy may choose otherwise.
+bool IsModelOnBaseline(const Explanation& explanation) { return explanation.report.policy.anchor == Anchor::kBaseline; }
+
 std::string Headline(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
   const ExplainedTarget& target = explanation.targets[0];
   const Contributions& numbers = target.numbers;
@@ -120,8 +123,9 @@ std::string Headline(const Explanation& explanation, const NumberFormat& format,
                          ")")
           : "");
   if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
-  absl::StrAppend(&text, ". For the baseline the same model gives ", format(numbers.reference), ". The ",
-                  Plural(explanation.parts.parts.size(), explanation.parts.noun),
+  absl::StrAppend(&text,
+                  IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
+                  format(numbers.reference), ". The ", Plural(explanation.parts.parts.size(), explanation.parts.noun),
                   " of the input account for the difference:");
   return Wrap(text, terminal.width);
 }
@@ -223,7 +227,8 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   std::string out;
   out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
              format.Signed(contributed));
-  out += row("+", "reference (the model on the baseline)", format.Signed(numbers.reference));
+  out += row("+", IsModelOnBaseline(explanation) ? "reference (the model on the baseline)" : "reference (the residual)",
+             format.Signed(numbers.reference));
   out += row("+", absl::StrCat("leftover (what belongs to no ", noun, ")"), format.Signed(numbers.leftover));
   out += row("=", "recovery (all of it together)", format(numbers.recovery));
   out += row(" ", "the model's own output", format(numbers.value));
@@ -238,7 +243,9 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   }
   const double gap = std::abs(numbers.value - numbers.reference);
   if (std::abs(numbers.leftover) > 0.01 * gap && gap > 0) {
-    const bool fast = explanation.report.policy.preset == Preset::kFast;
+    const Policy& policy = explanation.report.policy;
+    const bool fast = policy.preset == Preset::kFast && policy.nonlinearity == Nonlinearity::kPath &&
+                      policy.bias == Bias::kResidual && policy.overrides.empty();
     out += "\n" + Wrap(absl::StrCat("Note: the leftover is ", Number(100 * std::abs(numbers.leftover) / gap, 2),
                                     " % of the difference between output and reference.",
                                     fast ? " With --policy preset=faithful nothing is left over." : ""),
