@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/base/error.h"
+#include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 
 namespace addend {
@@ -53,8 +54,7 @@ void ReplaceReference(TracedRun& trace, int64_t first, size_t output, const at::
       operands.push_back(operand.decomposed ? trace.Reference(operand) : trace.Value(operand));
     }
     if (!affected) continue;
-    const std::string name = RuleName(call.op.schema().name());
-    if (name == "aten::native_dropout" || name == "aten::rrelu_with_noise") {
+    if (DrawsRandomNumbers(RuleName(call.op.schema().name()))) {
       throw Error(absl::StatusCode::kUnimplemented, "a reference that is not finite reaches a random operator",
                   call.position, "choose another baseline");
     }

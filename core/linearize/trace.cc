@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/random.h"
 
 namespace addend {
 namespace {
@@ -178,7 +179,7 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     role.rule = registry_->Find(name, FullName(op.schema()));
     role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
                      absl::StartsWith(name, "aten::new_empty");
-    role.random = name == "aten::native_dropout" || name == "aten::rrelu_with_noise";
+    role.random = DrawsRandomNumbers(name);
     role.keeps_labels = KeepsLabels(name);
     role.embedding = name == "aten::embedding";
     role.reads_number = name == "aten::_local_scalar_dense";
@@ -248,6 +249,11 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
     }
     generators_.clear();
     if (traced && role.random) {
+      for (const c10::IValue& argument : arguments) {
+        if (!argument.isGenerator()) continue;
+        const at::Generator generator = argument.toGenerator();
+        generators_.emplace_back(generator, generator.get_state());
+      }
       for (const c10::IValue& argument : arguments) {
         ForEachTensor(argument, [&](const at::Tensor& tensor) {
           if (!tensor.defined() || !generators_.empty()) return;
@@ -567,7 +573,9 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   }
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Operand& output = call.outputs[k];
-    if (!tensors[k].defined() || output.storage < 0) continue;
+    if (!tensors[k].defined()) continue;
+    if (decomposed && !tensors[k].has_storage()) Refuse(call, "gives a tensor that is not dense");
+    if (output.storage < 0) continue;
     if (tensors[k].is_conj() || tensors[k].is_neg()) Refuse(call, "gives a lazily conjugated or negated view");
     if (decomposed && at::isComplexType(output.dtype)) Refuse(call, "gives complex numbers");
     if (call.is_view && output.dtype != recorder_.program().storages[output.storage].dtype && decomposed) {

@@ -1,6 +1,11 @@
-// Convolutions with plain weights: all rows in one batch. conv1d, conv2d, conv3d and the transposed ones expand to
-// these.
+// Convolutions: with plain weights all rows are one batch, with a plain input the rows of the weights are output
+// channels of one convolution. conv1d, conv2d, conv3d and the transposed ones expand to aten::convolution.
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/zeros.h>
+
+#include <functional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
@@ -9,27 +14,189 @@
 namespace addend {
 namespace {
 
-RuleResult Convolution(const RuleCall& call) {
-  if (call.Decomposed(1) || call.Decomposed(2)) throw Unimplemented("convolution with decomposed weights");
-  const at::Tensor weight = call.Require(1).value;
-  const auto stride = call.Ints(3);
-  const auto padding = call.Ints(4);
-  const auto dilation = call.Ints(5);
-  const bool transposed = call.Bool(6, false);
-  const auto output_padding = call.Ints(7);
-  const int64_t groups = call.Int(8, 1);
-  return LinearIn(call, Kind::kAffine, 0, [=](const at::Tensor& rows) {
-    return FoldBatch(rows, [&](const at::Tensor& batch) {
-      return at::convolution(batch, weight, {}, stride, padding, dilation, transposed, output_padding, groups);
-    });
-  });
+// The arguments of a convolution, under whatever name it is called.
+struct Convolution {
+  int weight = 1;  // positions in the schema
+  int bias = 2;
+  std::vector<int64_t> stride, padding, dilation = {1};
+  bool transposed = false;
+  std::vector<int64_t> output_padding = {0};
+  int64_t groups = 1;
+  bool time_first = false;  // [time, batch, channels] with weights [time, in, out]
+
+  at::Tensor operator()(const at::Tensor& input, const at::Tensor& kernel) const {
+    return at::convolution(input, kernel, {}, stride, padding, dilation, transposed, output_padding, groups);
+  }
+};
+
+// [R, time, batch, channels] <-> [R, batch, channels, time]
+at::Tensor TimeLast(const at::Tensor& rows) { return rows.permute({0, 2, 3, 1}); }
+at::Tensor TimeFirst(const at::Tensor& rows) { return rows.permute({0, 3, 1, 2}); }
+
+// What the rows of the weights give on a plain input [N, C, *]. In each group of channels the rows come one after the
+// other: weights [R, O, I, *] as [groups * R * O / groups, I, *], transposed ones [R, I, O / groups, *] as
+// [I, R * O / groups, *].
+at::Tensor RowsOfWeights(const Convolution& convolution, const at::Tensor& input, const at::Tensor& rows) {
+  const int64_t r = rows.size(0);
+  const int64_t groups = convolution.groups;
+  at::DimVector sizes;
+  at::Tensor kernel;
+  if (convolution.transposed) {
+    sizes = {rows.size(1), r * rows.size(2)};
+    kernel = rows.movedim(0, 1);
+  } else {
+    sizes = {r * rows.size(1), rows.size(2)};
+    at::DimVector split = {r, groups, rows.size(1) / groups};
+    split.append(rows.sizes().begin() + 2, rows.sizes().end());
+    kernel = rows.reshape(split).movedim(0, 1);
+  }
+  sizes.append(rows.sizes().begin() + 3, rows.sizes().end());
+  const at::Tensor output = convolution(input, kernel.reshape(sizes));
+  const int64_t channels = output.size(1) / r;
+  at::DimVector apart = {output.size(0), groups, r, channels / groups};
+  at::DimVector together = {r, output.size(0), channels};
+  apart.append(output.sizes().begin() + 2, output.sizes().end());
+  together.append(output.sizes().begin() + 2, output.sizes().end());
+  return output.reshape(apart).movedim(2, 0).reshape(together);
 }
+
+RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
+  const int input = call.OperandAt(0);
+  const int weight = call.OperandAt(convolution.weight);
+  const int bias = call.OperandAt(convolution.bias);
+  const RuleOperand& x = call.operands[input];
+  const RuleOperand& w = call.operands[weight];
+  // A frozen factor is a plain coefficient; where both are frozen both move after all.
+  const uint32_t frozen = call.policy->FrozenKinds();
+  const bool both = x.decomposed && w.decomposed;
+  const bool x_frozen = both && (x.marks & frozen) != 0 && (w.marks & frozen) == 0;
+  const bool w_frozen = both && (w.marks & frozen) != 0 && (x.marks & frozen) == 0;
+  const bool x_moves = x.decomposed && !x_frozen;
+  const bool w_moves = w.decomposed && !w_frozen;
+  const bool bias_moves = bias >= 0 && call.operands[bias].decomposed;
+  const bool time_first = convolution.time_first;
+  // Some names also take an input without a batch.
+  const bool lone = x.value.dim() < w.value.dim();
+
+  const auto as_input = [=](at::Tensor rows) {
+    if (lone) rows = rows.unsqueeze(1);
+    return time_first ? TimeLast(rows) : rows;
+  };
+  const auto as_weight = [=](const at::Tensor& rows) { return time_first ? rows.permute({0, 3, 2, 1}) : rows; };
+  const bool middles = x_moves && w_moves;
+  const at::Tensor met_input = as_input((middles ? Middle(x) : x.value).unsqueeze(0)).select(0, 0);
+  const at::Tensor met_weight = as_weight((middles ? Middle(w) : w.value).unsqueeze(0)).select(0, 0);
+
+  RuleResult result;
+  result.kind = both ? Kind::kBilinear : Kind::kAffine;
+  if (x_moves) result.inputs.push_back(input);
+  if (w_moves) result.inputs.push_back(weight);
+  if (bias_moves) result.inputs.push_back(bias);
+  if (result.inputs.empty()) return result;
+  const at::DimVector output_sizes(call.outputs[0].value.sizes());
+  // The channels are last, or in front of the spatial dimensions.
+  const int64_t behind_channels = time_first ? 0 : w.value.dim() - 2;
+  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+    const int64_t r = rows[0].size(0);
+    at::Tensor sum;
+    size_t next = 0;
+    if (x_moves) {
+      sum = FoldBatch(as_input(rows[next++]), [&](const at::Tensor& batch) { return convolution(batch, met_weight); });
+    }
+    if (w_moves) {
+      const at::Tensor passed = RowsOfWeights(convolution, met_input, as_weight(rows[next++]));
+      sum = sum.defined() ? sum + passed : passed;
+    }
+    if (time_first && sum.defined()) sum = TimeFirst(sum);
+    if (lone && sum.defined()) sum = sum.squeeze(1);
+    if (bias_moves) {
+      at::DimVector sizes = {r};
+      sizes.resize(output_sizes.size() - behind_channels, 1);
+      sizes.push_back(rows[next].size(1));
+      sizes.resize(1 + output_sizes.size(), 1);
+      at::DimVector all = {r};
+      all.append(output_sizes.begin(), output_sizes.end());
+      const at::Tensor moved = rows[next].reshape(sizes).expand(all);
+      sum = sum.defined() ? sum + moved : moved;
+    }
+    return {sum};
+  });
+  return result;
+}
+
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...)
+Convolution General(const RuleCall& call) {
+  Convolution c;
+  c.stride = call.Ints(3);
+  c.padding = call.Ints(4);
+  c.dilation = call.Ints(5);
+  c.transposed = call.Bool(6, false);
+  c.output_padding = call.Ints(7);
+  c.groups = call.Int(8, 1);
+  return c;
+}
+
+// mkldnn_convolution(self, weight, bias, padding, stride, dilation, groups)
+Convolution Mkldnn(const RuleCall& call) {
+  Convolution c;
+  c.padding = call.Ints(3);
+  c.stride = call.Ints(4);
+  c.dilation = call.Ints(5);
+  c.groups = call.Int(6, 1);
+  return c;
+}
+
+// slow_conv(self, weight, kernel_size, bias, stride, padding, dilation)
+Convolution Slow(const RuleCall& call) {
+  Convolution c;
+  c.bias = 3;
+  c.stride = call.Ints(4);
+  c.padding = call.Ints(5);
+  if (call.num_arguments() > 6) c.dilation = call.Ints(6);
+  return c;
+}
+
+// slow_conv_transpose(self, weight, kernel_size, bias, stride, padding, output_padding, dilation)
+Convolution SlowTransposed(const RuleCall& call) {
+  Convolution c;
+  c.bias = 3;
+  c.stride = call.Ints(4);
+  c.padding = call.Ints(5);
+  c.output_padding = call.Ints(6);
+  c.dilation = call.Ints(7);
+  c.transposed = true;
+  return c;
+}
+
+// conv_tbc(self, weight, bias, pad)
+Convolution TimeBatchChannels(const RuleCall& call) {
+  Convolution c;
+  c.stride = {1};
+  c.padding = {call.Int(3, 0)};
+  c.time_first = true;
+  return c;
+}
+
+using Reader = Convolution (*)(const RuleCall&);
 
 }  // namespace
 
 void RegisterConvolution(Registry& registry) {
-  registry.Register({"aten::convolution", Kind::kAffine, Convolution});
-  registry.Register({"aten::_convolution", Kind::kAffine, Convolution});
+  const std::vector<std::pair<const char*, Reader>> names = {
+      {"aten::convolution", General},
+      {"aten::_convolution", General},
+      {"aten::mkldnn_convolution", Mkldnn},
+      {"aten::_slow_conv2d_forward", Slow},
+      {"aten::slow_conv3d_forward", Slow},
+      {"aten::slow_conv_dilated2d", Slow},
+      {"aten::slow_conv_dilated3d", Slow},
+      {"aten::slow_conv_transpose2d", SlowTransposed},
+      {"aten::slow_conv_transpose3d", SlowTransposed},
+      {"aten::conv_tbc", TimeBatchChannels},
+  };
+  for (const auto& [name, read] : names) {
+    registry.Register({name, Kind::kAffine, [read = read](const RuleCall& c) { return Convolve(c, read(c)); }});
+  }
 }
 
 }  // namespace addend

@@ -4,6 +4,7 @@
 #include <ATen/ops/index_select.h>
 
 #include "core/base/error.h"
+#include "core/rules/element_map.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
@@ -11,6 +12,7 @@ namespace addend {
 namespace {
 
 RuleResult Gather(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);  // a number has no dimension
   const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
   const at::Tensor index = call.Require(2).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
@@ -22,6 +24,7 @@ RuleResult Gather(const RuleCall& call) {
 }
 
 RuleResult IndexSelect(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);
   const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
   const at::Tensor index = call.Require(2).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::index_select(rows, dim, index); });
@@ -53,25 +56,12 @@ RuleResult Index(const RuleCall& call) {
   });
 }
 
-// Ids of a labelled input start rows here (the linearizer does that); what remains is a decomposed table.
-RuleResult Embedding(const RuleCall& call) {
-  const at::Tensor index = call.Require(1).value;
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(index.sizes().begin(), index.sizes().end());
-    sizes.push_back(rows.size(-1));
-    return at::index_select(rows, 1, index.reshape({-1})).view(sizes);
-  });
-}
-
 }  // namespace
 
 void RegisterIndexing(Registry& registry) {
   registry.Register({"aten::gather", Kind::kLinear, Gather});
   registry.Register({"aten::index_select", Kind::kLinear, IndexSelect});
   registry.Register({"aten::index", Kind::kLinear, Index});
-  registry.Register({"aten::embedding", Kind::kLinear, Embedding});
 }
 
 }  // namespace addend

@@ -254,8 +254,15 @@ TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
 TEST_P(LawTest, StridesOfOperandsDoNotMatter) {
   const OperatorCall op = Call();
   const std::string name = std::string(TheCase().op) + " " + TheCase().what;
-  if (name == "aten::convolution no_batch") return;  // LibTorch itself fails
-  if (name.find("aten::_unsafe_view") == 0) return;  // views only what has the strides for it
+  for (const char* libtorch_fails : {"aten::convolution no_batch", "aten::conv_tbc", "aten::fractional_max_pool2d",
+                                     "aten::slow_conv_transpose2d one_image"}) {
+    if (name.find(libtorch_fails) == 0) return;
+  }
+  // These view only what has the strides for it, or are about strides.
+  for (const char* about_strides : {"aten::_unsafe_view", "aten::view_copy", "aten::_reshape_alias_copy",
+                                    "aten::as_strided_scatter", "aten::as_strided_copy"}) {
+    if (name.find(about_strides) == 0) return;
+  }
   const OperatorCall strided = op.Strided();
   ForEach(op, [&](const RuleCall& call, const RuleResult& rule) {
     uint32_t decomposed = 0;
@@ -278,13 +285,31 @@ TEST_P(LawTest, StridesOfOperandsDoNotMatter) {
   });
 }
 
+// Operators that LibTorch does not differentiate, or not as they are meant: it says that the derivative of a draw by
+// the parameters of its distribution is zero. For normal and embedding_renorm see embedding_test.cc.
+// A source from which scatter reads only a part makes autograd fail.
+bool HasDerivative(const RuleCall& call, const Case& c) {
+  static const auto& without = *new std::set<std::string>{"aten::scatter.reduce",
+                                                          "aten::scatter.value_reduce",
+                                                          "aten::narrow_copy",
+                                                          "aten::channel_shuffle",
+                                                          "aten::native_channel_shuffle",
+                                                          "aten::detach_copy",
+                                                          "aten::normal",
+                                                          "aten::_embedding_bag_forward_only",
+                                                          "aten::embedding_renorm",
+                                                          "aten::as_strided_scatter"};
+  if (std::string(c.what) == "larger_source") return false;
+  return without.count(call.name) == 0 && without.count(call.name + "." + call.overload) == 0;
+}
+
 // Where nothing moves, L is the operator's derivative.
 TEST_P(LawTest, WithoutAMoveItIsTheDerivative) {
   ForEach(
       Call().AtRest(),
       [&](const RuleCall& call, const RuleResult& rule) {
         EXPECT_EQ(RelativeBracket(call, rule), 0);
-        if (!rule.map || rule.kind == Kind::kOpaque) return;
+        if (!rule.map || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase())) return;
         Draw draw = Drawer();
         const Rows cotangents = Judged(call, RandomCotangents(draw, call));
         EXPECT_LE(Apart(rule.map->Transpose(cotangents), MeanGradient(call, rule.inputs, cotangents, 1, false)),
@@ -307,7 +332,8 @@ TEST_P(PathLawTest, TheMapIsTheMeanDerivative) {
   ForEach(
       Call(),
       [&](const RuleCall& call, const RuleResult& rule) {
-        if (!rule.map || rule.kind == Kind::kRewrite || rule.kind == Kind::kOpaque) return;
+        if (!rule.map || rule.kind == Kind::kRewrite || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase()))
+          return;
         if (call.name == "aten::div" && rule.inputs.size() > 1) return;
         if (std::string(TheCase().what) == "across_zero") return;  // a pole on the line: the mean does not exist
         const bool corners = TheCase().corners;

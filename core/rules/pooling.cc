@@ -1,102 +1,200 @@
-// Pooling: averages are linear, maxima select.
-#include <ATen/ops/_adaptive_avg_pool2d.h>
-#include <ATen/ops/adaptive_avg_pool2d.h>
-#include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/im2col.h>
+// Pooling: averages are linear, maxima select. Every maximum is told by a table: which elements of a plane stand in
+// which window. One rule serves windows of any kind and any number of dimensions.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
 
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/rules/element_map.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
+#include "core/rules/row_operator.h"
 
 namespace addend {
 namespace {
 
-struct Window {
-  std::vector<int64_t> size, stride, padding, dilation;
-  bool ceil = false;
-};
+// For each output along one dimension the elements of its window: [planes or 1, outputs, window], kNoElement where the
+// window reaches beyond the input.
+using Windows = std::vector<at::Tensor>;
 
-std::vector<int64_t> Pair(std::vector<int64_t> values, int64_t otherwise) {
-  if (values.empty()) values = {otherwise, otherwise};
-  if (values.size() == 1) values.push_back(values[0]);
+std::vector<int64_t> Spread(std::vector<int64_t> values, size_t count, int64_t otherwise) {
+  if (values.empty()) values = {otherwise};
+  if (values.size() == 1) values.resize(count, values[0]);
   return values;
 }
 
-// Every window of the last two dimensions as a column: [N, C, H, W] -> [N * C, outputs, window]. Padding never wins.
-at::Tensor Columns(const at::Tensor& images, const Window& window, double fill, at::IntArrayRef output_sizes) {
-  const int64_t height = images.size(-2);
-  const int64_t width = images.size(-1);
-  // With ceil mode the last window may reach beyond the padded image.
-  const auto reach = [&](int64_t d, int64_t size, int64_t outputs) {
-    const int64_t end = (outputs - 1) * window.stride[d] + window.dilation[d] * (window.size[d] - 1) + 1;
-    return std::max<int64_t>(window.padding[d], end - size - window.padding[d]);
-  };
-  const int64_t below = reach(0, height, output_sizes[output_sizes.size() - 2]);
-  const int64_t right = reach(1, width, output_sizes[output_sizes.size() - 1]);
-  const at::Tensor padded = at::constant_pad_nd(images.reshape({-1, 1, height, width}),
-                                                {window.padding[1], right, window.padding[0], below}, fill);
-  at::Tensor columns = at::im2col(padded, window.size, window.dilation, {0, 0}, window.stride).transpose(1, 2);
-  return columns;
+at::Tensor WithinInput(const at::Tensor& positions, int64_t size) {
+  const at::Tensor outside = positions.lt(0).logical_or_(positions.ge(size));
+  return positions.masked_fill(outside, kNoElement);
 }
 
-RuleResult MaxPool2d(const RuleCall& call) {
-  Window window;
-  window.size = Pair(call.Ints(1), 1);
-  window.stride = call.Ints(2).empty() ? window.size : Pair(call.Ints(2), 1);
-  window.padding = Pair(call.Ints(3), 0);
-  window.dilation = Pair(call.Ints(4), 1);
+// One table for all spatial dimensions together, from that of each: [planes or 1, outputs, window] of numbers within a
+// plane.
+at::Tensor Combine(const Windows& windows, at::IntArrayRef sizes) {
+  at::Tensor table = windows[0];
+  for (size_t d = 1; d < windows.size(); ++d) {
+    const at::Tensor slow = table.unsqueeze(2).unsqueeze(4);
+    const at::Tensor fast = windows[d].unsqueeze(1).unsqueeze(3);
+    const at::Tensor outside = slow.lt(0).logical_or(fast.lt(0));
+    const at::Tensor both = (slow * sizes[d] + fast).masked_fill(outside, kNoElement);
+    table = both.reshape({both.size(0), both.size(1) * both.size(2), both.size(3) * both.size(4)});
+  }
+  return table;
+}
+
+// The maximum of every window: the shares of the line on which each of its elements is the largest.
+RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const RuleOperand& input = call.Require(0);
-  const at::DimVector output_sizes(call.outputs[0].value.sizes());
-  const int64_t outputs = output_sizes[output_sizes.size() - 2] * output_sizes[output_sizes.size() - 1];
+  const int64_t spatial = static_cast<int64_t>(windows.size());
+  const at::IntArrayRef sizes = input.value.sizes().slice(input.value.dim() - spatial);
+  int64_t plane = 1;
+  for (const int64_t size : sizes) plane *= size;
+  const at::Tensor& output = call.outputs[0].value;
+  RuleResult result;
+  if (output.numel() == 0) {
+    const at::Tensor none = at::full({0, 1}, kNoElement, output.options().dtype(at::kLong));
+    return WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, none);
+  }
+  const int64_t planes = input.value.numel() / plane;
+  const at::Tensor within = Combine(windows, sizes);
+  at::Tensor table = within.expand({planes, within.size(1), within.size(2)});
+  const at::Tensor outside = table.lt(0);
+  const at::Tensor first = at::arange(planes, table.options()).mul_(plane).view({planes, 1, 1});
+  table = (table + first).masked_fill(outside, kNoElement);
+
+  const at::Tensor flat = table.clamp_min(0).reshape({-1});
   const double never = -std::numeric_limits<double>::infinity();
-  const auto columns = [=](const at::Tensor& t, double fill) {
-    return Columns(t, window, fill, output_sizes).narrow(1, 0, outputs);
+  const auto candidates = [&](const at::Tensor& t) {
+    return t.reshape({-1}).index_select(0, flat).view(table.sizes()).masked_fill_(outside, never);
   };
+  const at::Tensor value = candidates(input.value);
+  const at::Tensor given = output.reshape({planes, -1});
+  if (!value.amax(-1).eq(given).logical_or_(given.isnan()).all().item<bool>()) {
+    throw Internal("the windows of " + call.name + " are not those of LibTorch");
+  }
   const bool fast = call.policy->preset == Preset::kFast;
-  const at::Tensor value = columns(input.value, never);
-  const at::Tensor shares = fast ? WinnerShares(value) : EnvelopeShares(value, columns(input.reference, never));
-  RuleResult result = LinearIn(call, Kind::kSelection, 0, [=](const at::Tensor& rows) {
-    const int64_t r = rows.size(0);
-    const at::Tensor moved = columns(rows, 0).reshape({r, shares.size(0), shares.size(1), shares.size(2)});
-    at::DimVector sizes;
-    sizes.push_back(r);
-    sizes.append(output_sizes.begin(), output_sizes.end());
-    return (moved * shares).sum(-1).view(sizes);
-  });
+  at::Tensor shares = fast ? WinnerShares(value) : EnvelopeShares(value, candidates(input.reference));
+  KeepShares(&table, &shares);
+  const int64_t width = table.size(2);
+  result = WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, table.reshape({-1, width}),
+                          fast ? at::Tensor() : shares.reshape({-1, width}));
   result.exact = !fast;
   return result;
 }
 
-RuleResult AvgPool2d(const RuleCall& call) {
-  const auto size = call.Ints(1);
-  const auto stride = call.Ints(2);
-  const auto padding = call.Ints(3);
-  const bool ceil = call.Bool(4, false);
-  const bool count_padding = call.Bool(5, true);
-  const Optional<int64_t> divisor = call.IsNone(6) ? Optional<int64_t>() : Optional<int64_t>(call.Int(6, 1));
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    return FoldBatch(rows, [&](const at::Tensor& batch) {
-      return at::avg_pool2d(batch, size, stride, padding, ceil, count_padding, divisor);
-    });
-  });
+// max_pool(self, kernel_size, stride, padding, dilation, ceil_mode) over so many dimensions.
+RuleResult SlidingMaxPool(const RuleCall& call, int64_t spatial) {
+  const auto size = Spread(call.Ints(1), spatial, 1);
+  const auto stride = call.Ints(2).empty() ? size : Spread(call.Ints(2), spatial, 1);
+  const auto padding = Spread(call.Ints(3), spatial, 0);
+  const auto dilation = Spread(call.Ints(4), spatial, 1);
+  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& output = call.outputs[0].value;
+  const auto options = output.options().dtype(at::kLong);
+  Windows windows;
+  for (int64_t d = 0; d < spatial; ++d) {
+    const at::Tensor start = at::arange(output.size(d - spatial), options) * stride[d] - padding[d];
+    const at::Tensor offset = at::arange(size[d], options) * dilation[d];
+    windows.push_back(WithinInput(start.unsqueeze(1) + offset, input.size(d - spatial)).unsqueeze(0));
+  }
+  return MaxPool(call, windows);
 }
 
-RuleResult AdaptiveAvgPool2d(const RuleCall& call) {
-  const auto size = call.Ints(1);
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    return FoldBatch(rows, [&](const at::Tensor& batch) { return at::adaptive_avg_pool2d(batch, size); });
-  });
+// Output o of O covers the elements from floor(o I / O) to ceil((o + 1) I / O).
+RuleResult AdaptiveMaxPool(const RuleCall& call, int64_t spatial) {
+  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& output = call.outputs[0].value;
+  const auto options = output.options().dtype(at::kLong);
+  Windows windows;
+  for (int64_t d = 0; d < spatial; ++d) {
+    const int64_t from = input.size(d - spatial);
+    const int64_t to = output.size(d - spatial);
+    int64_t longest = 1;
+    std::vector<int64_t> starts;
+    std::vector<int64_t> ends;
+    for (int64_t o = 0; o < to; ++o) {
+      starts.push_back(o * from / to);
+      ends.push_back(((o + 1) * from + to - 1) / to);
+      longest = std::max(longest, ends.back() - starts.back());
+    }
+    const at::Tensor start = at::tensor(starts, at::kLong).to(options.device()).unsqueeze(1);
+    const at::Tensor end = at::tensor(ends, at::kLong).to(options.device()).unsqueeze(1);
+    const at::Tensor position = start + at::arange(longest, options);
+    windows.push_back(position.masked_fill(position.ge(end), kNoElement).unsqueeze(0));
+  }
+  return MaxPool(call, windows);
+}
+
+// fractional_max_pool(self, kernel_size, output_size, random_samples): the last window ends with the input, the others
+// begin at floor((o + u) a) - floor(u a) for a sample u in 0..1 of each plane and a = (I - K) / (O - 1).
+RuleResult FractionalMaxPool(const RuleCall& call, int64_t spatial) {
+  const auto size = Spread(call.Ints(1), spatial, 1);
+  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& output = call.outputs[0].value;
+  const at::Tensor samples = call.Require(3).value.to(input.scalar_type()).reshape({-1, spatial});
+  const auto options = output.options().dtype(at::kLong);
+  Windows windows;
+  for (int64_t d = 0; d < spatial; ++d) {
+    const int64_t from = input.size(d - spatial);
+    const int64_t to = output.size(d - spatial);
+    // In two dimensions the samples are in the order width, height; in three as the dimensions are.
+    const at::Tensor sample = samples.select(1, spatial == 2 ? 1 - d : d).unsqueeze(1);
+    at::Tensor start = at::full({samples.size(0), to}, from - size[d], options);
+    if (to > 1) {
+      // In the precision of the input, as LibTorch computes it.
+      const bool single = input.scalar_type() == at::kFloat;
+      const double step = single ? static_cast<double>(static_cast<float>(from - size[d]) / static_cast<float>(to - 1))
+                                 : static_cast<double>(from - size[d]) / static_cast<double>(to - 1);
+      const at::Tensor o = at::arange(to - 1, options).to(input.scalar_type());
+      start.narrow(1, 0, to - 1).copy_(((o + sample) * step).to(at::kLong) - (sample * step).to(at::kLong));
+    }
+    windows.push_back(start.unsqueeze(2) + at::arange(size[d], options));
+  }
+  return MaxPool(call, windows);
+}
+
+// Operators that take [batch, channels, *spatial], and also [channels, *spatial], to which the rows are the batch.
+RuleResult OnPlanes(const RuleCall& call, int64_t spatial) {
+  RowAxis axis;
+  axis.fold_batch = call.Require(0).value.dim() == spatial + 2;
+  return LinearOperator(call, Kind::kLinear, axis);
 }
 
 }  // namespace
 
 void RegisterPooling(Registry& registry) {
-  registry.Register({"aten::max_pool2d_with_indices", Kind::kSelection, MaxPool2d});
-  registry.Register({"aten::avg_pool2d", Kind::kLinear, AvgPool2d});
-  registry.Register({"aten::_adaptive_avg_pool2d", Kind::kLinear, AdaptiveAvgPool2d});
+  struct Name {
+    const char* name;
+    int64_t spatial;
+  };
+  for (const auto& [name, spatial] : std::vector<Name>{{"aten::max_pool1d", 1},  // has a kernel of its own
+                                                       {"aten::max_pool2d_with_indices", 2},
+                                                       {"aten::max_pool3d_with_indices", 3}}) {
+    registry.Register(
+        {name, Kind::kSelection, [spatial = spatial](const RuleCall& c) { return SlidingMaxPool(c, spatial); }});
+  }
+  for (const auto& [name, spatial] :
+       std::vector<Name>{{"aten::adaptive_max_pool2d", 2}, {"aten::adaptive_max_pool3d", 3}}) {
+    registry.Register(
+        {name, Kind::kSelection, [spatial = spatial](const RuleCall& c) { return AdaptiveMaxPool(c, spatial); }});
+  }
+  for (const auto& [name, spatial] :
+       std::vector<Name>{{"aten::fractional_max_pool2d", 2}, {"aten::fractional_max_pool3d", 3}}) {
+    registry.Register(
+        {name, Kind::kSelection, [spatial = spatial](const RuleCall& c) { return FractionalMaxPool(c, spatial); }});
+  }
+  for (const auto& [name, spatial] : std::vector<Name>{{"aten::avg_pool2d", 2},
+                                                       {"aten::avg_pool3d", 3},
+                                                       {"aten::_adaptive_avg_pool2d", 2},
+                                                       {"aten::_adaptive_avg_pool3d", 3}}) {
+    registry.Register({name, Kind::kLinear, [spatial = spatial](const RuleCall& c) { return OnPlanes(c, spatial); }});
+  }
 }
 
 }  // namespace addend

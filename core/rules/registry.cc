@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/rules/element_families.h"
 #include "core/rules/families.h"
 
 namespace addend {
@@ -17,6 +18,12 @@ const Registry& Registry::Default() {
     RegisterNormalization(*all);
     RegisterReduction(*all);
     RegisterIndexing(*all);
+    RegisterScatter(*all);
+    RegisterRearrangement(*all);
+    RegisterResample(*all);
+    RegisterEmbedding(*all);
+    RegisterRandom(*all);
+    RegisterTrilinear(*all);
     RegisterShape(*all);
     RegisterAttention(*all);
     RegisterRecurrent(*all);

@@ -93,6 +93,7 @@ RuleResult Flip(const RuleCall& call) {
 }
 
 RuleResult Roll(const RuleCall& call) {
+  if (call.Require(0).value.dim() == 0) return SameElements(call);
   const auto shifts = call.Ints(1);
   const auto dims = RowDims(call.Ints(2), call.Require(0).value.dim());
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
@@ -110,6 +111,10 @@ RuleResult Triangle(const RuleCall& call, bool upper) {
   const int64_t diagonal = call.Int(1, 0);
   return LinearIn(call, Kind::kLinear, 0,
                   [=](const at::Tensor& rows) { return upper ? at::triu(rows, diagonal) : at::tril(rows, diagonal); });
+}
+
+RuleResult Trace(const RuleCall& call) {
+  return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
 }
 
 // native_dropout(input, p, train) -> (output, mask): the mask of the value's run holds for every row.
@@ -143,6 +148,7 @@ void RegisterShape(Registry& registry) {
   registry.Register({"aten::constant_pad_nd", Kind::kAffine, Pad});
   registry.Register({"aten::triu", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, true); }, 0, keeps});
   registry.Register({"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }, 0, keeps});
+  registry.Register({"aten::trace", Kind::kLinear, Trace});
   registry.Register({"aten::native_dropout", Kind::kLinear, Dropout, 0, keeps});
   for (const char* name : {"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
                            "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones", "aten::new_full",

@@ -9,7 +9,9 @@
 namespace addend {
 
 inline const std::map<std::string, std::string>& Refused() {
-  static const auto& refused = *new std::map<std::string, std::string>{};
+  static const auto& refused = *new std::map<std::string, std::string>{
+      {"to_sparse", "gives a sparse tensor; compositions are dense"},
+  };
   return refused;
 }
 

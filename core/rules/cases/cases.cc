@@ -1,5 +1,7 @@
 #include "core/rules/cases/cases.h"
 
+#include "core/rules/cases/element_cases.h"
+
 namespace addend {
 
 const std::vector<Case>& Cases() {
@@ -12,6 +14,11 @@ const std::vector<Case>& Cases() {
     AddNormalizations(all);
     AddReductions(all);
     AddIndexing(all);
+    AddScatters(all);
+    AddRearrangements(all);
+    AddResampling(all);
+    AddEmbeddings(all);
+    AddRandom(all);
     AddShapes(all);
     AddAttention(all);
     return all;

@@ -14,6 +14,8 @@ void AddIndexing(std::vector<Case>* cases) {
        [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), int64_t{1}, d.Integers({2, 5, 3}, 3)}; }},
       {"aten::gather", "last",
        [](Draw& d) -> Arguments { return {d.Moving({2, 4}), int64_t{-1}, d.Integers({1, 6}, 4)}; }},
+      {"aten::gather", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{0}, d.Integers({}, 1)}; }},
+      {"aten::index_select", "scalar", [](Draw& d) -> Arguments { return {d.Moving({}), int64_t{-1}, d.Integers({1}, 1)}; }},
       {"aten::index_select", "",
        [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), int64_t{-2}, d.Integers({5}, 3)}; }},
       {"aten::index_select", "first",
@@ -46,8 +48,6 @@ void AddIndexing(std::vector<Case>* cases) {
        [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({kNone, d.Integers({}, 3)})}; }},
       {"aten::index.Tensor", "nothing",
        [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({d.Integers({0}, 4)})}; }},
-      {"aten::embedding", "", [](Draw& d) -> Arguments { return {d.Moving({6, 3}), d.Integers({2, 4}, 6)}; }},
-      {"aten::embedding", "one", [](Draw& d) -> Arguments { return {d.Moving({6, 3}), d.Integers({}, 6)}; }},
   };
   cases->insert(cases->end(), own.begin(), own.end());
 }

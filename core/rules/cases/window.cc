@@ -4,6 +4,14 @@
 
 namespace addend {
 
+namespace {
+
+Argument Single(const Argument& argument) {
+  return {argument.value.toTensor().to(at::kFloat), argument.reference.toTensor().to(at::kFloat)};
+}
+
+}  // namespace
+
 // One case, one line, as far as it goes.
 // clang-format off
 
@@ -30,7 +38,7 @@ void AddWindows(std::vector<Case>* cases) {
   for (const Window& w : windows) {
     const int64_t outputs = w.transposed ? w.weight[1] * w.groups : w.weight[0];
     cases->push_back({"aten::convolution", w.what, [w, outputs](Draw& d) -> Arguments {
-                        return {d.Moving(w.input), d.Normal(w.weight), d.Normal({outputs}), w.stride, w.padding,
+                        return {d.Moving(w.input), d.Moving(w.weight), d.Moving({outputs}), w.stride, w.padding,
                                 w.dilation,        w.transposed,       w.output_padding,    w.groups};
                       }});
   }
@@ -38,6 +46,38 @@ void AddWindows(std::vector<Case>* cases) {
                       return {d.Moving({2, 3, 5, 5}), d.Normal({4, 3, 3, 3}), kNone, Sizes{1, 1}, Sizes{1, 1},
                               Sizes{1, 1}, false, Sizes{0, 0}, int64_t{1}, false, false, true, true};
                     }});
+
+  const std::vector<Case> convolutions = {
+      {"aten::mkldnn_convolution", "", [](Draw& d) -> Arguments {
+         // has no double precision
+         return {Single(d.Moving({2, 4, 5, 5})), Single(d.Moving({6, 2, 3, 3})), Single(d.Moving({6})), Sizes{1, 1}, Sizes{2, 1},
+                 Sizes{1, 1}, int64_t{2}};
+       }},
+      {"aten::_slow_conv2d_forward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 5, 5}), d.Moving({4, 3, 3, 2}), Sizes{3, 2}, d.Moving({4}), Sizes{2, 1}, Sizes{1, 0}};
+       }},
+      {"aten::slow_conv3d_forward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 3, 4, 4}), d.Moving({3, 2, 2, 2, 2}), Sizes{2, 2, 2}, d.Moving({3}), Sizes{1, 1, 2}, Sizes{0, 1, 0}};
+       }},
+      {"aten::slow_conv_dilated2d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 5, 5}), d.Moving({4, 3, 2, 2}), Sizes{2, 2}, d.Moving({4}), Sizes{1, 1}, Sizes{1, 0}, Sizes{2, 3}};
+       }},
+      {"aten::slow_conv_dilated3d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 3, 4, 4}), d.Moving({3, 2, 2, 2, 2}), Sizes{2, 2, 2}, d.Moving({3}), Sizes{1, 1, 1}, Sizes{0, 1, 0},
+                 Sizes{2, 1, 1}};
+       }},
+      {"aten::slow_conv_transpose2d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 3, 3}), d.Moving({3, 4, 2, 2}), Sizes{2, 2}, d.Moving({4}), Sizes{2, 2}, Sizes{0, 1}, Sizes{1, 0}};
+       }},
+      {"aten::slow_conv_transpose2d", "one_image", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 3, 3}), d.Moving({3, 4, 2, 2}), Sizes{2, 2}, d.Moving({4})};
+       }},
+      {"aten::slow_conv_transpose3d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 2, 2, 3}), d.Moving({2, 3, 2, 2, 2}), Sizes{2, 2, 2}, d.Moving({3}), Sizes{2, 2, 1}};
+       }},
+      {"aten::conv_tbc", "", [](Draw& d) -> Arguments { return {d.Moving({5, 2, 3}), d.Moving({3, 3, 4}), d.Moving({4}), int64_t{1}}; }},
+  };
+  cases->insert(cases->end(), convolutions.begin(), convolutions.end());
 
   struct Pool {
     const char* what;
@@ -63,6 +103,28 @@ void AddWindows(std::vector<Case>* cases) {
                       kCorners});
   }
   const std::vector<Case> others = {
+      {"aten::max_pool1d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 9}), Sizes{3}, Sizes{2}, Sizes{1}, Sizes{2}, true}; }, kCorners},
+      {"aten::max_pool1d", "one", [](Draw& d) -> Arguments { return {d.Moving({3, 6}), Sizes{2}}; }, kCorners},
+      {"aten::max_pool3d_with_indices", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, Sizes{1, 1, 1}, true};
+       }, kCorners},
+      {"aten::max_pool3d_with_indices", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 4, 4, 3}), Sizes{2}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 5, 7}), Sizes{2, 3}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 3}), Sizes{1, 1}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "larger", [](Draw& d) -> Arguments { return {d.Moving({1, 1, 2, 3}), Sizes{3, 5}}; }, kCorners},
+      {"aten::adaptive_max_pool3d", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 3, 4, 5}), Sizes{2, 3, 2}}; }, kCorners},
+      {"aten::fractional_max_pool2d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 2, 7, 6}), Sizes{2, 3}, Sizes{4, 3}, d.Uniform({2, 2, 2}, 0, 1)};
+       }, kCorners},
+      {"aten::fractional_max_pool3d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 5, 6, 4}), Sizes{2, 3, 2}, Sizes{3, 2, 1}, d.Uniform({1, 2, 3}, 0, 1)};
+       }, kCorners},
+      {"aten::avg_pool3d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, true, false};
+       }},
+      {"aten::avg_pool3d", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 4, 5, 3}), Sizes{2}}; }},
+      {"aten::_adaptive_avg_pool3d", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 3, 4, 5}), Sizes{2, 3, 2}}; }},
+      {"aten::_adaptive_avg_pool3d", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4, 5}), Sizes{2, 3, 2}}; }},
       {"aten::avg_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4, 6}), Sizes{2, 2}}; }},
       {"aten::avg_pool2d", "padded",
        [](Draw& d) -> Arguments {
