@@ -318,20 +318,21 @@ bool Tracer::HasRewrite(const std::string& rule_name, const std::string& full_na
 
 // The operator itself on the values or on the references, untraced; it writes copies.
 std::vector<c10::IValue> Tracer::RunAside(const Call& call, const std::vector<c10::IValue>& arguments,
-                                          bool on_reference) {
+                                          bool on_reference, const std::vector<int>& updates) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   size_t k = 0;
   Stack stack;
   for (size_t a = 0; a < arguments.size(); ++a) {
     const bool is_out = call.op.schema().arguments()[a].is_out();
+    const bool updated = std::count(updates.begin(), updates.end(), static_cast<int>(a)) > 0;
     stack.push_back(ReplaceTensors(arguments[a], [&](const at::Tensor& tensor) {
       const Operand& operand = call.operands[k++];
       if (operand.storage < 0) return tensor;
       if (is_out) return at::empty({0}, tensor.options());
       const bool moves = on_reference && (operand.decomposed || operand.labelled);
       const at::Tensor used = moves ? ViewOf(StateOf(operand.storage).reference, operand.geometry) : tensor;
-      return operand.written ? used.clone() : used;
+      return operand.written || (updated && on_reference) ? used.clone() : used;
     }));
   }
   try {
@@ -380,12 +381,12 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   // Not known to autograd: what it saved of the result is the same but for rounding.
   result.variable_data().copy_(value);
   const Operand operand = recorder_.Describe(result);
-  if (!operand.decomposed || !reference.defined()) return;
+  if (!operand.decomposed) return;
   const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand.geometry);
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
   // and what that makes of a difference is leftover.
-  const bool same = RelativeDifference(own, reference) <= tolerance;
-  own.variable_data().copy_(reference);
+  const bool same = !reference.defined() || RelativeDifference(own, reference) <= tolerance;
+  if (reference.defined()) own.variable_data().copy_(reference);
   std::vector<Call>& calls = recorder_.program().calls;
   for (size_t c = calls.size(); c-- > first;) {
     if (calls[c].is_view) continue;
@@ -427,9 +428,9 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
   for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
   const addend::Rewrite& rewrite = *registry_->FindRewrite(described.name, FullName(schema));
 
-  const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false);
+  const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false, rewrite.updates);
   const std::vector<at::Tensor> values = TensorsIn(own);
-  std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true));
+  std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true, rewrite.updates));
   if (references.empty()) references.resize(values.size());
 
   const size_t first = recorder_.program().calls.size();

@@ -128,7 +128,8 @@ class Tracer : public RecorderObserver {
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
                                             const std::vector<c10::IValue>& arguments,
                                             const std::vector<c10::IValue>& results);
-  std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference);
+  std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference,
+                                    const std::vector<int>& updates);
   std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments);
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
   void Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,

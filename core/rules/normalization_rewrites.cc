@@ -65,9 +65,6 @@ Tensors InstanceNorm(const RewriteCall& call) {
     const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor(4), rank) + eps);
     return {ScaledAndShifted((input - PerChannel(call.Tensor(3), rank)) * inverse, weight, bias)};
   }
-  if (!call.IsNone(3) || !call.IsNone(4)) {
-    throw Unimplemented("instance_norm in training mode updates its buffers; call eval() on the model");
-  }
   const Groups done = NormalizeGroups(input.reshape({input.size(0) * input.size(1), -1}), eps);
   return {ScaledAndShifted(done.normalized.view(input.sizes()), weight, bias)};
 }
@@ -134,7 +131,7 @@ Tensors CosineSimilarity(const RewriteCall& call) {
 
 void RegisterNormalizationRewrites(Registry& registry) {
   registry.Register(Rewrite{"aten::native_group_norm", NativeGroupNorm});
-  registry.Register(Rewrite{"aten::instance_norm", InstanceNorm});
+  registry.Register(Rewrite{"aten::instance_norm", InstanceNorm, /*updates=*/{3, 4}});
   registry.Register(Rewrite{"aten::rms_norm", RmsNormAlone});
   registry.Register(Rewrite{"aten::_fused_rms_norm", RmsNorm});
   registry.Register(Rewrite{"aten::_weight_norm", WeightNormAlone});

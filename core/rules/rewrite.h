@@ -48,6 +48,9 @@ using RewriteFunction = std::function<std::vector<at::Tensor>(const RewriteCall&
 struct Rewrite {
   std::string name;  // "aten::group_norm", or "aten::lstm.input" for one overload
   RewriteFunction run = nullptr;
+  // Arguments that the operator updates although its schema does not say so, such as running statistics. The model's
+  // own run updates them; nothing is known of them afterwards.
+  std::vector<int> updates = {};
 };
 
 }  // namespace addend

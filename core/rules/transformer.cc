@@ -69,7 +69,7 @@ Attention Attend(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   if (hidden.defined()) scores = scores.masked_fill(hidden, -kInfinity);
   result.weights = at::softmax(scores, -1);
   if (mask.defined() && MaskedRowsAreZero()) {
-    const at::Tensor empty = scores.detach().eq(-kInfinity).all(-1, /*keepdim=*/true);
+    const at::Tensor empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
     if (empty.any().item<bool>()) result.weights = result.weights.masked_fill(empty, 0);
   }
   result.output = at::matmul(result.weights, value);
@@ -101,6 +101,14 @@ Tensors OutputOnly(const RewriteCall& call) { return {AttendOf(call).output}; }
 Tensors OutputAndWeights(const RewriteCall& call) {
   const Attention attention = AttendOf(call);
   return {attention.output, attention.weights};
+}
+
+// _safe_softmax(input, dim, dtype): zero where everything is masked
+Tensors SafeSoftmax(const RewriteCall& call) {
+  const int64_t dim = call.Int(1, -1);
+  const at::Tensor input = call.IsNone(2) ? call.Tensor(0) : call.Tensor(0).to(call.arguments[2].toScalarType());
+  const at::Tensor empty = input.eq(-kInfinity).all(dim, /*keepdim=*/true);
+  return {at::softmax(input, dim).masked_fill(empty, 0)};
 }
 
 // _masked_softmax(input, mask, dim, mask_type): true hides; types: 0 [L, L], 1 [batch, L] of [batch, heads, L, L], 2 as
@@ -213,6 +221,7 @@ void RegisterTransformer(Registry& registry) {
   registry.Register(Rewrite{"aten::scaled_dot_product_attention", OutputOnly});
   registry.Register(Rewrite{"aten::_scaled_dot_product_attention", OutputAndWeights});
   registry.Register(Rewrite{"aten::_scaled_dot_product_attention_math", OutputAndWeights});
+  registry.Register(Rewrite{"aten::_safe_softmax", SafeSoftmax});
   registry.Register(Rewrite{"aten::_masked_softmax", MaskedSoftmax});
   registry.Register(Rewrite{"aten::_native_multi_head_attention", NativeMultiHeadAttention});
   registry.Register(Rewrite{"aten::_transform_bias_rescale_qkv", SplitQueryKeyValue});
