@@ -102,7 +102,6 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
 
 void CheckValue(const std::string& name, const at::Tensor& value) {
   if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
-  if (value.numel() == 0) throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(value), " is empty"));
 }
 
 // Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller
@@ -184,6 +183,9 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own.reference = own.value;
       prepared.inputs.push_back(std::move(own));
       continue;
+    }
+    if (own.value.numel() == 0) {
+      throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(own.value), " is empty"));
     }
     if (own.value.scalar_type() == at::kBool) {
       throw InvalidArgument(absl::StrCat(name, " is boolean: a condition, which has no parts; pass it plain"));

@@ -105,6 +105,10 @@ int Recorder::StorageId(const at::Tensor& tensor) {
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
     info.dtype = tensor.scalar_type();
     program_.storages.push_back(std::move(info));
+  } else {
+    // Kernels of composite operators resize what they are given without asking the dispatcher.
+    StorageInfo& info = program_.storages[it->second];
+    info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
   }
   return it->second;
 }

@@ -389,10 +389,50 @@ void JudgeOne(const Sample& sample, bool random, Preset preset, const Setup& set
 }
 
 thread_local int64_t calls_seen = 0;
+thread_local int64_t call_depth = 0;
 
-std::unique_ptr<at::ObserverContext> CountOne(const at::RecordFunction&) {
-  ++calls_seen;
-  return nullptr;
+struct NothingToRemember : at::ObserverContext {};
+
+std::unique_ptr<at::ObserverContext> BeginCall(const at::RecordFunction&) {
+  calls_seen += call_depth++ == 0;
+  return std::make_unique<NothingToRemember>();
+}
+
+void EndCall(const at::RecordFunction&, at::ObserverContext*) { --call_depth; }
+
+int64_t CallsOf(const LinearMap& map, const Rows& rows) {
+  calls_seen = call_depth = 0;
+  const at::CallbackHandle handle =
+      at::addThreadLocalCallback(at::RecordFunctionCallback(&BeginCall, &EndCall).scopes({at::RecordScope::FUNCTION}));
+  map.Forward(rows);
+  at::removeCallback(handle);
+  return calls_seen;
+}
+
+// The default rules, each asked for rows of 2 and of 64 components where it is built.
+Registry Counting(const std::shared_ptr<std::pair<int64_t, int64_t>>& counts) {
+  Registry counting = Registry::Default();
+  for (const Rule* rule : Registry::Default().All()) {
+    Rule own = *rule;
+    if (!own.build) continue;
+    own.build = [counts, build = rule->build](const RuleCall& call) {
+      RuleResult result = build(call);
+      if (!result.map) return result;
+      for (const int64_t numc : {2, 64}) {
+        Rows rows;
+        for (const int input : result.inputs) {
+          const at::Tensor& value = call.operands[input].value;
+          at::DimVector sizes = {numc + 2};
+          sizes.append(value.sizes().begin(), value.sizes().end());
+          rows.push_back(at::randn(sizes, value.options()));
+        }
+        (numc == 2 ? counts->first : counts->second) += CallsOf(*result.map, rows);
+      }
+      return result;
+    };
+    counting.Register(std::move(own));
+  }
+  return counting;
 }
 
 }  // namespace
@@ -416,35 +456,20 @@ void Judge(const Sample& sample, bool random, Preset preset, Outcome& outcome) {
 }
 
 std::pair<int64_t, int64_t> CountCalls(const Sample& sample, Preset preset) {
-  std::pair<int64_t, int64_t> counts;
-  for (const int64_t numc : {2, 64}) {
+  const auto counts = std::make_shared<std::pair<int64_t, int64_t>>();
+  const Registry counting = Counting(counts);
+  DecomposeOptions options;
+  options.policy.preset = preset;
+  options.registry = &counting;
+  try {
     at::manual_seed(13);
-    std::vector<std::vector<at::Tensor>> components(sample.inputs.size());
-    std::vector<at::Tensor> references;
-    for (size_t k = 0; k < sample.inputs.size(); ++k) {
-      const at::Tensor& x = sample.inputs[k];
-      const bool moves = x.is_floating_point() && x.numel() > 0;
-      references.push_back(moves ? at::where(at::isfinite(x), ReferenceOf(x, Style::kSmall), x) : x);
-      const at::Tensor move = moves ? (x - references[k]).masked_fill(at::isfinite(x).logical_not(), 0) : x;
-      for (int64_t i = 0; moves && i < numc; ++i) components[k].push_back(move / static_cast<double>(numc));
-    }
-    DecomposeOptions options;
-    options.policy.preset = preset;
-    const std::vector<Input> inputs = InputsOf(sample.inputs, references, components);
-    calls_seen = 0;
-    const at::CallbackHandle handle = at::addThreadLocalCallback(
-        at::RecordFunctionCallback(&CountOne).scopes({at::RecordScope::FUNCTION}).needsInputs(false));
-    try {
-      at::manual_seed(7);
-      Trace(sample.model).Decompose(inputs, options);
-    } catch (const std::exception&) {
-      at::removeCallback(handle);
-      return {0, 0};
-    }
-    at::removeCallback(handle);
-    (numc == 2 ? counts.first : counts.second) = calls_seen;
+    const Prepared prepared = Prepare(sample, {true, Style::kSmall, ""});
+    at::manual_seed(7);
+    Trace(sample.model).Decompose(prepared.inputs, options);
+  } catch (const std::exception&) {
+    return {0, 0};
   }
-  return counts;
+  return *counts;
 }
 
 }  // namespace addend
