@@ -117,9 +117,12 @@ RuleResult Divide(const RuleCall& call) {
   const at::Tensor inverse = divisor.value.to(dtype).reciprocal();
   if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, inverse}});
   const at::Tensor inverse_reference = divisor.reference.to(dtype).reciprocal();
+  // Of real numbers the inverses, because the product of two small divisors may be rounded to zero.
+  const at::Tensor crosses = inverse.is_complex() ? PassesZero(divisor.reference.to(dtype), divisor.value.to(dtype))
+                                                  : PassesZero(inverse_reference, inverse);
   const at::Tensor pole = inverse_reference.isfinite()
                               .logical_not_()
-                              .logical_or_((inverse_reference * inverse).lt(0))
+                              .logical_or_(crosses)
                               .logical_and_(inverse.isfinite());
   const bool has_pole = pole.any().item<bool>();
   const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {

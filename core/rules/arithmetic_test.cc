@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/rules/kinds.h"
 #include "core/rules/rule_testing.h"
 
 namespace addend {
@@ -292,28 +293,13 @@ TEST(DropoutTest, TheMaskOfTheValueHoldsForEveryRow) {
   EXPECT_EQ(Difference(ForwardOf(other, {rows}), ForwardOf(call, {rows})), 0);
 }
 
-TEST(ConvolutionTest, DecomposedWeightsAreRefused) {
-  Draw draw(at::kDouble, 12);
-  const OperatorCall weight("aten::convolution", {draw.Normal({1, 2, 5}), draw.Moving({3, 2, 2}), kNone, Sizes{1},
-                                                  Sizes{0}, Sizes{1}, false, Sizes{0}, int64_t{1}});
-  EXPECT_THROW(BuildRule(weight.Describe(Faithful())), Error);
-  const OperatorCall bias("aten::convolution", {draw.Moving({1, 2, 5}), draw.Normal({3, 2, 2}), draw.Moving({3}),
-                                                Sizes{1}, Sizes{0}, Sizes{1}, false, Sizes{0}, int64_t{1}});
-  EXPECT_THROW(BuildRule(bias.Describe(Faithful())), Error);
-}
-
-TEST(ExtremumTest, TwoTensorsAreRefused) {
-  Draw draw(at::kDouble, 13);
-  for (const char* op : {"aten::max.other", "aten::min.other"}) {
-    EXPECT_THROW(BuildRule(OperatorCall(op, {draw.Moving({3}), draw.Moving({3})}).Describe(Faithful())), Error) << op;
-  }
-}
-
+// A rule of one argument, given a function of two.
 TEST(PointwiseTest, ASecondMovingArgumentIsRefused) {
   Draw draw(at::kDouble, 14);
-  const OperatorCall op("aten::clamp.Tensor", {draw.Moving({3}), draw.Moving({3}), kNone});
-  EXPECT_THROW(BuildRule(op.Describe(Faithful())), Error);
-  EXPECT_THROW(BuildRule(op.Describe(Faithful(), 2)), Error);
+  const OperatorCall op("aten::maximum", {draw.Moving({3}), draw.Moving({3})});
+  EXPECT_THROW(Pointwise(op.Describe(Faithful()), Curve::kPiecewiseLinear), Error);
+  EXPECT_THROW(Pointwise(op.Describe(Faithful(), 2), Curve::kPiecewiseLinear), Error);
+  EXPECT_NO_THROW(Pointwise(op.Describe(Faithful(), 1), Curve::kPiecewiseLinear));
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -29,6 +31,12 @@ at::Tensor Norms(const at::Tensor& components, double order) {
 at::Tensor QuotientOrZero(const at::Tensor& numerator, const at::Tensor& denominator) {
   const at::Tensor zero = denominator.eq(0);
   return (numerator / denominator.masked_fill(zero, 1)).masked_fill(zero, 0);
+}
+
+at::Tensor PassesZero(const at::Tensor& from, const at::Tensor& to) {
+  if (!from.is_complex()) return (from * to).lt(0);
+  const at::Tensor product = from * to.conj();
+  return at::real(product).lt(0).logical_and_(at::imag(product).eq(0));
 }
 
 at::Tensor SpreadByMagnitude(const at::Tensor& rows, const at::Tensor& slope, const std::optional<double>& threshold) {

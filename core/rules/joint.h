@@ -19,6 +19,10 @@ namespace addend {
 // See Note [Zero over zero].
 at::Tensor QuotientOrZero(const at::Tensor& numerator, const at::Tensor& denominator);
 
+// Where the line from one number to the other leads through zero between its ends. Real lines do where their ends
+// have opposite signs, complex ones only where they have opposite directions: nearly all of those lead past zero.
+at::Tensor PassesZero(const at::Tensor& from, const at::Tensor& to);
+
 // abs_affine and hybrid_affine. Every row c, the leftover's too, gets |c| / A of slope * move, where A is the sum of
 // the rows' magnitudes; where |move| is at least `threshold` times A it gets slope * c instead (no threshold: nowhere).
 at::Tensor SpreadByMagnitude(const at::Tensor& rows, const at::Tensor& slope, const std::optional<double>& threshold);

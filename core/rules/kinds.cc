@@ -346,7 +346,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   }
   if (curve == Curve::kPower) {
     // Nor does it mean anything across a pole, which such functions have at 0: 1 / x from -1 to 2.
-    const at::Tensor crosses = (x.value * x.reference).lt(0).logical_and_(at::isfinite(call.outputs[0].value));
+    const at::Tensor crosses = PassesZero(x.reference, x.value).logical_and_(at::isfinite(call.outputs[0].value));
     if (crosses.any().item<bool>()) {
       std::vector<at::Tensor> operands;
       for (const RuleOperand& o : call.operands) operands.push_back(o.value);

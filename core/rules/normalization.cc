@@ -439,12 +439,13 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
 RuleResult BatchNorm(const RuleCall& call) {
   const at::Tensor& input = call.Require(0).value;
   const double eps = call.Double(7, 1e-5);
-  if (input.numel() == 0) {
+  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
+  // A batch of nothing has no statistics.
+  if (of_batch && input.numel() == 0) {
     RuleResult nothing;
     nothing.kind = Kind::kAffine;
     return nothing;
   }
-  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
   return of_batch ? NormalizeAndScale(call, ByChannel(input), eps, 1, 2) : BatchNormInEvaluation(call, eps);
 }
 
