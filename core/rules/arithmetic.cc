@@ -2,6 +2,8 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -103,11 +105,14 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   return result;
 }
 
+// A divisor that grows by more than this from its reference on.
+constexpr double kSteep = 1e6;
+
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
 // of d is zero, or has the other sign, there is a pole on the line: the quotient is linearized at the value
 // (Note [Stand-ins]). A quotient that is rounded is flat between its steps.
 RuleResult Divide(const RuleCall& call) {
-  if (!call.IsNone(2)) return Opaque(call);
+  if (call.num_arguments() > 2 && call.arguments[2].isString()) return Opaque(call);
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1, /*inverse=*/true)}});
@@ -117,10 +122,14 @@ RuleResult Divide(const RuleCall& call) {
   const at::Tensor inverse = divisor.value.to(dtype).reciprocal();
   if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, inverse}});
   const at::Tensor inverse_reference = divisor.reference.to(dtype).reciprocal();
-  const at::Tensor pole = inverse_reference.isfinite()
-                              .logical_not_()
-                              .logical_or_((inverse_reference * inverse).lt(0))
-                              .logical_and_(inverse.isfinite());
+  // A complex divisor meets zero only where it runs straight through it.
+  at::Tensor crosses = inverse_reference * inverse;
+  if (crosses.is_complex()) {
+    crosses = inverse_reference * inverse.conj();
+    crosses = at::real(crosses).masked_fill(at::imag(crosses).ne(0), 0);
+  }
+  const at::Tensor pole =
+      inverse_reference.isfinite().logical_not_().logical_or_(crosses.lt(0)).logical_and_(inverse.isfinite());
   const bool has_pole = pole.any().item<bool>();
   const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {
     return has_pole ? at::where(pole, tangent, secant) : secant;
@@ -142,6 +151,11 @@ RuleResult Divide(const RuleCall& call) {
       const at::Tensor factor = at_value_where_pole(inverse, (inverse + inverse_reference) / 2);
       const at::Tensor middle = at_value_where_pole(numerator.value, Middle(numerator));
       result = Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
+      // From a divisor of almost zero (x over the norm of x, at a reference of zero), both terms are huge and cancel:
+      // the digits that they lose are left over.
+      if (inverse_reference.abs().gt(inverse.abs() * kSteep).logical_and_(pole.logical_not()).any().item<bool>()) {
+        result.exact = false;
+      }
     }
   }
   if (has_pole) {
