@@ -134,12 +134,26 @@ bool Operator::composite() const {
   return handle_.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
+namespace {
+
+// LibTorch hands several out= results on as references to the arguments on the stack, which it drops first. Until the
+// results are there, somebody has to own them.
+Stack OwnersOfResults(const c10::FunctionSchema& schema, const Stack& stack) {
+  const bool several = schema.returns().size() > 1 && schema.returns()[0].alias_info() != nullptr;
+  if (!several) return {};
+  return Stack(stack.end() - static_cast<int64_t>(schema.arguments().size()), stack.end());
+}
+
+}  // namespace
+
 void Operator::Run(Stack* stack) const {
+  const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
   handle_.callBoxed(*stack);
 }
 
 void Operator::Expand(Stack* stack) const {
+  const Stack owners = OwnersOfResults(schema(), *stack);
   handle_.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
 }
 

@@ -2,6 +2,8 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -103,11 +105,14 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   return result;
 }
 
+// A divisor that grows by more than this from its reference on.
+constexpr double kSteep = 1e6;
+
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
 // of d is zero, or has the other sign, there is a pole on the line: the quotient is linearized at the value
 // (Note [Stand-ins]). A quotient that is rounded is flat between its steps.
 RuleResult Divide(const RuleCall& call) {
-  if (!call.IsNone(2)) return Opaque(call);
+  if (call.num_arguments() > 2 && call.arguments[2].isString()) return Opaque(call);
   const int a = call.OperandAt(0);
   const int d = call.OperandAt(1);
   if (d < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1, /*inverse=*/true)}});
@@ -145,6 +150,11 @@ RuleResult Divide(const RuleCall& call) {
       const at::Tensor factor = at_value_where_pole(inverse, (inverse + inverse_reference) / 2);
       const at::Tensor middle = at_value_where_pole(numerator.value, Middle(numerator));
       result = Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
+      // From a divisor of almost zero (x over the norm of x, at a reference of zero), both terms are huge and cancel:
+      // the digits that they lose are left over.
+      if (inverse_reference.abs().gt(inverse.abs() * kSteep).logical_and_(pole.logical_not()).any().item<bool>()) {
+        result.exact = false;
+      }
     }
   }
   if (has_pole) {

@@ -105,6 +105,16 @@ RuleResult Pinv(const RuleCall& call) {
       LinearIn(call, Kind::kRewrite, 0, [p, read](const at::Tensor& rows) { return p.Secant(read(rows)); });
   MeetValue(call, missing, &result);
   if (CutsOff(p)) KeepBracket(call, &result);
+  // Of an ill-conditioned matrix, the products are far larger than what they come to.
+  if (p.matrix.value.numel() > 0) {
+    const at::Tensor move = p.matrix.value.abs() + p.matrix.reference.abs();
+    const auto reach = [&](const at::Tensor& a, const at::Tensor& b) {
+      return a.abs().matmul(move).matmul(b.abs()).max();
+    };
+    const at::Tensor terms =
+        at::maximum(reach(p.inverse.value, p.inverse.reference), reach(p.inverse.reference, p.inverse.value));
+    if (at::isfinite(terms).item<bool>()) result.inner_terms = terms.item<double>();
+  }
   return result;
 }
 

@@ -17,6 +17,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -54,6 +55,16 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bo
   n.inverse = ((rx + rb) / 2).contiguous();
   n.bend = (-2 * rx.square() * rb.square() / (rx + rb)).contiguous();
   return n;
+}
+
+// What is cancelled where means are taken off: it is as large as the input over the deviation, however little is left.
+double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
+  if (input.value.numel() == 0) return 0;
+  const auto largest = [&](const at::Tensor& t) { return t.reshape({n.inverse.numel(), -1}).abs().amax(1, true); };
+  at::Tensor size = ((largest(input.value) + largest(input.reference)) * n.inverse).max();
+  if (scale.defined() && scale.numel() > 0) size = size * scale.abs().max();
+  const double terms = size.item<double>();
+  return std::isfinite(terms) ? terms : 0;
 }
 
 template <typename T>
@@ -118,6 +129,7 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
         return Apply(n, scaled.reshape({1, groups, size}), true).view(sizes);
       });
   result.exact = !frozen;
+  if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), weight.defined() ? weight : scale);
   return result;
 }
 
@@ -218,6 +230,11 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
   }
   if (result.inputs.empty()) return result;
   result.exact = !frozen;
+  if (result.exact) {
+    const RuleOperand* own = call.Find(scale_argument);
+    result.inner_terms =
+        InnerTerms(n, grouped, own == nullptr ? at::Tensor() : own->value.abs() + own->reference.abs());
+  }
   std::vector<at::DimVector> statistics;
   for (size_t k = 1; k < 3 && k < call.outputs.size(); ++k) {
     const at::Tensor& own = call.outputs[k].value;
@@ -315,6 +332,7 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
   result.kind = Kind::kRewrite;
   result.inputs = {call.OperandAt(0)};
   result.exact = !frozen;
+  if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), n.weight);
   result.constant = ValueOrNone(call, 3);
   result.map = MakeMap(
       call, result.inputs,

@@ -1,5 +1,6 @@
 #include "core/rules/registry.h"
 
+#include <map>
 #include <utility>
 
 #include "core/base/error.h"
@@ -58,8 +59,25 @@ void Registry::Register(Rewrite rewrite) {
   entries_.insert_or_assign(name, std::move(rewrite));
 }
 
+namespace {
+
+// Forms whose overloads are named otherwise than those of the function that they are forms of.
+const std::string& NameOfForm(const std::string& full_name) {
+  static const std::map<std::string, std::string>& forms = *new std::map<std::string, std::string>{
+      {"aten::max.out", "aten::max.other"},
+      {"aten::min.out", "aten::min.other"},
+      {"aten::pow_.Scalar", "aten::pow.Tensor_Scalar"},
+      {"aten::pow_.Tensor", "aten::pow.Tensor_Tensor"},
+  };
+  const auto it = forms.find(full_name);
+  return it == forms.end() ? full_name : it->second;
+}
+
+}  // namespace
+
 const Registry::Entry* Registry::Lookup(const std::string& rule_name, const std::string& full_name) const {
   auto it = entries_.find(full_name);
+  if (it == entries_.end()) it = entries_.find(NameOfForm(full_name));
   const size_t dot = full_name.rfind('.');
   if (it == entries_.end() && dot != std::string::npos) {
     // "aten::foo_.bar" and "aten::foo.bar_out" are forms of "aten::foo.bar".

@@ -9,7 +9,10 @@ int RewriteCall::At(const std::string& argument) const {
 }
 
 bool RewriteCall::IsNone(int argument) const {
-  return argument >= static_cast<int>(arguments.size()) || arguments[argument].isNone();
+  if (argument >= static_cast<int>(arguments.size())) return true;
+  // Operators that are called from C++ get undefined tensors where there are none.
+  const c10::IValue& value = arguments[argument];
+  return value.isNone() || (value.isTensor() && !value.toTensor().defined());
 }
 
 at::Tensor RewriteCall::Tensor(int argument) const {

@@ -57,7 +57,7 @@ RuleResult Join(const RuleCall& call, bool stack) {
     for (size_t k = 0; k < sizes.size(); ++k) {
       const at::Tensor own = moves[k] ? rows[next++] : at::Tensor();
       // An empty one-dimensional part is legal beside parts of any rank and adds nothing.
-      if (sizes[k].size() == 1 && sizes[k][0] == 0 && static_cast<int64_t>(sizes[k].size()) != rank) continue;
+      if (!stack && sizes[k].size() == 1 && sizes[k][0] == 0 && static_cast<int64_t>(sizes[k].size()) != rank) continue;
       if (own.defined()) {
         parts.push_back(own);
         continue;

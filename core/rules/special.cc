@@ -30,10 +30,13 @@
 namespace addend {
 namespace {
 
+// Decomposed, and read: what out= names is overwritten. In place, the first argument is written and read.
+bool Moves(const RuleOperand& operand) { return operand.decomposed && !(operand.written && operand.argument > 0); }
+
 // The elementwise function of the one decomposed operand among several.
 RuleResult PointwiseInOne(const RuleCall& call, Curve curve) {
   RuleCall one = call;
-  for (RuleOperand& operand : one.operands) operand.argument = operand.decomposed && !operand.written ? 0 : 1;
+  for (RuleOperand& operand : one.operands) operand.argument = Moves(operand) ? 0 : 1;
   return Pointwise(one, curve);
 }
 
@@ -43,7 +46,7 @@ void Register(Registry& registry, const char* name, Curve curve) {
 
 int CountDecomposed(const RuleCall& call) {
   int count = 0;
-  for (const RuleOperand& operand : call.operands) count += operand.decomposed ? 1 : 0;
+  for (const RuleOperand& operand : call.operands) count += Moves(operand) ? 1 : 0;
   return count;
 }
 
@@ -263,11 +266,13 @@ void RegisterSpecial(Registry& registry) {
         "aten::tan", "aten::acos", "aten::asin", "aten::atanh", "aten::erfinv", "aten::special_ndtri", "aten::logit"}) {
     Register(registry, name, Curve::kSmooth);
   }
-  for (const char* name : {"aten::acosh", "aten::digamma", "aten::lgamma", "aten::mvlgamma", "aten::special_entr"}) {
-    Register(registry, name, Curve::kPower);
+  for (const char* name : {"aten::acosh", "aten::special_entr"}) Register(registry, name, Curve::kPower);
+  // At zero, and at every negative integer.
+  for (const char* name : {"aten::digamma", "aten::lgamma", "aten::mvlgamma", "aten::polygamma"}) {
+    Rule rule{name, Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kPower); }};
+    rule.has_poles = true;
+    registry.Register(std::move(rule));
   }
-  registry.Register(
-      Rule{"aten::polygamma", Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kPower); }});
   registry.Register(Rule{"aten::log_sigmoid_forward", Kind::kPointwise, LogSigmoid});
   registry.Register(Rule{"aten::hardshrink", Kind::kPointwise,
                          [](const RuleCall& c) { return Pointwise(c, Curve::kPiecewiseLinear); }});
