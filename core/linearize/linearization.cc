@@ -91,10 +91,13 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType
       square *= std::max<double>(operand.value.numel(), 1);
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
+  // What was in single precision is rounded as such, whatever the output is.
+  double eps = Eps(output.scalar_type());
+  for (const RuleOperand& operand : call.operands) {
+    if (operand.decomposed) eps = std::max(eps, Eps(operand.value.scalar_type()));
+  }
   // Half types hardly ever round more than their results.
-  const double steps = dtype == at::kHalf       ? 8 * 0x1p-10
-                       : dtype == at::kBFloat16 ? 8 * 0x1p-7
-                                                : 32 * Eps(output.scalar_type());
+  const double steps = dtype == at::kHalf ? 8 * 0x1p-10 : dtype == at::kBFloat16 ? 8 * 0x1p-7 : 32 * eps;
   return steps * std::sqrt(std::sqrt(square));
 }
 

@@ -45,6 +45,7 @@ class Sweep {
         owners_(trace_.program.storages.size()),
         sums_(trace_.program.storages.size()),
         depth_(trace_.program.storages.size(), 0),
+        single_(trace_.program.storages.size(), false),
         last_use_(trace_.program.storages.size(), -1) {}
 
   SweepResult Run() {
@@ -164,6 +165,7 @@ class Sweep {
     at::Tensor rows = NewRows(operand);
     const at::Tensor move = Move(operand).flatten();
     depth_[operand.storage] = start.depth;
+    single_[operand.storage] = IsSingle(operand);
     if (start.parts.defined()) {
       rows.narrow(0, 0, trace_.numc).copy_(start.parts);
       if (start.leftover.defined()) rows.select(0, LeftoverRow()).copy_(start.leftover);
@@ -187,9 +189,15 @@ class Sweep {
   void Apply(const Node& node, int64_t n) {
     const Call& call = CallOf(node);
     int64_t depth = 0;
-    for (const int input : node.inputs) depth = std::max(depth, depth_[call.operands[input].storage]);
+    bool single = false;
+    for (const int input : node.inputs) {
+      depth = std::max(depth, depth_[call.operands[input].storage]);
+      single = single || single_[call.operands[input].storage];
+    }
     for (const Operand& output : call.outputs) {
-      if (CarriesRows(output)) depth_[output.storage] = std::max(depth_[output.storage], depth + 1);
+      if (!CarriesRows(output)) continue;
+      depth_[output.storage] = std::max(depth_[output.storage], depth + 1);
+      single_[output.storage] = single_[output.storage] || single || IsSingle(output);
     }
     keeps_rows_ = false;
     if (node.starts) {
@@ -336,10 +344,12 @@ class Sweep {
   int64_t LeftoverRow() const { return num_rows_ - 2; }
   int64_t MoveRow() const { return num_rows_ - 1; }
 
+  static bool IsSingle(const Operand& operand) { return RealDtype(operand.dtype) != at::kDouble; }
+
   // The largest |recovery - value| that rounding explains, over the largest value.
   double RelativeTolerance(const Operand& operand) const {
-    const double eps = RealDtype(operand.dtype) == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                               : std::numeric_limits<float>::epsilon();
+    const double eps = single_[operand.storage] || IsSingle(operand) ? std::numeric_limits<float>::epsilon()
+                                                                     : std::numeric_limits<double>::epsilon();
     const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
                          static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
     return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
@@ -548,6 +558,7 @@ class Sweep {
   std::vector<std::shared_ptr<char>> owners_;
   std::vector<at::Tensor> sums_;   // by storage: components and leftover added up; undefined: not known
   std::vector<int64_t> depth_;     // by storage: the longest chain of nodes that led to it
+  std::vector<bool> single_;       // by storage: its rows were once in single precision, which a cast does not mend
   std::vector<int64_t> last_use_;  // by storage: the last node that touches it
   bool keeps_rows_ = false;        // the call at hand left all rows as they were
   SweepResult result_;

@@ -1,5 +1,6 @@
 // Where functions end: infinities, poles, numbers without dimensions, tensors without elements, mixed dtypes.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/complex.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
@@ -31,6 +32,21 @@ at::Tensor SlopeOf(const RuleCall& call, const RuleResult& rule) {
 }
 
 // ---------------------------------------------------------------------------------------------------------- stand-ins
+
+// Complex numbers have no signs: the line meets the pole only between opposite directions.
+TEST(StandInTest, LinesOfComplexNumbersThroughZero) {
+  const at::Tensor value = at::complex(Numbers({1, 1, 0}), Numbers({2, 2, 1}));
+  const at::Tensor reference = at::complex(Numbers({-2, -2, 1}), Numbers({-4, 4, 0}));
+  const at::Tensor one = at::complex(Numbers({1, 1, 1}), Numbers({0, 0, 0}));
+  for (const auto& op : {OperatorCall("aten::reciprocal", {{value, reference}}),
+                         OperatorCall("aten::div.Tensor", {one, {value, reference}})}) {
+    const RuleCall call = op.Describe(Faithful());
+    const RuleResult rule = BuildRule(call);
+    ASSERT_TRUE(rule.stand_in.defined());
+    EXPECT_TRUE(rule.stand_in.ne(call.outputs[0].reference).equal(Numbers({1, 0, 0}).to(at::kBool)));
+    EXPECT_LE(RelativeBracket(call, rule), 1e-15);
+  }
+}
 
 // Note [Stand-ins] in core/linearize/stand_in.h: f(reference) is not finite, f(value) is.
 TEST(StandInTest, AReferenceOutsideTheDomain) {

@@ -330,8 +330,9 @@ TEST_P(LawTest, WithoutAMoveItIsTheDerivative) {
       Call().AtRest(),
       [&](const RuleCall& call, const RuleResult& rule) {
         if (call.name == "aten::_ctc_loss") return;  // see TheMapIsTheMeanDerivative
-        // Zero, but that LAPACK may round the same numbers differently at another address.
-        EXPECT_LE(RelativeBracket(call, rule), Rounding(call) / 100);
+        // Zero, but that LAPACK may round the same numbers differently at another address: by a few units in the last
+        // place, of which the bound is 17 in single precision.
+        EXPECT_LE(RelativeBracket(call, rule), Rounding(call) / 10);
         if (!rule.map || rule.kind == Kind::kOpaque || !HasDerivative(call, TheCase())) return;
         // Autograd has gradients for the triangle that these do not read; see linalg_test.cc.
         if (call.name == "aten::cholesky_inverse" || call.name == "aten::cholesky_solve") return;

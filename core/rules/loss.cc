@@ -6,6 +6,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/log.h>
 #include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/square.h>
@@ -112,7 +113,8 @@ Tensors MultiMargin(const RewriteCall& call) {
   if (!call.IsNone(4)) loss = loss * call.Tensor(4).index_select(0, target.reshape({-1})).unsqueeze(1);
   loss = loss.sum(1) / static_cast<double>(classes);
   const int64_t reduction = call.Int(5, 1);
-  return {reduction == 0 && !batched ? loss.reshape({}) : Reduced(loss, reduction)};
+  // Without reduction the shape is that of the target: one sample may have a target of shape [1] or [].
+  return {reduction == 0 && call.Tensor(1).dim() == 0 ? loss.reshape({}) : Reduced(loss, reduction)};
 }
 
 // max(0, 1 - (x[target] - x[j])) for every target and every class that is none; targets end at the first -1.
@@ -138,7 +140,9 @@ Tensors MultilabelMargin(const RewriteCall& call) {
 // The loss is minus the logarithm of a sum over alignments of exp(sum of their entries of log_probs). Its derivative by
 // an entry is minus the probability that the alignment passes there. LibTorch's own derivative adds exp(log_probs), for
 // it takes for granted that those are the result of log_softmax, through which the addition vanishes; here it is taken
-// off again. Each sample has one result, so that one backward pass gives all derivatives at one point of the line.
+// off again. The derivative does not depend on a constant that is added to all classes of one time, and it is taken
+// where they are normalized: exp of large log_probs would leave no digits of it. Each sample has one result, so that
+// one backward pass gives all derivatives at one point of the line.
 class CtcPath {
  public:
   explicit CtcPath(const RuleCall& call) : call_(call), operand_(call.OperandAt(0)) {
@@ -156,7 +160,8 @@ class CtcPath {
     c10::AutoGradMode grad(true);
     std::vector<at::Tensor> operands;
     for (const RuleOperand& o : call_.operands) operands.push_back(o.value.is_inference() ? o.value.clone() : o.value);
-    const at::Tensor leaf = (call_.operands[operand_].reference + move_ * t).detach().clone().set_requires_grad(true);
+    const at::Tensor point = (call_.operands[operand_].reference + move_ * t).detach();
+    const at::Tensor leaf = at::log_softmax(point, 2).detach().set_requires_grad(true);
     operands[operand_] = leaf;
     const at::Tensor loss = call_.run(operands)[0];
     const at::Tensor own = torch::autograd::grad({loss}, {leaf}, {at::ones_like(loss)})[0];

@@ -169,7 +169,12 @@ TEST_P(FailureTest, AbsorbMendsTheOperatorThatFailed) {
     EXPECT_TRUE(at::isfinite(one->composition.components()).all().item<bool>()) << one->name;
   }
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.reference(), Network(b_), 1e-14, 0));
-  EXPECT_GT(result.outputs[0].composition.components().abs().max().item<double>(), 0.01 * GetParam().finite);
+  const double largest = result.outputs[0].composition.components().abs().max().item<double>();
+  if (broken.all().item<bool>()) {
+    EXPECT_EQ(largest, 0) << "no row is left to pass on";
+  } else {
+    EXPECT_GT(largest, 0.01 * GetParam().finite);
+  }
 }
 
 // Where only outputs are looked at, they are what is mended.
@@ -355,7 +360,7 @@ TEST(PoleTest, OnTheLineIsLinearizedAtTheValueAndCounted) {
   const std::vector<std::function<Tensor(const Tensor&)>> models = {
       [](const Tensor& x) { return x.reciprocal().tanh(); }, [](const Tensor& x) { return x.pow(-1.0).tanh(); },
       [](const Tensor& x) { return (1.5 / x).tanh(); },      [](const Tensor& x) { return ((x + 1) / x).tanh(); },
-      [](const Tensor& x) { return x.pow(-2).exp(); },
+      [](const Tensor& x) { return x.pow(-4).exp(); },
   };
   for (size_t k = 0; k < models.size(); ++k) {
     SCOPED_TRACE(k);
