@@ -12,6 +12,7 @@
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/diag_embed.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -226,6 +227,12 @@ RuleResult LogSoftmax(const RuleCall& call) {
   });
   result.exact = false;
   result.quadrature = TableFor(dtype).error;
+  // The logarithm of a sure thing is zero: the score less itself.
+  const at::Tensor scores = call.Require(0).value;
+  if (scores.numel() > 0) {
+    const at::Tensor infinite = at::isfinite(scores).logical_not_();
+    result.inner_terms = scores.abs().masked_fill(infinite, 0).max().item<double>();
+  }
   return result;
 }
 
