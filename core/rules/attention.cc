@@ -221,13 +221,14 @@ RuleResult LogSoftmax(const RuleCall& call) {
   const at::ScalarType dtype = DtypeOf(call);
   RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) {
+      if (path.width == 1) return at::zeros_like(flat);  // one alone is a sure thing
       return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
     });
     return some_stay ? out.masked_fill(stays, 0) : out;
   });
   result.exact = false;
   result.quadrature = TableFor(dtype).error;
-  // The logarithm of a sure thing is zero: the score less itself.
+  // The logarithm of what is almost sure is almost zero: the score less almost itself.
   const at::Tensor scores = call.Require(0).value;
   if (scores.numel() > 0) {
     const at::Tensor infinite = at::isfinite(scores).logical_not_();
