@@ -26,9 +26,7 @@ void AddSpectral(std::vector<Case>* cases) {
                          "aten::reciprocal", "aten::log"}) {
     cases->push_back({op, "complex", to_the_right});
   }
-  for (const char* op : {"aten::sgn", "aten::angle"}) {
-    cases->push_back({op, "", [](Draw& d) -> Arguments { return {d.Moving({2, 5})}; }});
-  }
+  cases->push_back({"aten::angle", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5})}; }});
   for (const char* op : {"aten::add.Tensor", "aten::sub.Tensor", "aten::rsub.Tensor", "aten::mul.Tensor"}) {
     cases->push_back({op, "complex", [](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.MovingComplex({3})}; }});
     cases->push_back({op, "real_and_complex", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.MovingComplex({3})}; }});
