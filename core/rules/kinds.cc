@@ -4,6 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
@@ -320,7 +321,8 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     for (const RuleOperand& o : call.operands) operands.push_back(o.value);
     operands[operand] = leaf;
     const at::Tensor y = call.run(operands)[0];
-    const at::Tensor gradient = torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
+    const at::Tensor gradient =
+        torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
     // A holomorphic function has one derivative, and its gradient is the conjugate of that.
     return gradient.is_complex() ? gradient.conj().resolve_conj() : gradient;
   };
@@ -346,7 +348,11 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   }
   if (curve == Curve::kPower) {
     // Nor does it mean anything across a pole, which such functions have at 0: 1 / x from -1 to 2.
-    const at::Tensor crosses = (x.value * x.reference).lt(0).logical_and_(at::isfinite(call.outputs[0].value));
+    // A complex line meets 0 only where it runs straight through it.
+    const bool complex = x.value.is_complex();
+    at::Tensor product = x.value * (complex ? x.reference.conj() : x.reference);
+    if (complex) product = at::real(product).masked_fill(at::imag(product).ne(0), 0);
+    const at::Tensor crosses = product.lt(0).logical_and_(at::isfinite(call.outputs[0].value));
     if (crosses.any().item<bool>()) {
       std::vector<at::Tensor> operands;
       for (const RuleOperand& o : call.operands) operands.push_back(o.value);
