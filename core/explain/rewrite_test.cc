@@ -444,6 +444,7 @@ void AddFunctions(std::vector<Case>* cases) {
          return {d.Moving({3, 4}), d.Moving({4}), d.MovingWithin({3, 1}, 1, 2), 0.7}; }},
       {"aten::prelu", "channels", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), d.Moving({3})}; }},
       {"aten::prelu", "one_weight", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({1})}; }},
+      {"aten::nanmean", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), std::vector<int64_t>{1}, true}; }},
       {"aten::glu", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::aminmax", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), int64_t{1}, true}; }},
       {"aten::mse_loss", "mean", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},

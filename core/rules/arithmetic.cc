@@ -105,9 +105,6 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   return result;
 }
 
-// A divisor that grows by more than this from its reference on.
-constexpr double kSteep = 1e6;
-
 // a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
 // of d is zero, or has the other sign, there is a pole on the line: the quotient is linearized at the value
 // (Note [Stand-ins]). A quotient that is rounded is flat between its steps.
@@ -125,17 +122,26 @@ RuleResult Divide(const RuleCall& call) {
   // Of real numbers the inverses, because the product of two small divisors may be rounded to zero.
   const at::Tensor crosses = inverse.is_complex() ? PassesZero(divisor.reference.to(dtype), divisor.value.to(dtype))
                                                   : PassesZero(inverse_reference, inverse);
-  const at::Tensor pole = inverse_reference.isfinite()
-                              .logical_not_()
-                              .logical_or_(crosses)
-                              .logical_and_(inverse.isfinite());
+  at::Tensor pole = inverse_reference.isfinite().logical_not_().logical_or_(crosses).logical_and_(inverse.isfinite());
+  const bool numerator_moves = a >= 0 && call.operands[a].decomposed;
+  const bool frozen = call.policy->Freezes(kFreezeDenominator) ||
+                      (call.policy->Freezes(kFreezeNormalizer) && (divisor.marks & kFreezeNormalizer) != 0);
+  if (numerator_moves && !frozen) {
+    // Where both start from almost nothing (x over the norm of x, kept from zero by 1e-12), the terms of a and of d are
+    // huge and cancel. More than half of the digits would be gone: that is as good as a pole.
+    const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
+    const double steep = is_double ? 1e8 : 1e4;
+    const at::Tensor rises = inverse_reference.abs().gt(inverse.abs() * steep);
+    if (rises.any().item<bool>()) {
+      const RuleOperand& numerator = call.operands[a];
+      const at::Tensor starts = (numerator.reference.abs() * steep).le(numerator.value.abs());
+      pole = pole.logical_or(rises.logical_and(starts).logical_and_(inverse.isfinite()));
+    }
+  }
   const bool has_pole = pole.any().item<bool>();
   const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {
     return has_pole ? at::where(pole, tangent, secant) : secant;
   };
-  const bool numerator_moves = a >= 0 && call.operands[a].decomposed;
-  const bool frozen = call.policy->Freezes(kFreezeDenominator) ||
-                      (call.policy->Freezes(kFreezeNormalizer) && (divisor.marks & kFreezeNormalizer) != 0);
   RuleResult result;
   if (frozen && numerator_moves) {
     result = Elementwise(call, Kind::kBilinear, {{a, inverse}});
@@ -150,11 +156,6 @@ RuleResult Divide(const RuleCall& call) {
       const at::Tensor factor = at_value_where_pole(inverse, (inverse + inverse_reference) / 2);
       const at::Tensor middle = at_value_where_pole(numerator.value, Middle(numerator));
       result = Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
-      // From a divisor of almost zero (x over the norm of x, at a reference of zero), both terms are huge and cancel:
-      // the digits that they lose are left over.
-      if (inverse_reference.abs().gt(inverse.abs() * kSteep).logical_and_(pole.logical_not()).any().item<bool>()) {
-        result.exact = false;
-      }
     }
   }
   if (has_pole) {

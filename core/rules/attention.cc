@@ -12,6 +12,7 @@
 #include <ATen/ops/bucketize.h>
 #include <ATen/ops/diag_embed.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -220,12 +221,19 @@ RuleResult LogSoftmax(const RuleCall& call) {
   const at::ScalarType dtype = DtypeOf(call);
   RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) {
+      if (path.width == 1) return at::zeros_like(flat);  // one alone is a sure thing
       return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
     });
     return some_stay ? out.masked_fill(stays, 0) : out;
   });
   result.exact = false;
   result.quadrature = TableFor(dtype).error;
+  // The logarithm of what is almost sure is almost zero: the score less almost itself.
+  const at::Tensor scores = call.Require(0).value;
+  if (scores.numel() > 0) {
+    const at::Tensor infinite = at::isfinite(scores).logical_not_();
+    result.inner_terms = scores.abs().masked_fill(infinite, 0).max().item<double>();
+  }
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
@@ -320,7 +321,8 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     for (const RuleOperand& o : call.operands) operands.push_back(o.value);
     operands[operand] = leaf;
     const at::Tensor y = call.run(operands)[0];
-    const at::Tensor gradient = torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
+    const at::Tensor gradient =
+        torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
     // A holomorphic function has one derivative, and its gradient is the conjugate of that.
     return gradient.is_complex() ? gradient.conj().resolve_conj() : gradient;
   };

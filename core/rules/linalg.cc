@@ -18,6 +18,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/rules/ends.h"
@@ -105,15 +106,15 @@ RuleResult Pinv(const RuleCall& call) {
       LinearIn(call, Kind::kRewrite, 0, [p, read](const at::Tensor& rows) { return p.Secant(read(rows)); });
   MeetValue(call, missing, &result);
   if (CutsOff(p)) KeepBracket(call, &result);
-  // Of an ill-conditioned matrix, the products are far larger than what they come to.
+  // Of an ill-conditioned matrix, the products are far larger than what they come to; and the operator itself, which
+  // goes through singular values, errs by that times the dimension.
   if (p.matrix.value.numel() > 0) {
-    const at::Tensor move = p.matrix.value.abs() + p.matrix.reference.abs();
-    const auto reach = [&](const at::Tensor& a, const at::Tensor& b) {
-      return a.abs().matmul(move).matmul(b.abs()).max();
-    };
-    const at::Tensor terms =
-        at::maximum(reach(p.inverse.value, p.inverse.reference), reach(p.inverse.reference, p.inverse.value));
-    if (at::isfinite(terms).item<bool>()) result.inner_terms = terms.item<double>();
+    const at::Tensor matrix = p.matrix.value.abs() + p.matrix.reference.abs();
+    const at::Tensor inverse = p.inverse.value.abs() + p.inverse.reference.abs();
+    const at::Tensor reach = inverse.matmul(matrix).matmul(inverse).max();
+    if (at::isfinite(reach).item<bool>()) {
+      result.inner_terms = reach.item<double>() * static_cast<double>(std::max(matrix.size(-1), matrix.size(-2)));
+    }
   }
   return result;
 }

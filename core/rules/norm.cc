@@ -157,6 +157,16 @@ void RegisterNorm(Registry& registry) {
                               return {m.variance.sqrt(), m.mean};
                             }});
 
+  // LibTorch's out= form writes the sum unseen.
+  registry.Register(Rewrite{"aten::nanmean", [](const RewriteCall& c) -> Tensors {
+                              const at::Tensor x = c.Tensor(0);
+                              const std::vector<int64_t> dims = DimsOf(x, c.Ints(1));
+                              const bool keep = c.Bool(2, false);
+                              const at::Tensor nan = x.isnan();
+                              at::Tensor sum = x.masked_fill(nan, 0).sum(dims, keep);
+                              if (!c.IsNone(3)) sum = sum.to(static_cast<at::ScalarType>(c.Int(3, 0)));
+                              return {sum / nan.logical_not().sum(dims, keep)};
+                            }});
   registry.Register(Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors {
                               return {(c.Tensor(0).square() + c.Tensor(1).square()).sqrt()};
                             }});

@@ -87,7 +87,9 @@ void Claim(const RuleCall& call, const Factors& factors, const at::Tensor& passe
   const RuleOutput& output = call.outputs[0];
   if (output.value.numel() == 0) return;
   const at::Tensor largest = passed_magnitude.max();
-  if (at::isfinite(largest).item<bool>()) result->inner_terms = largest.item<double>();
+  // Each product has been rounded once for each factor, and there is one for each node.
+  const double roundings = std::max(1.0, static_cast<double>(factors.n) / 8);
+  if (at::isfinite(largest).item<bool>()) result->inner_terms = largest.item<double>() * roundings;
   if (factors.n <= 2 * kMostNodes) return;
   result->kind = Kind::kPath;
   result->exact = false;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -49,8 +50,8 @@ Sample Database::Load(const SampleInfo& info) const {
   for (int64_t k = 0; k < info.outputs; ++k) {
     sample.outputs.push_back(module.attr("out" + std::to_string(k)).toTensor());
   }
-  // The same way in as that of a user: through a file.
-  const std::string path = testing::TempDir() + "/sample.pt";
+  // The same way in as that of a user: through a file, which other runs do not share.
+  const std::string path = testing::TempDir() + "/sample" + std::to_string(getpid()) + ".pt";
   std::ofstream(path, std::ios::binary) << blob;
   sample.model = LoadTorchScript(path);
   return sample;
