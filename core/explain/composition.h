@@ -62,9 +62,9 @@ class TensorOrComposition {
 // defined in the library //core/explain:eager; free functions and C++ operators for them are in composition_ops.h.
 class Composition {
  public:
-  // Components [numc, *S], reference S, leftover S; an undefined leftover is zeros. All floating-point or complex, of one dtype
-  // and on one device. They are detached from autograd. Like all constructors here, throws InvalidArgument that says
-  // what is wrong.
+  // Components [numc, *S], reference S, leftover S; an undefined leftover is zeros. All floating-point or complex, of
+  // one dtype and on one device. They are detached from autograd. Like all constructors here, throws InvalidArgument
+  // that says what is wrong.
   Composition(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover = at::Tensor());
 
   // The same, but the parts stay in autograd's graph, so that gradients pass through everything that is computed from

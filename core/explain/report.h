@@ -21,13 +21,13 @@ struct Report {
   int64_t operators = 0;  // recorded calls
   int64_t nodes = 0;      // calls that rows passed through
   std::map<std::string, int64_t> operators_by_kind;
-  std::vector<OperatorReport> checks;  // in the order of the calls; empty unless Policy::check is every_op
+  std::vector<OperatorReport> checks;    // in the order of the calls; empty unless Policy::check is every_op
   std::vector<OperatorReport> failures;  // tracing failures that the policy did not make an error
-  double worst_recovery_error = 0;  // over all checked operators, relative to the operator's largest value
-  double worst_bracket = 0;         // where nothing may be left over
-  int64_t absorbed = 0;             // operators without rule whose effect is leftover
-  int64_t absorbed_failures = 0;    // of `failures`, those whose error went to the leftover
-  int64_t path_ruled = 0;           // operators ruled by quadrature
+  double worst_recovery_error = 0;       // over all checked operators, relative to the operator's largest value
+  double worst_bracket = 0;              // where nothing may be left over
+  int64_t absorbed = 0;                  // operators without rule whose effect is leftover
+  int64_t absorbed_failures = 0;         // of `failures`, those whose error went to the leftover
+  int64_t path_ruled = 0;                // operators ruled by quadrature
   int64_t stand_in_references = 0;
   int64_t unattributed = 0;        // calls that used ids otherwise than in an embedding or a condition
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen

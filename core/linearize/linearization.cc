@@ -334,8 +334,8 @@ absl::flat_hash_map<int64_t, Node> AnchorAtResiduals(TracedRun& trace, const Cho
   References references(&trace);
   for (Start& start : trace.starts) {
     if (!start.leftover.defined()) continue;
-    references.ReplaceStart(start.operand, trace.Reference(start.operand) +
-                                               ViewOf(start.leftover, start.operand).to(start.operand.dtype));
+    references.ReplaceStart(
+        start.operand, trace.Reference(start.operand) + ViewOf(start.leftover, start.operand).to(start.operand.dtype));
     start.leftover = at::Tensor();
   }
   const std::vector<Call>& calls = trace.program.calls;

@@ -273,9 +273,8 @@ TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
 TEST_P(LawTest, StridesOfOperandsDoNotMatter) {
   const OperatorCall op = Call();
   const std::string name = std::string(TheCase().op) + " " + TheCase().what;
-  for (const char* libtorch_fails :
-       {"aten::convolution no_batch", "aten::conv_tbc", "aten::fractional_max_pool2d",
-        "aten::slow_conv_transpose2d one_image"}) {
+  for (const char* libtorch_fails : {"aten::convolution no_batch", "aten::conv_tbc", "aten::fractional_max_pool2d",
+                                     "aten::slow_conv_transpose2d one_image"}) {
     if (name.find(libtorch_fails) == 0) return;
   }
   if (name == "aten::native_group_norm ") return;  // LibTorch itself fails

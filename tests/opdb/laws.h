@@ -30,8 +30,8 @@ struct Outcome {
 // All laws on one sample: compositions on every floating-point input and on the first only, three styles.
 void Judge(const Sample& sample, bool random, Preset preset, Outcome& outcome);
 
-// Operators of LibTorch that the rules of a sample ask for when they send rows through, of 2 and of 64 components; 0 and 0
-// where the sample cannot be decomposed. What an operator of LibTorch calls in turn does not count.
+// Operators of LibTorch that the rules of a sample ask for when they send rows through, of 2 and of 64 components; 0
+// and 0 where the sample cannot be decomposed. What an operator of LibTorch calls in turn does not count.
 std::pair<int64_t, int64_t> CountCalls(const Sample& sample, Preset preset);
 
 }  // namespace addend
