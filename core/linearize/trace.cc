@@ -169,6 +169,7 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     const std::string name = RuleName(op.schema().name());
     Role& role = it->second;
     role.rule = registry_->Find(name, FullName(op.schema()));
+    role.resizes = name == "aten::resize" || name == "aten::resize_as";
     role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
                      absl::StartsWith(name, "aten::new_empty");
     role.random = DrawsRandomNumbers(name);
@@ -236,7 +237,11 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
         if (operand.storage < 0) return;
         // What the call reads is kept before it may be overwritten.
         if (traced) Keep(operand, tensor);
-        if (operand.written) PrepareWrite(operand, tensor, traced);
+        if (!operand.written) return;
+        const bool uninitialized = StateOf(operand.storage).uninitialized;
+        PrepareWrite(operand, tensor, traced);
+        // More room is no content yet.
+        StateOf(operand.storage).uninitialized = uninitialized && role.resizes;
       });
     }
     generators_.clear();
@@ -295,8 +300,9 @@ void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& res
   try {
     for (const c10::IValue& result : results) {
       ForEachTensor(result, [&](const at::Tensor& tensor) {
+        if (!tensor.defined() || tensor.numel() == 0 || !Continuous(tensor.scalar_type())) return;
         const int storage = recorder_.FindStorage(tensor);
-        if (storage < 0 || !Continuous(tensor.scalar_type()) || !StateOf(storage).uninitialized) return;
+        if (storage >= 0 && !StateOf(storage).uninitialized) return;
         Call call(op);
         throw Error(absl::StatusCode::kUnimplemented,
                     absl::StrCat("no composition rule for ", FullName(op.schema()),

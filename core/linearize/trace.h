@@ -109,6 +109,7 @@ class Tracer : public RecorderObserver {
   struct Role {
     const Rule* rule = nullptr;
     bool allocates = false;
+    bool resizes = false;
     bool random = false;
     bool keeps_labels = false;
     bool embedding = false;

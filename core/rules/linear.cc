@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -124,67 +125,56 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   return result;
 }
 
-// beta * self + alpha * the sum over the batch of batch1 x batch2: [B, N, M] and [B, M, P] are one product of
-// [N, B * M] and [B * M, P].
-RuleResult SumOfProducts(const RuleCall& call) {
-  const double beta = call.Double(3, 1);
-  const double alpha = call.Double(4, 1);
+using OnRows = std::function<at::Tensor(const at::Tensor&)>;
+
+// beta * self + alpha * a product of arguments 1 and 2: `of_first` takes rows of the one to where they meet the middle
+// of the other, `of_second` those of the other.
+RuleResult AddedProduct(const RuleCall& call, const OnRows& of_first, const OnRows& of_second) {
+  const int first = call.OperandAt(1);
+  const int second = call.OperandAt(2);
   const int addend = call.OperandAt(0);
-  const int a = call.OperandAt(1);
-  const int b = call.OperandAt(2);
-  const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
-  const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
-  const at::Tensor left = wide(Middle(call.operands[a])) * alpha;
-  const at::Tensor right = high(Middle(call.operands[b])) * alpha;
-  RuleResult result;
-  const bool a_moves = call.operands[a].decomposed;
-  const bool b_moves = call.operands[b].decomposed;
+  const double beta = call.Double(3, 1);
+  const bool first_moves = call.operands[first].decomposed;
+  const bool second_moves = call.operands[second].decomposed;
   const bool addend_moves = call.operands[addend].decomposed && beta != 0;
-  result.kind = a_moves && b_moves ? Kind::kBilinear : Kind::kAffine;
-  if (a_moves) result.inputs.push_back(a);
-  if (b_moves) result.inputs.push_back(b);
+  RuleResult result;
+  result.kind = first_moves && second_moves ? Kind::kBilinear : Kind::kAffine;
+  if (first_moves) result.inputs.push_back(first);
+  if (second_moves) result.inputs.push_back(second);
   if (addend_moves) result.inputs.push_back(addend);
   if (result.inputs.empty()) return result;
   const at::DimVector sizes(call.outputs[0].value.sizes());
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
     at::Tensor sum = at::zeros(Concat({rows[0].size(0)}, sizes), rows[0].options());
     size_t next = 0;
-    if (a_moves) sum = sum + RowsTimesPlain(wide(rows[next++]), right);
-    if (b_moves) sum = sum + PlainTimesRows(left, high(rows[next++]));
+    if (first_moves) sum = sum + of_first(rows[next++]);
+    if (second_moves) sum = sum + of_second(rows[next++]);
     if (addend_moves) sum = sum + RightAlign(rows[next], 2) * beta;
     return {sum};
   });
   return result;
 }
 
-// beta * self + alpha * vec1 vec2^T.
+// The sum over the batch of batch1 x batch2: [B, N, M] and [B, M, P] are one product of [N, B * M] and [B * M, P].
+RuleResult SumOfProducts(const RuleCall& call) {
+  const double alpha = call.Double(4, 1);
+  const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
+  const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
+  const at::Tensor left = wide(Middle(call.Require(1))) * alpha;
+  const at::Tensor right = high(Middle(call.Require(2))) * alpha;
+  return AddedProduct(
+      call, [=](const at::Tensor& rows) { return RowsTimesPlain(wide(rows), right); },
+      [=](const at::Tensor& rows) { return PlainTimesRows(left, high(rows)); });
+}
+
+// vec1 vec2^T.
 RuleResult AddOuter(const RuleCall& call) {
   const double alpha = call.Double(4, 1);
-  const int a = call.OperandAt(1);
-  const int b = call.OperandAt(2);
-  const int addend = call.OperandAt(0);
-  const at::Tensor column = Middle(call.operands[a]).unsqueeze(-1) * alpha;
-  const at::Tensor row = Middle(call.operands[b]) * alpha;
-  const double beta = call.Double(3, 1);
-  RuleResult result;
-  const bool a_moves = call.operands[a].decomposed;
-  const bool b_moves = call.operands[b].decomposed;
-  const bool addend_moves = call.operands[addend].decomposed && beta != 0;
-  result.kind = a_moves && b_moves ? Kind::kBilinear : Kind::kAffine;
-  if (a_moves) result.inputs.push_back(a);
-  if (b_moves) result.inputs.push_back(b);
-  if (addend_moves) result.inputs.push_back(addend);
-  if (result.inputs.empty()) return result;
-  const at::DimVector sizes(call.outputs[0].value.sizes());
-  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
-    at::Tensor sum = at::zeros(Concat({rows[0].size(0)}, sizes), rows[0].options());
-    size_t next = 0;
-    if (a_moves) sum = sum + rows[next++].unsqueeze(-1) * row;
-    if (b_moves) sum = sum + column * rows[next++].unsqueeze(-2);
-    if (addend_moves) sum = sum + RightAlign(rows[next], 2) * beta;
-    return {sum};
-  });
-  return result;
+  const at::Tensor column = Middle(call.Require(1)).unsqueeze(-1) * alpha;
+  const at::Tensor row = Middle(call.Require(2)) * alpha;
+  return AddedProduct(
+      call, [=](const at::Tensor& rows) { return rows.unsqueeze(-1) * row; },
+      [=](const at::Tensor& rows) { return column * rows.unsqueeze(-2); });
 }
 
 // linalg_cross(self, other, *, dim)

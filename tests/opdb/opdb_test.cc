@@ -56,7 +56,7 @@ class OpDbTest : public testing::TestWithParam<size_t> {
     }
     Note(entry, name, outcome, calls.first, calls.second);
     auto& result = preset == Preset::kFaithful ? Found()[entry.name].first : Found()[entry.name].second;
-    result = {outcome, calls};
+    result = {true, outcome, calls};
     if (Refused().count(entry.name) == 0) {
       for (size_t k = 0; k < outcome.refused.size() && k < 3; ++k) ADD_FAILURE() << "refused: " << outcome.refused[k];
       EXPECT_EQ(calls.first, calls.second) << "operators called for 2 and for 64 components";
@@ -90,7 +90,7 @@ class PageEnvironment : public testing::Environment {
   void TearDown() override {
     if (Found().size() != TheDatabase().entries().size()) return;
     for (const auto& entry : Found()) {
-      if (entry.second.first.outcome.runs == 0 || entry.second.second.outcome.runs == 0) return;
+      if (!entry.second.first.ran || !entry.second.second.ran) return;
     }
     const std::string page = OpsPage(Found());
     if (const char* path = std::getenv("ADDEND_OPS_PAGE")) {

@@ -13,6 +13,7 @@ namespace addend {
 
 // What the tests found for one entry under one preset.
 struct EntryResult {
+  bool ran = false;
   Outcome outcome;
   std::pair<int64_t, int64_t> calls;  // of the dispatcher for 2 and for 64 components
 
