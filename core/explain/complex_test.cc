@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
 
 namespace addend {
@@ -328,16 +328,6 @@ TEST(Complex, ProbesSeeViewsAsTheyAre) {
   options.everything = true;
   const Decomposition result = DecomposeFunction(model, SplitInput(value, at::zeros({4}, at::kDouble)), options);
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.recovery(), at::imag(at::fft_fft(value)), 1e-12, 1e-12));
-}
-
-template <typename Action>
-std::string MessageOf(Action action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Complex, WhatIsNotCoveredIsRefused) {

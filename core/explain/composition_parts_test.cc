@@ -6,7 +6,7 @@
 #include <limits>
 #include <sstream>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/composition.h"
 
 namespace addend {
@@ -26,16 +26,6 @@ Composition Counting() {
 
 Tensor Longs(at::IntArrayRef list) { return at::tensor(list, at::kLong); }
 Tensor Bools(at::IntArrayRef list) { return at::tensor(list, at::kLong).to(at::kBool); }
-
-template <typename Function>
-std::string MessageOf(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "(no error)";
-}
 
 TEST(QuestionsTest, ShapesAndTypes) {
   const Composition x = Counting();

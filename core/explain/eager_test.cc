@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/composition_ops.h"
 #include "core/explain/decompose.h"
 
@@ -44,16 +44,6 @@ void ExpectSameParts(const Composition& a, const Composition& b, double bound) {
   ExpectNear(a.components(), b.components(), bound);
   ExpectNear(a.reference(), b.reference(), bound);
   ExpectNear(a.leftover(), b.leftover(), bound);
-}
-
-template <typename Function>
-std::string MessageOf(Function function) {
-  try {
-    function();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "(no error)";
 }
 
 Policy Faithful() {

@@ -102,6 +102,9 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, con
 
 void CheckValue(const std::string& name, const at::Tensor& value) {
   if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
+  if (value.layout() != at::kStrided) {
+    throw InvalidArgument(absl::StrCat(name, " is a sparse tensor; decompositions are dense: give to_dense() of it"));
+  }
 }
 
 // Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller

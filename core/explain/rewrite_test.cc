@@ -445,6 +445,10 @@ void AddFunctions(std::vector<Case>* cases) {
       {"aten::prelu", "channels", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), d.Moving({3})}; }},
       {"aten::prelu", "one_weight", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({1})}; }},
       {"aten::nanmean", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), std::vector<int64_t>{1}, true}; }},
+      {"aten::tensordot", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({4, 5, 3}), std::vector<int64_t>{1, -1}, std::vector<int64_t>{2, 0}}; }},
+      {"aten::tensordot", "one_for_all", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 1}), d.Moving({3, 4}), std::vector<int64_t>{1}, std::vector<int64_t>{0}}; }},
       {"aten::glu", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::aminmax", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), int64_t{1}, true}; }},
       {"aten::mse_loss", "mean", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},

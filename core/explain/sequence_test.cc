@@ -209,6 +209,10 @@ TEST_P(MaskedRows, StayWhatTheModelMakesOfThem) {
        }},
       {"an even share",
        [&](const Tensor& x) { return at::softmax(scores(x).masked_fill(mask, -1e9), -1).matmul(x).tanh(); }},
+      {"scores that rounding nearly swallows",
+       [&](const Tensor& x) { return at::softmax(scores(x) + mask.to(x.dtype()) * -1e9, -1).matmul(x).tanh(); }},
+      {"scores that rounding swallows",
+       [&](const Tensor& x) { return at::softmax(scores(x) + mask.to(x.dtype()) * -1e18, -1).matmul(x).tanh(); }},
   };
   const Tensor value = Random({kSteps, kWidth}, 1, 0.5);
   const Tensor baseline = Random({kSteps, kWidth}, 2, 0.5);

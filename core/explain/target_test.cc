@@ -4,23 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 
 namespace addend {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-template <typename Action>
-std::string MessageOf(Action action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // [1, 3]: two components, reference and leftover of three classes.
 Composition Parts() {

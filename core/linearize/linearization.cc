@@ -16,17 +16,12 @@
 #include "core/linearize/marks.h"
 #include "core/linearize/references.h"
 #include "core/linearize/rerun.h"
-#include "core/linearize/stand_in.h"
 #include "core/linearize/view.h"
 #include "core/rules/kinds.h"
 #include "core/rules/path.h"
 
 namespace addend {
 namespace {
-
-bool CarriesRows(const Operand& operand) {
-  return operand.storage >= 0 && operand.decomposed && Continuous(operand.dtype);
-}
 
 // Rows of half types are float32; so are the values that coefficients come from. Rules get what lies in memory: no lazy
 // conjugates.
@@ -67,7 +62,10 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   return described;
 }
 
-bool IsHalf(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
+bool IsHalf(at::ScalarType dtype) {
+  const at::ScalarType real = c10::toRealValueType(dtype);
+  return real == at::kHalf || real == at::kBFloat16;
+}
 
 // Secants of half types would be made of rounding where the move is small: their ends are computed in float32.
 void SharpenHalfOutputs(const Call& call, RuleCall& described) {
@@ -97,7 +95,8 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType
     if (operand.decomposed) eps = std::max(eps, Eps(operand.value.scalar_type()));
   }
   // Half types hardly ever round more than their results.
-  const double steps = dtype == at::kHalf ? 8 * 0x1p-10 : dtype == at::kBFloat16 ? 8 * 0x1p-7 : 32 * eps;
+  const at::ScalarType real = c10::toRealValueType(dtype);
+  const double steps = real == at::kHalf ? 8 * 0x1p-10 : real == at::kBFloat16 ? 8 * 0x1p-7 : 32 * eps;
   return steps * std::sqrt(std::sqrt(square));
 }
 
@@ -168,11 +167,11 @@ RuleResult LinearizeAtValue(const RuleFunction& build, const RuleCall& call, std
   }
   Rows moved;
   if (result.map) moved = result.map->Forward(moves);
+  moved.resize(call.outputs.size());
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& value = call.outputs[k].value;
     if (!value.defined() || !Continuous(value.scalar_type())) continue;
-    const bool passes = k < moved.size() && moved[k].defined();
-    (*replaced)[k] = passes ? value - moved[k].select(0, 0) : value;
+    (*replaced)[k] = moved[k].defined() ? value - moved[k].select(0, 0) : value;
   }
   return result;
 }
@@ -246,8 +245,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
       built.kind = Kind::kAbsorbed;
       built.exact = false;
     }
-    if (!replaced.empty()) replaced[0] = built.stand_in;
-    for (size_t k = 0; k < built.more_stand_ins.size(); ++k) replaced[k + 1] = built.more_stand_ins[k];
+    for (size_t k = 0; k < built.stand_ins.size(); ++k) replaced[k] = built.stand_ins[k];
     const bool stands_in =
         std::any_of(replaced.begin(), replaced.end(), [](const at::Tensor& t) { return t.defined(); });
     if (!stands_in && build && HasBrokenReference(described)) {
@@ -280,8 +278,10 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const Choices& choices,
                                                            const std::vector<bool>& live) {
   absl::flat_hash_map<int64_t, Node> nodes;
+  References references(&trace);
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
+    references.Follow(call);
     const Rule* rule = choices.rules[c];
     if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
     const bool by_path = rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath
@@ -296,7 +296,7 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
     Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
     if (!node.stand_in && !by_path) continue;
     for (size_t k = 0; k < stand_ins.size(); ++k) {
-      if (stand_ins[k].defined()) ReplaceReference(trace, static_cast<int64_t>(c), k, stand_ins[k]);
+      if (stand_ins[k].defined()) references.Replace(call, k, stand_ins[k]);
     }
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
   }
@@ -354,7 +354,7 @@ absl::flat_hash_map<int64_t, Node> AnchorAtResiduals(TracedRun& trace, const Cho
       for (const int input : node.inputs) {
         const at::Tensor value = Widen(trace.Value(call.operands[input]));
         const at::Tensor reference = Widen(trace.Reference(call.operands[input]));
-        moves.push_back((value - reference).masked_fill_(value.eq(reference), 0).unsqueeze(0));
+        moves.push_back(MoveOf(value, reference).unsqueeze(0));
       }
       Rows passed;
       if (node.map) passed = node.map->Forward(moves);
@@ -413,6 +413,12 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
   const auto made = policy.anchor == Anchor::kResidual ? AnchorAtResiduals(*trace, choices, may_matter)
                                                        : ReplaceBrokenReferences(*trace, choices, may_matter);
 
+  // Also where what follows holds the operator constant and asks for no rows of it: the reference was changed.
+  for (const auto& [c, node] : made) {
+    if (node.stand_in && may_matter[c]) result.stand_ins.push_back(c);
+  }
+  std::sort(result.stand_ins.begin(), result.stand_ins.end());
+
   // Backwards: a call is asked for its rule only when something later reads what it gives.
   std::vector<bool> needed(trace->program.storages.size(), everything);
   for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= -1; --c) {
@@ -430,7 +436,6 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     Node node = known != made.end() ? known->second : MakeNode(*trace, c, choices);
     if (node.kind == Kind::kAbsorbed) ++result.absorbed;
     if (node.kind == Kind::kPath) ++result.path_ruled;
-    if (node.stand_in) result.stand_ins.push_back(c);
     for (const Operand& output : call.outputs) {
       if (!CarriesRows(output)) continue;
       // Rows are born here unless the call writes into a storage that had some before.

@@ -38,7 +38,7 @@ struct Node {
   // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
   double bracket_bound = -1;
   double inner_terms = 0;  // as the rule says
-  bool stand_in = false;   // the recorded reference of the output was not finite; see stand_in.h
+  bool stand_in = false;   // the recorded reference of the output was not finite; see references.h
 };
 
 struct Linearization {
@@ -49,7 +49,7 @@ struct Linearization {
   std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
   int64_t absorbed = 0;
   int64_t path_ruled = 0;
-  // Operators whose reference was not finite and was replaced; see stand_in.h.
+  // Operators whose reference was not finite and was replaced; see references.h.
   std::vector<int64_t> stand_ins;
 };
 

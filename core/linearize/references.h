@@ -1,4 +1,11 @@
 // References changed after the model ran: recorded operators are run again on what they become.
+//
+// Note [Stand-ins]
+// Where f(reference) is not finite although f(value) is (a logarithm of a black pixel, say), or where a pole lies
+// between them (1 / d of references with the other sign), no secant means anything. The operator is linearized at the
+// value, and its output's reference becomes what makes the two meet, f(value) - slope * move. Whatever the model
+// computed from that reference is then computed once more from its stand-in. Such a reference is no longer what the
+// model gives on the baseline: the report counts it.
 #ifndef ADDEND_CORE_LINEARIZE_REFERENCES_H_
 #define ADDEND_CORE_LINEARIZE_REFERENCES_H_
 

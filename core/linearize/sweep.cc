@@ -25,10 +25,6 @@
 namespace addend {
 namespace {
 
-bool CarriesRows(const Operand& operand) {
-  return operand.storage >= 0 && operand.decomposed && Continuous(operand.dtype);
-}
-
 // Note [The move row]
 // Behind the rows of components and leftover there is one more: the move, value - reference, of the tensor itself. It
 // goes through every map with the others, comes out as L(move), gives the bracket, and is then set to the output's own

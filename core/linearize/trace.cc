@@ -207,7 +207,6 @@ void Tracer::Keep(const Operand& operand, const at::Tensor& tensor) {
 // See Note [Versions].
 void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced) {
   State& state = StateOf(operand.storage);
-  state.uninitialized = false;
   if (state.newest_is_live && state.kept.back().version == operand.version) {
     Kept& kept = state.kept.back();
     kept.value = kept.value.clone();
@@ -238,10 +237,8 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
         // What the call reads is kept before it may be overwritten.
         if (traced) Keep(operand, tensor);
         if (!operand.written) return;
-        const bool uninitialized = StateOf(operand.storage).uninitialized;
         PrepareWrite(operand, tensor, traced);
-        // More room is no content yet.
-        StateOf(operand.storage).uninitialized = uninitialized && role.resizes;
+        if (!role.resizes) StateOf(operand.storage).uninitialized = false;  // more room is no content yet
       });
     }
     generators_.clear();
@@ -272,13 +269,26 @@ bool Tracer::ReadsDerived(const Call& call) const {
   });
 }
 
+// Whether an operator inside a composite one computes from nothing but memory whose content nobody has seen written. It
+// may be a constant of the composite as well, so it counts only where it ends up as a result; see AfterExpand.
+bool Tracer::GivesUnseen(const Call& call) const {
+  if (call.depth == 0) return false;
+  bool unseen = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.decomposed) return false;
+    if (operand.written || operand.storage < 0 || operand.storage >= static_cast<int>(states_.size())) continue;
+    unseen = unseen || states_[operand.storage].uninitialized;
+  }
+  return unseen;
+}
+
 void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   try {
     const bool reads_derived = ReadsDerived(call);
     if (call.Traced()) {
       TraceCall(call, arguments, results);
       if (reads_derived && !call.is_view) trace_.conditions.push_back(call.position);
-    } else if (RoleOf(call.op).allocates) {
+    } else if (RoleOf(call.op).allocates || GivesUnseen(call)) {
       for (const Operand& output : call.outputs) {
         if (output.storage >= 0) StateOf(output.storage).uninitialized = true;
       }
@@ -298,17 +308,19 @@ void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, con
 // Composite operators with kernels of their own write results by pointer, unseen: those would look like constants.
 void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) {
   try {
+    bool unseen = false;
     for (const c10::IValue& result : results) {
       ForEachTensor(result, [&](const at::Tensor& tensor) {
         if (!tensor.defined() || tensor.numel() == 0 || !Continuous(tensor.scalar_type())) return;
         const int storage = recorder_.FindStorage(tensor);
-        if (storage >= 0 && !StateOf(storage).uninitialized) return;
-        Call call(op);
-        throw Error(absl::StatusCode::kUnimplemented,
-                    absl::StrCat("no composition rule for ", FullName(op.schema()),
-                                 ", which computes outside LibTorch's dispatcher"),
-                    recorder_.PositionOf(call), "see docs/extending.md");
+        unseen = unseen || storage < 0 || StateOf(storage).uninitialized;
       });
+    }
+    if (unseen) {
+      throw Error(absl::StatusCode::kUnimplemented,
+                  absl::StrCat("no composition rule for ", FullName(op.schema()),
+                               ", which computes outside LibTorch's dispatcher"),
+                  recorder_.PositionOf(Call(op)), "see docs/extending.md");
     }
   } catch (...) {
     if (!error_) error_ = std::current_exception();
@@ -651,11 +663,17 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
-    if (Continuous(output.dtype)) {
+    const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
+    if (Continuous(output.dtype) && carried) {
       const bool in_place = output.written && !call.resized_output;
       if (!in_place) {
         try {
-          AdoptReference(output, tensors[k], k < flat.size() ? flat[k] : at::Tensor());
+          at::Tensor reference = k < flat.size() ? flat[k] : at::Tensor();
+          // Another shape on the baseline (residuals of a system that has full rank at the value only) is no reference.
+          if (reference.defined() && reference.sizes() != tensors[k].sizes()) {
+            reference = at::full_like(tensors[k], std::numeric_limits<double>::quiet_NaN());
+          }
+          AdoptReference(output, tensors[k], reference);
         } catch (const Error& e) {
           throw Error(e.code(), e.what(), call.position, "choose another baseline");
         }

@@ -121,6 +121,7 @@ class Tracer : public RecorderObserver {
   void Keep(const Operand& operand, const at::Tensor& tensor);
   void PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced);
   bool ReadsDerived(const Call& call) const;
+  bool GivesUnseen(const Call& call) const;
   void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
   void Refuse(const Call& call, const std::string& why) const;
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,

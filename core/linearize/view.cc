@@ -18,6 +18,10 @@ at::Tensor WithFlags(at::Tensor view, const Operand& operand) {
 
 }  // namespace
 
+bool CarriesRows(const Operand& operand) {
+  return operand.storage >= 0 && operand.decomposed && Continuous(operand.dtype);
+}
+
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable) {
   at::Tensor own = differentiable ? tensor : tensor.detach();
   if (own.is_conj()) own = at::_conj(own);

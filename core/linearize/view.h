@@ -14,6 +14,9 @@
 
 namespace addend {
 
+// Whether an operand has rows.
+bool CarriesRows(const Operand& operand);
+
 // The whole storage of a tensor as one dimension in the storage's dtype, sharing its memory. Detached unless
 // `differentiable`.
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable);

@@ -162,7 +162,7 @@ RuleResult Divide(const RuleCall& call) {
     Rows moves;
     for (const int input : result.inputs) moves.push_back(call.Move(input).unsqueeze(0));
     const RuleOutput& output = call.outputs[0];
-    result.stand_in = at::where(pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference);
+    result.stand_ins = {at::where(pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference)};
   }
   return result;
 }
@@ -205,9 +205,7 @@ RuleResult Choose(const RuleCall& call, const std::vector<std::pair<int, at::Ten
   result.map = MakeMap(
       call, result.inputs,
       [=](const Rows& rows) -> Rows {
-        at::DimVector all;
-        all.push_back(rows[0].size(0));
-        all.append(output_sizes.begin(), output_sizes.end());
+        at::DimVector all = WithRows(rows[0].size(0), output_sizes);
         at::Tensor sum;
         for (size_t k = 0; k < rows.size(); ++k) {
           const at::Tensor aligned = RightAlign(rows[k], static_cast<int64_t>(output_sizes.size())).expand(all);

@@ -265,9 +265,7 @@ RuleResult LogSumExp(const RuleCall& call) {
   if (mean.defined()) mean = mean.masked_fill(Stays(call).reshape({groups, 1}), 0);
   const at::DimVector sizes(call.outputs[0].value.sizes());
   RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
-    at::DimVector all;
-    all.push_back(rows.size(0));
-    all.append(sizes.begin(), sizes.end());
+    at::DimVector all = WithRows(rows.size(0), sizes);
     const at::Tensor moved = flat(rows);
     return (mean.defined() ? moved * mean : moved).sum(-1).view(all);
   });

@@ -42,13 +42,13 @@ TEST(StandInTest, LinesOfComplexNumbersThroughZero) {
                          OperatorCall("aten::div.Tensor", {one, {value, reference}})}) {
     const RuleCall call = op.Describe(Faithful());
     const RuleResult rule = BuildRule(call);
-    ASSERT_TRUE(rule.stand_in.defined());
-    EXPECT_TRUE(rule.stand_in.ne(call.outputs[0].reference).equal(Numbers({1, 0, 0}).to(at::kBool)));
+    ASSERT_EQ(rule.stand_ins.size(), 1u);
+    EXPECT_TRUE(rule.stand_ins[0].ne(call.outputs[0].reference).equal(Numbers({1, 0, 0}).to(at::kBool)));
     EXPECT_LE(RelativeBracket(call, rule), 1e-15);
   }
 }
 
-// Note [Stand-ins] in core/linearize/stand_in.h: f(reference) is not finite, f(value) is.
+// Note [Stand-ins] in core/linearize/references.h: f(reference) is not finite, f(value) is.
 TEST(StandInTest, AReferenceOutsideTheDomain) {
   struct Case {
     const char* op;
@@ -80,11 +80,11 @@ TEST(StandInTest, AReferenceOutsideTheDomain) {
       arguments.insert(arguments.end(), c.more.begin(), c.more.end());
       const RuleCall call = OperatorCall(c.op, arguments).Describe(Faithful());
       const RuleResult rule = BuildRule(call);
-      ASSERT_TRUE(rule.stand_in.defined());
-      EXPECT_EQ(rule.stand_in.sizes(), call.outputs[0].value.sizes());
-      EXPECT_EQ(rule.stand_in.scalar_type(), dtype);
-      EXPECT_TRUE(Finite(rule.stand_in));
-      EXPECT_EQ(rule.stand_in[1].item<double>(), call.outputs[0].reference[1].item<double>());
+      ASSERT_EQ(rule.stand_ins.size(), 1u);
+      EXPECT_EQ(rule.stand_ins[0].sizes(), call.outputs[0].value.sizes());
+      EXPECT_EQ(rule.stand_ins[0].scalar_type(), dtype);
+      EXPECT_TRUE(Finite(rule.stand_ins[0]));
+      EXPECT_EQ(rule.stand_ins[0][1].item<double>(), call.outputs[0].reference[1].item<double>());
       EXPECT_NEAR(SlopeOf(call, rule)[0].item<double>(), c.slope, 1e-6);
       EXPECT_LE(RelativeBracket(call, rule), dtype == at::kDouble ? 1e-15 : 1e-6);
     }
@@ -94,7 +94,7 @@ TEST(StandInTest, AReferenceOutsideTheDomain) {
 TEST(StandInTest, NoneWhereEverythingIsFinite) {
   Draw draw(at::kDouble, 1);
   const RuleCall call = OperatorCall("aten::log", {draw.MovingWithin({9}, 0.1, 2)}).Describe(Faithful());
-  EXPECT_FALSE(BuildRule(call).stand_in.defined());
+  EXPECT_TRUE(BuildRule(call).stand_ins.empty());
 }
 
 // 0 is no pole of every function that bends on the scale of its argument.
@@ -103,7 +103,7 @@ TEST(StandInTest, NoneAcrossZeroWhereTheFunctionIsFinite) {
     const RuleCall call =
         OperatorCall("aten::pow.Tensor_Scalar", {{Numbers({2, 3}), Numbers({-1, 1.5})}, exponent}).Describe(Faithful());
     const RuleResult rule = BuildRule(call);
-    EXPECT_FALSE(rule.stand_in.defined());
+    EXPECT_TRUE(rule.stand_ins.empty());
     EXPECT_NEAR(SlopeOf(call, rule)[0].item<double>(), (std::pow(2, exponent) - std::pow(-1, exponent)) / 3, 1e-15);
   }
 }
@@ -117,8 +117,8 @@ TEST(StandInTest, ADivisorThatChangesItsSign) {
   for (const auto& arguments : calls) {
     const RuleCall call = OperatorCall("aten::div.Tensor", arguments).Describe(Faithful());
     const RuleResult rule = BuildRule(call);
-    ASSERT_TRUE(rule.stand_in.defined());
-    EXPECT_EQ(rule.stand_in[1].item<double>(), call.outputs[0].reference[1].item<double>());
+    ASSERT_EQ(rule.stand_ins.size(), 1u);
+    EXPECT_EQ(rule.stand_ins[0][1].item<double>(), call.outputs[0].reference[1].item<double>());
     const at::Tensor rows = at::ones({1, 2}, at::kDouble);
     const bool both = rule.inputs.size() == 2;
     // The derivative at the value: (da - a / d * dd) / d with a = 1 and d = 2.
@@ -131,8 +131,8 @@ TEST(StandInTest, ADivisorThatChangesItsSign) {
 TEST(StandInTest, AnInfiniteReferenceOperand) {
   const RuleCall call = OperatorCall("aten::exp", {{Numbers({1, 0}), Numbers({kInfinity, -1})}}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
-  ASSERT_TRUE(rule.stand_in.defined());
-  EXPECT_TRUE(Finite(rule.stand_in));
+  ASSERT_EQ(rule.stand_ins.size(), 1u);
+  EXPECT_TRUE(Finite(rule.stand_ins[0]));
   EXPECT_TRUE(Finite(SlopeOf(call, rule)));
 }
 
@@ -145,9 +145,9 @@ TEST(StandInTest, ADivisorThatIsZeroAtTheReference) {
         OperatorCall("aten::div.Tensor", {{numerator, Numbers({above, 1})}, {divisor, Numbers({0, 2})}})
             .Describe(Faithful());
     const RuleResult rule = BuildRule(call);
-    ASSERT_TRUE(rule.stand_in.defined());
-    EXPECT_TRUE(Finite(rule.stand_in));
-    EXPECT_EQ(rule.stand_in[1].item<double>(), 0.5);
+    ASSERT_EQ(rule.stand_ins.size(), 1u);
+    EXPECT_TRUE(Finite(rule.stand_ins[0]));
+    EXPECT_EQ(rule.stand_ins[0][1].item<double>(), 0.5);
     const at::Tensor rows = at::ones({1, 2}, at::kDouble);
     EXPECT_TRUE(Finite(rule.map->Forward({rows, rows})[0]));
     // Linearized at the value: (1 - a / d) / d.
@@ -160,8 +160,8 @@ TEST(StandInTest, ADivisorThatIsZeroAtTheReferenceOfAPlainNumerator) {
   const RuleCall call = OperatorCall("aten::div.Tensor", {Numbers({3.0, 1.0}), {Numbers({2.0, 4.0}), Numbers({0, 2})}})
                             .Describe(Faithful());
   const RuleResult rule = BuildRule(call);
-  ASSERT_TRUE(rule.stand_in.defined());
-  EXPECT_TRUE(Finite(rule.stand_in));
+  ASSERT_EQ(rule.stand_ins.size(), 1u);
+  EXPECT_TRUE(Finite(rule.stand_ins[0]));
   EXPECT_LE(RelativeBracket(call, rule), 1e-15);
 }
 
@@ -185,7 +185,7 @@ TEST(ZeroMoveTest, AnInfiniteValueWithTheSameReferencePassesZeroRowsAsZero) {
   // log(0) on both sides: the value is -inf, and rows that are zero stay zero.
   const RuleCall call = OperatorCall("aten::log", {{Numbers({0.0, 2.0}), Numbers({0.0, 1.0})}}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
-  EXPECT_FALSE(rule.stand_in.defined());
+  EXPECT_TRUE(rule.stand_ins.empty());
   const at::Tensor still = rule.map->Forward({at::zeros({1, 2}, at::kDouble)})[0];
   EXPECT_TRUE(Finite(still));
 }

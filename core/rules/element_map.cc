@@ -26,13 +26,6 @@ namespace {
 
 bool IsFloating(const at::Tensor& t) { return t.defined() && (t.is_floating_point() || t.is_complex()); }
 
-at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
-  at::DimVector all;
-  all.push_back(rows);
-  all.append(sizes.begin(), sizes.end());
-  return all;
-}
-
 // Elements counted through `operands`; those that are decomposed have a second number among the rows.
 class Elements {
  public:

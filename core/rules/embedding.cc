@@ -26,9 +26,7 @@ namespace {
 RuleResult Embedding(const RuleCall& call) {
   const at::Tensor index = call.Require(1).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(index.sizes().begin(), index.sizes().end());
+    at::DimVector sizes = WithRows(rows.size(0), index.sizes());
     sizes.push_back(rows.size(-1));
     return at::index_select(rows, 1, index.reshape({-1})).view(sizes);
   });

@@ -66,7 +66,7 @@ Ends ValueWhere(const at::Tensor& mask, const Ends& matrices) {
 void MeetValue(const RuleCall& call, const at::Tensor& mask, RuleResult* result) {
   if (!mask.defined() || !result->map) return;
   const Rows moved = Moved(call, *result);
-  result->more_stand_ins.resize(call.outputs.size() - 1);
+  result->stand_ins.resize(call.outputs.size());
   bool left_over = false;
   for (size_t k = 0; k < moved.size(); ++k) {
     const RuleOutput& output = call.outputs[k];
@@ -76,8 +76,7 @@ void MeetValue(const RuleCall& call, const at::Tensor& mask, RuleResult* result)
       continue;
     }
     const at::Tensor met = output.value - moved[k].select(0, 0);
-    const at::Tensor stand_in = at::where(Spread(mask, output.value), met, output.reference);
-    (k == 0 ? result->stand_in : result->more_stand_ins[k - 1]) = stand_in;
+    result->stand_ins[k] = at::where(Spread(mask, output.value), met, output.reference);
   }
   if (left_over) KeepBracket(call, result);
 }
@@ -90,8 +89,7 @@ void KeepBracket(const RuleCall& call, RuleResult* result) {
   for (size_t k = 0; k < moved.size(); ++k) {
     const RuleOutput& output = call.outputs[k];
     if (!output.value.defined() || !output.value.is_floating_point()) continue;
-    at::Tensor stand_in = k == 0 ? result->stand_in : at::Tensor();
-    if (k > 0 && k <= result->more_stand_ins.size()) stand_in = result->more_stand_ins[k - 1];
+    const at::Tensor stand_in = k < result->stand_ins.size() ? result->stand_ins[k] : at::Tensor();
     const at::Tensor bracket = output.value - (stand_in.defined() ? stand_in : output.reference);
     const double own = MaxAbs(moved[k].defined() ? bracket - moved[k].select(0, 0) : bracket);
     const double scale = MaxAbs(output.value);

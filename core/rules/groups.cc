@@ -86,7 +86,7 @@ RuleResult Product(const RuleCall& call, const Groups& groups) {
   };
   const at::Tensor end = factors(false);
   const at::Tensor begin = factors(true);
-  const at::Tensor move = (end - begin).masked_fill_(end.eq(begin), 0);
+  const at::Tensor move = MoveOf(end, begin);
   const at::Tensor one = at::ones_like(end.narrow(1, 0, 1));
   const int64_t width = table.size(1);
   at::Tensor weight = at::zeros_like(end);

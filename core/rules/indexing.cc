@@ -16,9 +16,7 @@ RuleResult Gather(const RuleCall& call) {
   const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
   const at::Tensor index = call.Require(2).value;
   return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(index.sizes().begin(), index.sizes().end());
+    at::DimVector sizes = WithRows(rows.size(0), index.sizes());
     return at::gather(rows, dim, index.unsqueeze(0).expand(sizes));
   });
 }

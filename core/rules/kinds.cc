@@ -31,13 +31,6 @@
 namespace addend {
 namespace {
 
-at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
-  at::DimVector all;
-  all.push_back(rows);
-  all.append(sizes.begin(), sizes.end());
-  return all;
-}
-
 // Transposes a linear function by differentiating it: exact, because it is linear.
 Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
   c10::InferenceMode no_inference(false);  // under it nothing is differentiated, and the transpose would be zero
@@ -172,6 +165,13 @@ at::Tensor RightAlign(const at::Tensor& rows, int64_t rank) {
   return aligned;
 }
 
+at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
+  at::DimVector all;
+  all.push_back(rows);
+  all.append(sizes.begin(), sizes.end());
+  return all;
+}
+
 int64_t RowDim(int64_t dim, int64_t rank) { return (dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim) + 1; }
 
 bool AllFinite(const at::Tensor& tensor) {
@@ -179,6 +179,8 @@ bool AllFinite(const at::Tensor& tensor) {
   // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
+
+at::Tensor FiniteOrZero(const at::Tensor& tensor) { return tensor.masked_fill(at::isfinite(tensor).logical_not_(), 0); }
 
 at::Tensor FoldBatch(const at::Tensor& rows, const std::function<at::Tensor(const at::Tensor&)>& f) {
   at::DimVector folded;
@@ -244,7 +246,7 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
-  const at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
+  const at::Tensor move = MoveOf(value, reference);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
   const bool in_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
   const at::Tensor slope = (f_value - f_reference) / (in_graph ? move.masked_fill(move.eq(0), 1) : move);
@@ -341,7 +343,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   // Where f(reference) is not finite although f(value) is, no secant exists. The operator is linearized at the value,
   // and the reference becomes what makes the two meet: f(value) - slope * move.
   const at::Tensor& f_reference = call.outputs[0].reference;
-  at::Tensor stand_in;
+  std::vector<at::Tensor> stand_ins;
   at::Tensor broken;
   if (!AllFinite(f_reference)) {
     broken = at::isfinite(f_reference).logical_not_().logical_and_(at::isfinite(call.outputs[0].value));
@@ -364,7 +366,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     tangent.masked_fill_(at::isfinite(move).logical_and(at::isfinite(tangent)).logical_not_(), 0);
     slope = at::where(broken, tangent, slope);
     const at::Tensor met = call.outputs[0].value - tangent * move.masked_fill(at::isfinite(move).logical_not_(), 0);
-    stand_in = at::where(broken, met, f_reference);
+    stand_ins = {at::where(broken, met, f_reference)};
   }
   // Where f climbs infinitely (sqrt at 0) or is infinite itself, nothing passes: infinity times a row of zero is NaN.
   if (!AllFinite(slope)) slope = slope.masked_fill(at::isfinite(slope).logical_not_(), 0);
@@ -378,7 +380,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
     result.joint = Spread(slope, call.policy->NonlinearityThreshold());
   }
   if (curve == Curve::kSmooth) result.inner_terms = 1;
-  result.stand_in = stand_in;
+  result.stand_ins = std::move(stand_ins);
   return result;
 }
 
@@ -417,7 +419,7 @@ at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) 
   if (k > kFew && x.device().is_cpu() && x.scalar_type() == at::kDouble) {
     return EnvelopeRows<double>(x, b, shares).view(value.sizes());
   }
-  const at::Tensor move = (x - b).masked_fill_(x.eq(b), 0);
+  const at::Tensor move = MoveOf(x, b);
   // In pieces, so that memory stays bounded.
   const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (k * k));
   for (int64_t start = 0; start < x.size(0); start += piece) {
@@ -426,8 +428,8 @@ at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) 
     const at::Tensor bi = b.narrow(0, start, length).unsqueeze(1);
     const at::Tensor mj = move.narrow(0, start, length).unsqueeze(2);
     const at::Tensor mi = move.narrow(0, start, length).unsqueeze(1);
-    const at::Tensor rise = mi - mj;                                // how much faster i grows than j
-    const at::Tensor ahead = (bj - bi).masked_fill_(bj.eq(bi), 0);  // by how much j leads at t = 0
+    const at::Tensor rise = mi - mj;          // how much faster i grows than j
+    const at::Tensor ahead = MoveOf(bj, bi);  // by how much j leads at t = 0
     const at::Tensor crossing = ahead / rise;
     const at::Tensor parallel = rise.eq(0);
     const at::Tensor last = at::where(rise.gt(0), crossing, at::ones_like(crossing)).amin(2).clamp_max_(1);

@@ -19,6 +19,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "core/rules/ends.h"
@@ -88,9 +89,31 @@ bool CutsOff(const PseudoInverse& p) {
   return cuts(p.matrix.value, p.inverse.value) || cuts(p.matrix.reference, p.inverse.reference);
 }
 
-// linalg_pinv(self, ..., hermitian): the tolerances are plain.
-RuleResult Pinv(const RuleCall& call) {
-  RequireReal(call);
+// How large the terms are that products with the inverse sum up: of an ill-conditioned matrix, far larger than what
+// they come to; and the operator itself, which goes through singular values, errs by that times the dimension. `right`,
+// if defined, is what the inverse is multiplied with.
+double TermsOf(const PseudoInverse& p, const at::Tensor& right) {
+  if (p.matrix.value.numel() == 0) return 0;
+  const at::Tensor matrix = p.matrix.value.abs() + p.matrix.reference.abs();
+  const at::Tensor inverse = p.inverse.value.abs() + p.inverse.reference.abs();
+  at::Tensor reach = inverse.matmul(matrix).matmul(inverse);
+  if (right.defined()) reach = reach.matmul(right);
+  if (reach.numel() == 0) return 0;
+  const double largest = reach.max().item<double>();
+  return std::isfinite(largest) ? largest * static_cast<double>(std::max(matrix.size(-1), matrix.size(-2))) : 0;
+}
+
+// linalg_pinv(self, ..., hermitian). Tolerances only choose the rank: nothing passes through them.
+RuleResult Pinv(const RuleCall& original) {
+  RequireReal(original);
+  RuleCall call = original;
+  bool tolerances_move = false;
+  for (RuleOperand& operand : call.operands) {
+    if (operand.argument == 0) continue;
+    tolerances_move = tolerances_move || operand.decomposed;
+    operand.decomposed = false;
+  }
+  if (!call.Decomposed(0)) return Opaque(call);
   // The only flag among the arguments, whatever the overload.
   bool hermitian = false;
   for (const c10::IValue& argument : call.arguments) hermitian |= argument.isBool() && argument.toBool();
@@ -105,17 +128,8 @@ RuleResult Pinv(const RuleCall& call) {
   RuleResult result =
       LinearIn(call, Kind::kRewrite, 0, [p, read](const at::Tensor& rows) { return p.Secant(read(rows)); });
   MeetValue(call, missing, &result);
-  if (CutsOff(p)) KeepBracket(call, &result);
-  // Of an ill-conditioned matrix, the products are far larger than what they come to; and the operator itself, which
-  // goes through singular values, errs by that times the dimension.
-  if (p.matrix.value.numel() > 0) {
-    const at::Tensor matrix = p.matrix.value.abs() + p.matrix.reference.abs();
-    const at::Tensor inverse = p.inverse.value.abs() + p.inverse.reference.abs();
-    const at::Tensor reach = inverse.matmul(matrix).matmul(inverse).max();
-    if (at::isfinite(reach).item<bool>()) {
-      result.inner_terms = reach.item<double>() * static_cast<double>(std::max(matrix.size(-1), matrix.size(-2)));
-    }
-  }
+  if (tolerances_move || CutsOff(p)) KeepBracket(call, &result);
+  result.inner_terms = TermsOf(p, at::Tensor());
   return result;
 }
 
@@ -359,11 +373,6 @@ RuleResult LeastSquares(const RuleCall& call) {
                        p.matrix.reference.matmul(solution.reference) - right.reference};
   const at::Tensor missed_middle = missed.Middle();
   const bool has_residuals = call.outputs.size() > 1 && call.outputs[1].value.numel() > 0;
-  const auto sizes_with = [](int64_t count, at::IntArrayRef sizes) {
-    at::DimVector all = {count};
-    all.append(sizes.begin(), sizes.end());
-    return all;
-  };
   const at::DimVector sizes(call.outputs[0].value.sizes());
   const at::DimVector residual_sizes(has_residuals ? call.outputs[1].value.sizes() : at::IntArrayRef());
 
@@ -386,16 +395,17 @@ RuleResult LeastSquares(const RuleCall& call) {
           misses = misses.defined() ? misses - own : -own;
         }
         const int64_t count = moved.size(0);
-        Rows outputs = {moved.reshape(sizes_with(count, sizes))};
+        Rows outputs = {moved.reshape(WithRows(count, sizes))};
         if (has_residuals) {
           misses = misses + PlainTimesRows(matrix_middle, moved);
-          outputs.push_back((misses * missed_middle).sum(-2).mul(2).reshape(sizes_with(count, residual_sizes)));
+          outputs.push_back((misses * missed_middle).sum(-2).mul(2).reshape(WithRows(count, residual_sizes)));
         }
         return outputs;
       });
   MeetValue(call, missing, &result);
   const bool has_singular_values = call.outputs.size() > 3 && call.outputs[3].value.numel() > 0;
   if (CutsOff(p) || has_singular_values) KeepBracket(call, &result);
+  result.inner_terms = TermsOf(p, right.value.abs() + right.reference.abs());
   return result;
 }
 

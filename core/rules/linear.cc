@@ -1,10 +1,13 @@
 // Matrix products: with a plain matrix the rows go through one GEMM, with two decomposed factors through two.
 #include <ATen/ExpandUtils.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -13,18 +16,13 @@
 #include "core/base/error.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
+#include "core/rules/rewrite.h"
 #include "core/rules/row_product.h"
 
 namespace addend {
 namespace {
 
 at::Tensor Transposed(const at::Tensor& matrix) { return matrix.transpose(-2, -1); }
-
-at::DimVector Concat(at::IntArrayRef a, at::IntArrayRef b) {
-  at::DimVector all(a);
-  all.append(b.begin(), b.end());
-  return all;
-}
 
 // One factor of a product: its rows where it moves, and the plain matrix that the other factor's rows meet.
 struct Factor {
@@ -99,7 +97,7 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
     }
     if (addend_moves) {
       const at::Tensor moved = RightAlign(rows[next], rank) * beta;
-      sum = sum.defined() ? sum + moved : moved.expand(Concat({moved.size(0)}, output_sizes));
+      sum = sum.defined() ? sum + moved : moved.expand(WithRows(moved.size(0), output_sizes));
     }
     return {sum};
   };
@@ -145,7 +143,7 @@ RuleResult AddedProduct(const RuleCall& call, const OnRows& of_first, const OnRo
   if (result.inputs.empty()) return result;
   const at::DimVector sizes(call.outputs[0].value.sizes());
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
-    at::Tensor sum = at::zeros(Concat({rows[0].size(0)}, sizes), rows[0].options());
+    at::Tensor sum = at::zeros(WithRows(rows[0].size(0), sizes), rows[0].options());
     size_t next = 0;
     if (first_moves) sum = sum + of_first(rows[next++]);
     if (second_moves) sum = sum + of_second(rows[next++]);
@@ -209,6 +207,42 @@ RuleResult Trace(const RuleCall& call) {
   return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
 }
 
+// tensordot(self, other, dims_self, dims_other): a matrix product of what is left and what is summed over. One of a
+// pair of dimensions may have one element where the other has more: it is summed by itself first.
+std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
+  at::Tensor a = call.Tensor(0);
+  at::Tensor b = call.Tensor(1);
+  std::vector<int64_t> over_a = call.Ints(2);
+  std::vector<int64_t> over_b = call.Ints(3);
+  int64_t summed = 1;
+  for (size_t k = 0; k < over_a.size(); ++k) {
+    over_a[k] = at::maybe_wrap_dim(over_a[k], a.dim());
+    over_b[k] = at::maybe_wrap_dim(over_b[k], b.dim());
+    if (a.size(over_a[k]) == 1) b = b.sum(over_b[k], /*keepdim=*/true);
+    if (b.size(over_b[k]) == 1) a = a.sum(over_a[k], /*keepdim=*/true);
+    summed *= a.size(over_a[k]);
+  }
+  at::DimVector sizes;
+  const auto left = [&sizes](const at::Tensor& t, const std::vector<int64_t>& over) {
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < t.dim(); ++d) {
+      if (std::find(over.begin(), over.end(), d) != over.end()) continue;
+      dims.push_back(d);
+      sizes.push_back(t.size(d));
+    }
+    return dims;
+  };
+  std::vector<int64_t> order_a = left(a, over_a);
+  order_a.insert(order_a.end(), over_a.begin(), over_a.end());
+  const std::vector<int64_t> left_b = left(b, over_b);
+  std::vector<int64_t> order_b = over_b;
+  order_b.insert(order_b.end(), left_b.begin(), left_b.end());
+  if (summed == 0) return {at::zeros(sizes, a.options())};
+  const at::Tensor matrix_a = a.permute(order_a).reshape({a.numel() / summed, summed});
+  const at::Tensor matrix_b = b.permute(order_b).reshape({summed, b.numel() / summed});
+  return {at::mm(matrix_a, matrix_b).reshape(sizes)};
+}
+
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
@@ -220,6 +254,7 @@ void RegisterLinear(Registry& registry) {
     registry.Register({name, Kind::kAffine,
                        [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); }});
   }
+  registry.Register(Rewrite{"aten::tensordot", ContractedProduct});
   registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
   registry.Register({"aten::addr", Kind::kAffine, AddOuter});
   registry.Register({"aten::linalg_cross", Kind::kBilinear, Cross});

@@ -217,8 +217,8 @@ RuleResult CtcLoss(const RuleCall& call) {
       [mean](const at::Tensor& g) {
         return mean * g.view({1, -1, 1});
       });
-  // The second result, log_alpha, is for the backward pass only: it carries no rows, so that no bound can be claimed.
   result.exact = false;
+  result.quadrature = std::max(missed, enough);
   return result;
 }
 
@@ -237,7 +237,9 @@ void RegisterLoss(Registry& registry) {
   for (const char* name : {"aten::nll_loss_forward", "aten::nll_loss2d_forward"}) {
     registry.Register(Rewrite{name, NegativeLikelihood});
   }
-  registry.Register(Rule{"aten::_ctc_loss", Kind::kPath, CtcLoss});
+  Rule ctc{"aten::_ctc_loss", Kind::kPath, CtcLoss};
+  ctc.carried = 1;
+  registry.Register(std::move(ctc));
   registry.Register(Rewrite{"aten::multi_margin_loss", MultiMargin});
   registry.Register(Rewrite{"aten::multilabel_margin_loss_forward", MultilabelMargin});
 }

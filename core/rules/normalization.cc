@@ -152,18 +152,14 @@ struct Layout {
     return moved.reshape({rows.size(0), groups, size});
   }
   at::Tensor Out(const at::Tensor& grouped) const {
-    at::DimVector all;
-    all.push_back(grouped.size(0));
-    all.append(sizes.begin(), sizes.end());
+    at::DimVector all = WithRows(grouped.size(0), sizes);
     if (!by_channel) return grouped.reshape(all);
     std::swap(all[1], all[2]);
     return grouped.reshape(all).transpose(1, 2);
   }
   // Rows of a parameter, or one, where they meet rows of the input.
   at::Tensor Align(const at::Tensor& rows) const {
-    at::DimVector all;
-    all.push_back(rows.size(0));
-    all.append(parameter.begin(), parameter.end());
+    at::DimVector all = WithRows(rows.size(0), parameter);
     return rows.reshape(all);
   }
   at::Tensor AlignOne(const at::Tensor& t) const { return t.reshape(parameter); }
@@ -259,16 +255,12 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
         }
         if (scale >= 0) add(layout.Align(rows[next++]) * middle);
         if (shift >= 0) add(layout.Align(rows[next++]));
-        at::DimVector all;
-        all.push_back(count);
-        all.append(layout.sizes.begin(), layout.sizes.end());
+        at::DimVector all = WithRows(count, layout.sizes);
         out[0] = sum.expand(all);
         if (statistics.size() < 2) return out;
         const Rows own = x >= 0 ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
         for (size_t k = 0; k < 2; ++k) {
-          at::DimVector shape;
-          shape.push_back(count);
-          shape.append(statistics[k].begin(), statistics[k].end());
+          at::DimVector shape = WithRows(count, statistics[k]);
           out.push_back(own[k].reshape(shape));
         }
         return out;
@@ -429,14 +421,10 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   result.map = MakeMap(
       call, result.inputs,
       [=](const Rows& rows) -> Rows {
-        at::DimVector all;
-        all.push_back(rows[0].size(0));
-        all.append(sizes.begin(), sizes.end());
+        at::DimVector all = WithRows(rows[0].size(0), sizes);
         at::Tensor sum;
         for (size_t k = 0; k < rows.size(); ++k) {
-          at::DimVector met;
-          met.push_back(rows[k].size(0));
-          met.append(aligned[k].begin(), aligned[k].end());
+          at::DimVector met = WithRows(rows[k].size(0), aligned[k]);
           const at::Tensor part = rows[k].reshape(met) * coefficients[k];
           sum = sum.defined() ? sum + part : part;
         }

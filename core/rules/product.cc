@@ -60,7 +60,7 @@ Factors MakeFactors(const RuleCall& call, bool everything, int64_t dim) {
   }
   factors.value = factors.Flat(input.value);
   factors.reference = factors.Flat(input.reference);
-  factors.move = (factors.value - factors.reference).masked_fill_(factors.value.eq(factors.reference), 0);
+  factors.move = MoveOf(factors.value, factors.reference);
   return factors;
 }
 
@@ -94,7 +94,7 @@ void Claim(const RuleCall& call, const Factors& factors, const at::Tensor& passe
   result->kind = Kind::kPath;
   result->exact = false;
   const at::Tensor passed = result->map->Forward({call.Move(result->inputs[0]).unsqueeze(0)})[0].select(0, 0);
-  const at::Tensor rise = (output.value - output.reference).masked_fill(output.value.eq(output.reference), 0);
+  const at::Tensor rise = MoveOf(output.value, output.reference);
   const double missed = (rise - passed).abs().max().item<double>();
   const double size = at::maximum(output.value.abs(), output.reference.abs()).max().item<double>();
   const double rounding = output.value.scalar_type() == at::kDouble ? 1e-12 : 1e-6;
@@ -112,9 +112,7 @@ RuleResult Product(const RuleCall& call) {
           ? at::zeros_like(factors.value)
           : Integrate(factors, [](const at::Tensor& y) { return Before(y) * Before(y.flip({1})).flip({1}); });
   RuleResult result = LinearIn(call, Kind::kBilinear, 0, [=](const at::Tensor& rows) {
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(out.begin(), out.end());
+    at::DimVector sizes = WithRows(rows.size(0), out);
     return (factors.FlatRows(rows) * partial).sum(-1).view(sizes);
   });
   Claim(call, factors, (partial * factors.move).abs().sum(-1), &result);

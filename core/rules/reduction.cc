@@ -110,13 +110,9 @@ RuleResult Extremum(const RuleCall& call, double sign) {
   result.inputs = {call.OperandAt(0)};
   result.exact = !fast;
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
-    at::DimVector sizes;
-    sizes.push_back(rows[0].size(0));
-    sizes.append(shares.sizes().begin(), shares.sizes().end());
+    at::DimVector sizes = WithRows(rows[0].size(0), shares.sizes());
     const at::Tensor chosen = (rows[0].permute(row_order).reshape(sizes) * shares).sum(-1);
-    at::DimVector out;
-    out.push_back(rows[0].size(0));
-    out.append(output_sizes.begin(), output_sizes.end());
+    at::DimVector out = WithRows(rows[0].size(0), output_sizes);
     return {chosen.view(out)};
   });
   return result;

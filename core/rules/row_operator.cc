@@ -41,9 +41,7 @@ RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis) 
       return run(arguments, inputs)[0];
     };
     const at::Tensor result = fold ? FoldBatch(rows, one) : one(rows);
-    at::DimVector sizes;
-    sizes.push_back(rows.size(0));
-    sizes.append(output_sizes.begin(), output_sizes.end());
+    at::DimVector sizes = WithRows(rows.size(0), output_sizes);
     if (!affine) return result.reshape(sizes);
     const at::Tensor zero = at::zeros_like(rows.narrow(0, 0, 1));
     at::DimVector one_row = sizes;

@@ -102,7 +102,7 @@ at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
   at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
   // x != x is NaN; mostly there is none, and one look tells.
   if (at::isnan(move.sum()).item<bool>()) {
-    move.masked_fill_(value.ne(value).logical_and_(reference.ne(reference)), 0);
+    move.masked_fill_(value.ne(value).logical_and(reference.ne(reference)), 0);
   }
   return move;
 }

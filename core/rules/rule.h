@@ -120,9 +120,9 @@ struct RuleResult {
   // What the operator adds to its first output whatever its inputs are, for the policy's bias. Affine kinds need not
   // say: there it is f(reference) - L(reference).
   at::Tensor constant;
-  // Set where f(reference) is not finite: linearized at the value, this is the output's reference.
-  at::Tensor stand_in;
-  std::vector<at::Tensor> more_stand_ins;  // the same for the outputs behind the first; may be shorter
+  // By output, undefined or missing where nothing is wrong: the reference of an output whose f(reference) is not finite
+  // and which is linearized at the value. See Note [Stand-ins] in references.h.
+  std::vector<at::Tensor> stand_ins;
 };
 
 using RuleFunction = std::function<RuleResult(const RuleCall&)>;
@@ -135,6 +135,8 @@ struct Rule {
   bool keeps_marks = false;   // the output keeps the provenance of its one decomposed operand
   bool plain_output = false;  // the result depends on sizes only: zeros_like and its kind
   bool complex = false;       // covers complex tensors too; see Registry::CoverComplex
+  // Outputs that carry rows; those behind them are for the operator's own derivative only. -1: all of them.
+  int carried = -1;
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
   std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a

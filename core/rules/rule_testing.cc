@@ -410,10 +410,13 @@ double RelativeBracket(const RuleCall& call, const RuleResult& rule) {
   double worst = 0;
   double farthest = 0;
   for (const at::Tensor& move : moves) farthest = std::max(farthest, MaxAbs(move));
+  const int carried = RuleOf(call).carried;
   for (size_t k = 0; k < call.outputs.size(); ++k) {
+    if (carried >= 0 && static_cast<int>(k) >= carried) break;
     if (!moved[k].defined() || moved[k].numel() == 0) continue;
     const at::Tensor value = Wide(call.outputs[k].value);
-    const at::Tensor reference = Wide(rule.stand_in.defined() && k == 0 ? rule.stand_in : call.outputs[k].reference);
+    const bool replaced = k < rule.stand_ins.size() && rule.stand_ins[k].defined();
+    const at::Tensor reference = Wide(replaced ? rule.stand_ins[k] : call.outputs[k].reference);
     const at::Tensor passed = Wide(moved[k]).select(0, 0);
     const at::Tensor out = value.isinf().logical_and(value.eq(reference));
     const at::Tensor bracket = ((value - reference) - passed).masked_fill(out, 0);

@@ -179,9 +179,7 @@ struct Along {
   }
   // Rows [R, G, k] of a result whose dimension `dim` has k elements, or which lacks it.
   at::Tensor Unflat(const at::Tensor& rows, at::IntArrayRef sizes) const {
-    at::DimVector moved;
-    moved.push_back(rows.size(0));
-    moved.append(sizes.begin(), sizes.end());
+    at::DimVector moved = WithRows(rows.size(0), sizes);
     if (everything || rank == 0 || static_cast<int64_t>(sizes.size()) < rank) return rows.reshape(moved);
     moved.erase(moved.begin() + dim + 1);
     moved.push_back(rows.size(2));

@@ -21,9 +21,7 @@ RuleResult SameElements(const RuleCall& call) { return Elementwise(call, Kind::k
 RuleResult SameElementsInOrder(const RuleCall& call) {
   const at::DimVector sizes(call.outputs[0].value.sizes());
   return LinearIn(call, Kind::kLinear, 0, [sizes](const at::Tensor& rows) {
-    at::DimVector all;
-    all.push_back(rows.size(0));
-    all.append(sizes.begin(), sizes.end());
+    at::DimVector all = WithRows(rows.size(0), sizes);
     return rows.reshape(all);
   });
 }
@@ -62,9 +60,7 @@ RuleResult Join(const RuleCall& call, bool stack) {
         parts.push_back(own);
         continue;
       }
-      at::DimVector shape;
-      shape.push_back(rows[0].size(0));
-      shape.append(sizes[k].begin(), sizes[k].end());
+      at::DimVector shape = WithRows(rows[0].size(0), sizes[k]);
       parts.push_back(at::zeros(shape, options));
     }
     return {stack ? at::stack(parts, dim) : at::cat(parts, dim)};

@@ -70,8 +70,6 @@ Ends EndsOf(const RuleCall& call, int argument) {
   return ends;
 }
 
-at::Tensor FiniteOrZero(const at::Tensor& t) { return t.masked_fill(at::isfinite(t).logical_not_(), 0); }
-
 struct Partial {
   int operand;
   at::Tensor mean;     // of the partial derivative, along the line
@@ -96,7 +94,7 @@ RuleResult Combine(const RuleCall& call, std::vector<Partial> partials) {
     terms.push_back({partial.operand, mean});
   }
   RuleResult result = Elementwise(call, Kind::kPointwise, std::move(terms));
-  if (some_broken) result.stand_in = at::where(broken, met, output.reference);
+  if (some_broken) result.stand_ins = {at::where(broken, met, output.reference)};
   return result;
 }
 
@@ -213,7 +211,9 @@ RuleResult Fraction(const RuleCall& call) {
 // The mantissa is the number times a power of two; the exponent is plain.
 RuleResult Mantissa(const RuleCall& call) {
   const RuleOperand& x = call.Require(0);
-  const at::Tensor scale = at::exp2(call.outputs[1].value.neg().to(x.value.scalar_type()));
+  // The exponent of this very value: the recorded one is that of the line's end; see Note [Segments].
+  const at::Tensor exponent = call.run({x.value})[1];
+  const at::Tensor scale = at::exp2(exponent.neg().to(x.value.scalar_type()));
   RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), scale}});
   result.exact = (x.reference * scale).equal(call.outputs[0].reference);
   return result;

@@ -212,6 +212,7 @@ void RegisterSpectral(Registry& registry) {
       "aten::_to_copy",
       "aten::repeat",
       "aten::_unsafe_view",
+      "aten::col2im",
       "aten::flip",
       "aten::roll",
       "aten::triu",

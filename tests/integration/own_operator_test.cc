@@ -12,7 +12,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
 
 namespace my_program {
@@ -123,15 +123,6 @@ void ExpectBothTruths(const Decomposition& result, const Function& run, double l
   EXPECT_TRUE(at::allclose(parts.reference(), reference, 0, 1e-14));
   EXPECT_LE(parts.leftover().abs().max().item<double>(), leftover);
   EXPECT_TRUE(result.report.failures.empty());
-}
-
-std::string MessageOf(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(OwnOperatorTest, WithoutARuleItIsAnErrorThatNamesIt) {

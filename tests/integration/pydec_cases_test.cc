@@ -462,14 +462,6 @@ std::string WhyItDiffers(const Case& c) {
   return "";
 }
 
-// Operators that had no rule when this was written.
-const std::vector<std::string>& RefusedSoFar() {
-  static const auto& operators = *new std::vector<std::string>{
-      "masked_select_function", "scatter_add",           "scatter_value0", "scatter_multiply",
-      "index_fill_zero",        "diagonal_scatter_zero", "var_unbiased"};
-  return operators;
-}
-
 double Distance(const Tensor& a, const Tensor& b) {
   if (a.sizes() != b.sizes()) return std::numeric_limits<double>::infinity();
   const double distance = a.numel() == 0 ? 0 : (a.to(at::kDouble) - b).abs().max().item<double>();
@@ -497,19 +489,10 @@ TEST(PyDecCases, WhatIsRightIsReproduced) {
     const Case c(entry);
     SCOPED_TRACE(c.id + " " + c.algorithm);
     const std::string reason = WhyItDiffers(c);
-    double distance = 0;
-    try {
-      distance = DistanceFromPyDec(c);
-    } catch (const Error& e) {
-      // A clear refusal is no wrong number; which operators have a rule is for docs and for the tests of rules to say.
-      EXPECT_EQ(e.code(), absl::StatusCode::kUnimplemented) << e.what();
-      EXPECT_THAT(RefusedSoFar(), testing::Contains(c.op)) << e.what();
-      ++counts["reproduced or refused"];
-      continue;
-    }
+    const double distance = DistanceFromPyDec(c);
     if (reason.empty()) {
       EXPECT_LE(distance, kTolerance);
-      ++counts["reproduced or refused"];
+      ++counts["reproduced"];
     } else {
       EXPECT_GT(distance, kTolerance) << "is listed as different: " << reason;
       ++counts[reason];
@@ -517,16 +500,8 @@ TEST(PyDecCases, WhatIsRightIsReproduced) {
   }
   // The table of docs/pydec_differences.md.
   const std::map<std::string, int> expected = {
-      {"reproduced or refused", 199},
-      {"zero over zero", 2},
-      {"softmax scheme", 3},
-      {"sampled_shaply", 2},
-      {"legacy_relu", 4},
-      {"ref argument", 4},
-      {"check_error", 3},
-      {"wrong: error", 27},
-      {"wrong: recovery", 23},
-      {"wrong: shape", 4},
+      {"reproduced", 199}, {"zero over zero", 2}, {"softmax scheme", 3}, {"sampled_shaply", 2},   {"legacy_relu", 4},
+      {"ref argument", 4}, {"check_error", 3},    {"wrong: error", 27},  {"wrong: recovery", 23}, {"wrong: shape", 4},
   };
   EXPECT_EQ(counts, expected);
 }

@@ -129,6 +129,8 @@ def main():
         entry = {"name": name, "random": name in RANDOM, "calls": [], "problems": []}
         index.append(entry)
         samples = list(op.sample_inputs("cpu", torch.float64, requires_grad=False))
+        # Those with empty tensors last.
+        samples.sort(key=lambda s: any(t.numel() == 0 for t in tensors_of([s.input, *s.args, *s.kwargs.values()])))
         step = max(1, -(-len(samples) // SAMPLES))
         chosen = samples[::step]
         written = 0

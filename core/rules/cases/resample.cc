@@ -67,6 +67,9 @@ void AddResampling(std::vector<Case>* cases) {
       {"aten::col2im", "one", [](Draw& d) -> Arguments {
          return {d.Moving({8, 6}), Sizes{3, 4}, Sizes{2, 2}, Sizes{1, 1}, Sizes{0, 0}, Sizes{1, 1}};
        }},
+      {"aten::col2im", "complex", [](Draw& d) -> Arguments {
+         return {d.MovingComplex({2, 8, 6}), Sizes{3, 4}, Sizes{2, 2}, Sizes{1, 1}, Sizes{0, 0}, Sizes{1, 1}};
+       }},
       {"aten::_trilinear", "", [](Draw& d) -> Arguments {  // as nn.functional.bilinear calls it
          return {d.Moving({4, 2}), d.Moving({3, 2, 5}), d.Moving({4, 5}), Sizes{1, 3}, Sizes{0}, Sizes{1, 2}, Sizes{2, 3}};
        }},
