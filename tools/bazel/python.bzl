@@ -106,7 +106,10 @@ def _python_test_impl(ctx):
     arguments = [ctx.file._runner.short_path] if ctx.attr.unittest else []
     ctx.actions.write(script, _TEST_SCRIPT.format(
         path = ctx.attr.package.label.package + "/" + ctx.attr.package.label.name,
-        environment = _TEST_ENVIRONMENT,
+        environment = " ".join([_TEST_ENVIRONMENT] + [
+            "%s='%s'" % (key, ctx.expand_location(value, ctx.attr.data))
+            for key, value in ctx.attr.env.items()
+        ]),
         python = PYTHON,
         arguments = " ".join(arguments + [ctx.file.main.short_path]),
     ), is_executable = True)
@@ -123,6 +126,7 @@ _python_test = rule(
         "main": attr.label(allow_single_file = [".py"], mandatory = True),
         "package": attr.label(mandatory = True),
         "data": attr.label_list(allow_files = True),
+        "env": attr.string_dict(),
         "unittest": attr.bool(default = True),
         "_runner": attr.label(
             default = "//tools/bazel:unittest_runner.py",
@@ -139,7 +143,8 @@ def python_test(name, package, main = None, size = "small", **kwargs):
       package: a python_package, which is on the path.
       main: the file; by default <name>.py.
       size: see cc_test.
-      **kwargs: `data`, tags and the like. `unittest = False`: the file is a program, whose exit code counts.
+      **kwargs: `data`, `env` (with "$(rootpath ...)" for files), tags and the like. `unittest = False`: the file is a
+        program, whose exit code counts.
     """
     if HAVE_PYTHON:
         # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.

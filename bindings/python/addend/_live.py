@@ -1,7 +1,7 @@
 """Live models: Python code that is decomposed as it runs."""
 
 import types
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from ._cancellation import Cancellation
@@ -164,8 +164,17 @@ class TracedModel:
                 lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
             )
             output = self.model(*args, **kwargs)
+            constants = _addresses((args, kwargs)) | {tensor.data_ptr() for _, tensor in named_tensors(self.model)}
+            constants -= {live.data_ptr() for live in trace.inputs}
             names: Dict[str, int] = {}
-            map_leaves(lambda leaf, path: _add_output(trace, leaf, path, names), output, "output")
+
+            def add(leaf: Any, path: str) -> Any:
+                if _has_parts(leaf) and leaf.data_ptr() not in constants:
+                    trace.output(leaf, path)
+                    names[path] = len(names)
+                return leaf
+
+            map_leaves(add, output, "output")
             if not names:
                 raise ValueError("the model returned no floating-point tensor that it computed")
         results = trace.results
@@ -218,13 +227,23 @@ def _plain(leaf: Any, path: str) -> Any:
     return leaf
 
 
-def _add_output(trace: Trace, leaf: Any, path: str, names: Dict[str, int]) -> Any:
+def _has_parts(leaf: Any) -> bool:
     import torch
 
-    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0:
-        trace.output(leaf, path)
-        names[path] = len(names)
-    return leaf
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0
+
+
+def _addresses(arguments: Any) -> Set[int]:
+    """Of the tensors in a structure."""
+    found: Set[int] = set()
+
+    def find(leaf: Any, path: str) -> Any:
+        if _has_parts(leaf):
+            found.add(leaf.data_ptr())
+        return leaf
+
+    map_leaves(find, arguments, "")
+    return found
 
 
 def _raise_own(trace: Any, error: RuntimeError) -> None:

@@ -7,6 +7,7 @@
 #include "bindings/python/native/error.h"
 #include "bindings/python/native/handle.h"
 #include "bindings/python/native/python_lock.h"
+#include "bindings/python/native/sequence.h"
 
 namespace {
 
@@ -82,9 +83,10 @@ int32_t Dtype(const Py_buffer& buffer) {
   return 0;
 }
 
-// Strides in elements, and the bytes from the first to the last. False where a tensor cannot have such strides.
+// Strides in elements, and the bytes from the first to the last. False where a tensor cannot lie like that.
 bool Layout(const Py_buffer& buffer, std::vector<int64_t>* strides, size_t* size) {
   if (buffer.suboffsets != nullptr) return false;
+  if (reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(buffer.itemsize) != 0) return false;
   int64_t last = 0;
   for (int d = 0; d < buffer.ndim; ++d) {
     if (buffer.shape[d] == 0) {
@@ -130,6 +132,22 @@ PyObject* tensor_from_buffer(PyObject* object) {
       buffer->buf, size, dtype, dims.data(), dims.size(), strides.empty() ? nullptr : strides.data(), strides.size(),
       [](void* payload) { ReleaseBuffer()(static_cast<Py_buffer*>(payload)); }, buffer.get(), &tensor);
   if (status == nullptr) static_cast<void>(buffer.release());
+  return TensorCapsule(status, tensor);
+}
+
+PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int32_t dtype, PyObject* dims,
+                             PyObject* strides) {
+  std::vector<int64_t> own_dims;
+  std::vector<int64_t> own_strides;
+  if (!addend_python::GetIntegers(dims, &own_dims) || !addend_python::GetIntegers(strides, &own_strides)) {
+    return nullptr;
+  }
+  addend_tensor* tensor = nullptr;
+  Py_INCREF(owner);
+  addend_status* const status = addend_tensor_wrap(
+      reinterpret_cast<void*>(address), size, dtype, own_dims.data(), own_dims.size(), own_strides.data(),
+      own_strides.size(), &addend_python::ReleaseObject, owner, &tensor);
+  if (status != nullptr) Py_DECREF(owner);
   return TensorCapsule(status, tensor);
 }
 

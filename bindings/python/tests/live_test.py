@@ -212,6 +212,28 @@ class LiveTest(unittest.TestCase):
         self.assertIsInstance(output.more[2], torch.return_types.max)
         self.assertEqual(int(output.more[2].indices), 2)
 
+    def test_what_is_passed_on_stays_a_tensor(self):
+        class Passes(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.randn(3))
+
+            def forward(self, x, plain):
+                return x * self.weight, x, self.weight, plain
+
+        model, plain = Passes(), torch.randn(3)
+        product, x, weight, same = addend.compile(model)(addend.Input(torch.randn(3), 0), plain)
+        self.assertIsInstance(product, addend.Composition)
+        self.assertEqual(x.numc, 3)
+        self.assertIs(weight, model.weight)
+        self.assertIs(same, plain)
+
+    def test_what_leaves_pytorch_is_reported(self):
+        model = addend.compile(lambda x: torch.from_numpy(np.sin(x.numpy())) * 2)
+        results = model.decompose(addend.Input(torch.randn(3), 0))
+        self.assertEqual(np.abs(results.output.components).max(), 0)
+        self.assertRegex(results.notes[0], "does not depend on the split inputs")
+
     def test_several_inputs_share_one_component_axis(self):
         a, b = torch.randn(2), torch.randn(3)
         output = addend.compile(lambda a, b: torch.cat([a, b]).sum())(addend.Input(a, 0), addend.Input(b, 0))
