@@ -4,7 +4,7 @@ Bazel's own py_test starts whatever `python` is on PATH, which Debian does not h
 or SWIG are missing, the macros declare nothing, and the first one says so.
 """
 
-load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_VERSION")
+load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "ADDEND_COPTS", "addend_cc_library")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
@@ -20,6 +20,9 @@ _MISSING = [
 ]
 
 HAVE_PYTHON = not _MISSING
+
+# Tests compare with what these compute.
+_MISSING_PACKAGES = [name for name in ["numpy", "torch"] if name not in PYTHON_PACKAGES]
 
 # One thread, as for C++: how many share a sum decides its last bits.
 _TEST_ENVIRONMENT = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1"
@@ -37,6 +40,9 @@ def python_extension(name, srcs, hdrs, library):
         # buildifier: disable=print
         print("skipping the Python binding: no " + ", no ".join(_MISSING))
         return
+    if _MISSING_PACKAGES:
+        # buildifier: disable=print
+        print("skipping the tests of the Python binding: %s has no %s" % (PYTHON, ", no ".join(_MISSING_PACKAGES)))
     include = ["-isystem", PYTHON_INCLUDE]
     addend_cc_library(
         name = "helpers",
@@ -146,7 +152,7 @@ def python_test(name, package, main = None, size = "small", **kwargs):
       **kwargs: `data`, `env` (with "$(rootpath ...)" for files), tags and the like. `unittest = False`: the file is a
         program, whose exit code counts.
     """
-    if HAVE_PYTHON:
+    if HAVE_PYTHON and not _MISSING_PACKAGES:
         # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.
         tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"]
         _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)

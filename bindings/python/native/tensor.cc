@@ -105,7 +105,8 @@ bool Layout(const Py_buffer& buffer, std::vector<int64_t>* strides, size_t* size
 
 PyObject* Copy(const Py_buffer& buffer, int32_t dtype, const std::vector<int64_t>& dims) {
   std::vector<unsigned char> bytes(static_cast<size_t>(buffer.len));
-  if (PyBuffer_ToContiguous(bytes.data(), &buffer, buffer.len, 'C') != 0) return nullptr;
+  // Not const before Python 3.11, though it only reads.
+  if (PyBuffer_ToContiguous(bytes.data(), const_cast<Py_buffer*>(&buffer), buffer.len, 'C') != 0) return nullptr;
   addend_tensor* tensor = nullptr;
   addend_status* const status =
       addend_tensor_copy(bytes.data(), bytes.size(), dtype, dims.data(), dims.size(), &tensor);
@@ -144,9 +145,9 @@ PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int
   }
   addend_tensor* tensor = nullptr;
   Py_INCREF(owner);
-  addend_status* const status = addend_tensor_wrap(
-      reinterpret_cast<void*>(address), size, dtype, own_dims.data(), own_dims.size(), own_strides.data(),
-      own_strides.size(), &addend_python::ReleaseObject, owner, &tensor);
+  addend_status* const status =
+      addend_tensor_wrap(reinterpret_cast<void*>(address), size, dtype, own_dims.data(), own_dims.size(),
+                         own_strides.data(), own_strides.size(), &addend_python::ReleaseObject, owner, &tensor);
   if (status != nullptr) Py_DECREF(owner);
   return TensorCapsule(status, tensor);
 }

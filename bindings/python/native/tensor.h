@@ -12,7 +12,8 @@
 // Memory that no tensor can describe (negative strides, unaligned elements) is copied.
 PyObject* tensor_from_buffer(PyObject* object);
 
-// A new capsule of an addend_tensor that shares memory which `owner` keeps, and keeps the owner; strides count elements.
+// A new capsule of an addend_tensor that shares memory which `owner` keeps, and keeps the owner; strides count
+// elements.
 PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int32_t dtype, PyObject* dims,
                              PyObject* strides);
 

@@ -374,6 +374,24 @@ class LiveTest(unittest.TestCase):
         absorbed = addend.compile(model, missing_rule="absorb").decompose(addend.Input(torch.randn(3), 0))
         self.assertEqual(np.abs(absorbed.output.components).max(), 0)
 
+    def test_a_rule_for_an_operator_of_ones_own(self):
+        library = torch.library.Library("addend_rule_test", "DEF")
+        library.define("double_tanh(Tensor x) -> Tensor")
+        library.impl("double_tanh", lambda x: 2 * x.tanh(), "CPU")
+
+        def model(x):
+            return torch.ops.addend_rule_test.double_tanh(x)
+
+        x = torch.tensor([0.5, -1.0, 2.0])
+        output = addend.compile(model, rules={"addend_rule_test::double_tanh": "pointwise"}, preset="faithful")(
+            addend.Input(x, 0)
+        )
+        np.testing.assert_allclose(np.diag(output.components), 2 * x.tanh(), rtol=1e-5)
+        np.testing.assert_allclose(output.reference, np.zeros(3), atol=1e-6)
+        for rules in ({"addend_rule_test::double_tanh": "magic"}, {"": "path"}):
+            with self.assertRaises(addend.InvalidArgument):
+                addend.Context(rules=rules)
+
     def test_nothing_to_decompose(self):
         with self.assertRaisesRegex(ValueError, "addend.Input"):
             addend.compile(nn.Linear(3, 3))(torch.randn(3))

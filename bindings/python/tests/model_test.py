@@ -95,6 +95,22 @@ class DecomposeTest(unittest.TestCase):
         shapley = model.shapley(addend.Input(left, 0), right)
         np.testing.assert_allclose(shapley.components, (module.layer.weight * left).t().detach(), atol=1e-5)
 
+    def test_threads_give_the_same_bits(self):
+        model = addend.load_model(DIGITS + "model.pt")
+        images = [addend.Input(self.image.numpy() * (k + 1) / 8, (2, 3), baseline=0) for k in range(8)]
+        expected = [model(image).components.numpy() for image in images]
+        found = [None] * 8
+
+        def work(k):
+            found[k] = model(images[k]).components.numpy()
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        np.testing.assert_array_equal(found, expected)
+
     def test_dtype(self):
         model = addend.load_model(script(torch.nn.Linear(3, 2)), dtype="float64")
         output = model(addend.Input(np.ones(3), 0))
