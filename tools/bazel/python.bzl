@@ -38,11 +38,11 @@ def python_extension(name, srcs, hdrs, library):
     """
     if not HAVE_PYTHON:
         # buildifier: disable=print
-        print("skipping the Python binding: no " + ", no ".join(_MISSING))
+        print("skipping the Python binding, which needs " + ", ".join(_MISSING))
         return
     if _MISSING_PACKAGES:
         # buildifier: disable=print
-        print("skipping the tests of the Python binding: %s has no %s" % (PYTHON, ", no ".join(_MISSING_PACKAGES)))
+        print("skipping the tests of the Python binding: %s lacks %s" % (PYTHON, ", ".join(_MISSING_PACKAGES)))
     include = ["-isystem", PYTHON_INCLUDE]
     addend_cc_library(
         name = "helpers",
