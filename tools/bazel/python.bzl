@@ -74,7 +74,7 @@ def python_extension(name, srcs, hdrs, library):
     )
 
 def _python_package_impl(ctx):
-    placed = dict([(file, file.short_path[len(ctx.label.package) + 1:]) for file in ctx.files.srcs])
+    placed = dict([(file, file.short_path.split(ctx.label.package + "/", 1)[1]) for file in ctx.files.srcs])
     for target, path in ctx.attr.placed.items():
         placed[target.files.to_list()[0]] = path
     files = []
@@ -110,8 +110,10 @@ exec {python} -X faulthandler {arguments} "$@"
 def _python_test_impl(ctx):
     script = ctx.actions.declare_file(ctx.label.name + ".sh")
     arguments = [ctx.file._runner.short_path] if ctx.attr.unittest else []
+    package = ctx.attr.package.label
+    repository = "../" + package.workspace_name if package.workspace_name else "."
     ctx.actions.write(script, _TEST_SCRIPT.format(
-        path = ctx.attr.package.label.package + "/" + ctx.attr.package.label.name,
+        path = "/".join([repository, package.package, package.name]),
         environment = " ".join([_TEST_ENVIRONMENT] + [
             "%s='%s'" % (key, ctx.expand_location(value, ctx.attr.data))
             for key, value in ctx.attr.env.items()

@@ -374,6 +374,23 @@ class LiveTest(unittest.TestCase):
         absorbed = addend.compile(model, missing_rule="absorb").decompose(addend.Input(torch.randn(3), 0))
         self.assertEqual(np.abs(absorbed.output.components).max(), 0)
 
+    def test_errors_name_the_parameters_that_an_operator_reads(self):
+        library = torch.library.Library("addend_parameter_test", "DEF")
+        library.define("scale(Tensor x, Tensor weight) -> Tensor")
+        library.impl("scale", lambda x, weight: x * weight, "CPU")
+
+        class Scale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(torch.ones(3))
+
+            def forward(self, x):
+                return torch.ops.addend_parameter_test.scale(x, self.weight)
+
+        with self.assertRaises(addend.Unimplemented) as caught:
+            addend.compile(nn.Sequential(nn.Linear(3, 3), Scale()))(addend.Input(torch.randn(3), 0))
+        self.assertIn("1.weight", caught.exception.payload["parameters"])
+
     def test_a_rule_for_an_operator_of_ones_own(self):
         library = torch.library.Library("addend_rule_test", "DEF")
         library.define("double_tanh(Tensor x) -> Tensor")
