@@ -28,21 +28,14 @@ class ImportTest(unittest.TestCase):
     def test_without_torch_and_numpy(self):
         program = """
 import sys
-sys.modules["numpy"] = None
-class NoTorch:
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch": raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, NoTorch())
-import importlib.util
-find_spec = importlib.util.find_spec
-importlib.util.find_spec = lambda name, package=None: None if name == "torch" else find_spec(name, package)
+sys.modules["numpy"] = sys.modules["torch"] = None    # importing them fails
 import addend
 model = addend.load_model("docs/examples/models/digits/model.pt")
 image = addend.read_tensors("docs/examples/models/digits/sample.safetensors")["input"]
 output = model(addend.Input(image, (2, 3), baseline=0))
-print(addend.as_tensor([1, 2]).tolist(), output.shape, "torch" in sys.modules)
+print(addend.as_tensor([1, 2]).tolist(), output.shape)
 """
-        self.assertEqual(run(program), "[1, 2] (1, 10) False")
+        self.assertEqual(run(program), "[1, 2] (1, 10)")
 
     def test_importing_prints_nothing(self):
         self.assertEqual(run("import addend"), "")
