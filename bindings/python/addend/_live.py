@@ -7,7 +7,7 @@ from . import _native
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
-from ._errors import Code, Error
+from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, as_input, new_request
 from ._modules import ModulePaths, named_tensors
 from ._results import Results, result_at
@@ -113,8 +113,8 @@ class TracedModel:
     """A model that decomposes what it is given; `compile` makes it.
 
     It is called as the model is, with an `Input` or a `Composition` in place of each tensor that shall be decomposed, on
-    any depth of its arguments. What it returns is what the model returns, with a `Composition` in place of each tensor
-    that depends on them. The model itself runs unmodified, on copies of these inputs.
+    any depth of its arguments. What it returns is what the model returns, with a `Composition` in place of each
+    floating-point tensor that operators have met. The model itself runs unmodified, on copies of these inputs.
 
     Attributes:
         model: the model as it was given. Other attributes are those of it.
@@ -164,13 +164,17 @@ class TracedModel:
                 lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
             )
             output = self.model(*args, **kwargs)
-            constants = _addresses((args, kwargs)) | {tensor.data_ptr() for _, tensor in named_tensors(self.model)}
-            constants -= {live.data_ptr() for live in trace.inputs}
             names: Dict[str, int] = {}
 
             def add(leaf: Any, path: str) -> Any:
-                if _has_parts(leaf) and leaf.data_ptr() not in constants:
-                    trace.output(leaf, path)
+                if _has_parts(leaf):
+                    try:
+                        trace.output(leaf, path)
+                    except NotFound:
+                        # Passed on untouched, it is what it was.
+                        if leaf.data_ptr() not in self._addresses((args, kwargs)):
+                            raise
+                        return leaf
                     names[path] = len(names)
                 return leaf
 
@@ -183,6 +187,18 @@ class TracedModel:
             lambda leaf, path: result_at(results._handle, names[path]) if path in names else leaf, output, "output"
         )
         return results
+
+    def _addresses(self, arguments: Any) -> Set[int]:
+        """Of the tensors that the model was given or has."""
+        found = {tensor.data_ptr() for _, tensor in named_tensors(self.model)}
+
+        def find(leaf: Any, path: str) -> Any:
+            if _has_parts(leaf):
+                found.add(leaf.data_ptr())
+            return leaf
+
+        map_leaves(find, arguments, "")
+        return found
 
     def __getattr__(self, name: str) -> Any:
         if name == "model":  # before __init__ has set it
@@ -231,19 +247,6 @@ def _has_parts(leaf: Any) -> bool:
     import torch
 
     return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0
-
-
-def _addresses(arguments: Any) -> Set[int]:
-    """Of the tensors in a structure."""
-    found: Set[int] = set()
-
-    def find(leaf: Any, path: str) -> Any:
-        if _has_parts(leaf):
-            found.add(leaf.data_ptr())
-        return leaf
-
-    map_leaves(find, arguments, "")
-    return found
 
 
 def _raise_own(trace: Any, error: RuntimeError) -> None:

@@ -212,21 +212,38 @@ class LiveTest(unittest.TestCase):
         self.assertIsInstance(output.more[2], torch.return_types.max)
         self.assertEqual(int(output.more[2].indices), 2)
 
-    def test_what_is_passed_on_stays_a_tensor(self):
+    def test_what_is_passed_on_has_no_parts(self):
         class Passes(nn.Module):
             def __init__(self):
                 super().__init__()
                 self.weight = nn.Parameter(torch.randn(3))
 
             def forward(self, x, plain):
-                return x * self.weight, x, self.weight, plain
+                return x * 2, x, self.weight, plain
 
         model, plain = Passes(), torch.randn(3)
         product, x, weight, same = addend.compile(model)(addend.Input(torch.randn(3), 0), plain)
         self.assertIsInstance(product, addend.Composition)
         self.assertEqual(x.numc, 3)
-        self.assertIs(weight, model.weight)
+        self.assertRecovers(weight, model.weight)
+        self.assertEqual(np.abs(weight.components).max(), 0, "nothing of it is due to the input")
         self.assertIs(same, plain)
+
+    def test_what_was_written_into_buffers_and_arguments_has_parts(self):
+        class Fills(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("state", torch.zeros(2, 3))
+
+            def forward(self, x, out):
+                self.state[1] = 2 * x
+                out.copy_(x).neg_()
+                return self.state, out
+
+        x = torch.randn(3)
+        state, out = addend.compile(Fills())(addend.Input(x, 0), torch.empty(3))
+        np.testing.assert_array_equal(state.components.numpy()[:, 1], torch.diag(2 * x))
+        np.testing.assert_array_equal(out.components, torch.diag(-x))
 
     def test_what_leaves_pytorch_is_reported(self):
         model = addend.compile(lambda x: torch.from_numpy(np.sin(x.numpy())) * 2)
