@@ -196,11 +196,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_policy(add
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_log(addend_context_options* options,
                                                                           addend_log_fn log, void* payload,
                                                                           addend_release_fn release) ADDEND_NOEXCEPT;
-ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_progress(addend_context_options* options,
-                                                                               addend_progress_fn progress,
-                                                                               void* payload,
-                                                                               addend_release_fn release)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_progress(
+    addend_context_options* options, addend_progress_fn progress, void* payload,
+    addend_release_fn release) ADDEND_NOEXCEPT;
 /* 1: statuses tell in their detail where in C++ an error comes from. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_detail(addend_context_options* options,
                                                                              int32_t detail) ADDEND_NOEXCEPT;
@@ -244,8 +242,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_dlpack(void* manag
  * DLManagedTensor, which knows no bool (it is given as uint8). The caller calls its deleter once, on any thread.
  * out: out_managed (new), out_is_versioned. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major,
-                                                                   void** out_managed, int32_t* out_is_versioned)
-    ADDEND_NOEXCEPT;
+                                                                   void** out_managed,
+                                                                   int32_t* out_is_versioned) ADDEND_NOEXCEPT;
 /* Shares `size` bytes of the caller's memory. `strides` count elements; NULL and 0: contiguous. `release` may be NULL,
  * then the memory has to outlive the process's use of it; else it is called with `payload` when no handle needs the
  * memory any more. On failure the memory stays the caller's. in: data (shared). out: out_tensor (new). */
@@ -317,27 +315,20 @@ enum addend_part {
 /* From components [numc, *S], reference and leftover (NULL: zeros). `in_graph` 1: autograd follows what is computed
  * from them, see addend_composition_grad. in: components, reference, leftover (shared).
  * out: out_composition (new). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_tensors(const addend_tensor* components,
-                                                                           const addend_tensor* reference,
-                                                                           const addend_tensor* leftover,
-                                                                           int32_t in_graph,
-                                                                           addend_composition** out_composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_tensors(
+    const addend_tensor* components, const addend_tensor* reference, const addend_tensor* leftover, int32_t in_graph,
+    addend_composition** out_composition) ADDEND_NOEXCEPT;
 /* One component for each position along `dims` of a value (negative ones count from the end; without any the whole
  * value is one component): component offset + i is value - baseline there and zero elsewhere. `baseline` NULL: zeros.
  * numc -1: no more than needed. out: out_composition (new). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_diagonal(const addend_tensor* value, const int64_t* dims,
-                                                                       size_t num_dims, const addend_tensor* baseline,
-                                                                       int64_t offset, int64_t numc,
-                                                                       addend_composition** out_composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_diagonal(
+    const addend_tensor* value, const int64_t* dims, size_t num_dims, const addend_tensor* baseline, int64_t offset,
+    int64_t numc, addend_composition** out_composition) ADDEND_NOEXCEPT;
 /* One component for each label: integers of the value's shape or of its leading dimensions, -1 for no component.
  * `baseline` NULL: zeros. numc -1: the largest label + 1. out: out_composition (new). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_labels(const addend_tensor* value,
-                                                                          const addend_tensor* labels,
-                                                                          const addend_tensor* baseline, int64_t numc,
-                                                                          addend_composition** out_composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_labels(
+    const addend_tensor* value, const addend_tensor* labels, const addend_tensor* baseline, int64_t numc,
+    addend_composition** out_composition) ADDEND_NOEXCEPT;
 ADDEND_API int64_t addend_composition_numc(const addend_composition* composition) ADDEND_NOEXCEPT;
 /* S; -1 where there is no such dimension. */
 ADDEND_API size_t addend_composition_num_dims(const addend_composition* composition) ADDEND_NOEXCEPT;
@@ -354,11 +345,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_component(const ad
                                                                         int64_t index,
                                                                         addend_tensor** out_tensor) ADDEND_NOEXCEPT;
 /* Some components, negative indices from the end, with the residual or with none. out: out_composition (new). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_select(const addend_composition* composition,
-                                                                     const int64_t* indices, size_t num_indices,
-                                                                     int32_t with_residual,
-                                                                     addend_composition** out_composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_select(
+    const addend_composition* composition, const int64_t* indices, size_t num_indices, int32_t with_residual,
+    addend_composition** out_composition) ADDEND_NOEXCEPT;
 /* The gradient of sum(cotangent * composition), summed over components, reference and leftover, with respect to the
  * parts of `input`, which was made with in_graph 1 and led to `composition` by calls: a composition of the shape of
  * `input`. in: cotangent (borrowed), of the shape of `composition`. out: out_gradient (new). errors:
@@ -369,10 +358,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_grad(const addend_
                                                                    addend_composition** out_gradient) ADDEND_NOEXCEPT;
 /* Explains one number of it: see addend_results_explain. Components are named by their position.
  * out: out_explanation (new). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_explain(const addend_composition* composition,
-                                                                      const char* target,
-                                                                      addend_explanation** out_explanation)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_explain(
+    const addend_composition* composition, const char* target, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 /* "composition 0:\n<tensor>\n...residual:\n<tensor>". out: out_text (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_to_string(const addend_composition* composition,
                                                                         addend_string** out_text) ADDEND_NOEXCEPT;
@@ -452,9 +439,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_r
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
 /* Who may end runs of this request. NULL: nobody. in: cancellation (shared). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(addend_request* request,
-                                                                           const addend_cancellation* cancellation)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
+    addend_request* request, const addend_cancellation* cancellation) ADDEND_NOEXCEPT;
 ADDEND_API void addend_request_release(addend_request* request) ADDEND_NOEXCEPT;
 
 /* ---- Models ----------------------------------------------------------------------------------------------------- */
@@ -503,9 +489,8 @@ ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t ind
 /* "output", "output.1", the probe's selector, or what a trace was told; NULL where there is none. Borrowed. */
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* out: out_composition (new). errors: OUT_OF_RANGE; INVALID_ARGUMENT where the result is of another kind. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(const addend_results* results, size_t index,
-                                                                      addend_composition** out_composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(
+    const addend_results* results, size_t index, addend_composition** out_composition) ADDEND_NOEXCEPT;
 /* The tensor, or the value of the composition. out: out_tensor (new). errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_tensor(const addend_results* results, size_t index,
                                                                  addend_tensor** out_tensor) ADDEND_NOEXCEPT;
@@ -517,8 +502,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_number(const addend_re
  * out: out_explanation (new). errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_results* results, const char* name,
                                                                   const char* target,
-                                                                  addend_explanation** out_explanation)
-    ADDEND_NOEXCEPT;
+                                                                  addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 /* One number of the report: "operators", "nodes", "worst_recovery_error", "worst_bracket", "failures", "absorbed",
  * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
  * "sweep_seconds"; NaN where there is no such number. */
@@ -562,10 +546,8 @@ ADDEND_API void addend_trace_release(addend_trace* trace) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_create(addend_arguments** out_arguments) ADDEND_NOEXCEPT;
 /* Each adds one argument: the next in the order of the schema where `name` is NULL, else the one of that name. Between
  * addend_arguments_begin_list and _end_list each adds one element. in: composition, tensor (shared). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_composition(addend_arguments* arguments,
-                                                                            const char* name,
-                                                                            const addend_composition* composition)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_composition(
+    addend_arguments* arguments, const char* name, const addend_composition* composition) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_tensor(addend_arguments* arguments, const char* name,
                                                                        const addend_tensor* tensor) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_none(addend_arguments* arguments,

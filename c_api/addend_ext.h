@@ -59,9 +59,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_rules_create(addend_rules** ou
 ADDEND_API ADDEND_NODISCARD addend_status* addend_rules_add(addend_rules* rules, const char* op,
                                                             const char* principle) ADDEND_NOEXCEPT;
 /* A rule by callback. in: callbacks (copied; if the call fails, the payload stays the caller's). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_rules_add_callbacks(addend_rules* rules, const char* op,
-                                                                      const addend_rule_callbacks* callbacks)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_rules_add_callbacks(
+    addend_rules* rules, const char* op, const addend_rule_callbacks* callbacks) ADDEND_NOEXCEPT;
 ADDEND_API void addend_rules_release(addend_rules* rules) ADDEND_NOEXCEPT;
 
 /* The rules of a context, as they are now. in: rules (borrowed). */
@@ -84,14 +83,12 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_call_number(const addend_
                                                                    double* out_number) ADDEND_NOEXCEPT;
 
 /* output += coefficient * operand, elementwise with broadcasting. in: coefficient (shared). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_add_term(addend_rule_result* result, size_t operand,
-                                                                       const addend_tensor* coefficient)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_add_term(
+    addend_rule_result* result, size_t operand, const addend_tensor* coefficient) ADDEND_NOEXCEPT;
 /* Or any linear map of some decomposed operands. in: callbacks (copied, as above). */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_set_map(addend_rule_result* result,
-                                                                      const int64_t* operands, size_t num_operands,
-                                                                      const addend_map_callbacks* callbacks)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_set_map(
+    addend_rule_result* result, const int64_t* operands, size_t num_operands,
+    const addend_map_callbacks* callbacks) ADDEND_NOEXCEPT;
 /* 1: the rule claims that its bracket is zero up to rounding, and is checked for it; 0, as at the beginning: what is
  * missing is leftover. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_set_exact(addend_rule_result* result,

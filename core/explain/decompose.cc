@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/explain/finish.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/segments.h"
@@ -253,16 +254,72 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   }
 }
 
+void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
+  try {
+    if (options_->progress) options_->progress("trace", calls_++, 0);
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+    throw;
+  }
+  recorder_->Handle(op, stack);
+}
+
+void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer) {
+  if (input.kind == Split::Kind::kPlain) return;
+  const at::Tensor reference = input.reference.clone();
+  if (input.ids) {
+    tracer.AddIds(value, reference, input.labels);
+  } else if (input.parts.defined()) {
+    tracer.AddParts(value, reference, input.parts);
+  } else {
+    tracer.AddFloatInput(value, reference, input.labels);
+  }
+}
+
+Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
+                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds) {
+  const auto start = Clock::now();
+  auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  std::vector<Probe> probes;
+  for (const RecordedOutput& output : outputs) probes.push_back(output.probe);
+  for (const std::string& selector : options.probes) probes.push_back(FindProbe(*trace, selector, probes[0]));
+  Decomposition decomposition;
+  decomposition.numc = numc;
+  decomposition.report.trace_seconds = trace_seconds + SecondsSince(start);
+  const auto progress = [&](const char* stage, int64_t done, int64_t total) {
+    if (options.progress) options.progress(stage, done, total);
+  };
+  progress("trace", 1, 1);
+
+  const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
+  const Explained explained =
+      LinearizeAndSweep(trace, registry, policy, std::move(probes), options.everything, progress);
+  const SweepResult& sweep = explained.sweep;
+  decomposition.report.linearize_seconds = explained.linearize_seconds;
+  decomposition.report.sweep_seconds = explained.sweep_seconds;
+  for (size_t p = 0; p < sweep.probes.size(); ++p) {
+    const ProbeRows& rows = sweep.probes[p];
+    const bool output = p < outputs.size();
+    const std::string name = output ? outputs[p].name : options.probes[p - outputs.size()];
+    std::vector<Decomposed>& list = output ? decomposition.outputs : decomposition.probes;
+    list.push_back(
+        {name, output ? outputs[p].value : rows.value, MakeComposition(rows, explained.linearization.probe_marks[p])});
+    if (!rows.decomposed) {
+      decomposition.report.notes.push_back(
+          absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));
+    }
+  }
+  FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
+  return decomposition;
+}
+
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   const PreparedInputs prepared = Prepare(inputs);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);
   const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
-  const auto progress = [&](const char* stage, int64_t done, int64_t total) {
-    if (options.progress) options.progress(stage, done, total);
-  };
 
-  auto start = Clock::now();
-  progress("trace", 0, 1);
+  const auto start = Clock::now();
+  if (options.progress) options.progress("trace", 0, 1);
   Tracer tracer(&registry, &policy, prepared.numc);
   for (const auto& [name, tensor] : model_->NamedTensors()) tracer.recorder().NameStorage(tensor, name);
   tracer.recorder().SetModulePaths(model_->ModulePaths());
@@ -271,65 +328,28 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
     // The run may write its inputs; what was prepared stays as it is.
     const at::Tensor value = input.value.clone();
     arguments.emplace_back(value);
-    if (input.kind == Split::Kind::kPlain) continue;
-    const at::Tensor reference = input.reference.clone();
-    if (input.ids) {
-      tracer.AddIds(value, reference, input.labels);
-    } else if (input.parts.defined()) {
-      tracer.AddParts(value, reference, input.parts);
-    } else {
-      tracer.AddFloatInput(value, reference, input.labels);
-    }
+    AddInput(input, value, tracer);
   }
   c10::IValue result;
+  ReportingRecorder recorder(&tracer.recorder(), &options);
   try {
-    const TracingScope scope(&tracer.recorder());
+    const TracingScope scope(&recorder);
     result = RunModel(*model_, arguments, DescribeInputs(prepared));
   } catch (...) {
     // The interpreter hands on our errors as its own; the first one is the cause.
+    if (recorder.error()) std::rethrow_exception(recorder.error());
     if (tracer.error()) std::rethrow_exception(tracer.error());
     throw;
   }
-  std::vector<Probe> probes;
-  std::vector<at::Tensor> values;
+  std::vector<RecordedOutput> outputs;
+  const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined() || !Continuous(tensor.scalar_type())) return;
-    values.push_back(tensor);
-    probes.push_back({0, tracer.Output(tensor)});
+    const std::string name = outputs.empty() ? "output" : absl::StrCat("output.", outputs.size());
+    outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
   });
-  if (probes.empty()) throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
-  auto trace = std::make_shared<TracedRun>(tracer.Finish());
-  const int64_t last_call = static_cast<int64_t>(trace->program.calls.size()) - 1;
-  for (Probe& probe : probes) probe.after_call = last_call;
-  const size_t num_outputs = probes.size();
-  for (const std::string& selector : options.probes) probes.push_back(FindProbe(*trace, selector, probes[0]));
-  Decomposition decomposition;
-  decomposition.numc = prepared.numc;
-  decomposition.report.trace_seconds = SecondsSince(start);
-  progress("trace", 1, 1);
-
-  const Explained explained =
-      LinearizeAndSweep(trace, registry, policy, std::move(probes), options.everything, progress);
-  const SweepResult& sweep = explained.sweep;
-  decomposition.report.linearize_seconds = explained.linearize_seconds;
-  decomposition.report.sweep_seconds = explained.sweep_seconds;
-  for (size_t p = 0; p < sweep.probes.size(); ++p) {
-    const ProbeRows& rows = sweep.probes[p];
-    if (p < num_outputs) {
-      const std::string name = p == 0 ? "output" : absl::StrCat("output.", p);
-      decomposition.outputs.push_back({name, values[p], MakeComposition(rows, explained.linearization.probe_marks[p])});
-    } else {
-      decomposition.probes.push_back(
-          {options.probes[p - num_outputs], rows.value, MakeComposition(rows, explained.linearization.probe_marks[p])});
-    }
-    if (!rows.decomposed) {
-      decomposition.report.notes.push_back(
-          absl::StrCat(p < num_outputs ? decomposition.outputs.back().name : decomposition.probes.back().name,
-                       " does not depend on the split inputs through operators that tracing sees"));
-    }
-  }
-  FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
-  return decomposition;
+  if (outputs.empty()) throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
+  return FinishDecomposition(tracer, std::move(outputs), prepared.numc, policy, options, SecondsSince(start));
 }
 
 c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {

@@ -1,4 +1,6 @@
 // TorchScript files as models.
+#include "core/explain/torchscript.h"
+
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -8,13 +10,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <streambuf>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/model.h"
 
 namespace addend {
 namespace {
@@ -74,6 +76,15 @@ class ScriptModel : public Model {
     return module_.forward(inputs);
   }
 
+  std::vector<std::string> InputNames() const {
+    std::vector<std::string> names;
+    for (const c10::Argument& argument : module_.get_method("forward").function().getSchema().arguments()) {
+      names.push_back(argument.name());
+    }
+    names.erase(names.begin());  // self
+    return names;
+  }
+
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override {
     std::vector<std::pair<std::string, at::Tensor>> named;
     for (const auto& item : module_.named_parameters()) named.emplace_back(item.name, item.value);
@@ -94,6 +105,47 @@ class ScriptModel : public Model {
   GraphFacts facts_;
 };
 
+// Bytes that are read where they lie.
+class MemoryBuffer : public std::streambuf {
+ public:
+  MemoryBuffer(const void* data, size_t size) {
+    // Never written: the stream is opened for input.
+    char* begin = const_cast<char*>(static_cast<const char*>(data));
+    setg(begin, begin, begin + size);
+  }
+
+ protected:
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
+    const off_type base = from == std::ios_base::beg   ? 0
+                          : from == std::ios_base::cur ? gptr() - eback()
+                                                       : egptr() - eback();
+    if (base + offset < 0 || base + offset > egptr() - eback()) return pos_type(off_type(-1));
+    setg(eback(), eback() + base + offset, egptr());
+    return pos_type(base + offset);
+  }
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override {
+    return seekoff(off_type(position), std::ios_base::beg, which);
+  }
+};
+
+// `load` reads the module; `name` is what messages call it.
+template <typename Load>
+std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& options, const Load& load) {
+  try {
+    jit::Module module = load();
+    module.eval();
+    if (options.dtype) module.to(*options.dtype);
+    return std::make_shared<ScriptModel>(std::move(module));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    // What LibTorch says here is a page of its own sources; nobody can act on it.
+    throw InvalidArgument(absl::StrCat(name,
+                                       " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
+                                       " or torch.jit.trace"));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options) {
@@ -104,19 +156,22 @@ std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOpti
     if (!probe.get(byte))
       throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
   }
-  try {
-    jit::Module module = jit::load(path, at::Device(at::kCPU));
-    module.eval();
-    if (options.dtype) module.to(*options.dtype);
-    return std::make_shared<ScriptModel>(std::move(module));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception&) {
-    // What LibTorch says here is a page of its own sources; nobody can act on it.
-    throw InvalidArgument(absl::StrCat(path,
-                                       " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
-                                       " or torch.jit.trace"));
-  }
+  return Loaded(path, options, [&] { return jit::load(path, at::Device(at::kCPU)); });
+}
+
+std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const std::string& name,
+                                            const ScriptOptions& options) {
+  if (size == 0) throw InvalidArgument(absl::StrCat(name, " is not a TorchScript file (it is empty)"));
+  return Loaded(name, options, [&] {
+    MemoryBuffer buffer(data, size);
+    std::istream stream(&buffer);
+    return jit::load(stream, at::Device(at::kCPU));
+  });
+}
+
+std::vector<std::string> InputNames(const Model& model) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  return script == nullptr ? std::vector<std::string>() : script->InputNames();
 }
 
 }  // namespace addend

@@ -1,0 +1,47 @@
+// The second half of every decomposition, whoever ran the model: from the recording to compositions and report.
+#ifndef ADDEND_CORE_EXPLAIN_FINISH_H_
+#define ADDEND_CORE_EXPLAIN_FINISH_H_
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "core/explain/decompose.h"
+#include "core/explain/input.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/trace.h"
+
+namespace addend {
+
+struct RecordedOutput {
+  std::string name;
+  at::Tensor value;
+  Probe probe;
+};
+
+// Linearizes and sweeps what `tracer` recorded. `policy` is resolved; that of the options is as asked for.
+Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
+                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds);
+
+// Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
+void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
+
+// A recorder that reports each operator as a step of the stage "trace", of a total that is not known. What the
+// report throws ends the run, and error() still has it when an interpreter has made something else of it.
+class ReportingRecorder : public CallHandler {
+ public:
+  ReportingRecorder(Recorder* recorder, const DecomposeOptions* options) : recorder_(recorder), options_(options) {}
+  void Handle(const Operator& op, Stack* stack) override;
+  std::exception_ptr error() const { return error_; }
+
+ private:
+  Recorder* recorder_;
+  const DecomposeOptions* options_;
+  int64_t calls_ = 0;
+  std::exception_ptr error_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_FINISH_H_

@@ -1,0 +1,51 @@
+// Live models: operators of the caller's own program, recorded as they run on this thread, and decomposed afterwards.
+//
+// Note [Live tensors]
+// A live model belongs to another library, a Python module say, and its tensors reach us through an exchange format
+// that tells where elements lie but not which storage they belong to. Tracing knows tensors by their storages. So an
+// input is declared by its memory, and adopted when the first operator is called with a tensor whose storage begins
+// there: that is the storage that the model computes with. An output is found among the storages that operators have
+// shown, as the one that is alive and holds its memory; two at once cannot, unless one was made to alias the other.
+#ifndef ADDEND_CORE_EXPLAIN_LIVE_H_
+#define ADDEND_CORE_EXPLAIN_LIVE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/explain/decompose.h"
+#include "core/explain/input.h"
+
+namespace addend {
+
+class LiveTrace {
+ public:
+  // Records this thread's operators until Stop(). The values of `inputs` are the live tensors or alias them:
+  // contiguous, the whole of their storage, no two in one. `named`: parameters and buffers, for positions. The
+  // registry of the options must outlive the trace. Throws InvalidArgument for inputs that do not fit.
+  LiveTrace(const std::vector<Input>& inputs, const std::vector<std::pair<std::string, at::Tensor>>& named,
+            DecomposeOptions options);
+  // Also stops. On another thread than that of the constructor the scope stays open, and does nothing any more.
+  ~LiveTrace();
+  LiveTrace(const LiveTrace&) = delete;
+  LiveTrace& operator=(const LiveTrace&) = delete;
+
+  // The module that runs from now on; empty: none.
+  void SetModule(const std::string& module_path);
+  // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator gave that memory.
+  void AddOutput(const std::string& name, const at::Tensor& tensor);
+  // Throws FailedPrecondition on another thread than that of the constructor.
+  void Stop();
+  // Stops, and decomposes the outputs and probes, once. Throws the first error of the recording, if there was one, and
+  // what TracedModel::Decompose throws.
+  Decomposition Finish();
+
+ private:
+  class Recording;
+  std::unique_ptr<Recording> recording_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_LIVE_H_
