@@ -230,7 +230,7 @@ public final class Composition extends CompositionOperators implements Operand {
    * @param indices which; negative ones count from the end
    * @return a composition of as many components
    */
-  public Composition componentsAt(long... indices) {
+  public Composition selectComponents(long... indices) {
     return select(indices, 1);
   }
 
@@ -240,7 +240,7 @@ public final class Composition extends CompositionOperators implements Operand {
    * @param indices which; negative ones count from the end
    * @return a composition of as many components
    */
-  public Composition componentsAloneAt(long... indices) {
+  public Composition selectComponentsAlone(long... indices) {
     return select(indices, 0);
   }
 

@@ -4,12 +4,12 @@ package dev.addend;
 public final class Contribution {
   private final long component;
   private final String name;
-  private final double amount;
+  private final double value;
 
-  Contribution(long component, String name, double amount) {
+  Contribution(long component, String name, double value) {
     this.component = component;
     this.name = name;
-    this.amount = amount;
+    this.value = value;
   }
 
   /**
@@ -35,8 +35,8 @@ public final class Contribution {
    *
    * @return a summand of the explained number
    */
-  public double amount() {
-    return amount;
+  public double value() {
+    return value;
   }
 
   @Override
@@ -47,21 +47,21 @@ public final class Contribution {
     final Contribution that = (Contribution) other;
     return component == that.component
         && name.equals(that.name)
-        && Double.compare(amount, that.amount) == 0;
+        && Double.compare(value, that.value) == 0;
   }
 
   @Override
   public int hashCode() {
-    return Long.hashCode(component) * 31 + Double.hashCode(amount);
+    return Long.hashCode(component) * 31 + Double.hashCode(value);
   }
 
   /**
-   * Name and amount.
+   * Name and value.
    *
    * @return for example {@code row 3: 0.25}
    */
   @Override
   public String toString() {
-    return name + ": " + amount;
+    return name + ": " + value;
   }
 }

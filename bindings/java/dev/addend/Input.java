@@ -9,7 +9,7 @@ import java.util.Objects;
  * one of the splits is chosen. Immutable: each method gives a changed copy.
  *
  * <pre>{@code
- * Input words = Input.of(ids).splitDims(1).baseline(maskToken).names(List.of("not", "bad"));
+ * Input words = Input.of(ids).splitAlong(1).baseline(maskToken).names(List.of("not", "bad"));
  * }</pre>
  */
 public final class Input {
@@ -52,7 +52,7 @@ public final class Input {
    * @param dims the dimensions; negative ones count from the end
    * @return the changed copy
    */
-  public Input splitDims(long... dims) {
+  public Input splitAlong(long... dims) {
     final long[] copy = dims.clone();
     return with((request, borrow) -> AddendNative.addend_request_split_dims(request, copy));
   }
@@ -63,7 +63,7 @@ public final class Input {
    * @param labels integers of the input's shape, or of its leading dimensions; -1 for no component
    * @return the changed copy
    */
-  public Input splitLabels(Tensor labels) {
+  public Input splitByLabels(Tensor labels) {
     Objects.requireNonNull(labels, "labels");
     return with((request, borrow) -> AddendNative.addend_request_split_labels(request, borrow.of(labels)));
   }
@@ -74,7 +74,7 @@ public final class Input {
    * @param parts [numc, *shape]
    * @return the changed copy
    */
-  public Input splitParts(Tensor parts) {
+  public Input splitIntoParts(Tensor parts) {
     Objects.requireNonNull(parts, "parts");
     return with((request, borrow) -> AddendNative.addend_request_split_parts(request, borrow.of(parts)));
   }

@@ -22,7 +22,7 @@ import java.util.Map;
  */
 final class NativeLibrary {
   private static final String NAME = "addend_jni";
-  /** In the jar's folder: a line with hash and name for each file that belongs there, the library to load first. */
+  /** In the jar's folder: a line with hash and name for each file that belongs there. */
   private static final String CONTENTS = "contents.txt";
 
   private final List<String> tried = new ArrayList<>();
@@ -85,7 +85,7 @@ final class NativeLibrary {
       for (Map.Entry<String, String> file : hashes.entrySet()) {
         extract(folder + file.getKey(), file.getValue(), cache.resolve(file.getKey()));
       }
-      System.load(cache.resolve(hashes.keySet().iterator().next()).toString());
+      System.load(cache.resolve(System.mapLibraryName(NAME)).toString());
     });
   }
 

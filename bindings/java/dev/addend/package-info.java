@@ -5,9 +5,9 @@
  * <pre>{@code
  * try (Model model = Model.load(Path.of("model.pt"));
  *      Tensor image = Tensor.of(pixels, 1, 1, 8, 8);
- *      Results results = model.decompose(Input.of(image).splitDims(-2, -1))) {
+ *      Results results = model.decompose(Input.of(image).splitAlong(-2, -1))) {
  *   for (Contribution c : results.explain(Target.largest()).top(3)) {
- *     System.out.println(c.name() + " " + c.amount());
+ *     System.out.println(c.name() + " " + c.value());
  *   }
  * }
  * }</pre>
