@@ -158,6 +158,8 @@ _TEST = """#!/bin/bash
 set -uo pipefail
 cd "$TEST_SRCDIR/{workspace}" || exit
 export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Java takes the encoding of file names from it.
+export LC_ALL=C.UTF-8
 output=$TEST_TMPDIR/output
 '{home}/bin/java' -ea -Xcheck:jni {flags} -jar {junit} --disable-banner --disable-ansi-colors --details=tree \\
   --class-path '{class_path}' --scan-class-path '{tests}' --reports-dir "$TEST_TMPDIR/reports" \\
