@@ -168,7 +168,7 @@ status=$?
 if [[ -n ${{XML_OUTPUT_FILE:-}} && -e $TEST_TMPDIR/reports/TEST-junit-jupiter.xml ]]; then
   cp "$TEST_TMPDIR/reports/TEST-junit-jupiter.xml" "$XML_OUTPUT_FILE"
 fi
-if grep -qE '(WARNING|FATAL ERROR) in native method' "$output"; then
+if grep -qE '(WARNING|FATAL ERROR) in native method|WARNING: JNI local refs' "$output"; then
   echo "-Xcheck:jni found misuse of JNI, see above" >&2
   status=1
 fi
