@@ -95,10 +95,10 @@ def _class_path(ctx):
 def _run_script(ctx, text, files):
     script = ctx.actions.declare_file(ctx.label.name + ".sh")
     ctx.actions.write(script, text, is_executable = True)
-    return [DefaultInfo(
-        executable = script,
-        runfiles = ctx.runfiles(ctx.files.data, transitive_files = files),
-    )]
+    runfiles = ctx.runfiles(ctx.files.data, transitive_files = files)
+    for data in ctx.attr.data:
+        runfiles = runfiles.merge(data[DefaultInfo].default_runfiles)
+    return [DefaultInfo(executable = script, runfiles = runfiles)]
 
 _RUN = """#!/bin/bash
 cd "${{RUNFILES_DIR:-$0.runfiles}}/{workspace}" || exit
