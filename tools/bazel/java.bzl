@@ -31,7 +31,7 @@ _COMPILE = """
 set -e
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-'{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options -d "$classes" -cp '{class_path}' "$@"
+'{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options,-try -d "$classes" -cp '{class_path}' "$@"
 '{home}/bin/jar' --create --file '{jar}' {date} -C "$classes" .
 """
 
@@ -232,6 +232,36 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
         tags = tags,
         **kwargs
     )
+
+_JAVADOC_TEST = """#!/bin/bash
+cd "$TEST_SRCDIR/{workspace}" || exit
+exec '{home}/bin/javadoc' --release {release} -quiet -Xdoclint:all -Werror -d "$TEST_TMPDIR/javadoc" {sources}
+"""
+
+def _javadoc_test_impl(ctx):
+    return _run_script(ctx, _JAVADOC_TEST.format(
+        workspace = ctx.workspace_name,
+        home = JAVA_HOME,
+        release = _RELEASE,
+        sources = " ".join([source.short_path for source in ctx.files.data]),
+    ), depset())
+
+_javadoc_test = rule(
+    implementation = _javadoc_test_impl,
+    test = True,
+    attrs = {"data": attr.label_list(allow_files = [".java"])},
+)
+
+def addend_javadoc_test(name, srcs, **kwargs):
+    """Fails where something public has no complete comment.
+
+    Args:
+      name: the target's name.
+      srcs: all sources of a library.
+      **kwargs: size, tags and the like.
+    """
+    if HAVE_JAVA:
+        _javadoc_test(name = name, data = srcs, **kwargs)
 
 # Native code and generated sources
 
