@@ -1,0 +1,161 @@
+/* The C interface in Python: a private module of functions. A handle is a capsule that releases itself, a failed status
+ * is an exception, what is given in out_ parameters is the result. See bindings/python/native. */
+
+%{
+#include "bindings/python/native/callbacks.h"
+#include "bindings/python/native/error.h"
+#include "bindings/python/native/handle.h"
+#include "bindings/python/native/sequence.h"
+#include "bindings/python/native/tensor.h"
+
+#include <cstring>
+#include <vector>
+%}
+
+%rename("%(strip:[addend_])s", %$isfunction) "";
+%rename("%(strip:[ADDEND_])s", %$isenumitem) "";
+
+/* ---- Statuses --------------------------------------------------------------------------------------------------- */
+
+%ignore addend_status_code;
+%ignore addend_status_detail;
+%ignore addend_status_message;
+%ignore addend_status_payload;
+%ignore addend_status_release;
+%typemap(out) addend_status* {
+  if ($1 != nullptr) {
+    addend_python::SetException($1);
+    SWIG_fail;
+  }
+  $result = SWIG_Py_Void();
+}
+
+/* ---- Handles ---------------------------------------------------------------------------------------------------- */
+
+/* None is a NULL handle; only capsules of the right type pass otherwise. */
+%define ADDEND_HANDLE(Handle)
+%ignore Handle ## _release;
+%typemap(in) const Handle*, Handle* {
+  if (!addend_python::GetHandle($input, "Handle", const_cast<Handle**>(&$1))) SWIG_fail;
+}
+%typemap(in, numinputs=0) Handle** (Handle* made = nullptr) { $1 = &made; }
+%typemap(argout) Handle** {
+  $result = SWIG_Python_AppendOutput($result,
+                                     addend_python::NewCapsule<Handle, &Handle ## _release>(*$1, "Handle"));
+}
+%enddef
+
+ADDEND_HANDLE(addend_arguments)
+ADDEND_HANDLE(addend_cancellation)
+ADDEND_HANDLE(addend_composition)
+ADDEND_HANDLE(addend_context)
+ADDEND_HANDLE(addend_context_options)
+ADDEND_HANDLE(addend_explanation)
+ADDEND_HANDLE(addend_model)
+ADDEND_HANDLE(addend_request)
+ADDEND_HANDLE(addend_results)
+ADDEND_HANDLE(addend_tensor)
+ADDEND_HANDLE(addend_tensor_file)
+ADDEND_HANDLE(addend_trace)
+
+/* ---- Text and numbers ------------------------------------------------------------------------------------------- */
+
+%typemap(in) const char* {
+  Py_ssize_t size = 0;
+  $1 = nullptr;
+  if ($input != Py_None) {
+    $1 = const_cast<char*>(PyUnicode_AsUTF8AndSize($input, &size));
+    if ($1 == nullptr) SWIG_fail;
+    if (std::strlen($1) != static_cast<size_t>(size)) {
+      PyErr_SetString(PyExc_ValueError, "embedded null character");
+      SWIG_fail;
+    }
+  }
+}
+%typemap(freearg) const char* "";
+
+/* Text that was computed becomes a str, and its handle is released at once. */
+%ignore addend_string_data;
+%ignore addend_string_size;
+%ignore addend_string_release;
+%typemap(in, numinputs=0) addend_string** (addend_string* text = nullptr) { $1 = &text; }
+%typemap(argout) addend_string** {
+  $result = SWIG_Python_AppendOutput(
+      $result, PyUnicode_DecodeUTF8(addend_string_data(*$1), static_cast<Py_ssize_t>(addend_string_size(*$1)), "replace"));
+  addend_string_release(*$1);
+}
+
+%typemap(in, numinputs=0) double* out_number (double number = 0) { $1 = &number; }
+%typemap(argout) double* out_number { $result = SWIG_Python_AppendOutput($result, PyFloat_FromDouble(*$1)); }
+
+/* Integers; None stands for none of them. */
+%typemap(in) (const int64_t* dims, size_t num_dims) (std::vector<int64_t> numbers) {
+  if ($input != Py_None && !addend_python::GetIntegers($input, &numbers)) SWIG_fail;
+  $1 = numbers.data();
+  $2 = numbers.size();
+}
+%apply (const int64_t* dims, size_t num_dims) {
+  (const int64_t* indices, size_t num_indices),
+  (const int64_t* values, size_t num_values)
+};
+
+/* ---- Bytes ------------------------------------------------------------------------------------------------------ */
+
+%typemap(in) (const void* data, size_t size) (Py_buffer bytes = {}) {
+  if (PyObject_GetBuffer($input, &bytes, PyBUF_SIMPLE) != 0) SWIG_fail;
+  $1 = bytes.buf;
+  $2 = static_cast<size_t>(bytes.len);
+}
+%typemap(freearg) (const void* data, size_t size) { PyBuffer_Release(&bytes$argnum); }
+
+%ignore addend_tensor_data;
+%ignore addend_tensor_from_dlpack;
+%ignore addend_tensor_to_dlpack;
+%ignore addend_tensor_wrap;
+PyObject* tensor_from_buffer(PyObject* object);
+PyObject* tensor_from_dlpack(PyObject* capsule);
+PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);
+PyObject* tensor_address(const addend_tensor* tensor);
+
+/* ---- Callbacks -------------------------------------------------------------------------------------------------- */
+
+%ignore addend_context_options_set_log;
+%ignore addend_context_options_set_progress;
+addend_status* options_set_log(addend_context_options* options, PyObject* log);
+addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
+
+/* ---- What takes long lets other threads of Python run ----------------------------------------------------------- */
+
+%define ADDEND_UNLOCKED(function)
+%exception function {
+  Py_BEGIN_ALLOW_THREADS
+  $action
+  Py_END_ALLOW_THREADS
+}
+%enddef
+
+ADDEND_UNLOCKED(addend_call)
+ADDEND_UNLOCKED(addend_call_shapley)
+ADDEND_UNLOCKED(addend_composition_component)
+ADDEND_UNLOCKED(addend_composition_diagonal)
+ADDEND_UNLOCKED(addend_composition_explain)
+ADDEND_UNLOCKED(addend_composition_from_labels)
+ADDEND_UNLOCKED(addend_composition_from_tensors)
+ADDEND_UNLOCKED(addend_composition_grad)
+ADDEND_UNLOCKED(addend_composition_part)
+ADDEND_UNLOCKED(addend_composition_select)
+ADDEND_UNLOCKED(addend_composition_to_string)
+ADDEND_UNLOCKED(addend_explanation_html)
+ADDEND_UNLOCKED(addend_model_decompose)
+ADDEND_UNLOCKED(addend_model_load)
+ADDEND_UNLOCKED(addend_model_load_bytes)
+ADDEND_UNLOCKED(addend_model_run)
+ADDEND_UNLOCKED(addend_model_shapley)
+ADDEND_UNLOCKED(addend_results_explain)
+ADDEND_UNLOCKED(addend_results_report)
+ADDEND_UNLOCKED(addend_tensor_file_decode)
+ADDEND_UNLOCKED(addend_tensor_file_read)
+ADDEND_UNLOCKED(addend_tensor_file_write)
+ADDEND_UNLOCKED(addend_tensor_to)
+ADDEND_UNLOCKED(addend_tensor_to_string)
+ADDEND_UNLOCKED(addend_trace_end)
