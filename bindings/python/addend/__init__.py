@@ -1,0 +1,88 @@
+"""Explains neural networks by arithmetic that can be checked.
+
+Addend writes every tensor of a running network as a sum of its causes::
+
+    import addend
+
+    model = addend.compile(torch_model)                    # or addend.load_model("model.pt")
+    output = model(addend.Input(x, dims=0, baseline=mean))
+    print(output.explain("top1"))
+
+The components and the residual of ``output`` add up to what the model computed, and that is checked.
+"""
+
+from . import _load  # noqa: F401  # isort: skip: before everything that is native
+from . import _native, ops
+from ._call import Operator, call, operators, shapley
+from ._cancellation import Cancellation
+from ._composition import Composition
+from ._context import Context
+from ._dtype import DType
+from ._errors import (
+    Cancelled,
+    Code,
+    Error,
+    FailedPrecondition,
+    InvalidArgument,
+    NotFound,
+    OutOfRange,
+    ResourceExhausted,
+    Unimplemented,
+)
+from ._explanation import Contribution, Explanation
+from ._files import TensorFile, read_tensors, write_tensors
+from ._handle import Scope, scope
+from ._input import Input
+from ._live import Trace, TracedModel, compile, tracing
+from ._model import Model, load_model
+from ._results import Results
+from ._tensor import Tensor, as_tensor
+
+__version__: str = _native.version()
+libtorch_version: str = _native.libtorch_version()
+
+
+def set_num_threads(count: int) -> None:
+    """How many threads LibTorch computes with, here and in everything else of this process."""
+    _native.set_num_threads(count)
+
+
+__all__ = [
+    "Cancellation",
+    "Cancelled",
+    "Code",
+    "Composition",
+    "Context",
+    "Contribution",
+    "DType",
+    "Error",
+    "Explanation",
+    "FailedPrecondition",
+    "Input",
+    "InvalidArgument",
+    "Model",
+    "NotFound",
+    "Operator",
+    "OutOfRange",
+    "ResourceExhausted",
+    "Results",
+    "Scope",
+    "Tensor",
+    "TensorFile",
+    "Trace",
+    "TracedModel",
+    "Unimplemented",
+    "as_tensor",
+    "call",
+    "compile",
+    "libtorch_version",
+    "load_model",
+    "operators",
+    "ops",
+    "read_tensors",
+    "scope",
+    "set_num_threads",
+    "shapley",
+    "tracing",
+    "write_tensors",
+]

@@ -1,0 +1,124 @@
+"""How to decompose: a policy with what surrounds a run."""
+
+import json
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
+
+from . import _native
+from ._handle import Handle
+
+Choice = Union[str, int, float, Iterable[str]]
+
+# Levels of the C interface as those of the logging module.
+_LOG_LEVELS = {_native.LOG_INFO: 20, _native.LOG_WARNING: 30}
+
+
+class Context(Handle):
+    """A policy with what surrounds a run. Immutable; threads may share one.
+
+    Wherever a context is taken, the choices of a policy may be given as keyword arguments instead. They are explained
+    in docs/policies.md; None stands for the default.
+
+    Args:
+        preset: ``"auto"`` (the default), ``"faithful"`` or ``"fast"``.
+        segments: into how many pieces the line from baseline to input is cut.
+        nonlinearity: ``"path"``, ``"abs_affine"``, ``"hybrid_affine"``, ``"hybrid_affine(0.15)"``, ``"scaling"``,
+            ``"gradient"`` or ``"none"``.
+        bias: who receives a constant: ``"residual"``, ``"abs"``, ``"hybrid"``, ``"hybrid_threshold"``, ``"sign"``,
+            ``"sign_threshold"`` or ``"norm"``.
+        freeze: some of ``"attention"``, ``"normalizer"``, ``"denominator"`` and ``"gate"``; an empty list: none.
+        anchor: ``"baseline"`` or ``"residual"``.
+        missing_rule: ``"error"``, ``"path"`` or ``"absorb"``, where an operator has no rule.
+        on_failure: ``"error"``, ``"warn"``, ``"absorb"`` or ``"ignore"``, where recovery and value differ.
+        check: ``"every_op"``, ``"outputs"`` or ``"off"``.
+        tolerance: how far recovery and value may differ.
+        overrides: other choices for an operator (``"aten::softmax"``) or a module path with all that is inside:
+            ``{"encoder.layers.3": {"nonlinearity": "gradient"}}``.
+        log: called with a level of the `logging` module and a line of text, so that
+            ``log=logging.getLogger("addend").log`` will do.
+        progress: called with a stage (``"trace"``, ``"linearize"``, ``"sweep"``), the steps done, and all steps (0:
+            not known). What it raises ends the run.
+        detail: whether errors tell in their ``detail`` where in C++ they come from.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        preset: Optional[str] = None,
+        segments: Optional[int] = None,
+        nonlinearity: Optional[str] = None,
+        bias: Optional[str] = None,
+        freeze: Optional[Union[str, Iterable[str]]] = None,
+        anchor: Optional[str] = None,
+        missing_rule: Optional[str] = None,
+        on_failure: Optional[str] = None,
+        check: Optional[str] = None,
+        tolerance: Optional[float] = None,
+        overrides: Optional[Mapping[str, Mapping[str, Choice]]] = None,
+        log: Optional[Callable[[int, str], Any]] = None,
+        progress: Optional[Callable[[str, int, int], Any]] = None,
+        detail: bool = False,
+    ):
+        options = _native.context_options_create()
+        policy: Dict[str, Any] = {
+            "preset": preset,
+            "segments": segments,
+            "nonlinearity": nonlinearity,
+            "bias": bias,
+            "freeze": freeze,
+            "anchor": anchor,
+            "missing_rule": missing_rule,
+            "on_failure": on_failure,
+            "check": check,
+            "tolerance": tolerance,
+        }
+        _set_policy(options, policy, "")
+        for selector, choices in (overrides or {}).items():
+            _set_policy(options, choices, "@" + selector)
+        if log is not None:
+            _require_callable("log", log)
+            _native.options_set_log(options, lambda level, message: log(_LOG_LEVELS.get(level, level), message))
+        if progress is not None:
+            _require_callable("progress", progress)
+        _native.options_set_progress(options, progress)
+        _native.context_options_set_detail(options, bool(detail))
+        super().__init__(_native.context_create(options))
+
+    @property
+    def policy(self) -> Dict[str, str]:
+        """Every choice, as text, overrides included."""
+        return json.loads(_native.context_policy(self._handle))
+
+    def __repr__(self) -> str:
+        return "Context(closed)" if self.closed else "Context(%s)" % self.policy
+
+
+def as_context(context: Optional[Context], choices: Mapping[str, Any]) -> Context:
+    """The context that a function was given, or one of the keyword arguments that it was given instead."""
+    if context is None:
+        return Context(**choices)
+    if not isinstance(context, Context):
+        raise TypeError("context must be an addend.Context, not %s" % type(context).__name__)
+    if choices:
+        raise TypeError("%s: set it in the context, which was given too" % ", ".join(sorted(choices)))
+    return context
+
+
+def _set_policy(options: Any, choices: Mapping[str, Any], suffix: str) -> None:
+    for key, choice in choices.items():
+        if choice is not None:
+            _native.context_options_set_policy(options, key + suffix, _text(choice))
+
+
+def _text(choice: Choice) -> str:
+    if isinstance(choice, str):
+        return choice
+    if isinstance(choice, (int, float)):
+        return repr(choice)
+    return "+".join(choice) or "none"
+
+
+def _require_callable(name: str, value: Any) -> None:
+    if not callable(value):
+        raise TypeError("%s must be callable, not %s" % (name, type(value).__name__))

@@ -1,0 +1,54 @@
+"""Element types."""
+
+import enum
+from typing import Any
+
+
+class DType(str, enum.Enum):
+    """The type of a tensor's elements. Members are text too: ``tensor.dtype == "float32"``."""
+
+    uint8 = "uint8"
+    int8 = "int8"
+    int16 = "int16"
+    int32 = "int32"
+    int64 = "int64"
+    float16 = "float16"
+    float32 = "float32"
+    float64 = "float64"
+    bfloat16 = "bfloat16"
+    complex64 = "complex64"
+    complex128 = "complex128"
+    bool = "bool"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+# DLPack's type codes; see addend_dtype in the C interface.
+_TYPE_CODES = {"int": 0, "uint": 1, "float": 2, "bfloat": 4, "complex": 5}
+_CODES = {
+    dtype: 0x0806 if dtype is DType.bool else (int(bits) << 8) + _TYPE_CODES[kind]
+    for dtype in DType
+    for kind, bits in [(dtype.value.rstrip("0123456789"), dtype.value.lstrip("abcdefghijklmnopqrstuvwxyz"))]
+}
+_DTYPES = {code: dtype for dtype, code in _CODES.items()}
+
+
+def from_code(code: int) -> DType:
+    return _DTYPES[code]
+
+
+def to_code(dtype: Any) -> int:
+    """Of a `DType`, its name, or a dtype of NumPy or PyTorch."""
+    if dtype is None:
+        return 0
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
+    try:
+        return _CODES[DType(name.rpartition(".")[2])]
+    except ValueError:
+        raise TypeError("no dtype %r; there are %s" % (dtype, ", ".join(DType.__members__))) from None
+
+
+def is_dtype(value: Any) -> bool:
+    """Whether it is a dtype of Addend, NumPy or PyTorch; a name alone is not, it may be any text."""
+    return "dtype" in type(value).__name__.lower()

@@ -1,0 +1,118 @@
+"""One number and what it is made of."""
+
+import html
+import json
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from . import _native
+from ._handle import Handle
+
+
+class Contribution(NamedTuple):
+    """What one component adds to the explained number."""
+
+    component: int
+    name: str
+    value: float
+
+
+class Explanation(Handle):
+    """One number of a composition, its reference, its leftover, and the contribution of each component."""
+
+    __slots__ = ()
+
+    @property
+    def target(self) -> str:
+        """The element: ``"[0, 7]"``, or ``"[0, 7] minus [0, 2]"``."""
+        return _native.explanation_target(self._handle)
+
+    @property
+    def value(self) -> float:
+        """What the model computed."""
+        return self._number(_native.NUMBER_VALUE)
+
+    @property
+    def reference(self) -> float:
+        """What it is on the baseline."""
+        return self._number(_native.NUMBER_REFERENCE)
+
+    @property
+    def leftover(self) -> float:
+        """What the policy could not attribute."""
+        return self._number(_native.NUMBER_LEFTOVER)
+
+    @property
+    def recovery(self) -> float:
+        """The sum of all contributions, reference and leftover."""
+        return self._number(_native.NUMBER_RECOVERY)
+
+    @property
+    def recovery_error(self) -> float:
+        """Recovery minus value."""
+        return self._number(_native.NUMBER_RECOVERY_ERROR)
+
+    @property
+    def conditioning(self) -> float:
+        """How much of the contributions cancels: the sum of their magnitudes over that of them."""
+        return self._number(_native.NUMBER_CONDITIONING)
+
+    @property
+    def mass(self) -> float:
+        """What rounding is measured against: the sum of all magnitudes."""
+        return self._number(_native.NUMBER_MASS)
+
+    @property
+    def contributions(self) -> List[float]:
+        """One for each component, in their order."""
+        handle = self._handle
+        count = _native.explanation_numc(handle)
+        return [_native.explanation_contribution(handle, component) for component in range(count)]
+
+    @property
+    def names(self) -> List[str]:
+        """Of the components."""
+        handle = self._handle
+        return [_native.explanation_name(handle, component) for component in range(_native.explanation_numc(handle))]
+
+    def top(self, count: Optional[int] = None) -> List[Contribution]:
+        """The contributions of the largest magnitude, the largest first; all of them unless a count is given."""
+        handle = self._handle
+        numc = _native.explanation_numc(handle)
+        ranks = range(numc if count is None else max(0, min(count, numc)))
+        return [
+            Contribution(
+                component,
+                _native.explanation_name(handle, component),
+                _native.explanation_contribution(handle, component),
+            )
+            for component in (_native.explanation_ranked(handle, rank) for rank in ranks)
+        ]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it."""
+        return json.loads(_native.explanation_json(self._handle))
+
+    def to_html(self) -> str:
+        """A page for a browser that needs nothing else."""
+        return _native.explanation_html(self._handle)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "Explanation(closed)"
+        shown = self.top(8)
+        lines = ["%s = %.6g" % (self.target, self.value)]
+        lines += ["%+14.6g  %s" % (contribution.value, contribution.name) for contribution in shown]
+        others = sum(self.contributions) - sum(contribution.value for contribution in shown)
+        rest = _native.explanation_numc(self._handle) - len(shown)
+        if rest > 0:
+            lines.append("%+14.6g  %d more" % (others, rest))
+        lines.append("%+14.6g  reference" % self.reference)
+        lines.append("%+14.6g  leftover" % self.leftover)
+        return "\n".join(lines)
+
+    def _number(self, number: int) -> float:
+        return _native.explanation_number(self._handle, number)

@@ -1,0 +1,55 @@
+"""``x[...]`` for compositions and tensors, as PyTorch has it."""
+
+import numbers
+from typing import Any, List
+
+from ._call import call
+from ._tensor import as_tensor
+
+
+def index(tensor: Any, key: Any) -> Any:
+    """Integers, slices, None and ``...`` give views; tensors, arrays and lists pick elements."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    keys = _without_ellipsis(keys, tensor.ndim)
+    picked: List[Any] = []
+    covered = 0  # how many dimensions `picked` stands for: a mask stands for all of its own
+    dim = 0
+    for part in keys:
+        if part is None:
+            tensor = call("aten::unsqueeze", tensor, dim)
+            dim += 1
+        elif isinstance(part, bool):
+            raise TypeError("an index is an integer, slice, None, ... or tensor, not bool")
+        elif isinstance(part, numbers.Integral):
+            if not -tensor.shape[dim] <= part < tensor.shape[dim]:
+                raise IndexError("index %d of dimension %d, which has %d" % (part, dim, tensor.shape[dim]))
+            tensor = call("aten::select.int", tensor, dim, int(part))
+        elif isinstance(part, slice):
+            if part != slice(None):
+                tensor = call("aten::slice.Tensor", tensor, dim, part.start, part.stop, part.step or 1)
+            dim += 1
+        else:
+            picked += [None] * (dim - covered) + [as_tensor(part)]
+            dim += _dims_of(part)
+            covered = dim
+    return call("aten::index.Tensor", tensor, picked) if picked else tensor
+
+
+def _without_ellipsis(keys: List[Any], ndim: int) -> List[Any]:
+    places = [place for place, part in enumerate(keys) if part is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index can have only one ...")
+    used = sum(_dims_of(part) for part in keys if part is not None and part is not Ellipsis)
+    if used > ndim:
+        raise IndexError("%d indices for %d dimensions" % (used, ndim))
+    if not places:
+        return keys
+    return keys[: places[0]] + [slice(None)] * (ndim - used) + keys[places[0] + 1 :]
+
+
+def _dims_of(part: Any) -> int:
+    """How many dimensions a part of a key stands for."""
+    if isinstance(part, (numbers.Integral, slice)):
+        return 1
+    tensor = as_tensor(part)
+    return tensor.ndim if tensor.dtype == "bool" else 1

@@ -1,0 +1,94 @@
+"""What a model is given, and how it is divided into components."""
+
+import numbers
+from typing import Any, Iterable, Optional, Sequence, Union
+
+from . import _native
+from ._composition import Composition, as_dims
+from ._tensor import as_tensor
+
+
+class Input:
+    """A tensor that a model is given, with its split and its baseline.
+
+    Args:
+        value: the tensor, as NumPy, PyTorch or anything else has it.
+        dims: one component for each position along a dimension, or along several; negative ones count from the end.
+        labels: one component for each label: integers of the value's shape or of its leading dimensions, -1 for no
+            component. Ids of tokens are split by this or by `dims`.
+        parts: components as given, ``[numc, *shape]``; the rest of the value is its reference.
+        baseline: the input that means "nothing": a tensor that broadcasts to the value, or a number (for ids: a token).
+            Zero unless given.
+        names: of the components, in their order, for explanations; the others are called by their position.
+        first_component: where the components begin on the axis that all inputs share; unless given, right behind those
+            of the inputs before.
+
+    At most one of `dims`, `labels` and `parts` may be given; without any the input is plain, it has no components.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        dims: Union[None, int, Iterable[int]] = None,
+        *,
+        labels: Any = None,
+        parts: Any = None,
+        baseline: Any = None,
+        names: Iterable[str] = (),
+        first_component: Optional[int] = None,
+    ):
+        splits = [name for name, split in (("dims", dims), ("labels", labels), ("parts", parts)) if split is not None]
+        if len(splits) > 1:
+            raise TypeError("an input is split in one way, not by %s" % " and ".join(splits))
+        self.value = value
+        self.dims = None if dims is None else as_dims(dims)
+        self.labels = labels
+        self.parts = parts
+        self.baseline = baseline
+        self.names = tuple(names)
+        self.first_component = first_component
+
+    def __repr__(self) -> str:
+        shape = getattr(self.value, "shape", None)
+        split = next((name for name in ("dims", "labels", "parts") if getattr(self, name) is not None), "plain")
+        return "Input(%s, split=%r)" % ("value" if shape is None else list(shape), split)
+
+
+def as_input(value: Any) -> Input:
+    """An input; of a composition: its components, the residual being the reference; of a tensor: a plain one."""
+    if isinstance(value, Input):
+        return value
+    if isinstance(value, Composition):
+        return Input(value.value, parts=value.components)
+    return Input(value)
+
+
+def add_input(request: Any, name: Optional[str], source: Input, value: Any) -> None:
+    """Adds an input to a native request, with `value` for its own one."""
+    _native.request_add_input(request, name, as_tensor(value)._handle)
+    if source.dims is not None:
+        _native.request_split_dims(request, source.dims)
+    elif source.labels is not None:
+        _native.request_split_labels(request, as_tensor(source.labels)._handle)
+    elif source.parts is not None:
+        _native.request_split_parts(request, as_tensor(source.parts)._handle)
+    if isinstance(source.baseline, numbers.Real):
+        _native.request_set_baseline_number(request, float(source.baseline))
+    elif source.baseline is not None:
+        _native.request_set_baseline(request, as_tensor(source.baseline)._handle)
+    if source.first_component is not None:
+        _native.request_set_first_component(request, source.first_component)
+    for component_name in source.names:
+        _native.request_add_name(request, str(component_name))
+
+
+def new_request(probes: Union[str, Sequence[str]], everything: bool, cancellation: Any) -> Any:
+    """A native request without inputs."""
+    request = _native.request_create()
+    for probe in (probes,) if isinstance(probes, str) else probes:
+        _native.request_add_probe(request, probe)
+    if everything:
+        _native.request_set_everything(request, True)
+    if cancellation is not None:
+        _native.request_set_cancellation(request, cancellation._handle)
+    return request

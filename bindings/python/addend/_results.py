@@ -1,0 +1,96 @@
+"""What a run gives."""
+
+import json
+from typing import Any, Dict, Iterator, List, Optional, Union
+
+from . import _native
+from ._composition import Composition
+from ._explanation import Explanation
+from ._handle import Handle
+from ._target import Target, as_target
+from ._tensor import Tensor
+
+
+class Results(Handle):
+    """What a run gives, in order, with its report: the outputs of the model, then the probes.
+
+    ``results[0]`` and ``results["logits"]`` are a `Composition`, or a `Tensor` where nothing was decomposed (integers,
+    bools, and what does not depend on the inputs).
+
+    Attributes:
+        output: what a live model returned, in the shape that it has there: a tensor, tuple, dict or dataclass with
+            compositions in place of tensors. None for models from files.
+    """
+
+    __slots__ = ("output",)
+
+    def __init__(self, capsule: Any, output: Any = None):
+        super().__init__(capsule)
+        self.output = output
+
+    @property
+    def names(self) -> List[Optional[str]]:
+        """``"output"``, ``"output.1"``, the selectors of probes."""
+        handle = self._handle
+        return [_native.results_name(handle, index) for index in range(len(self))]
+
+    def __len__(self) -> int:
+        return _native.results_size(self._handle)
+
+    def __getitem__(self, key: Union[int, str]) -> Any:
+        if isinstance(key, str):
+            names = self.names
+            if key not in names:
+                raise KeyError("no result %r; there are %s" % (key, ", ".join(map(repr, names))))
+            return result_at(self._handle, names.index(key))
+        size = len(self)
+        index = key + size if key < 0 else key
+        if not 0 <= index < size:
+            raise IndexError("result %d of %d" % (key, size))
+        return result_at(self._handle, index)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def explain(self, target: Target = "top1", name: Optional[str] = None) -> Explanation:
+        """Explains one number of a composition among the results, with the names of the inputs' components.
+
+        Args:
+            target: which element: its index (``7``, ``(0, 7)``), ``"top1"`` (the largest), or text such as
+                ``"0,7-0,2"``, the first minus the second.
+            name: which result; the first one unless given.
+        """
+        return Explanation(_native.results_explain(self._handle, name, as_target(target)))
+
+    @property
+    def report(self) -> Dict[str, Any]:
+        """What the run says about itself: policy, counts, errors, notes, and every check, the worst first."""
+        return json.loads(_native.results_report(self._handle))
+
+    def number(self, key: str) -> float:
+        """One number of the report, such as ``"worst_recovery_error"``, without the rest; NaN if it has none."""
+        return _native.results_report_number(self._handle, key)
+
+    @property
+    def notes(self) -> List[str]:
+        """What a reader has to know, one line each."""
+        handle = self._handle
+        notes: List[str] = []
+        while True:
+            note = _native.results_note(handle, len(notes))
+            if note is None:
+                return notes
+            notes.append(note)
+
+    def __repr__(self) -> str:
+        return "Results(closed)" if self.closed else "Results(%s)" % ", ".join(map(repr, self.names))
+
+
+def result_at(results: Any, index: int) -> Any:
+    """One result of the native object."""
+    kind = _native.results_kind(results, index)
+    if kind == _native.RESULT_COMPOSITION:
+        return Composition._adopt(_native.results_composition(results, index))
+    if kind == _native.RESULT_TENSOR:
+        return Tensor(_native.results_tensor(results, index))
+    return _native.results_number(results, index) if kind == _native.RESULT_NUMBER else None

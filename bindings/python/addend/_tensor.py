@@ -1,0 +1,279 @@
+"""Tensors in and out, without copies."""
+
+import array
+import ctypes
+import sys
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
+
+from . import _native
+from ._dtype import DType, from_code, is_dtype, to_code
+from ._handle import Handle
+
+_NUMPY_TYPES = {
+    DType.uint8: "|u1",
+    DType.int8: "|i1",
+    DType.int16: "<i2",
+    DType.int32: "<i4",
+    DType.int64: "<i8",
+    DType.float16: "<f2",
+    DType.float32: "<f4",
+    DType.float64: "<f8",
+    DType.complex64: "<c8",
+    DType.complex128: "<c16",
+    DType.bool: "|b1",
+}
+_BUFFER_FORMATS = {
+    DType.uint8: "B",
+    DType.int8: "b",
+    DType.int16: "h",
+    DType.int32: "i",
+    DType.int64: "q",
+    DType.float32: "f",
+    DType.float64: "d",
+    DType.bool: "?",
+}
+_DEVICE_TYPES = {"cpu": 1, "cuda": 2}
+
+
+class Tensor(Handle):
+    """A tensor to be read. Its memory is shared, never copied, with NumPy, PyTorch and whatever knows DLPack::
+
+        numpy.asarray(tensor)          # or tensor.numpy()
+        torch.from_dlpack(tensor)      # or tensor.torch()
+        memoryview(tensor)             # from Python 3.12 on; tensor.memoryview() before
+
+    The views are there for reading and keep the memory alive by themselves.
+    """
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        handle = self._handle
+        return tuple(_native.tensor_size(handle, dim) for dim in range(_native.tensor_num_dims(handle)))
+
+    @property
+    def ndim(self) -> int:
+        return _native.tensor_num_dims(self._handle)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    @property
+    def dtype(self) -> DType:
+        return from_code(_native.tensor_dtype(self._handle))
+
+    @property
+    def device(self) -> str:
+        """``"cpu"``, ``"cuda:0"``."""
+        return _native.tensor_device(self._handle)
+
+    def to(self, dtype: Any = None, device: Optional[str] = None) -> "Tensor":
+        """This tensor where it is contiguous and has that dtype and device, else a contiguous copy."""
+        return Tensor(_native.tensor_to(self._handle, to_code(dtype), device))
+
+    def numpy(self) -> Any:
+        """A read-only array of NumPy that shares the memory (a copy, if the tensor is not contiguous on the CPU)."""
+        import numpy
+
+        # Not this object but the native one is what the array keeps: it stays readable when this object is closed.
+        return numpy.asarray(_Exported(*self._exported()))
+
+    def torch(self) -> Any:
+        """A tensor of PyTorch that shares the memory; it is there for reading."""
+        import torch
+
+        tensor = torch.utils.dlpack.from_dlpack(self.__dlpack__())
+        return tensor.view(torch.bool) if self.dtype is DType.bool and tensor.dtype is torch.uint8 else tensor
+
+    def memoryview(self) -> memoryview:
+        """A read-only view of the memory (of a copy, if the tensor is not contiguous on the CPU)."""
+        dtype = self.dtype
+        if dtype not in _BUFFER_FORMATS:
+            raise TypeError("memoryview has no %s; convert it with .to('float32')" % dtype)
+        contiguous, address = self._contiguous()
+        memory = (ctypes.c_char * (self.size * _itemsize(dtype))).from_address(address)
+        memory._owner = contiguous._handle
+        flat = memoryview(memory).cast("B").toreadonly()
+        if self.size == 0:  # which cast() cannot shape
+            return flat.cast(_BUFFER_FORMATS[dtype])
+        return flat.cast(_BUFFER_FORMATS[dtype], self.shape)
+
+    def tolist(self) -> Any:
+        """The elements as numbers in nested lists; a number if the tensor has no dimension."""
+        if self.dtype in _BUFFER_FORMATS:
+            return self.memoryview().tolist()
+        return self.numpy().tolist() if self.dtype in _NUMPY_TYPES else self.to("float32").tolist()
+
+    def item(self) -> Any:
+        """The only element as a number."""
+        if self.size != 1:
+            raise ValueError("only a tensor of one element is a number, this one has %d" % self.size)
+        value = self.tolist()
+        while isinstance(value, list):
+            value = value[0]
+        return value
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __len__(self) -> int:
+        shape = self.shape
+        if not shape:
+            raise TypeError("a tensor without dimensions has no length")
+        return shape[0]
+
+    def __iter__(self) -> Iterator["Tensor"]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, key: Any) -> "Tensor":
+        from ._indexing import index
+
+        return index(self, key)
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> Any:
+        result = self.numpy()
+        if dtype is not None and result.dtype != dtype:
+            if copy is False:
+                raise ValueError("%s as %s takes a copy" % (self.dtype, dtype))
+            return result.astype(dtype)
+        return result.copy() if copy else result
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Optional[Tuple[int, int]] = None,
+        dl_device: Optional[Tuple[int, int]] = None,
+        copy: Optional[bool] = None,
+    ) -> Any:
+        tensor = self
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            if copy is False or tuple(dl_device) != (_DEVICE_TYPES["cpu"], 0):
+                raise BufferError("the tensor is on %s; convert it with .to(device=...)" % self.device)
+            tensor = self.to(device="cpu")
+        elif copy:
+            raise BufferError("copies are left to the consumer")
+        return _native.tensor_to_dlpack(tensor._handle, max_version[0] if max_version else 0)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        kind, _, index = self.device.partition(":")
+        return _DEVICE_TYPES[kind], int(index or 0)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return self.memoryview()
+
+    def __repr__(self) -> str:
+        return "Tensor(closed)" if self.closed else _native.tensor_to_string(self._handle)
+
+    def _contiguous(self) -> Tuple["Tensor", int]:
+        """A tensor whose elements lie at an address, one behind the other."""
+        address = _native.tensor_address(self._handle)
+        if address or self.size == 0:
+            return self, address
+        tensor = self.to(device="cpu")
+        return tensor, _native.tensor_address(tensor._handle)
+
+    def _exported(self) -> Tuple[Any, dict]:
+        dtype = self.dtype
+        if dtype not in _NUMPY_TYPES:
+            raise TypeError("NumPy has no %s; convert it with .to('float32')" % dtype)
+        tensor, address = self._contiguous()
+        # NumPy wants an address even where there is nothing.
+        data = (address, True) if address else bytes(0)
+        interface = {"version": 3, "shape": self.shape, "typestr": _NUMPY_TYPES[dtype], "data": data}
+        return tensor._handle, interface
+
+
+class _Exported:
+    """What NumPy asks for the memory of a native tensor."""
+
+    __slots__ = ("__array_interface__", "_owner")
+
+    def __init__(self, owner: Any, interface: dict):
+        self._owner = owner
+        self.__array_interface__ = interface
+
+
+def _itemsize(dtype: DType) -> int:
+    return (to_code(dtype) >> 8) // 8
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A tensor of whatever holds numbers.
+
+    Shares the memory of arrays and tensors that have DLPack or the buffer protocol; numbers and nested lists of them
+    are copied (as float32, int64 or bool).
+    """
+    if isinstance(value, Tensor):
+        return value
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _from_torch(value, torch)
+    try:
+        memoryview(value)
+    except TypeError:
+        pass
+    except ValueError:  # NumPy exports no buffer of types that Python has no name for.
+        pass
+    else:
+        return Tensor(_native.tensor_from_buffer(value))
+    if hasattr(value, "__dlpack__"):
+        return Tensor(_native.tensor_from_dlpack(_capsule(value)))
+    if hasattr(value, "__array__"):
+        import numpy
+
+        return as_tensor(numpy.asarray(value))
+    return _from_numbers(value)
+
+
+def _from_torch(value: Any, torch: Any) -> Tensor:
+    if value.requires_grad:
+        value = value.detach()
+    value = value.resolve_conj().resolve_neg() if value.is_conj() or value.is_neg() else value
+    if value.dtype is torch.bool and value.device.type == "cpu":  # which older DLPack does not know
+        return Tensor(_native.tensor_from_buffer(value.numpy()))
+    return Tensor(_native.tensor_from_dlpack(_capsule(value)))
+
+
+def _capsule(value: Any) -> Any:
+    try:
+        return value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # from before DLPack 1.0
+        return value.__dlpack__()
+
+
+def _from_numbers(value: Any) -> Tensor:
+    numbers: List[Any] = []
+    dims = _flatten(value, numbers)
+    if all(isinstance(number, bool) for number in numbers) and numbers:
+        code, dtype = "b", DType.bool
+    elif all(isinstance(number, int) for number in numbers) and numbers:
+        code, dtype = "q", DType.int64
+    else:
+        code, dtype = "f", DType.float32
+    return Tensor(_native.tensor_copy(array.array(code, numbers), to_code(dtype), dims))
+
+
+def _flatten(value: Any, numbers: List[Any]) -> List[int]:
+    """Appends the numbers of nested lists; returns the shape."""
+    if isinstance(value, (bool, int, float)):
+        numbers.append(value)
+        return []
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or is_dtype(value):
+        raise TypeError("%s is no tensor, array or number" % type(value).__name__)
+    shapes = [_flatten(element, numbers) for element in value]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ValueError("nested lists of a tensor must have the same lengths")
+    return [len(shapes)] + (shapes[0] if shapes else [])
