@@ -3,6 +3,7 @@
 load("//third_party/absl:workspace.bzl", absl = "repo")
 load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
+load("//third_party/dotnet:workspace.bzl", dotnet = "repo")
 load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/openssl:workspace.bzl", openssl = "repo")
@@ -20,6 +21,7 @@ def addend_workspace():
         absl,
         benchmark,
         cli11,
+        dotnet,
         gtest,
         json,
         openssl,
