@@ -1,0 +1,396 @@
+// Addend for C++17: addend.h with owners for its handles and exceptions for its statuses. Header-only, so that a
+// program needs nothing but the C interface of the library that it meets.
+#ifndef ADDEND_C_API_ADDEND_HPP_
+#define ADDEND_C_API_ADDEND_HPP_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "addend.h"
+
+namespace addend::api {
+
+// A status that was not OK.
+class Error : public std::runtime_error {
+ public:
+  explicit Error(const addend_status* status)
+      : std::runtime_error(addend_status_message(status)),
+        code_(addend_status_code(status)),
+        detail_(addend_status_detail(status)) {}
+  // One of addend_code.
+  int32_t code() const { return code_; }
+  const std::string& detail() const { return detail_; }
+
+ private:
+  int32_t code_;
+  std::string detail_;
+};
+
+// Throws Error unless the status is OK.
+inline void Check(addend_status* status) {
+  if (status == nullptr) return;
+  const std::unique_ptr<addend_status, void (*)(addend_status*)> owner(status, addend_status_release);
+  throw Error(status);
+}
+
+// Owns a handle. Copies share it.
+template <typename H, void (*kRelease)(H*)>
+class Handle {
+ public:
+  Handle() = default;
+  // Takes the handle over.
+  explicit Handle(H* handle) : handle_(handle, kRelease) {}
+  H* get() const { return handle_.get(); }
+  explicit operator bool() const { return handle_ != nullptr; }
+
+ private:
+  std::shared_ptr<H> handle_;
+};
+
+inline std::string Take(addend_string* text) {
+  const std::unique_ptr<addend_string, void (*)(addend_string*)> owner(text, addend_string_release);
+  return std::string(addend_string_data(text), addend_string_size(text));
+}
+
+template <typename T>
+constexpr int32_t kDtypeOf = 0;
+template <>
+inline constexpr int32_t kDtypeOf<float> = ADDEND_FLOAT32;
+template <>
+inline constexpr int32_t kDtypeOf<double> = ADDEND_FLOAT64;
+template <>
+inline constexpr int32_t kDtypeOf<int64_t> = ADDEND_INT64;
+template <>
+inline constexpr int32_t kDtypeOf<int32_t> = ADDEND_INT32;
+
+class Tensor : public Handle<addend_tensor, addend_tensor_release> {
+ public:
+  using Handle::Handle;
+
+  template <typename T>
+  static Tensor Copy(const std::vector<T>& numbers, const std::vector<int64_t>& dims) {
+    static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
+    addend_tensor* tensor = nullptr;
+    Check(
+        addend_tensor_copy(numbers.data(), numbers.size() * sizeof(T), kDtypeOf<T>, dims.data(), dims.size(), &tensor));
+    return Tensor(tensor);
+  }
+
+  std::vector<int64_t> sizes() const {
+    std::vector<int64_t> sizes(addend_tensor_num_dims(get()));
+    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_tensor_size(get(), d);
+    return sizes;
+  }
+  int32_t dtype() const { return addend_tensor_dtype(get()); }
+  std::string device() const { return addend_tensor_device(get()); }
+
+  // The elements, converted to T and copied.
+  template <typename T>
+  std::vector<T> To() const {
+    static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
+    addend_tensor* converted = nullptr;
+    Check(addend_tensor_to(get(), kDtypeOf<T>, "cpu", &converted));
+    const Tensor owner(converted);
+    size_t count = 1;
+    for (const int64_t size : sizes()) count *= static_cast<size_t>(size);
+    const T* data = static_cast<const T*>(addend_tensor_data(converted));
+    return std::vector<T>(data, data + count);
+  }
+  std::string ToString() const {
+    addend_string* text = nullptr;
+    Check(addend_tensor_to_string(get(), &text));
+    return Take(text);
+  }
+};
+
+class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release> {
+ public:
+  using Handle::Handle;
+
+  static TensorFile Read(const std::string& path) {
+    addend_tensor_file* file = nullptr;
+    Check(addend_tensor_file_read(path.c_str(), &file));
+    return TensorFile(file);
+  }
+  Tensor tensor(const std::string& name) const {
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
+    return Tensor(tensor);
+  }
+  // "" where the file says nothing.
+  std::string metadata(const std::string& key) const {
+    const char* value = addend_tensor_file_metadata(get(), key.c_str());
+    return value == nullptr ? "" : value;
+  }
+};
+
+class Explanation : public Handle<addend_explanation, addend_explanation_release> {
+ public:
+  using Handle::Handle;
+
+  double value() const { return addend_explanation_number(get(), ADDEND_NUMBER_VALUE); }
+  double reference() const { return addend_explanation_number(get(), ADDEND_NUMBER_REFERENCE); }
+  double leftover() const { return addend_explanation_number(get(), ADDEND_NUMBER_LEFTOVER); }
+  double recovery() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY); }
+  double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
+  std::string target() const { return addend_explanation_target(get()); }
+  int64_t numc() const { return addend_explanation_numc(get()); }
+
+  struct Contribution {
+    int64_t component;
+    std::string name;
+    double value;
+  };
+  // The largest ones in magnitude, at most `count`.
+  std::vector<Contribution> Top(int64_t count) const {
+    std::vector<Contribution> top;
+    for (int64_t rank = 0; rank < count; ++rank) {
+      const int64_t component = addend_explanation_ranked(get(), rank);
+      if (component < 0) break;
+      top.push_back(
+          {component, addend_explanation_name(get(), component), addend_explanation_contribution(get(), component)});
+    }
+    return top;
+  }
+  std::string Html() const {
+    addend_string* text = nullptr;
+    Check(addend_explanation_html(get(), &text));
+    return Take(text);
+  }
+  std::string Json() const {
+    addend_string* text = nullptr;
+    Check(addend_explanation_json(get(), &text));
+    return Take(text);
+  }
+};
+
+class Composition : public Handle<addend_composition, addend_composition_release> {
+ public:
+  using Handle::Handle;
+
+  static Composition FromTensors(const Tensor& components, const Tensor& reference = {}, const Tensor& leftover = {},
+                                 bool in_graph = false) {
+    addend_composition* composition = nullptr;
+    Check(addend_composition_from_tensors(components.get(), reference.get(), leftover.get(), in_graph ? 1 : 0,
+                                          &composition));
+    return Composition(composition);
+  }
+  static Composition Diagonal(const Tensor& value, const std::vector<int64_t>& dims, const Tensor& baseline = {}) {
+    addend_composition* composition = nullptr;
+    Check(addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), 0, -1, &composition));
+    return Composition(composition);
+  }
+
+  int64_t numc() const { return addend_composition_numc(get()); }
+  std::vector<int64_t> sizes() const {
+    std::vector<int64_t> sizes(addend_composition_num_dims(get()));
+    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_composition_size(get(), d);
+    return sizes;
+  }
+  Tensor components() const { return Part(ADDEND_COMPONENTS); }
+  Tensor reference() const { return Part(ADDEND_REFERENCE); }
+  Tensor leftover() const { return Part(ADDEND_LEFTOVER); }
+  Tensor residual() const { return Part(ADDEND_RESIDUAL); }
+  Tensor recovery() const { return Part(ADDEND_RECOVERY); }
+  Tensor value() const { return Part(ADDEND_VALUE); }
+  Tensor component(int64_t index) const {
+    addend_tensor* tensor = nullptr;
+    Check(addend_composition_component(get(), index, &tensor));
+    return Tensor(tensor);
+  }
+  Explanation Explain(const std::string& target = "top1") const {
+    addend_explanation* explanation = nullptr;
+    Check(addend_composition_explain(get(), target.c_str(), &explanation));
+    return Explanation(explanation);
+  }
+  std::string ToString() const {
+    addend_string* text = nullptr;
+    Check(addend_composition_to_string(get(), &text));
+    return Take(text);
+  }
+
+ private:
+  Tensor Part(int32_t part) const {
+    addend_tensor* tensor = nullptr;
+    Check(addend_composition_part(get(), part, &tensor));
+    return Tensor(tensor);
+  }
+};
+
+class Results : public Handle<addend_results, addend_results_release> {
+ public:
+  using Handle::Handle;
+
+  size_t size() const { return addend_results_size(get()); }
+  std::string name(size_t index) const {
+    const char* name = addend_results_name(get(), index);
+    return name == nullptr ? "" : name;
+  }
+  bool is_composition(size_t index) const { return addend_results_kind(get(), index) == ADDEND_RESULT_COMPOSITION; }
+  Composition composition(size_t index = 0) const {
+    addend_composition* composition = nullptr;
+    Check(addend_results_composition(get(), index, &composition));
+    return Composition(composition);
+  }
+  Tensor tensor(size_t index = 0) const {
+    addend_tensor* tensor = nullptr;
+    Check(addend_results_tensor(get(), index, &tensor));
+    return Tensor(tensor);
+  }
+  // `name` "": the first composition.
+  Explanation Explain(const std::string& target = "top1", const std::string& name = "") const {
+    addend_explanation* explanation = nullptr;
+    Check(addend_results_explain(get(), name.empty() ? nullptr : name.c_str(), target.c_str(), &explanation));
+    return Explanation(explanation);
+  }
+  double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
+  std::string ReportJson() const {
+    addend_string* text = nullptr;
+    Check(addend_results_report(get(), &text));
+    return Take(text);
+  }
+};
+
+// A policy. Immutable; Context() holds the defaults.
+class Context : public Handle<addend_context, addend_context_release> {
+ public:
+  using Handle::Handle;
+
+  // Context::Of({{"preset", "faithful"}, {"segments", "4"}})
+  static Context Of(const std::vector<std::pair<std::string, std::string>>& policy) {
+    addend_context_options* made = nullptr;
+    Check(addend_context_options_create(&made));
+    const Handle<addend_context_options, addend_context_options_release> options(made);
+    for (const auto& [key, value] : policy) {
+      Check(addend_context_options_set_policy(made, key.c_str(), value.c_str()));
+    }
+    addend_context* context = nullptr;
+    Check(addend_context_create(made, &context));
+    return Context(context);
+  }
+};
+
+// What a model is asked. The functions that begin with Split and Baseline speak of the input that was added last.
+class Request : public Handle<addend_request, addend_request_release> {
+ public:
+  Request() : Handle(Created()) {}
+
+  // `name` "": the next argument of the model.
+  Request& Input(const Tensor& value, const std::string& name = "") {
+    Check(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
+    return *this;
+  }
+  Request& SplitAlong(const std::vector<int64_t>& dims) {
+    Check(addend_request_split_dims(get(), dims.data(), dims.size()));
+    return *this;
+  }
+  Request& SplitByLabels(const Tensor& labels) {
+    Check(addend_request_split_labels(get(), labels.get()));
+    return *this;
+  }
+  Request& SplitIntoParts(const Tensor& parts) {
+    Check(addend_request_split_parts(get(), parts.get()));
+    return *this;
+  }
+  Request& Baseline(const Tensor& baseline) {
+    Check(addend_request_set_baseline(get(), baseline.get()));
+    return *this;
+  }
+  Request& Baseline(double baseline) {
+    Check(addend_request_set_baseline_number(get(), baseline));
+    return *this;
+  }
+  Request& Name(const std::string& component) {
+    Check(addend_request_add_name(get(), component.c_str()));
+    return *this;
+  }
+  Request& Probe(const std::string& selector) {
+    Check(addend_request_add_probe(get(), selector.c_str()));
+    return *this;
+  }
+
+ private:
+  static addend_request* Created() {
+    addend_request* request = nullptr;
+    Check(addend_request_create(&request));
+    return request;
+  }
+};
+
+class Model : public Handle<addend_model, addend_model_release> {
+ public:
+  using Handle::Handle;
+
+  static Model Load(const std::string& path, int32_t dtype = 0) {
+    addend_model* model = nullptr;
+    Check(addend_model_load(path.c_str(), dtype, &model));
+    return Model(model);
+  }
+  Results Run(const Request& request) const {
+    addend_results* results = nullptr;
+    Check(addend_model_run(get(), request.get(), &results));
+    return Results(results);
+  }
+  Results Decompose(const Request& request, const Context& context = {}) const {
+    addend_results* results = nullptr;
+    Check(addend_model_decompose(context.get(), get(), request.get(), &results));
+    return Results(results);
+  }
+};
+
+// The arguments of one call, in order: Call("aten::softmax", Arguments().Add(x).Add(int64_t{-1})).
+class Arguments : public Handle<addend_arguments, addend_arguments_release> {
+ public:
+  Arguments() : Handle(Created()) {}
+
+  Arguments& Add(const Composition& value, const char* name = nullptr) {
+    Check(addend_arguments_add_composition(get(), name, value.get()));
+    return *this;
+  }
+  Arguments& Add(const Tensor& value, const char* name = nullptr) {
+    Check(addend_arguments_add_tensor(get(), name, value.get()));
+    return *this;
+  }
+  Arguments& Add(int64_t value, const char* name = nullptr) {
+    Check(addend_arguments_add_i64(get(), name, value));
+    return *this;
+  }
+  Arguments& Add(double value, const char* name = nullptr) {
+    Check(addend_arguments_add_f64(get(), name, value));
+    return *this;
+  }
+  Arguments& Add(bool value, const char* name = nullptr) {
+    Check(addend_arguments_add_bool(get(), name, value ? 1 : 0));
+    return *this;
+  }
+  Arguments& Add(const std::vector<int64_t>& values, const char* name = nullptr) {
+    Check(addend_arguments_add_i64s(get(), name, values.data(), values.size()));
+    return *this;
+  }
+  Arguments& AddNone(const char* name = nullptr) {
+    Check(addend_arguments_add_none(get(), name));
+    return *this;
+  }
+
+ private:
+  static addend_arguments* Created() {
+    addend_arguments* arguments = nullptr;
+    Check(addend_arguments_create(&arguments));
+    return arguments;
+  }
+};
+
+inline Results Call(const std::string& op, const Arguments& arguments, const Context& context = {}) {
+  addend_results* results = nullptr;
+  Check(addend_call(context.get(), op.c_str(), arguments.get(), &results));
+  return Results(results);
+}
+
+}  // namespace addend::api
+
+#endif  // ADDEND_C_API_ADDEND_HPP_

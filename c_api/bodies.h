@@ -1,0 +1,133 @@
+// What the handles that several sections use stand for.
+#ifndef ADDEND_C_API_BODIES_H_
+#define ADDEND_C_API_BODIES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "c_api/guard.h"
+#include "core/base/policy.h"
+#include "core/explain/composition.h"
+#include "core/explain/input.h"
+#include "core/explain/model.h"
+#include "core/explain/report.h"
+#include "core/rules/registry.h"
+
+namespace addend::c_api {
+
+struct StringBody {
+  std::string text;
+};
+
+struct CancellationBody {
+  std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
+};
+
+// A function of the caller's with its payload, which is released with the last copy.
+template <typename Function>
+struct Callback {
+  Function function = nullptr;
+  std::shared_ptr<void> payload;
+};
+using LogCallback = Callback<addend_log_fn>;
+using ProgressCallback = Callback<addend_progress_fn>;
+
+struct ContextBody {
+  Policy policy;
+  std::shared_ptr<const Registry> rules;  // null: the default ones
+  LogCallback log;
+  ProgressCallback progress;
+  bool detail = false;
+};
+
+struct ContextOptionsBody {
+  ContextBody context;
+};
+
+struct RulesBody {
+  Registry registry = Registry::Default();
+};
+
+struct TensorBody {
+  explicit TensorBody(at::Tensor t) : tensor(std::move(t)), device(tensor.device().str()) {}
+  at::Tensor tensor;
+  std::string device;
+};
+
+struct CompositionBody {
+  explicit CompositionBody(Composition c) : composition(std::move(c)), device(composition.device().str()) {}
+  Composition composition;
+  std::string device;
+};
+
+struct ModelBody {
+  std::shared_ptr<Model> model;
+  std::vector<std::string> input_names;
+  std::string path;
+};
+
+struct RequestInput {
+  Input input;
+  bool named = false;
+  std::vector<std::string> names;  // of its components
+};
+
+struct RequestBody {
+  std::vector<RequestInput> inputs;
+  std::vector<std::string> probes;
+  std::vector<std::pair<std::string, at::Tensor>> parameters;
+  bool everything = false;
+  std::shared_ptr<std::atomic<bool>> cancelled;
+};
+
+// What a results handle and the explanations made from it know of the run.
+struct RunRecord {
+  Report report;
+  Preset preset = Preset::kAuto;   // as asked for
+  std::vector<std::string> names;  // of the components
+  std::vector<Input> inputs;
+  std::string model_path;
+};
+
+struct ResultEntry {
+  std::string name;
+  std::optional<Composition> composition;
+  at::Tensor tensor;  // where there is no composition
+  std::optional<double> number;
+};
+
+struct ResultsBody {
+  std::vector<ResultEntry> entries;
+  std::shared_ptr<const RunRecord> run;
+};
+
+// The context of a parameter that may be NULL.
+const ContextBody& ContextOf(const addend_context* context);
+// Whether its statuses have details; false for what is no context.
+bool DetailOf(const addend_context* context) noexcept;
+// Tells the log what readers have to know of a run.
+void LogNotes(const ContextBody& context, const Report& report);
+
+// A tensor of a parameter; undefined for NULL where that is allowed.
+const at::Tensor& TensorOf(const addend_tensor* tensor, const char* name);
+at::Tensor TensorOrNone(const addend_tensor* tensor, const char* name);
+
+// addend_dtype to LibTorch's and back; the first throws InvalidArgument, the second gives 0 for what DLPack lacks.
+at::ScalarType DtypeOf(int32_t dtype);
+int32_t DtypeNumber(at::ScalarType dtype);
+
+// The dims of a parameter, checked to be a shape.
+std::vector<int64_t> ShapeOf(const int64_t* dims, size_t num_dims);
+// How many bytes a contiguous tensor takes. Throws InvalidArgument where no number is large enough.
+size_t BytesOf(const std::vector<int64_t>& shape, at::ScalarType dtype);
+
+}  // namespace addend::c_api
+
+#endif  // ADDEND_C_API_BODIES_H_

@@ -1,0 +1,202 @@
+// Explanations: one number and what it is made of.
+#include "c_api/explanation.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/intercept/tracing_scope.h"
+
+namespace addend::c_api {
+namespace {
+
+double Epsilon(at::ScalarType dtype) {
+  switch (c10::toRealValueType(dtype)) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return 0x1p-10;
+    case at::kBFloat16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
+// How far the recovery may be off by rounding, relative to what was summed.
+double Tolerance(const Composition& composition, const RunRecord* run) {
+  if (run != nullptr && run->report.policy.tolerance) return *run->report.policy.tolerance;
+  const int64_t operators = run == nullptr ? composition.origin().depth : run->report.operators;
+  const auto terms = static_cast<double>(std::max<int64_t>(composition.numc(), 1) * std::max<int64_t>(operators, 1));
+  return 8 * Epsilon(composition.dtype()) * std::sqrt(terms);
+}
+
+std::string Shown(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
+
+// The position along some dimensions of the component with this number, the last dimension fastest.
+std::string PositionName(const Input& input, int64_t component) {
+  std::vector<int64_t> position(input.split.dims.size());
+  for (size_t k = position.size(); k > 0; --k) {
+    const int64_t dim = input.split.dims[k - 1];
+    const int64_t size = input.value.size(dim);
+    position[k - 1] = component % size;
+    component /= size;
+  }
+  return Shown(position);
+}
+
+int64_t OwnComponents(const Input& input) {
+  switch (input.split.kind) {
+    case Split::Kind::kPlain:
+      return 0;
+    case Split::Kind::kDims: {
+      int64_t product = 1;
+      for (const int64_t dim : input.split.dims) product *= input.value.size(dim);
+      return product;
+    }
+    case Split::Kind::kLabels:
+      return input.split.labels.max().item<int64_t>() + 1;
+    case Split::Kind::kParts:
+      return input.split.parts.size(0);
+  }
+  return 0;
+}
+
+std::string DefaultName(int64_t component) { return absl::StrCat("component ", component); }
+
+}  // namespace
+
+std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs, int64_t numc) {
+  std::vector<std::string> names(numc);
+  int64_t next = 0;
+  for (const RequestInput& own : inputs) {
+    const int64_t count = OwnComponents(own.input);
+    const int64_t first = own.input.first_component >= 0 ? own.input.first_component : next;
+    if (static_cast<int64_t>(own.names.size()) > count) {
+      throw InvalidArgument(
+          absl::StrCat(own.input.name, " has ", count, " components, but ", own.names.size(), " names"));
+    }
+    for (int64_t i = 0; i < count && first + i < numc; ++i) {
+      std::string& name = names[first + i];
+      if (!name.empty()) continue;
+      if (i < static_cast<int64_t>(own.names.size())) {
+        name = own.names[i];
+      } else if (own.input.split.kind == Split::Kind::kDims) {
+        name = PositionName(own.input, i);
+      }
+    }
+    next = std::max(next, first + count);
+  }
+  for (int64_t i = 0; i < numc; ++i) {
+    if (names[i].empty()) names[i] = DefaultName(i);
+  }
+  return names;
+}
+
+ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
+                        std::shared_ptr<const RunRecord> run) {
+  const TracingPause pause;
+  ExplanationBody body;
+  body.numbers = Contribute(composition.value(), composition, ParseTarget(target));
+  body.at = at;
+  body.target = Shown(body.numbers.index);
+  if (!body.numbers.subtract.empty()) absl::StrAppend(&body.target, " minus ", Shown(body.numbers.subtract));
+  body.tolerance = Tolerance(composition, run.get()) * (body.numbers.mass + std::abs(body.numbers.value));
+  const std::vector<double>& contributions = body.numbers.contributions;
+  if (run != nullptr && run->names.size() == contributions.size()) {
+    body.names = run->names;
+  } else {
+    for (size_t i = 0; i < contributions.size(); ++i) body.names.push_back(DefaultName(static_cast<int64_t>(i)));
+  }
+  body.ranking.resize(contributions.size());
+  std::iota(body.ranking.begin(), body.ranking.end(), 0);
+  std::stable_sort(body.ranking.begin(), body.ranking.end(),
+                   [&](int64_t a, int64_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
+  body.run = std::move(run);
+  return body;
+}
+
+extern "C" {
+
+ADDEND_API double addend_explanation_number(const addend_explanation* explanation, int32_t number) noexcept {
+  const ExplanationBody* body = Peek(explanation);
+  if (body == nullptr) return std::numeric_limits<double>::quiet_NaN();
+  const Contributions& numbers = body->numbers;
+  switch (number) {
+    case ADDEND_NUMBER_VALUE:
+      return numbers.value;
+    case ADDEND_NUMBER_REFERENCE:
+      return numbers.reference;
+    case ADDEND_NUMBER_LEFTOVER:
+      return numbers.leftover;
+    case ADDEND_NUMBER_RECOVERY:
+      return numbers.recovery;
+    case ADDEND_NUMBER_RECOVERY_ERROR:
+      return numbers.recovery - numbers.value;
+    case ADDEND_NUMBER_CONDITIONING:
+      return numbers.conditioning;
+    case ADDEND_NUMBER_MASS:
+      return numbers.mass;
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
+ADDEND_API const char* addend_explanation_target(const addend_explanation* explanation) noexcept {
+  const ExplanationBody* body = Peek(explanation);
+  return body == nullptr ? nullptr : body->target.c_str();
+}
+
+ADDEND_API int64_t addend_explanation_numc(const addend_explanation* explanation) noexcept {
+  const ExplanationBody* body = Peek(explanation);
+  return body == nullptr ? 0 : static_cast<int64_t>(body->names.size());
+}
+
+ADDEND_API double addend_explanation_contribution(const addend_explanation* explanation, int64_t component) noexcept {
+  if (component < 0 || component >= addend_explanation_numc(explanation)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return Peek(explanation)->numbers.contributions[component];
+}
+
+ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation, int64_t component) noexcept {
+  if (component < 0 || component >= addend_explanation_numc(explanation)) return nullptr;
+  return Peek(explanation)->names[component].c_str();
+}
+
+ADDEND_API int64_t addend_explanation_ranked(const addend_explanation* explanation, int64_t rank) noexcept {
+  if (rank < 0 || rank >= addend_explanation_numc(explanation)) return -1;
+  return Peek(explanation)->ranking[rank];
+}
+
+ADDEND_API addend_status* addend_explanation_json(const addend_explanation* explanation,
+                                                  addend_string** out_json) noexcept {
+  return Guard([&] {
+    const ExplanationBody& body = Get(explanation, "explanation");
+    RequireOut(out_json, "out_json");
+    const TracingPause pause;
+    Give(out_json, ExplanationJson(body));
+  });
+}
+
+ADDEND_API addend_status* addend_explanation_html(const addend_explanation* explanation,
+                                                  addend_string** out_html) noexcept {
+  return Guard([&] {
+    const ExplanationBody& body = Get(explanation, "explanation");
+    RequireOut(out_html, "out_html");
+    const TracingPause pause;
+    Give(out_html, ExplanationPage(body));
+  });
+}
+
+ADDEND_API void addend_explanation_release(addend_explanation* explanation) noexcept { Release(explanation); }
+
+}  // extern "C"
+
+}  // namespace addend::c_api

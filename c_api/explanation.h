@@ -1,0 +1,38 @@
+// Explanations as the sections that make them see them.
+#ifndef ADDEND_C_API_EXPLANATION_H_
+#define ADDEND_C_API_EXPLANATION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c_api/bodies.h"
+#include "core/explain/target.h"
+
+namespace addend::c_api {
+
+struct ExplanationBody {
+  Contributions numbers;
+  std::string at;      // the result that is explained; empty: the first output
+  std::string target;  // "[0, 7]"
+  double tolerance = 0;
+  std::vector<std::string> names;
+  std::vector<int64_t> ranking;
+  std::shared_ptr<const RunRecord> run;  // null for a composition without a run
+};
+
+ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
+                        std::shared_ptr<const RunRecord> run);
+
+// All of it as tools/addend/page/README.md describes it, and the page that shows it.
+std::string ExplanationJson(const ExplanationBody& explanation);
+std::string ExplanationPage(const ExplanationBody& explanation);
+// Of a whole run.
+std::string ReportJson(const Report& report, Preset asked);
+
+// The names of components where nobody gave any: positions along the dimensions of a split.
+std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs, int64_t numc);
+
+}  // namespace addend::c_api
+
+#endif  // ADDEND_C_API_EXPLANATION_H_

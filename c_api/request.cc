@@ -1,0 +1,145 @@
+// Requests: what a model is asked.
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "c_api/bodies.h"
+
+namespace addend::c_api {
+namespace {
+
+RequestInput& LastOf(addend_request* request) {
+  RequestBody& body = Get(request, "request");
+  if (body.inputs.empty()) throw FailedPrecondition("the request has no input yet; add one first");
+  return body.inputs.back();
+}
+
+}  // namespace
+
+extern "C" {
+
+ADDEND_API addend_status* addend_request_create(addend_request** out_request) noexcept {
+  return Guard([&] {
+    RequireOut(out_request, "out_request");
+    Give(out_request);
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_input(addend_request* request, const char* name,
+                                                   const addend_tensor* value) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    RequestInput own;
+    own.named = name != nullptr;
+    own.input.name = own.named ? Text(name, "name") : absl::StrCat("input ", body.inputs.size());
+    own.input.value = TensorOf(value, "value");
+    for (const RequestInput& other : body.inputs) {
+      if (own.named && other.input.name == own.input.name) {
+        throw InvalidArgument(absl::StrCat("the request has an input ", name, " already"));
+      }
+    }
+    body.inputs.push_back(std::move(own));
+  });
+}
+
+ADDEND_API addend_status* addend_request_split_dims(addend_request* request, const int64_t* dims,
+                                                    size_t num_dims) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    RequireArray(dims, num_dims, "dims");
+    if (num_dims == 0) throw InvalidArgument("num_dims is 0; a split along dimensions names at least one");
+    std::vector<int64_t> counted(dims, dims + num_dims);
+    for (int64_t& dim : counted) {
+      const int64_t asked = dim;
+      if (dim < 0) dim += input.value.dim();
+      if (dim < 0 || dim >= input.value.dim()) {
+        throw InvalidArgument(
+            absl::StrCat(input.name, " has ", input.value.dim(), " dimensions, but dims holds ", asked));
+      }
+    }
+    input.split = Split::AlongDims(std::move(counted));
+  });
+}
+
+ADDEND_API addend_status* addend_request_split_labels(addend_request* request, const addend_tensor* labels) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    input.split = Split::ByLabels(TensorOf(labels, "labels"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_split_parts(addend_request* request, const addend_tensor* parts) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    input.split = Split::Parts(TensorOf(parts, "parts"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_baseline(addend_request* request, const addend_tensor* baseline) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    input.baseline = Baseline::Of(TensorOf(baseline, "baseline"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_baseline_number(addend_request* request, double baseline) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    if (!std::isfinite(baseline))
+      throw InvalidArgument(absl::StrCat("baseline is ", baseline, "; it has to be finite"));
+    input.baseline = Baseline::Of(baseline);
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_first_component(addend_request* request, int64_t first) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    // What would be allocated for it is told apart from nonsense here: components in front of it are all zero.
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (first < -1 || first > kMost) {
+      throw InvalidArgument(absl::StrCat("first is ", first, "; it counts components, or is -1"));
+    }
+    input.first_component = first;
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_name(addend_request* request, const char* name) noexcept {
+  return Guard([&] {
+    RequestInput& input = LastOf(request);
+    input.names.push_back(Text(name, "name"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_probe(addend_request* request, const char* selector) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    body.probes.push_back(Text(selector, "selector"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_parameter(addend_request* request, const char* name,
+                                                       const addend_tensor* tensor) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    const std::string own = Text(name, "name");
+    body.parameters.emplace_back(own, TensorOf(tensor, "tensor"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_everything(addend_request* request, int32_t everything) noexcept {
+  return Guard([&] { Get(request, "request").everything = everything != 0; });
+}
+
+ADDEND_API addend_status* addend_request_set_cancellation(addend_request* request,
+                                                          const addend_cancellation* cancellation) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    body.cancelled = cancellation == nullptr ? nullptr : Get(cancellation, "cancellation").cancelled;
+  });
+}
+
+ADDEND_API void addend_request_release(addend_request* request) noexcept { Release(request); }
+
+}  // extern "C"
+
+}  // namespace addend::c_api

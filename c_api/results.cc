@@ -1,0 +1,155 @@
+// Results: what a run or a call gives.
+#include <ATen/TensorOperators.h>
+
+#include <limits>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "c_api/explanation.h"
+#include "core/intercept/tracing_scope.h"
+
+namespace addend::c_api {
+namespace {
+
+const ResultEntry& EntryOf(const addend_results* results, size_t index) {
+  const ResultsBody& body = Get(results, "results");
+  if (index < body.entries.size()) return body.entries[index];
+  throw Error(absl::StatusCode::kOutOfRange,
+              absl::StrCat("index is ", index, ", but there are ", body.entries.size(), " results"));
+}
+
+const Report& ReportOf(const ResultsBody& results) {
+  if (results.run != nullptr) return results.run->report;
+  throw FailedPrecondition("these results have no report: nothing was decomposed");
+}
+
+// The composition of that name; the first one where the name is empty.
+const ResultEntry& Find(const ResultsBody& results, const std::string& name) {
+  std::vector<std::string> known;
+  for (const ResultEntry& entry : results.entries) {
+    if (!entry.composition) continue;
+    if (name.empty() || entry.name == name) return entry;
+    known.push_back(entry.name);
+  }
+  if (known.empty()) throw NotFound("there is no composition among these results");
+  throw NotFound(absl::StrCat("there is no result ", name, "; there are ", absl::StrJoin(known, ", ")));
+}
+
+}  // namespace
+
+extern "C" {
+
+ADDEND_API size_t addend_results_size(const addend_results* results) noexcept {
+  const ResultsBody* body = Peek(results);
+  return body == nullptr ? 0 : body->entries.size();
+}
+
+ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t index) noexcept {
+  const ResultsBody* body = Peek(results);
+  if (body == nullptr || index >= body->entries.size()) return ADDEND_RESULT_NONE;
+  const ResultEntry& entry = body->entries[index];
+  if (entry.composition) return ADDEND_RESULT_COMPOSITION;
+  if (entry.tensor.defined()) return ADDEND_RESULT_TENSOR;
+  return entry.number ? ADDEND_RESULT_NUMBER : ADDEND_RESULT_NONE;
+}
+
+ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) noexcept {
+  const ResultsBody* body = Peek(results);
+  return body == nullptr || index >= body->entries.size() ? nullptr : body->entries[index].name.c_str();
+}
+
+ADDEND_API addend_status* addend_results_composition(const addend_results* results, size_t index,
+                                                     addend_composition** out_composition) noexcept {
+  return Guard([&] {
+    const ResultEntry& entry = EntryOf(results, index);
+    RequireOut(out_composition, "out_composition");
+    if (!entry.composition) {
+      throw InvalidArgument(absl::StrCat("result ", index, " is no composition: integers and bools have no parts, ",
+                                         "nor has anything where no composition was given"));
+    }
+    Give(out_composition, *entry.composition);
+  });
+}
+
+ADDEND_API addend_status* addend_results_tensor(const addend_results* results, size_t index,
+                                                addend_tensor** out_tensor) noexcept {
+  return Guard([&] {
+    const ResultEntry& entry = EntryOf(results, index);
+    RequireOut(out_tensor, "out_tensor");
+    if (!entry.composition && !entry.tensor.defined()) {
+      throw InvalidArgument(absl::StrCat("result ", index, " is no tensor"));
+    }
+    const TracingPause pause;
+    Give(out_tensor, entry.composition ? entry.composition->value().detach() : entry.tensor);
+  });
+}
+
+ADDEND_API addend_status* addend_results_number(const addend_results* results, size_t index,
+                                                double* out_number) noexcept {
+  return Guard([&] {
+    const ResultEntry& entry = EntryOf(results, index);
+    RequireOut(out_number, "out_number");
+    if (!entry.number) throw InvalidArgument(absl::StrCat("result ", index, " is no number"));
+    *out_number = *entry.number;
+  });
+}
+
+ADDEND_API addend_status* addend_results_explain(const addend_results* results, const char* name, const char* target,
+                                                 addend_explanation** out_explanation) noexcept {
+  return Guard([&] {
+    const ResultsBody& body = Get(results, "results");
+    const std::string at = TextOrEmpty(name, "name");
+    const std::string asked = Text(target, "target");
+    RequireOut(out_explanation, "out_explanation");
+    Give(out_explanation, Explain(*Find(body, at).composition, asked, at, body.run));
+  });
+}
+
+ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) noexcept {
+  const ResultsBody* body = Peek(results);
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (body == nullptr || key == nullptr || body->run == nullptr) return kNone;
+  const Report& report = body->run->report;
+  const std::pair<const char*, double> numbers[] = {
+      {"operators", static_cast<double>(report.operators)},
+      {"nodes", static_cast<double>(report.nodes)},
+      {"worst_recovery_error", report.worst_recovery_error},
+      {"worst_bracket", report.worst_bracket},
+      {"failures", static_cast<double>(report.failures.size())},
+      {"absorbed", static_cast<double>(report.absorbed)},
+      {"absorbed_failures", static_cast<double>(report.absorbed_failures)},
+      {"path_ruled", static_cast<double>(report.path_ruled)},
+      {"stand_in_references", static_cast<double>(report.stand_in_references)},
+      {"unattributed", static_cast<double>(report.unattributed)},
+      {"trace_seconds", report.trace_seconds},
+      {"linearize_seconds", report.linearize_seconds},
+      {"sweep_seconds", report.sweep_seconds},
+  };
+  const std::string_view asked = key;
+  for (const auto& [name, number] : numbers) {
+    if (asked == name) return number;
+  }
+  return kNone;
+}
+
+ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) noexcept {
+  const ResultsBody* body = Peek(results);
+  if (body == nullptr || body->run == nullptr || index >= body->run->report.notes.size()) return nullptr;
+  return body->run->report.notes[index].c_str();
+}
+
+ADDEND_API addend_status* addend_results_report(const addend_results* results, addend_string** out_json) noexcept {
+  return Guard([&] {
+    const ResultsBody& body = Get(results, "results");
+    RequireOut(out_json, "out_json");
+    const Report& report = ReportOf(body);
+    Give(out_json, ReportJson(report, body.run->preset));
+  });
+}
+
+ADDEND_API void addend_results_release(addend_results* results) noexcept { Release(results); }
+
+}  // extern "C"
+
+}  // namespace addend::c_api

@@ -1,0 +1,333 @@
+// Rules of the caller's own.
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "c_api/run.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/rules/kinds.h"
+#include "core/rules/path.h"
+
+namespace addend::c_api {
+
+// What a rule is shown lives in slots as well, so that a handle that a callback has kept can be told apart.
+constexpr int32_t kRuleCallKind = kNumKinds;
+constexpr int32_t kRuleResultKind = kNumKinds + 1;
+
+struct RuleCallBody {
+  const RuleCall* call = nullptr;
+};
+
+// A table of callbacks whose payload is released with its last copy.
+template <typename Table>
+struct Callbacks {
+  Table table = {};
+  std::shared_ptr<void> payload;
+};
+
+struct RuleResultBody {
+  const RuleCall* call = nullptr;
+  std::vector<Term> terms;
+  std::vector<int> inputs;
+  std::shared_ptr<const Callbacks<addend_map_callbacks>> map;
+  bool exact = false;
+};
+
+template <>
+struct Traits<addend_rule_call> {
+  using Body = RuleCallBody;
+  static constexpr int32_t kKind = kRuleCallKind;
+  static constexpr char kName[] = "addend_rule_call";
+};
+template <>
+struct Traits<addend_rule_result> {
+  using Body = RuleResultBody;
+  static constexpr int32_t kKind = kRuleResultKind;
+  static constexpr char kName[] = "addend_rule_result";
+};
+
+namespace {
+
+// Released at the end of its scope.
+template <typename Handle>
+class Scoped {
+ public:
+  explicit Scoped(BodyOf<Handle> body) : handle_(Make<Handle>(std::make_unique<BodyOf<Handle>>(std::move(body)))) {}
+  ~Scoped() { Release(handle_); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+  Handle* get() const { return handle_; }
+  BodyOf<Handle>& operator*() const { return *Peek(handle_); }
+
+ private:
+  Handle* handle_;
+};
+
+struct PayloadOwner {
+  ~PayloadOwner() {
+    if (release != nullptr) release(payload);
+  }
+  void* payload = nullptr;
+  addend_release_fn release = nullptr;
+};
+
+// A caller that was built later may bring a longer table: what this library does not know of it is not looked at.
+template <typename Table>
+void RequireTable(const Table* callbacks) {
+  RequireOut(callbacks, "callbacks");
+  if (callbacks->struct_size < sizeof(Table)) {
+    throw InvalidArgument(absl::StrCat("callbacks has struct_size ", callbacks->struct_size, "; set it to ",
+                                       sizeof(Table), ", its size"));
+  }
+}
+
+// Takes the payload over, if nothing fails.
+template <typename Table>
+std::shared_ptr<Callbacks<Table>> CopyOf(const Table& callbacks) {
+  auto copy = std::make_shared<Callbacks<Table>>();
+  const auto owner = std::make_shared<PayloadOwner>();
+  copy->table = callbacks;
+  copy->payload = std::shared_ptr<void>(owner, callbacks.payload);
+  owner->payload = callbacks.payload;
+  owner->release = callbacks.release;
+  return copy;
+}
+
+void RequireZero(int32_t answer, const std::string& what) {
+  if (answer == ADDEND_CALLBACK_OK) return;
+  if (answer == ADDEND_CALLBACK_DECLINE) throw Unimplemented(absl::StrCat(what, " does not cover this call"));
+  SetCallbackNumber(answer);
+  throw Error(absl::StatusCode::kUnknown, absl::StrCat(what, " returned ", answer));
+}
+
+// The map of a rule: rows go out and come back as tensors.
+class CallbackMap : public LinearMap {
+ public:
+  CallbackMap(std::string op, std::shared_ptr<const Callbacks<addend_map_callbacks>> map, at::DimVector shape,
+              at::TensorOptions options)
+      : op_(std::move(op)), map_(std::move(map)), shape_(std::move(shape)), options_(options) {}
+
+  Rows Forward(const Rows& rows) const override {
+    std::vector<std::unique_ptr<Scoped<addend_tensor>>> owners;
+    std::vector<const addend_tensor*> handles;
+    for (const at::Tensor& tensor : rows) {
+      owners.push_back(std::make_unique<Scoped<addend_tensor>>(TensorBody(tensor.detach())));
+      handles.push_back(owners.back()->get());
+    }
+    addend_tensor* out = nullptr;
+    const int32_t answer = map_->table.forward(map_->table.payload, handles.data(), handles.size(), &out);
+    const std::unique_ptr<addend_tensor, void (*)(addend_tensor*)> result(out, addend_tensor_release);
+    RequireZero(answer, absl::StrCat("the map of the rule for ", op_));
+    const at::Tensor given = Get<addend_tensor>(out, "out_rows").tensor;
+    at::DimVector expected = {rows.at(0).size(0)};
+    expected.append(shape_.begin(), shape_.end());
+    if (given.sizes() != at::IntArrayRef(expected)) {
+      throw InvalidArgument(absl::StrCat("the map of the rule for ", op_, " gives rows of shape [",
+                                         absl::StrJoin(given.sizes(), ", "), "], not [", absl::StrJoin(expected, ", "),
+                                         "]"));
+    }
+    return {given.to(options_)};
+  }
+
+  Rows Transpose(const Rows&) const override {
+    throw Unimplemented(absl::StrCat("the rule for ", op_, " is a callback, which has no transpose"));
+  }
+
+ private:
+  std::string op_;
+  std::shared_ptr<const Callbacks<addend_map_callbacks>> map_;
+  at::DimVector shape_;
+  at::TensorOptions options_;
+};
+
+RuleResult Build(const std::string& op, const Callbacks<addend_rule_callbacks>& callbacks, const RuleCall& call) {
+  const TracingPause pause;
+  Scoped<addend_rule_call> shown(RuleCallBody{&call});
+  RuleResultBody empty;
+  empty.call = &call;
+  Scoped<addend_rule_result> filled(std::move(empty));
+  RequireZero(callbacks.table.build(callbacks.table.payload, shown.get(), filled.get()),
+              absl::StrCat("the rule for ", op));
+  RuleResultBody& body = *filled;
+  RuleResult result;
+  if (body.map != nullptr) {
+    const at::Tensor& output = call.outputs.at(0).value;
+    result.kind = Kind::kLinear;
+    result.inputs = body.inputs;
+    result.map = std::make_shared<CallbackMap>(op, body.map, at::DimVector(output.sizes()),
+                                               output.options().requires_grad(false));
+  } else {
+    result = Elementwise(call, Kind::kPointwise, std::move(body.terms));
+  }
+  result.exact = body.exact;
+  return result;
+}
+
+RuleFunction PrincipleOf(const std::string& principle, Kind* kind) {
+  const auto pointwise = [&](Curve curve) {
+    *kind = Kind::kPointwise;
+    return [curve](const RuleCall& call) { return Pointwise(call, curve); };
+  };
+  if (principle == "pointwise") return pointwise(Curve::kSmooth);
+  if (principle == "pointwise_power") return pointwise(Curve::kPower);
+  if (principle == "pointwise_piecewise") return pointwise(Curve::kPiecewiseLinear);
+  *kind = Kind::kPath;
+  if (principle == "path") return PathThroughAutograd;
+  if (principle == "path_elementwise") return PathElementwise;
+  *kind = Kind::kOpaque;
+  if (principle == "opaque") return Opaque;
+  throw InvalidArgument(absl::StrCat("principle is ", principle, "; choose pointwise, pointwise_power, ",
+                                     "pointwise_piecewise, path, path_elementwise or opaque"));
+}
+
+std::string OpName(const char* op) {
+  const std::string name = Text(op, "op");
+  const size_t colons = name.find("::");
+  if (colons == std::string::npos || colons == 0 || colons + 2 == name.size()) {
+    throw InvalidArgument(absl::StrCat("op is ", name, "; operators are called like my_ops::smooth_abs"));
+  }
+  return name;
+}
+
+const at::Tensor& PartOf(const at::Tensor& value, const at::Tensor& reference, int32_t part) {
+  if (part == ADDEND_VALUE) return value;
+  if (part == ADDEND_REFERENCE) return reference;
+  throw InvalidArgument(absl::StrCat("part is ", part, "; a rule knows ADDEND_VALUE and ADDEND_REFERENCE"));
+}
+
+const RuleOperand& OperandOf(const RuleCall& call, size_t operand) {
+  if (operand < call.operands.size()) return call.operands[operand];
+  throw Error(absl::StatusCode::kOutOfRange,
+              absl::StrCat("operand is ", operand, ", but the call has ", call.operands.size()));
+}
+
+}  // namespace
+
+extern "C" {
+
+ADDEND_API addend_status* addend_rules_create(addend_rules** out_rules) noexcept {
+  return Guard([&] {
+    RequireOut(out_rules, "out_rules");
+    Give(out_rules);
+  });
+}
+
+ADDEND_API addend_status* addend_rules_add(addend_rules* rules, const char* op, const char* principle) noexcept {
+  return Guard([&] {
+    RulesBody& body = Get(rules, "rules");
+    Rule rule;
+    rule.name = OpName(op);
+    rule.build = PrincipleOf(Text(principle, "principle"), &rule.kind);
+    body.registry.Register(std::move(rule));
+  });
+}
+
+ADDEND_API addend_status* addend_rules_add_callbacks(addend_rules* rules, const char* op,
+                                                     const addend_rule_callbacks* callbacks) noexcept {
+  return Guard([&] {
+    RulesBody& body = Get(rules, "rules");
+    Rule rule;
+    rule.name = OpName(op);
+    rule.kind = Kind::kPointwise;
+    RequireTable(callbacks);
+    if (callbacks->build == nullptr) throw InvalidArgument("callbacks has no build");
+    rule.build = [name = rule.name, own = CopyOf(*callbacks)](const RuleCall& call) { return Build(name, *own, call); };
+    body.registry.Register(std::move(rule));
+  });
+}
+
+ADDEND_API void addend_rules_release(addend_rules* rules) noexcept { Release(rules); }
+
+ADDEND_API addend_status* addend_context_options_set_rules(addend_context_options* options,
+                                                           const addend_rules* rules) noexcept {
+  return Guard([&] {
+    ContextBody& context = Get(options, "options").context;
+    context.rules = std::make_shared<const Registry>(Get(rules, "rules").registry);
+  });
+}
+
+ADDEND_API size_t addend_rule_call_num_operands(const addend_rule_call* call) noexcept {
+  const RuleCallBody* body = Peek(call);
+  return body == nullptr ? 0 : body->call->operands.size();
+}
+
+ADDEND_API int32_t addend_rule_call_decomposed(const addend_rule_call* call, size_t operand) noexcept {
+  const RuleCallBody* body = Peek(call);
+  return body != nullptr && operand < body->call->operands.size() && body->call->operands[operand].decomposed ? 1 : 0;
+}
+
+ADDEND_API addend_status* addend_rule_call_operand(const addend_rule_call* call, size_t operand, int32_t part,
+                                                   addend_tensor** out_tensor) noexcept {
+  return Guard([&] {
+    const RuleOperand& own = OperandOf(*Get(call, "call").call, operand);
+    RequireOut(out_tensor, "out_tensor");
+    Give(out_tensor, PartOf(own.value, own.reference, part).detach());
+  });
+}
+
+ADDEND_API addend_status* addend_rule_call_output(const addend_rule_call* call, int32_t part,
+                                                  addend_tensor** out_tensor) noexcept {
+  return Guard([&] {
+    const RuleCall& own = *Get(call, "call").call;
+    RequireOut(out_tensor, "out_tensor");
+    Give(out_tensor, PartOf(own.outputs.at(0).value, own.outputs.at(0).reference, part).detach());
+  });
+}
+
+ADDEND_API addend_status* addend_rule_call_number(const addend_rule_call* call, size_t argument,
+                                                  double* out_number) noexcept {
+  return Guard([&] {
+    const RuleCall& own = *Get(call, "call").call;
+    RequireOut(out_number, "out_number");
+    if (argument >= own.arguments.size()) {
+      throw Error(absl::StatusCode::kOutOfRange,
+                  absl::StrCat("argument is ", argument, ", but the call has ", own.arguments.size()));
+    }
+    const c10::IValue& value = own.arguments[argument];
+    if (value.isBool()) {
+      *out_number = value.toBool() ? 1 : 0;
+    } else if (value.isInt() || value.isDouble()) {
+      *out_number = value.toScalar().toDouble();
+    } else {
+      throw InvalidArgument(absl::StrCat("argument ", argument, " is no number"));
+    }
+  });
+}
+
+ADDEND_API addend_status* addend_rule_result_add_term(addend_rule_result* result, size_t operand,
+                                                      const addend_tensor* coefficient) noexcept {
+  return Guard([&] {
+    RuleResultBody& body = Get(result, "result");
+    OperandOf(*body.call, operand);
+    body.terms.push_back({static_cast<int>(operand), TensorOf(coefficient, "coefficient")});
+  });
+}
+
+ADDEND_API addend_status* addend_rule_result_set_map(addend_rule_result* result, const int64_t* operands,
+                                                     size_t num_operands,
+                                                     const addend_map_callbacks* callbacks) noexcept {
+  return Guard([&] {
+    RuleResultBody& body = Get(result, "result");
+    RequireArray(operands, num_operands, "operands");
+    if (num_operands == 0) throw InvalidArgument("num_operands is 0; a map reads at least one");
+    std::vector<int> inputs;
+    for (size_t k = 0; k < num_operands; ++k) {
+      const RuleOperand& operand = OperandOf(*body.call, static_cast<size_t>(operands[k]));
+      if (!operand.decomposed) throw InvalidArgument(absl::StrCat("operand ", operands[k], " has no rows"));
+      inputs.push_back(static_cast<int>(operands[k]));
+    }
+    RequireTable(callbacks);
+    if (callbacks->forward == nullptr) throw InvalidArgument("callbacks has no forward");
+    body.map = CopyOf(*callbacks);
+    body.inputs = std::move(inputs);
+  });
+}
+
+ADDEND_API addend_status* addend_rule_result_set_exact(addend_rule_result* result, int32_t exact) noexcept {
+  return Guard([&] { Get(result, "result").exact = exact != 0; });
+}
+
+}  // extern "C"
+
+}  // namespace addend::c_api
