@@ -176,6 +176,8 @@ class TracedModel:
         return results
 
     def __getattr__(self, name: str) -> Any:
+        if name == "model":  # before __init__ has set it
+            raise AttributeError(name)
         return getattr(self.model, name)
 
     def __repr__(self) -> str:
