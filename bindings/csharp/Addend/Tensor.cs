@@ -106,7 +106,7 @@ public sealed class Tensor : AddendObject
                 dtype,
                 dims,
                 (nuint)dims.Length,
-                [],
+                null!, // no strides: contiguous
                 0,
                 Callbacks.Unpin,
                 GCHandle.ToIntPtr(payload),
