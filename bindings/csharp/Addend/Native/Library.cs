@@ -19,9 +19,9 @@ internal static class Library
 
     internal const string PathVariable = "ADDEND_LIBRARY_PATH";
 
-    private static readonly Lazy<Loaded> Found = new(Load);
+    private static readonly Lazy<Loaded> Found = new(() => Load(Folders()));
 
-    private sealed record Loaded(IntPtr Core, IntPtr Wrapper);
+    internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
 
     // The one moment before the first call of any of our P/Invokes that the runtime offers.
 #pragma warning disable CA2255 // Module initializers are for applications: a library that finds its own library needs one.
@@ -36,10 +36,10 @@ internal static class Library
         _ => IntPtr.Zero,
     };
 
-    private static Loaded Load()
+    internal static Loaded Load(IEnumerable<string?> folders)
     {
         var failures = new List<string>();
-        foreach (string? folder in Folders())
+        foreach (string? folder in folders)
         {
             // The wrapper needs the library, and finds it beside itself; loading it first tells which of them is missing.
             if (TryLoad(folder, "libaddend.so.1", failures, out IntPtr core) &&
