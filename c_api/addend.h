@@ -530,7 +530,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin(const addend_conte
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_module(addend_trace* trace,
                                                                    const char* module_path) ADDEND_NOEXCEPT;
 /* A live tensor, known by its memory, whose composition is wanted. Thread: that of addend_trace_begin.
- * in: tensor (shared). errors: NOT_FOUND where no recorded operator gave that memory. */
+ * in: tensor (shared). errors: NOT_FOUND where no recorded operator has met that memory. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_output(addend_trace* trace, const char* name,
                                                                    const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Stops recording and decomposes the outputs, in order, then the probes. Fails with the first error of the recording

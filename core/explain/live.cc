@@ -116,9 +116,10 @@ class LiveTrace::Recording : public CallHandler {
     }
     if (tensor.numel() == 0) throw InvalidArgument(absl::StrCat(name, " is empty"));
     const TracingPause pause;
-    See(tensor);
+    // An input that no operator was called with is an output as it is.
+    if (waiting_.contains(tensor.storage().data())) See(tensor);
     const at::Tensor live = Find(tensor);
-    if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace gave the memory of ", name));
+    if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name));
     const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}});
   }

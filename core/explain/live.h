@@ -33,7 +33,7 @@ class LiveTrace {
 
   // The module that runs from now on; empty: none.
   void SetModule(const std::string& module_path);
-  // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator gave that memory.
+  // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator has met that memory.
   void AddOutput(const std::string& name, const at::Tensor& tensor);
   // Throws FailedPrecondition on another thread than that of the constructor.
   void Stop();
