@@ -88,8 +88,9 @@ bool Layout(const Py_buffer& buffer, std::vector<int64_t>* strides, size_t* size
   int64_t last = 0;
   for (int d = 0; d < buffer.ndim; ++d) {
     if (buffer.shape[d] == 0) {
+      strides->clear();
       *size = 0;
-      return buffer.strides == nullptr || PyBuffer_IsContiguous(&buffer, 'C') != 0;
+      return true;
     }
     const Py_ssize_t stride = buffer.strides[d];
     if (stride < 0 || stride % buffer.itemsize != 0) return false;
