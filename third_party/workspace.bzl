@@ -5,7 +5,9 @@ load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
 load("//third_party/dotnet:workspace.bzl", dotnet = "repo")
 load("//third_party/gtest:workspace.bzl", gtest = "repo")
+load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
+load("//third_party/junit:workspace.bzl", junit = "repo")
 load("//third_party/openssl:workspace.bzl", openssl = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
@@ -23,7 +25,9 @@ def addend_workspace():
         cli11,
         dotnet,
         gtest,
+        java,
         json,
+        junit,
         openssl,
         python,
         swig,

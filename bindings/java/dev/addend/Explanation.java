@@ -1,0 +1,190 @@
+package dev.addend;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.BiConsumer;
+
+/**
+ * One number and what it is made of: value = reference + contributions + leftover, up to the recovery error. A value: it
+ * stays readable whatever is closed.
+ */
+public final class Explanation {
+  private final Handle handle;
+  private final String target;
+  private final double[] numbers = new double[AddendNumber.ADDEND_NUMBER_MASS + 1];
+  private final List<Contribution> contributions;
+  private final List<Contribution> ranked;
+
+  Explanation(long address) {
+    handle = new Handle("explanation", address, AddendNative::addend_explanation_release);
+    try (Borrow borrow = new Borrow()) {
+      final long explanation = borrow.of(handle);
+      target = AddendNative.addend_explanation_target(explanation);
+      for (int number = 0; number < numbers.length; number++) {
+        numbers[number] = AddendNative.addend_explanation_number(explanation, number);
+      }
+      contributions = Collections.unmodifiableList(readContributions(explanation));
+      ranked = Collections.unmodifiableList(rank(explanation, contributions));
+    }
+  }
+
+  private static List<Contribution> readContributions(long explanation) {
+    final long numc = AddendNative.addend_explanation_numc(explanation);
+    final List<Contribution> contributions = new ArrayList<>(Math.toIntExact(numc));
+    for (long component = 0; component < numc; component++) {
+      contributions.add(new Contribution(
+          component,
+          AddendNative.addend_explanation_name(explanation, component),
+          AddendNative.addend_explanation_contribution(explanation, component)));
+    }
+    return contributions;
+  }
+
+  private static List<Contribution> rank(long explanation, List<Contribution> contributions) {
+    final List<Contribution> ranked = new ArrayList<>(contributions.size());
+    for (int rank = 0; rank < contributions.size(); rank++) {
+      ranked.add(contributions.get((int) AddendNative.addend_explanation_ranked(explanation, rank)));
+    }
+    return ranked;
+  }
+
+  /**
+   * Which number is explained.
+   *
+   * @return for example {@code [0, 7]}, or {@code [0, 7] minus [0, 2]}
+   */
+  public String target() {
+    return target;
+  }
+
+  /**
+   * What the model computed.
+   *
+   * @return the explained number
+   */
+  public double value() {
+    return numbers[AddendNumber.ADDEND_NUMBER_VALUE];
+  }
+
+  /**
+   * What it is on the baseline.
+   *
+   * @return the number that contributions are added to
+   */
+  public double reference() {
+    return numbers[AddendNumber.ADDEND_NUMBER_REFERENCE];
+  }
+
+  /**
+   * What the policy could not attribute.
+   *
+   * @return the summand that belongs to no component
+   */
+  public double leftover() {
+    return numbers[AddendNumber.ADDEND_NUMBER_LEFTOVER];
+  }
+
+  /**
+   * The sum of reference, contributions and leftover.
+   *
+   * @return the recovery
+   */
+  public double recovery() {
+    return numbers[AddendNumber.ADDEND_NUMBER_RECOVERY];
+  }
+
+  /**
+   * Recovery minus value.
+   *
+   * @return rounding, unless something is wrong
+   */
+  public double recoveryError() {
+    return numbers[AddendNumber.ADDEND_NUMBER_RECOVERY_ERROR];
+  }
+
+  /**
+   * How much of the contributions cancels: sum |c| / |sum c|.
+   *
+   * @return 1 where nothing does
+   */
+  public double conditioning() {
+    return numbers[AddendNumber.ADDEND_NUMBER_CONDITIONING];
+  }
+
+  /**
+   * What rounding is measured against: sum |c| + |leftover| + |reference|.
+   *
+   * @return the sum of magnitudes
+   */
+  public double mass() {
+    return numbers[AddendNumber.ADDEND_NUMBER_MASS];
+  }
+
+  /**
+   * Which share of value - reference the components carry: 1 - leftover / (value - reference).
+   *
+   * @return 1 where nothing is left over; not finite where value and reference are equal
+   */
+  public double completeness() {
+    return 1 - leftover() / (value() - reference());
+  }
+
+  /**
+   * All contributions.
+   *
+   * @return one for each component, in their order
+   */
+  public List<Contribution> contributions() {
+    return contributions;
+  }
+
+  /**
+   * The largest contributions.
+   *
+   * @param count how many at most
+   * @return the largest magnitude first
+   */
+  public List<Contribution> top(int count) {
+    return ranked.subList(0, Math.min(count, ranked.size()));
+  }
+
+  /**
+   * All of it as data.
+   *
+   * @return a JSON object
+   */
+  public String toJson() {
+    return text(AddendNative::addend_explanation_json);
+  }
+
+  /**
+   * All of it for a browser.
+   *
+   * @return a page that needs nothing else
+   */
+  public String toHtml() {
+    return text(AddendNative::addend_explanation_html);
+  }
+
+  private String text(BiConsumer<Long, long[]> call) {
+    try (Borrow borrow = new Borrow()) {
+      final long explanation = borrow.of(handle);
+      return Out.text(out -> call.accept(explanation, out));
+    }
+  }
+
+  /**
+   * The explained number as a sum.
+   *
+   * @return one line
+   */
+  @Override
+  public String toString() {
+    return String.format(
+        Locale.ROOT,
+        "%s: value %.6g = reference %.6g + %d contributions %.6g + leftover %.6g",
+        target, value(), reference(), contributions.size(), recovery() - reference() - leftover(), leftover());
+  }
+}

@@ -1,0 +1,24 @@
+package dev.addend;
+
+import java.util.Objects;
+
+/** What native code calls in place of a {@link LogListener}: nothing may be thrown through it. */
+final class LogCallback {
+  private final LogListener listener;
+
+  LogCallback(LogListener listener) {
+    this.listener = Objects.requireNonNull(listener, "listener");
+  }
+
+  /** Called by native code. */
+  void log(int level, byte[] message) {
+    try {
+      listener.onLog(
+          level == AddendLogLevel.ADDEND_LOG_WARNING ? LogListener.Level.WARNING : LogListener.Level.INFO,
+          Text.decode(message));
+    } catch (Throwable thrown) {
+      final Thread thread = Thread.currentThread();
+      thread.getUncaughtExceptionHandler().uncaughtException(thread, thrown);
+    }
+  }
+}

@@ -1,0 +1,18 @@
+package dev.addend;
+
+import java.nio.ByteBuffer;
+
+/** Bytes where native code can read them. */
+final class Memory {
+  private Memory() {}
+
+  /** What is between position and limit in a direct buffer: a slice of it, or a copy where it is none. */
+  static ByteBuffer direct(ByteBuffer bytes) {
+    if (bytes.isDirect()) {
+      return bytes.slice();
+    }
+    final ByteBuffer copy = ByteBuffer.allocateDirect(bytes.remaining());
+    copy.put(bytes.duplicate()).flip();
+    return copy;
+  }
+}

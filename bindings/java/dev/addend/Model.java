@@ -1,0 +1,156 @@
+package dev.addend;
+
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/** A TorchScript model on the CPU, in evaluation mode. A model is a program: load only what you trust. */
+public final class Model extends NativeObject {
+  private final List<String> inputNames;
+
+  private Model(long address) {
+    super("model", address, AddendNative::addend_model_release);
+    final List<String> names = new ArrayList<>();
+    for (long index = 0; index < AddendNative.addend_model_num_inputs(address); index++) {
+      names.add(AddendNative.addend_model_input_name(address, index));
+    }
+    inputNames = Collections.unmodifiableList(names);
+  }
+
+  /**
+   * Loads a TorchScript file.
+   *
+   * @param path the file
+   * @return the model
+   */
+  public static Model load(Path path) {
+    return load(path, null);
+  }
+
+  /**
+   * Loads a TorchScript file.
+   *
+   * @param path the file
+   * @param dtype what parameters and floating-point buffers are converted to; {@code null}: as they are
+   * @return the model
+   */
+  public static Model load(Path path, DType dtype) {
+    return new Model(
+        Out.handle(out -> AddendNative.addend_model_load(path.toString(), DType.numberOf(dtype), out)));
+  }
+
+  /**
+   * Loads the bytes of a TorchScript file.
+   *
+   * @param bytes what is between position and limit, neither of which changes; read before this returns
+   * @return the model
+   */
+  public static Model load(ByteBuffer bytes) {
+    final ByteBuffer direct = Memory.direct(bytes);
+    return new Model(Out.handle(out -> AddendNative.addend_model_load_bytes(direct, direct.remaining(), 0, out)));
+  }
+
+  /**
+   * The arguments that the model takes.
+   *
+   * @return their names in order
+   */
+  public List<String> inputNames() {
+    return inputNames;
+  }
+
+  /**
+   * Runs the plain model.
+   *
+   * @param inputs in the order of the model's arguments
+   * @return its tensors, without compositions
+   */
+  public Results run(Tensor... inputs) {
+    return run(Request.of(Stream.of(inputs).map(Input::of).toArray(Input[]::new)));
+  }
+
+  /**
+   * Runs the plain model.
+   *
+   * @param request whose inputs are taken; splits and probes are not looked at
+   * @return its tensors, without compositions
+   */
+  public Results run(Request request) {
+    return new Results(ask(request, null, (c, model, r, out) -> AddendNative.addend_model_run(model, r, out)));
+  }
+
+  /**
+   * Decomposes what the model computes, under the default context.
+   *
+   * @param inputs in the order of the model's arguments
+   * @return the compositions of the outputs, and the report
+   */
+  public Results decompose(Input... inputs) {
+    return decompose(Request.of(inputs));
+  }
+
+  /**
+   * Decomposes what the model computes, under the default context.
+   *
+   * @param inputs by the names of the model's arguments
+   * @return the compositions of the outputs, and the report
+   */
+  public Results decompose(Map<String, Input> inputs) {
+    return decompose(Request.of(inputs));
+  }
+
+  /**
+   * Decomposes what the model computes, under the default context.
+   *
+   * @param request what is asked
+   * @return the compositions of the outputs, then those of the probes, and the report
+   */
+  public Results decompose(Request request) {
+    return decompose(request, null);
+  }
+
+  /**
+   * Decomposes what the model computes.
+   *
+   * @param request what is asked
+   * @param context policy and listeners; {@code null} for the defaults
+   * @return the compositions of the outputs, then those of the probes, and the report
+   */
+  public Results decompose(Request request, Context context) {
+    return new Results(ask(request, context, AddendNative::addend_model_decompose));
+  }
+
+  /**
+   * The exact Shapley values of the components for the model's first output, which is what other attributions are
+   * compared with.
+   *
+   * @param request at most 16 components; the model runs 2 to their power times
+   * @return a composition
+   */
+  public Composition shapley(Request request) {
+    return new Composition(
+        ask(request, null, (c, model, r, out) -> AddendNative.addend_model_shapley(model, r, out)));
+  }
+
+  @FunctionalInterface
+  private interface Question {
+    void ask(long context, long model, long request, long[] out);
+  }
+
+  private long ask(Request request, Context context, Question question) {
+    try (Borrow borrow = new Borrow()) {
+      final long c = borrow.of(context);
+      final long model = borrow.of(this);
+      final long r = request.create(inputNames, borrow);
+      try {
+        return Out.handle(out -> question.ask(c, model, r, out));
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
+    }
+  }
+}

@@ -1,0 +1,167 @@
+package dev.addend;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.AtomicMoveNotSupportedException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * Finds and loads the native library: in the folder that {@code -Daddend.library.path} names, on
+ * {@code java.library.path}, or in the jar, from where it is copied into a folder of a cache that is named by its
+ * contents ({@code -Daddend.cache.path}; else {@code addend} under {@code XDG_CACHE_HOME} or {@code ~/.cache}).
+ */
+final class NativeLibrary {
+  private static final String NAME = "addend_jni";
+  /** In the jar's folder: a line with hash and name for each file that belongs there. */
+  private static final String CONTENTS = "contents.txt";
+
+  private final List<String> tried = new ArrayList<>();
+  private final List<Throwable> failures = new ArrayList<>();
+
+  private NativeLibrary() {}
+
+  /** Loads the library, or throws an error that tells every place where it was looked for. */
+  static void load() {
+    new NativeLibrary().search();
+    final int needed = AddendNative.addend_compiled_abi_version();
+    if (AddendNative.addend_abi_min_version() > needed || AddendNative.addend_abi_version() < needed) {
+      throw new UnsatisfiedLinkError("the addend library serves ABI " + AddendNative.addend_abi_min_version() + " to "
+          + AddendNative.addend_abi_version() + ", this jar needs " + needed);
+    }
+  }
+
+  private void search() {
+    if (fromProperty() || fromLibraryPath() || fromJar()) {
+      return;
+    }
+    final UnsatisfiedLinkError error = new UnsatisfiedLinkError("cannot load " + System.mapLibraryName(NAME)
+        + "; name its folder by -Daddend.library.path. Tried " + String.join("; ", tried));
+    failures.forEach(error::addSuppressed);
+    throw error;
+  }
+
+  private boolean fromProperty() {
+    final String folder = System.getProperty("addend.library.path");
+    if (folder == null) {
+      tried.add("-Daddend.library.path: not given");
+      return false;
+    }
+    final Path library = Path.of(folder, System.mapLibraryName(NAME)).toAbsolutePath();
+    return tryTo("-Daddend.library.path: " + library, () -> System.load(library.toString()));
+  }
+
+  private boolean fromLibraryPath() {
+    return tryTo(
+        "java.library.path: " + System.getProperty("java.library.path"), () -> System.loadLibrary(NAME));
+  }
+
+  private boolean fromJar() {
+    final String folder = "/native/" + platform() + "/";
+    final String contents;
+    try (InputStream stream = NativeLibrary.class.getResourceAsStream(folder + CONTENTS)) {
+      if (stream == null) {
+        tried.add("jar: no " + folder);
+        return false;
+      }
+      contents = new String(stream.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      return failed("jar: " + folder, e);
+    }
+    final Path cache = cache().resolve(sha256(contents.getBytes(StandardCharsets.UTF_8)).substring(0, 16));
+    return tryTo("jar: " + folder + " copied to " + cache, () -> {
+      final Map<String, String> hashes = new LinkedHashMap<>();
+      contents.lines().forEach(line -> hashes.put(line.substring(66), line.substring(0, 64)));
+      Files.createDirectories(cache);
+      for (Map.Entry<String, String> file : hashes.entrySet()) {
+        extract(folder + file.getKey(), file.getValue(), cache.resolve(file.getKey()));
+      }
+      System.load(cache.resolve(System.mapLibraryName(NAME)).toString());
+    });
+  }
+
+  @FunctionalInterface
+  private interface Attempt {
+    void run() throws IOException;
+  }
+
+  private boolean tryTo(String what, Attempt attempt) {
+    try {
+      attempt.run();
+      return true;
+    } catch (IOException | RuntimeException | UnsatisfiedLinkError e) {
+      return failed(what, e);
+    }
+  }
+
+  private boolean failed(String what, Throwable failure) {
+    tried.add(what + " (" + failure.getMessage() + ")");
+    failures.add(failure);
+    return false;
+  }
+
+  /** Copies a resource into a file, unless that has the right contents already. Other processes may do so too. */
+  private static void extract(String resource, String hash, Path file) throws IOException {
+    if (Files.isRegularFile(file) && sha256(Files.readAllBytes(file)).equals(hash)) {
+      return;
+    }
+    final byte[] bytes;
+    try (InputStream stream = NativeLibrary.class.getResourceAsStream(resource)) {
+      if (stream == null) {
+        throw new IOException("jar has no " + resource);
+      }
+      bytes = stream.readAllBytes();
+    }
+    final Path temporary = Files.createTempFile(file.getParent(), file.getFileName().toString(), ".part");
+    try {
+      Files.write(temporary, bytes);
+      try {
+        Files.move(temporary, file, StandardCopyOption.ATOMIC_MOVE);
+      } catch (AtomicMoveNotSupportedException e) {
+        Files.move(temporary, file, StandardCopyOption.REPLACE_EXISTING);
+      }
+    } finally {
+      Files.deleteIfExists(temporary);
+    }
+  }
+
+  private static Path cache() {
+    final String chosen = System.getProperty("addend.cache.path");
+    if (chosen != null) {
+      return Path.of(chosen).toAbsolutePath();
+    }
+    final String xdg = System.getenv("XDG_CACHE_HOME");
+    final Path caches =
+        xdg != null && !xdg.isEmpty() ? Path.of(xdg) : Path.of(System.getProperty("user.home"), ".cache");
+    return caches.resolve("addend").toAbsolutePath();
+  }
+
+  /** The names that the jar uses: {@code linux-x86_64}, {@code linux-aarch64}, {@code macos-aarch64}. */
+  private static String platform() {
+    final String os = System.getProperty("os.name").toLowerCase(Locale.ROOT);
+    final String machine = System.getProperty("os.arch");
+    return (os.startsWith("mac") ? "macos" : os.startsWith("windows") ? "windows" : os)
+        + "-" + (machine.equals("amd64") ? "x86_64" : machine);
+  }
+
+  private static String sha256(byte[] bytes) {
+    try {
+      final StringBuilder hex = new StringBuilder();
+      for (byte b : MessageDigest.getInstance("SHA-256").digest(bytes)) {
+        hex.append(String.format("%02x", b));
+      }
+      return hex.toString();
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+}

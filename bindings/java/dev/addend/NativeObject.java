@@ -1,0 +1,32 @@
+package dev.addend;
+
+import java.util.function.LongConsumer;
+
+/** What holds memory outside the Java heap until it is closed, or collected. */
+abstract class NativeObject implements AutoCloseable {
+  private final Handle handle;
+
+  NativeObject(String noun, long address, LongConsumer release) {
+    handle = new Handle(noun, address, release);
+    Scope.adopt(this);
+  }
+
+  final Handle handle() {
+    return handle;
+  }
+
+  /** Gives the memory back. Closing again does nothing; any other use throws {@link IllegalStateException}. */
+  @Override
+  public final void close() {
+    handle.close();
+  }
+
+  /**
+   * Whether it has been closed.
+   *
+   * @return whether {@link #close} was called
+   */
+  public final boolean isClosed() {
+    return handle.isClosed();
+  }
+}

@@ -1,0 +1,194 @@
+package dev.addend;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.NoSuchElementException;
+
+/** What a run or a call gives, in order, with its report: of a model the outputs, then the probes. */
+public final class Results extends NativeObject {
+  Results(long address) {
+    super("results", address, AddendNative::addend_results_release);
+  }
+
+  /** What a result is. */
+  public enum Kind {
+    /** None. */
+    NONE(AddendResultKind.ADDEND_RESULT_NONE),
+    /** A decomposed tensor. */
+    COMPOSITION(AddendResultKind.ADDEND_RESULT_COMPOSITION),
+    /** Integers, booleans, and everything where no composition was given. */
+    TENSOR(AddendResultKind.ADDEND_RESULT_TENSOR),
+    /** One number. */
+    NUMBER(AddendResultKind.ADDEND_RESULT_NUMBER);
+
+    private final int number;
+
+    Kind(int number) {
+      this.number = number;
+    }
+  }
+
+  /**
+   * How many there are.
+   *
+   * @return the number of results
+   */
+  public int size() {
+    try (Borrow borrow = new Borrow()) {
+      return (int) AddendNative.addend_results_size(borrow.of(this));
+    }
+  }
+
+  /**
+   * What a result is.
+   *
+   * @param index its position
+   * @return its kind
+   */
+  public Kind kind(int index) {
+    final int number;
+    try (Borrow borrow = new Borrow()) {
+      number = AddendNative.addend_results_kind(borrow.of(this), index);
+    }
+    for (Kind kind : Kind.values()) {
+      if (kind.number == number) {
+        return kind;
+      }
+    }
+    throw new UnsupportedOperationException("no Kind for results of the number " + number);
+  }
+
+  /**
+   * What the results are called: {@code output}, {@code output.1}, and the probes' selectors.
+   *
+   * @return one name for each result, empty where there is none
+   */
+  public List<String> names() {
+    try (Borrow borrow = new Borrow()) {
+      final long results = borrow.of(this);
+      final long size = AddendNative.addend_results_size(results);
+      final List<String> names = new ArrayList<>();
+      for (long index = 0; index < size; index++) {
+        final String name = AddendNative.addend_results_name(results, index);
+        names.add(name == null ? "" : name);
+      }
+      return names;
+    }
+  }
+
+  /**
+   * A result that is a composition.
+   *
+   * @param index its position
+   * @return the composition
+   */
+  public Composition composition(int index) {
+    try (Borrow borrow = new Borrow()) {
+      final long results = borrow.of(this);
+      return new Composition(Out.handle(out -> AddendNative.addend_results_composition(results, index, out)));
+    }
+  }
+
+  /**
+   * A result that is a composition.
+   *
+   * @param name as in {@link #names}
+   * @return the composition
+   */
+  public Composition composition(String name) {
+    return composition(indexOf(name));
+  }
+
+  /**
+   * A tensor, or the value of a composition.
+   *
+   * @param index its position
+   * @return the tensor
+   */
+  public Tensor tensor(int index) {
+    try (Borrow borrow = new Borrow()) {
+      final long results = borrow.of(this);
+      return new Tensor(Out.handle(out -> AddendNative.addend_results_tensor(results, index, out)));
+    }
+  }
+
+  /**
+   * A tensor, or the value of a composition.
+   *
+   * @param name as in {@link #names}
+   * @return the tensor
+   */
+  public Tensor tensor(String name) {
+    return tensor(indexOf(name));
+  }
+
+  /**
+   * A result that is a number.
+   *
+   * @param index its position
+   * @return the number
+   */
+  public double number(int index) {
+    try (Borrow borrow = new Borrow()) {
+      final double[] out = new double[1];
+      AddendNative.addend_results_number(borrow.of(this), index, out);
+      return out[0];
+    }
+  }
+
+  /**
+   * Explains one number of the first composition.
+   *
+   * @param target which
+   * @return the explanation, whose components have the names of the request
+   */
+  public Explanation explain(Target target) {
+    return explain(null, target);
+  }
+
+  /**
+   * Explains one number of a composition.
+   *
+   * @param name of the result; {@code null} for the first one
+   * @param target which number
+   * @return the explanation, whose components have the names of the request
+   */
+  public Explanation explain(String name, Target target) {
+    try (Borrow borrow = new Borrow()) {
+      final long results = borrow.of(this);
+      return new Explanation(
+          Out.handle(out -> AddendNative.addend_results_explain(results, name, target.toString(), out)));
+    }
+  }
+
+  /**
+   * What the run says about itself: counts, errors, notes.
+   *
+   * @return the report
+   */
+  public Report report() {
+    try (Borrow borrow = new Borrow()) {
+      return new Report(borrow.of(this));
+    }
+  }
+
+  /**
+   * The whole report: policy, counts, errors, notes, tracing failures, and every check, worst first.
+   *
+   * @return a JSON object
+   */
+  public String reportJson() {
+    try (Borrow borrow = new Borrow()) {
+      final long results = borrow.of(this);
+      return Out.text(out -> AddendNative.addend_results_report(results, out));
+    }
+  }
+
+  private int indexOf(String name) {
+    final int index = names().indexOf(name);
+    if (index < 0) {
+      throw new NoSuchElementException("no result is called " + name + ", there are " + names());
+    }
+    return index;
+  }
+}

@@ -1,0 +1,177 @@
+/* What the C interface is in Java: statuses become exceptions, handles are longs, text is String, and memory is a direct
+ * buffer. The generated classes are package-private; users see bindings/java/dev/addend. */
+
+%pragma(java) jniclassclassmodifiers="final class"
+%pragma(java) moduleclassmodifiers="final class"
+%pragma(java) jniclasscode=%{
+  static {
+    NativeLibrary.load();
+  }
+%}
+
+%{
+#include "bindings/java/jni/support.h"
+%}
+
+/* Enumerations are classes of int constants: addend_dtype becomes AddendDtype. */
+%include "enumtypeunsafe.swg"
+%javaconst(1);
+%rename("%(camelcase)s", %$isenum) "";
+%typemap(javaclassmodifiers) enum SWIGTYPE "final class"
+
+/* What Java has no use for: nobody can see a JVM's live LibTorch model from outside. */
+%rename("$ignore", regexmatch$name="^addend_trace_", %$isfunction) "";
+%ignore addend_request_add_parameter;
+
+/* The interface that this wrapper was compiled for; a constant would become a public type. */
+%ignore ADDEND_ABI_VERSION;
+%inline %{
+static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
+%}
+
+/* ---- Status: checked in Java, so that native code throws nothing ------------------------------------------------ */
+
+%typemap(jni) addend_status* "jlong"
+%typemap(jtype) addend_status* "long"
+%typemap(jstype) addend_status* "void"
+%typemap(javaout) addend_status* { Status.check($jnicall); }
+%typemap(out) addend_status* %{ $result = reinterpret_cast<jlong>($1); %}
+
+/* ---- Handles ---------------------------------------------------------------------------------------------------- */
+
+%define %handle_in(TYPE)
+%typemap(jni) TYPE "jlong"
+%typemap(jtype) TYPE "long"
+%typemap(jstype) TYPE "long"
+%typemap(javain) TYPE "$javainput"
+%typemap(in) TYPE %{ $1 = reinterpret_cast<$1_ltype>($input); %}
+%enddef
+
+/* out_ parameters: a long[1], which keeps its value where the call fails. */
+%define %out(TYPE, JNI_ARRAY, JAVA_ARRAY, KIND)
+%typemap(jni) TYPE* "JNI_ARRAY"
+%typemap(jtype) TYPE* "JAVA_ARRAY"
+%typemap(jstype) TYPE* "JAVA_ARRAY"
+%typemap(javain) TYPE* "$javainput"
+%typemap(in) TYPE* (TYPE out = 0) %{ $1 = &out; %}
+%typemap(argout) TYPE* %{
+  if (!result) addend_jni::Set##KIND(jenv, $input, out$argnum);
+%}
+%enddef
+
+%define %handle(TYPE)
+%handle_in(TYPE*)
+%handle_in(const TYPE*)
+%out(TYPE*, jlongArray, long[], Handle)
+%enddef
+
+%handle(addend_arguments)
+%handle(addend_cancellation)
+%handle(addend_composition)
+%handle(addend_context)
+%handle(addend_context_options)
+%handle(addend_explanation)
+%handle(addend_model)
+%handle(addend_request)
+%handle(addend_results)
+%handle(addend_string)
+%handle(addend_tensor)
+%handle(addend_tensor_file)
+%handle_in(const addend_status*)
+%typemap(jni) addend_status* status "jlong"
+%typemap(jtype) addend_status* status "long"
+%typemap(jstype) addend_status* status "long"
+%typemap(javain) addend_status* status "$javainput"
+%typemap(in) addend_status* status %{ $1 = reinterpret_cast<addend_status*>($input); %}
+%out(double, jdoubleArray, double[], Double)
+%out(int32_t, jintArray, int[], Int)
+
+/* A DLManagedTensor, by its address. */
+%handle_in(void* managed)
+%out(void*, jlongArray, long[], Handle)
+
+/* ---- Text: bytes in UTF-8, because JNI's own strings are something else ----------------------------------------- */
+
+%typemap(jni) const char* "jbyteArray"
+%typemap(jtype) const char* "byte[]"
+%typemap(jstype) const char* "String"
+%typemap(javain) const char* "Text.encode($javainput)"
+%typemap(javaout) const char* { return Text.decode($jnicall); }
+%typemap(in) const char* (addend_jni::Bytes bytes) %{
+  $1 = const_cast<char*>(bytes.Read(jenv, $input));
+%}
+%typemap(freearg) const char* ""
+%typemap(out) const char* %{ $result = addend_jni::NewBytes(jenv, $1); %}
+%typemap(out) const char* addend_string_data %{
+  $result = addend_jni::NewBytes(jenv, $1, addend_string_size(arg1));
+%}
+
+/* ---- Arrays and memory ------------------------------------------------------------------------------------------ */
+
+%define %longs(VALUES, COUNT)
+%typemap(jni) (const int64_t* VALUES, size_t COUNT) "jlongArray"
+%typemap(jtype) (const int64_t* VALUES, size_t COUNT) "long[]"
+%typemap(jstype) (const int64_t* VALUES, size_t COUNT) "long[]"
+%typemap(javain) (const int64_t* VALUES, size_t COUNT) "$javainput"
+%typemap(in) (const int64_t* VALUES, size_t COUNT) (addend_jni::Longs longs) %{
+  $1 = const_cast<int64_t*>(longs.Read(jenv, $input));
+  $2 = longs.size();
+%}
+%enddef
+
+%longs(dims, num_dims)
+%longs(strides, num_strides)
+%longs(indices, num_indices)
+%longs(values, num_values)
+
+/* Direct buffers from their first byte on, whatever their position: the face passes slices. */
+%define %buffer(TYPE)
+%typemap(jni) TYPE data "jobject"
+%typemap(jtype) TYPE data "java.nio.Buffer"
+%typemap(jstype) TYPE data "java.nio.Buffer"
+%typemap(javain) TYPE data "$javainput"
+%typemap(in) TYPE data %{ $1 = $input ? jenv->GetDirectBufferAddress($input) : nullptr; %}
+%enddef
+
+%buffer(void*)
+%buffer(const void*)
+
+/* Memory of a contiguous tensor as a ByteBuffer; null for others. */
+%typemap(jni) const void* addend_tensor_data "jobject"
+%typemap(jtype) const void* addend_tensor_data "java.nio.ByteBuffer"
+%typemap(jstype) const void* addend_tensor_data "java.nio.ByteBuffer"
+%typemap(javaout) const void* addend_tensor_data { return $jnicall; }
+%typemap(out) const void* addend_tensor_data %{ $result = addend_jni::NewBuffer(jenv, $1, arg1); %}
+
+/* ---- Java objects that the library holds ------------------------------------------------------------------------ */
+
+%typemap(jni) (addend_release_fn release, void* payload) "jobject"
+%typemap(jtype) (addend_release_fn release, void* payload) "Object"
+%typemap(jstype) (addend_release_fn release, void* payload) "Object"
+%typemap(javain) (addend_release_fn release, void* payload) "$javainput"
+%typemap(in) (addend_release_fn release, void* payload) %{
+  $1 = addend_jni::Release;
+  $2 = addend_jni::Hold(jenv, $input);
+%}
+/* On failure the payload stays the caller's. */
+%typemap(argout) (addend_release_fn release, void* payload) %{
+  if (result) addend_jni::Release($2);
+%}
+
+%define %java_callback(TYPE, NAME, CLASS, FUNCTION)
+%typemap(jni) (TYPE NAME, void* payload, addend_release_fn release) "jobject"
+%typemap(jtype) (TYPE NAME, void* payload, addend_release_fn release) "CLASS"
+%typemap(jstype) (TYPE NAME, void* payload, addend_release_fn release) "CLASS"
+%typemap(javain) (TYPE NAME, void* payload, addend_release_fn release) "$javainput"
+%typemap(in) (TYPE NAME, void* payload, addend_release_fn release) %{
+  $1 = addend_jni::FUNCTION;
+  $2 = addend_jni::Hold(jenv, $input);
+  $3 = addend_jni::Release;
+%}
+%typemap(argout) (TYPE NAME, void* payload, addend_release_fn release) %{
+  if (result) addend_jni::Release($2);
+%}
+%enddef
+
+%java_callback(addend_log_fn, log, LogCallback, Log)
+%java_callback(addend_progress_fn, progress, ProgressCallback, Progress)

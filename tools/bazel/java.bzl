@@ -1,0 +1,278 @@
+"""Rules for Java that need nothing but a JDK.
+
+Bazel's own java_library compiles with tools that it downloads. These call the JDK of the machine; where there is none,
+they declare nothing. Their targets have JavaInfo, so a java_library of another workspace can depend on them.
+"""
+
+load("@junit//:info.bzl", "HAVE_JUNIT")
+load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
+load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("//tools/bazel:defs.bzl", "ADDEND_COPTS")
+load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
+
+# What the binding promises to run on.
+_RELEASE = "11"
+
+HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG
+
+def say_if_java_is_skipped():
+    """Says in one line why a package has fewer targets than its BUILD file names."""
+    if not HAVE_JAVA:
+        missing = "SWIG" if JAVA_HOME else "JDK"
+    elif not HAVE_JUNIT:
+        missing = "JUnit 5 for its tests"
+    else:
+        return
+    print("Java is skipped: found no %s (tools/setup installs it)" % missing)
+
+# The libraries
+
+_COMPILE = """
+set -e
+classes=$(mktemp -d)
+trap 'rm -rf "$classes"' EXIT
+'{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options -d "$classes" -cp '{class_path}' "$@"
+'{home}/bin/jar' --create --file '{jar}' {date} -C "$classes" .
+"""
+
+def _java_library_impl(ctx):
+    jar = ctx.actions.declare_file("lib%s.jar" % ctx.label.name)
+    deps = [dep[JavaInfo] for dep in ctx.attr.deps]
+    class_path = depset(ctx.files.jars, transitive = [dep.transitive_runtime_jars for dep in deps])
+    arguments = ctx.actions.args()
+    arguments.add_all(ctx.files.srcs)
+    ctx.actions.run_shell(
+        outputs = [jar],
+        inputs = depset(ctx.files.srcs, transitive = [class_path]),
+        command = _COMPILE.format(
+            home = JAVA_HOME,
+            release = _RELEASE,
+            class_path = ":".join([f.path for f in class_path.to_list()]),
+            jar = jar.path,
+            date = JAR_DATE,
+        ),
+        arguments = [arguments],
+        mnemonic = "Javac",
+        progress_message = "Compiling %s" % ctx.label,
+    )
+    return [
+        DefaultInfo(files = depset([jar])),
+        JavaInfo(output_jar = jar, compile_jar = jar, deps = deps),
+    ]
+
+_java_library = rule(
+    implementation = _java_library_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = [".java"], mandatory = True),
+        "deps": attr.label_list(providers = [JavaInfo]),
+        "jars": attr.label_list(
+            allow_files = [".jar"],
+            doc = "archives on the class path that are no targets of these rules",
+        ),
+    },
+)
+
+def addend_java_library(name, srcs, deps = [], jars = [], **kwargs):
+    """A jar of classes, private unless `visibility` says otherwise.
+
+    Args:
+      name: the target's name.
+      srcs: sources.
+      deps: targets of this rule.
+      jars: other archives on the class path.
+      **kwargs: visibility, testonly, tags.
+    """
+    if not HAVE_JAVA:
+        return
+    kwargs.setdefault("visibility", ["//visibility:private"])
+    _java_library(name = name, srcs = srcs, deps = deps, jars = jars, **kwargs)
+
+# Programs and tests: scripts that start a JVM
+
+def _class_path(ctx):
+    return depset(transitive = [dep[JavaInfo].transitive_runtime_jars for dep in ctx.attr.deps])
+
+def _run_script(ctx, text, files):
+    script = ctx.actions.declare_file(ctx.label.name + ".sh")
+    ctx.actions.write(script, text, is_executable = True)
+    return [DefaultInfo(
+        executable = script,
+        runfiles = ctx.runfiles(ctx.files.data, transitive_files = files),
+    )]
+
+_RUN = """#!/bin/bash
+cd "${{RUNFILES_DIR:-$0.runfiles}}/{workspace}" || exit
+exec '{home}/bin/java' {flags} -cp '{class_path}' {main_class} "$@"
+"""
+
+def _java_binary_impl(ctx):
+    jars = _class_path(ctx)
+    return _run_script(ctx, _RUN.format(
+        workspace = ctx.workspace_name,
+        home = JAVA_HOME,
+        flags = " ".join(ctx.attr.jvm_flags),
+        class_path = ":".join([jar.short_path for jar in jars.to_list()]),
+        main_class = ctx.attr.main_class,
+    ), jars)
+
+_java_binary = rule(
+    implementation = _java_binary_impl,
+    executable = True,
+    attrs = {
+        "data": attr.label_list(allow_files = True),
+        "deps": attr.label_list(providers = [JavaInfo]),
+        "jvm_flags": attr.string_list(),
+        "main_class": attr.string(mandatory = True),
+    },
+)
+
+def addend_java_binary(name, srcs, main_class, deps = [], data = [], jvm_flags = [], **kwargs):
+    """A program, started by `bazel run`.
+
+    Args:
+      name: the target's name.
+      srcs: sources.
+      main_class: which class has main().
+      deps: targets of addend_java_library.
+      data: files that the program reads, by paths from the root of the workspace.
+      jvm_flags: options of the JVM.
+      **kwargs: visibility, testonly, tags.
+    """
+    if not HAVE_JAVA:
+        return
+    kwargs.setdefault("visibility", ["//visibility:private"])
+    library = name + "_lib"
+    _java_library(name = library, srcs = srcs, deps = deps, tags = kwargs.get("tags", []))
+    _java_binary(
+        name = name,
+        main_class = main_class,
+        deps = deps + [library],
+        data = data,
+        jvm_flags = jvm_flags,
+        **kwargs
+    )
+
+# JUnit's report goes to where Bazel wants it. A warning of -Xcheck:jni is a failure whatever the tests say. One thread:
+# how many share a sum decides its last bits.
+_TEST = """#!/bin/bash
+set -uo pipefail
+cd "$TEST_SRCDIR/{workspace}" || exit
+export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+output=$TEST_TMPDIR/output
+'{home}/bin/java' -ea -Xcheck:jni {flags} -jar {junit} --disable-banner --disable-ansi-colors --details=tree \\
+  --class-path '{class_path}' --scan-class-path '{tests}' --reports-dir "$TEST_TMPDIR/reports" \\
+  --fail-if-no-tests 2>&1 | tee "$output"
+status=$?
+if [[ -n ${{XML_OUTPUT_FILE:-}} && -e $TEST_TMPDIR/reports/TEST-junit-jupiter.xml ]]; then
+  cp "$TEST_TMPDIR/reports/TEST-junit-jupiter.xml" "$XML_OUTPUT_FILE"
+fi
+if grep -qE '(WARNING|FATAL ERROR) in native method' "$output"; then
+  echo "-Xcheck:jni found misuse of JNI, see above" >&2
+  status=1
+fi
+exit "$status"
+"""
+
+def _java_test_impl(ctx):
+    jars = _class_path(ctx)
+    return _run_script(ctx, _TEST.format(
+        workspace = ctx.workspace_name,
+        home = JAVA_HOME,
+        flags = " ".join(ctx.attr.jvm_flags),
+        junit = ctx.file._junit.short_path,
+        class_path = ":".join([jar.short_path for jar in jars.to_list()]),
+        tests = ctx.attr.tests[JavaInfo].runtime_output_jars[0].short_path,
+    ), depset([ctx.file._junit], transitive = [jars]))
+
+_java_test = rule(
+    implementation = _java_test_impl,
+    test = True,
+    attrs = {
+        "data": attr.label_list(allow_files = True),
+        "deps": attr.label_list(providers = [JavaInfo]),
+        "jvm_flags": attr.string_list(),
+        "tests": attr.label(providers = [JavaInfo], mandatory = True),
+        "_junit": attr.label(default = "//third_party/junit", allow_single_file = True),
+    },
+)
+
+def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "medium", tags = [], **kwargs):
+    """JUnit tests, under -Xcheck:jni and with LibTorch on one thread.
+
+    Args:
+      name: the target's name.
+      srcs: sources; tests are the methods with @Test.
+      deps: targets of addend_java_library.
+      data: files that the tests read, by paths from the root of the workspace.
+      jvm_flags: options of the JVM.
+      size: as everywhere.
+      tags: as everywhere; ["long"] for tests that take minutes.
+      **kwargs: visibility, timeout and the like.
+    """
+    if not HAVE_JAVA or not HAVE_JUNIT:
+        return
+    library = name + "_lib"
+    _java_library(
+        name = library,
+        testonly = True,
+        srcs = srcs,
+        deps = deps,
+        jars = ["//third_party/junit"],
+        tags = tags,
+    )
+    _java_test(
+        name = name,
+        tests = library,
+        deps = deps + [library],
+        data = data,
+        jvm_flags = jvm_flags,
+        size = size,
+        tags = tags,
+        **kwargs
+    )
+
+# Native code and generated sources
+
+def addend_jni_library(name, module, package, outs, srcs, deps, shared_library, **kwargs):
+    """lib<name>.so of functions that SWIG writes, and the group <name>_sources of their Java side.
+
+    Args:
+      name: the library's name, as System.loadLibrary knows it.
+      module: the Java class of the functions.
+      package: its package.
+      outs: the Java files that SWIG writes.
+      srcs: what the typemaps use.
+      deps: headers.
+      shared_library: what it is linked to and packaged with.
+      **kwargs: visibility, tags.
+    """
+    if not HAVE_JAVA:
+        return
+    swig_wrap(
+        name = name + "_swig",
+        language = "java",
+        options = ["-module", module, "-package", package],
+        outs = outs,
+        deps = deps,
+    )
+    for group in ["sources", "wrapper"]:
+        native.filegroup(
+            name = "%s_%s" % (name, group),
+            srcs = [name + "_swig"],
+            output_group = group,
+        )
+    cc_binary(
+        name = "lib%s.so" % name,
+        srcs = srcs + [name + "_wrapper", shared_library],
+        # Java casts pointers to numbers and back.
+        copts = ADDEND_COPTS + ["-fvisibility=hidden", "-fno-strict-aliasing"],
+        linkopts = ["-Wl,-rpath,$$ORIGIN"],
+        linkshared = True,
+        deps = deps + ["//third_party/java:jni"],
+        **kwargs
+    )
+
+def java_genrule(name, **kwargs):
+    """A genrule that is skipped where Java is."""
+    if HAVE_JAVA:
+        native.genrule(name = name, **kwargs)
