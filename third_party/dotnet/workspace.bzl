@@ -35,7 +35,7 @@ def _local_dotnet_impl(ctx):
     else:
         packages = _packages(ctx, dotnet, version)
         if not packages:
-            missing = "the NuGet packages are not restored (tools/setup does it)"
+            missing = "the NuGet packages are not restored (tools/setup does it; then bazel sync --configure)"
     if missing:
         # buildifier: disable=print
         print("C# is skipped: " + missing)
