@@ -44,6 +44,11 @@ public sealed class Tensor : AddendObject
     }
 
     /// <inheritdoc cref="From{T}(ReadOnlySpan{T}, long[])"/>
+    public static Tensor From<T>(Span<T> elements, params long[] shape)
+        where T : unmanaged
+        => From((ReadOnlySpan<T>)elements, shape);
+
+    /// <inheritdoc cref="From{T}(ReadOnlySpan{T}, long[])"/>
     public static Tensor From<T>(T[] elements, params long[] shape)
         where T : unmanaged
     {
