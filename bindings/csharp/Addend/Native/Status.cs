@@ -23,10 +23,11 @@ internal static class Status
         {
             addend_status_release(status);
         }
-        // What a callback threw ended the run: that is what the caller has to see.
-        if (cause.Code == ErrorCode.Cancelled && Callbacks.TakePending() is { } thrown)
+        // What a callback threw belongs to the run that ends here, and is what the caller has to see if it ended it.
+        ExceptionDispatchInfo? thrown = Callbacks.TakePending();
+        if (cause.Code == ErrorCode.Cancelled)
         {
-            thrown.Throw();
+            thrown?.Throw();
         }
         throw ExceptionFor(cause);
     }
