@@ -1,3 +1,4 @@
+using System.Runtime.CompilerServices;
 using System.Text.Json;
 
 namespace Addend.Tests;
@@ -211,6 +212,7 @@ public sealed class ContextTests : IDisposable
     private static Context Warning(Action<LogLevel, string> log) =>
         new(new ContextOptions { Policy = new Policy { MissingRule = MissingRule.Absorb }, Log = log });
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static WeakReference Reporting(out Context context)
     {
         var reporter = new Reporter(_ => { });

@@ -1,3 +1,5 @@
+using System.Runtime.CompilerServices;
+
 namespace Addend.Tests;
 
 public sealed class ScopeTests
@@ -84,6 +86,7 @@ public sealed class ScopeTests
         Assert.False(tensor.IsAlive);
     }
 
+    [MethodImpl(MethodImplOptions.NoInlining)]
     private static WeakReference Disposed()
     {
         Tensor tensor = Tensor.From(new[] { 1.0 });
