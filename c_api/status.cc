@@ -72,21 +72,26 @@ void AddPosition(const Position& position, StatusBody& status) {
   add("parameters", absl::StrJoin(position.parameters, ","));
 }
 
+// LibTorch has no class for it, and some of its errors come wrapped in ours.
+bool SaysOutOfMemory(const std::string& text) {
+  return absl::StrContains(text, "allocate memory") || absl::StrContains(text, "not enough memory") ||
+         absl::StrContains(text, "out of memory");
+}
+
 // LibTorch names most of its errors by their class, and the rest by what it writes.
 int32_t CodeOf(const c10::Error& e) {
   if (dynamic_cast<const c10::IndexError*>(&e) != nullptr) return ADDEND_OUT_OF_RANGE;
   if (dynamic_cast<const c10::NotImplementedError*>(&e) != nullptr) return ADDEND_UNIMPLEMENTED;
   const std::string text = e.what_without_backtrace();
-  if (absl::StrContains(text, "allocate memory") || absl::StrContains(text, "not enough memory") ||
-      absl::StrContains(text, "out of memory")) {
-    return ADDEND_RESOURCE_EXHAUSTED;
-  }
+  if (SaysOutOfMemory(text)) return ADDEND_RESOURCE_EXHAUSTED;
   return absl::StrContains(text, "INTERNAL ASSERT FAILED") ? ADDEND_INTERNAL : ADDEND_INVALID_ARGUMENT;
 }
 
 void Describe(const Error& e, StatusBody& status) {
   status.code = static_cast<int32_t>(e.code());
   status.message = OneLine(e.what());
+  if (status.code == ADDEND_INVALID_ARGUMENT && SaysOutOfMemory(status.message))
+    status.code = ADDEND_RESOURCE_EXHAUSTED;
   AddPosition(e.position(), status);
   const auto* callback = dynamic_cast<const CallbackError*>(&e);
   const int32_t number = callback != nullptr                      ? callback->number()
