@@ -4,7 +4,7 @@ Bazel's own py_test starts whatever `python` is on PATH, which Debian does not h
 or SWIG are missing, the macros declare nothing, and the first one says so.
 """
 
-load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_VERSION")
+load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "ADDEND_COPTS", "addend_cc_library")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
@@ -21,6 +21,9 @@ _MISSING = [
 
 HAVE_PYTHON = not _MISSING
 
+# Tests compare with what these compute.
+_MISSING_PACKAGES = [name for name in ["numpy", "torch"] if name not in PYTHON_PACKAGES]
+
 # One thread, as for C++: how many share a sum decides its last bits.
 _TEST_ENVIRONMENT = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1"
 
@@ -35,8 +38,11 @@ def python_extension(name, srcs, hdrs, library):
     """
     if not HAVE_PYTHON:
         # buildifier: disable=print
-        print("skipping the Python binding: no " + ", no ".join(_MISSING))
+        print("skipping the Python binding, which needs " + ", ".join(_MISSING))
         return
+    if _MISSING_PACKAGES:
+        # buildifier: disable=print
+        print("skipping the tests of the Python binding: %s lacks %s" % (PYTHON, ", ".join(_MISSING_PACKAGES)))
     include = ["-isystem", PYTHON_INCLUDE]
     addend_cc_library(
         name = "helpers",
@@ -68,7 +74,7 @@ def python_extension(name, srcs, hdrs, library):
     )
 
 def _python_package_impl(ctx):
-    placed = dict([(file, file.short_path[len(ctx.label.package) + 1:]) for file in ctx.files.srcs])
+    placed = dict([(file, file.short_path.split(ctx.label.package + "/", 1)[1]) for file in ctx.files.srcs])
     for target, path in ctx.attr.placed.items():
         placed[target.files.to_list()[0]] = path
     files = []
@@ -104,9 +110,14 @@ exec {python} -X faulthandler {arguments} "$@"
 def _python_test_impl(ctx):
     script = ctx.actions.declare_file(ctx.label.name + ".sh")
     arguments = [ctx.file._runner.short_path] if ctx.attr.unittest else []
+    package = ctx.attr.package.label
+    repository = "../" + package.workspace_name if package.workspace_name else "."
     ctx.actions.write(script, _TEST_SCRIPT.format(
-        path = ctx.attr.package.label.package + "/" + ctx.attr.package.label.name,
-        environment = _TEST_ENVIRONMENT,
+        path = "/".join([repository, package.package, package.name]),
+        environment = " ".join([_TEST_ENVIRONMENT] + [
+            "%s='%s'" % (key, ctx.expand_location(value, ctx.attr.data))
+            for key, value in ctx.attr.env.items()
+        ]),
         python = PYTHON,
         arguments = " ".join(arguments + [ctx.file.main.short_path]),
     ), is_executable = True)
@@ -123,6 +134,7 @@ _python_test = rule(
         "main": attr.label(allow_single_file = [".py"], mandatory = True),
         "package": attr.label(mandatory = True),
         "data": attr.label_list(allow_files = True),
+        "env": attr.string_dict(),
         "unittest": attr.bool(default = True),
         "_runner": attr.label(
             default = "//tools/bazel:unittest_runner.py",
@@ -139,9 +151,10 @@ def python_test(name, package, main = None, size = "small", **kwargs):
       package: a python_package, which is on the path.
       main: the file; by default <name>.py.
       size: see cc_test.
-      **kwargs: `data`, tags and the like. `unittest = False`: the file is a program, whose exit code counts.
+      **kwargs: `data`, `env` (with "$(rootpath ...)" for files), tags and the like. `unittest = False`: the file is a
+        program, whose exit code counts.
     """
-    if HAVE_PYTHON:
+    if HAVE_PYTHON and not _MISSING_PACKAGES:
         # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.
         tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"]
         _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)

@@ -1,6 +1,7 @@
 """Element types."""
 
 import enum
+import functools
 from typing import Any
 
 
@@ -38,6 +39,7 @@ def from_code(code: int) -> DType:
     return _DTYPES[code]
 
 
+@functools.lru_cache(maxsize=64)
 def to_code(dtype: Any) -> int:
     """What the C interface calls a dtype; 0 for None."""
     if dtype is None:
