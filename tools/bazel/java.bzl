@@ -31,7 +31,7 @@ _COMPILE = """
 set -e
 classes=$(mktemp -d)
 trap 'rm -rf "$classes"' EXIT
-'{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options -d "$classes" -cp '{class_path}' "$@"
+'{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options,-try -d "$classes" -cp '{class_path}' "$@"
 '{home}/bin/jar' --create --file '{jar}' {date} -C "$classes" .
 """
 
@@ -95,10 +95,10 @@ def _class_path(ctx):
 def _run_script(ctx, text, files):
     script = ctx.actions.declare_file(ctx.label.name + ".sh")
     ctx.actions.write(script, text, is_executable = True)
-    return [DefaultInfo(
-        executable = script,
-        runfiles = ctx.runfiles(ctx.files.data, transitive_files = files),
-    )]
+    runfiles = ctx.runfiles(ctx.files.data, transitive_files = files)
+    for data in ctx.attr.data:
+        runfiles = runfiles.merge(data[DefaultInfo].default_runfiles)
+    return [DefaultInfo(executable = script, runfiles = runfiles)]
 
 _RUN = """#!/bin/bash
 cd "${{RUNFILES_DIR:-$0.runfiles}}/{workspace}" || exit
@@ -158,6 +158,8 @@ _TEST = """#!/bin/bash
 set -uo pipefail
 cd "$TEST_SRCDIR/{workspace}" || exit
 export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Java takes the encoding of file names from it.
+export LC_ALL=C.UTF-8
 output=$TEST_TMPDIR/output
 '{home}/bin/java' -ea -Xcheck:jni {flags} -jar {junit} --disable-banner --disable-ansi-colors --details=tree \\
   --class-path '{class_path}' --scan-class-path '{tests}' --reports-dir "$TEST_TMPDIR/reports" \\
@@ -166,7 +168,7 @@ status=$?
 if [[ -n ${{XML_OUTPUT_FILE:-}} && -e $TEST_TMPDIR/reports/TEST-junit-jupiter.xml ]]; then
   cp "$TEST_TMPDIR/reports/TEST-junit-jupiter.xml" "$XML_OUTPUT_FILE"
 fi
-if grep -qE '(WARNING|FATAL ERROR) in native method' "$output"; then
+if grep -qE '(WARNING|FATAL ERROR) in native method|WARNING: JNI local refs' "$output"; then
   echo "-Xcheck:jni found misuse of JNI, see above" >&2
   status=1
 fi
@@ -230,6 +232,36 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
         tags = tags,
         **kwargs
     )
+
+_JAVADOC_TEST = """#!/bin/bash
+cd "$TEST_SRCDIR/{workspace}" || exit
+exec '{home}/bin/javadoc' --release {release} -quiet -Xdoclint:all -Werror -d "$TEST_TMPDIR/javadoc" {sources}
+"""
+
+def _javadoc_test_impl(ctx):
+    return _run_script(ctx, _JAVADOC_TEST.format(
+        workspace = ctx.workspace_name,
+        home = JAVA_HOME,
+        release = _RELEASE,
+        sources = " ".join([source.short_path for source in ctx.files.data]),
+    ), depset())
+
+_javadoc_test = rule(
+    implementation = _javadoc_test_impl,
+    test = True,
+    attrs = {"data": attr.label_list(allow_files = [".java"])},
+)
+
+def addend_javadoc_test(name, srcs, **kwargs):
+    """Fails where something public has no complete comment.
+
+    Args:
+      name: the target's name.
+      srcs: all sources of a library.
+      **kwargs: size, tags and the like.
+    """
+    if HAVE_JAVA:
+        _javadoc_test(name = name, data = srcs, **kwargs)
 
 # Native code and generated sources
 

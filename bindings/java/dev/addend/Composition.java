@@ -172,7 +172,7 @@ public final class Composition extends CompositionOperators implements Operand {
   /**
    * One component.
    *
-   * @param index which; negative ones count from the end
+   * @param index which
    * @return of shape S, sharing memory
    */
   public Tensor component(long index) {

@@ -13,7 +13,7 @@ public final class Target {
   }
 
   /**
-   * The largest element.
+   * The largest element of a vector, or of a batch of one.
    *
    * @return the target
    */
@@ -24,7 +24,8 @@ public final class Target {
   /**
    * One element.
    *
-   * @param index its position in each dimension
+   * @param index its position in each dimension, at least one: the only element of a tensor without dimensions is its
+   *     {@link #largest} one
    * @return the target
    */
   public static Target element(long... index) {
@@ -53,6 +54,9 @@ public final class Target {
   }
 
   private static String join(long[] index) {
+    if (index.length == 0) {
+      throw new IllegalArgumentException("an element has at least one index");
+    }
     final StringBuilder text = new StringBuilder();
     for (long position : index) {
       text.append(text.length() > 0 ? "," : "").append(position);

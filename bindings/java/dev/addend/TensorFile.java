@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 
 /** Tensors in a file: {@code .safetensors} and {@code .npy} are read, {@code .safetensors} is written. */
@@ -86,7 +87,7 @@ public final class TensorFile extends NativeObject {
    */
   public Optional<String> metadata(String key) {
     try (Borrow borrow = new Borrow()) {
-      return Optional.ofNullable(AddendNative.addend_tensor_file_metadata(borrow.of(this), key));
+      return Optional.ofNullable(AddendNative.addend_tensor_file_metadata(borrow.of(this), Objects.requireNonNull(key, "key")));
     }
   }
 

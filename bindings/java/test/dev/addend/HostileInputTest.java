@@ -1,0 +1,156 @@
+package dev.addend;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Whatever is passed: an exception, never a crash. */
+class HostileInputTest {
+  private Scope scope;
+
+  @BeforeEach
+  void open() {
+    scope = Scope.open();
+  }
+
+  @AfterEach
+  void close() {
+    scope.close();
+  }
+
+  @Test
+  void nullIsRefused() {
+    final Composition x = Composition.diagonal(Tensor.of(new double[2]), null, 0);
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    assertThrows(NullPointerException.class, () -> Model.load((Path) null));
+    assertThrows(NullPointerException.class, () -> Model.load((ByteBuffer) null));
+    assertThrows(NullPointerException.class, () -> Tensor.of((float[]) null));
+    assertThrows(NullPointerException.class, () -> Tensor.of(new float[2], (long[]) null));
+    assertThrows(NullPointerException.class, () -> image.to((DType) null));
+    assertThrows(NullPointerException.class, () -> Input.of(null));
+    assertThrows(NullPointerException.class, () -> Input.of(image).baseline(null));
+    assertThrows(NullPointerException.class, () -> Input.of(image).splitByLabels(null));
+    assertThrows(NullPointerException.class, () -> Input.of(image).names(Arrays.asList("a", null)));
+    assertThrows(NullPointerException.class, () -> Request.of((Input) null));
+    assertThrows(NullPointerException.class, () -> Request.of((Map<String, Input>) null));
+    assertThrows(NullPointerException.class, () -> Request.of().probe(null));
+    assertThrows(NullPointerException.class, () -> model.decompose((Request) null));
+    assertThrows(NullPointerException.class, () -> Context.builder().onLog(null));
+    assertThrows(NullPointerException.class, () -> Context.builder().policy(null));
+    assertThrows(NullPointerException.class, () -> Policy.defaults().with("segments", null));
+    assertThrows(NullPointerException.class, () -> Target.parse(null));
+    assertThrows(NullPointerException.class, () -> x.explain(null));
+    assertThrows(NullPointerException.class, () -> Named.named(null, 1));
+    assertThrows(NullPointerException.class, () -> TensorFile.read(null));
+    assertThrows(NullPointerException.class, () -> new TensorFile().metadata(null));
+    // What the C interface judges.
+    assertThrows(AddendException.class, () -> Composition.diagonal(null, null, 0));
+    assertThrows(AddendException.class, () -> x.grad(null, x));
+    assertThrows(AddendException.class, () -> x.matmul(null));
+    assertThrows(AddendException.class, () -> Addend.call(null, x));
+    assertThrows(AddendException.class, () -> new TensorFile().add(null, image));
+    assertThrows(AddendException.class, () -> new TensorFile().add("image", null));
+  }
+
+  @Test
+  void textHasToBeText() {
+    final Composition x = Composition.diagonal(Tensor.of(new double[2]), null, 0);
+    assertEquals(
+        "text has a NUL at position 4",
+        assertThrows(IllegalArgumentException.class, () -> Addend.call("aten\0::add", x, 1)).getMessage());
+    assertThrows(IllegalArgumentException.class, () -> Addend.call("aten::\ud83d", x, 1));
+    assertThrows(IllegalArgumentException.class, () -> x.to(DType.FLOAT32).explain(Target.parse("\udc00")));
+    assertThrows(AddendException.class, () -> Addend.call("", x));
+    assertThrows(AddendException.class, () -> Addend.call("\u00e9::\u4e2d\ud83d\ude00", x));
+    assertThrows(AddendException.class, () -> Addend.call("a".repeat(1_000_000), x));
+  }
+
+  @Test
+  void shapesHaveToExist() {
+    final Composition x = Composition.diagonal(Tensor.of(new double[6], 2, 3), null, 0);
+    assertThrows(AddendException.class, () -> x.reshape(Long.MAX_VALUE, 2));
+    assertThrows(AddendException.class, () -> x.reshape(-1, -1));
+    assertThrows(AddendException.class, () -> x.expand(1L << 62, 2, 3));
+    assertThrows(AddendException.class, () -> x.permute(0, 0));
+    assertThrows(AddendException.class, () -> x.narrow(0, 5, 9));
+    assertThrows(AddendException.class, () -> x.select(7, 0));
+    assertThrows(AddendException.class, () -> x.selectComponents(99));
+    assertThrows(AddendException.class, () -> Composition.diagonal(Tensor.of(new double[2]), null, -5, -7, new long[1]));
+    assertThrows(AddendException.class, () -> Tensor.of(new double[1], new long[1000]));
+  }
+
+  @Test
+  void listsMayNotContainThemselves() {
+    final List<Object> loop = new ArrayList<>();
+    loop.add(loop);
+    assertNotNull(assertThrows(Throwable.class, () -> Addend.call("aten::cat", loop)));
+  }
+
+  @Test
+  void damagedModelsAreRefused() throws IOException {
+    final byte[] bytes = Files.readAllBytes(Models.BREAST_CANCER.resolve("model.pt"));
+    for (int size : new int[] {0, 1, 100, bytes.length / 2, bytes.length - 1}) {
+      assertThrows(
+          AddendException.class, () -> Model.load(ByteBuffer.wrap(bytes, 0, size)), () -> size + " bytes");
+    }
+    assertThrows(AddendException.class, () -> Model.load(Path.of("docs")));
+  }
+
+  @Test
+  void damagedTensorFilesAreRefused() throws IOException {
+    final byte[] bytes = Files.readAllBytes(Models.BREAST_CANCER.resolve("sample.safetensors"));
+    for (int size = 0; size < bytes.length; size++) {
+      final ByteBuffer truncated = ByteBuffer.wrap(bytes, 0, size);
+      assertThrows(AddendException.class, () -> TensorFile.decode(truncated, "truncated.safetensors"));
+    }
+    final Random random = new Random(7);
+    int refused = 0;
+    for (int round = 0; round < 500; round++) {
+      final byte[] damaged = bytes.clone();
+      damaged[random.nextInt(damaged.length)] = (byte) random.nextInt(256);
+      try (TensorFile file = TensorFile.decode(ByteBuffer.wrap(damaged), "damaged.safetensors")) {
+        for (String name : file.names()) {
+          file.tensor(name).close();
+        }
+      } catch (AddendException e) {
+        refused++;
+      }
+    }
+    assertTrue(refused > 0);
+  }
+
+  @Test
+  void tensorFilesKeepWhatTheyAreGiven(@TempDir Path folder) {
+    final Path path = folder.resolve("\u00e9\ud83d\ude00.safetensors");
+    try (TensorFile file = new TensorFile()) {
+      file.add("a", Tensor.of(new float[] {1, 2}, 1, 2)).add("\u4e2d", Tensor.of(new long[] {3}));
+      file.metadata("source", "\ud83d\ude00").write(path);
+    }
+    try (TensorFile file = TensorFile.read(path)) {
+      assertEquals(Set.of("a", "\u4e2d"), Set.copyOf(file.names()));
+      assertEquals(3, file.tensor("\u4e2d").item());
+      assertEquals("\ud83d\ude00", file.metadata("source").orElseThrow());
+      assertTrue(file.metadata("nothing").isEmpty());
+      assertEquals(
+          AddendException.Code.NOT_FOUND,
+          assertThrows(AddendException.class, () -> file.tensor("b")).code());
+    }
+  }
+}

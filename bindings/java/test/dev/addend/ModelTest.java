@@ -1,0 +1,208 @@
+package dev.addend;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class ModelTest {
+  private Scope scope;
+
+  @BeforeEach
+  void open() {
+    scope = Scope.open();
+  }
+
+  @AfterEach
+  void close() {
+    scope.close();
+  }
+
+  private static float[] baselineRow() {
+    try (TensorFile file = TensorFile.read(Models.BREAST_CANCER.resolve("baseline.npy"));
+        Tensor baseline = file.tensor()) {
+      return baseline.toFloatArray();
+    }
+  }
+
+  @Test
+  void componentsSumToWhatTheBaselineChanges() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final Results results = model.decompose(Input.of(image).splitAlong(-2, -1).baseline(0));
+    final double[] logits = model.run(image).tensor(0).toDoubleArray();
+    final double[] dark = model.run(Tensor.of(new float[64], 1, 1, 8, 8)).tensor(0).toDoubleArray();
+    for (int digit = 0; digit < 10; digit++) {
+      final Explanation e = results.explain(Target.element(0, digit));
+      assertEquals(logits[digit], e.value(), 1e-5);
+      assertEquals(dark[digit], e.reference(), 1e-5);
+      final double sum = e.contributions().stream().mapToDouble(Contribution::value).sum();
+      assertEquals(logits[digit] - dark[digit], sum + e.leftover(), 1e-4);
+      assertEquals(1, e.completeness(), 1e-4);
+      assertEquals(64, e.contributions().size());
+    }
+    assertEquals(8, results.explain(Target.largest()).target().charAt(4) - '0');
+  }
+
+  @Test
+  void inputsGoByName() {
+    final Model model = Models.load(Models.BREAST_CANCER);
+    assertEquals(1, model.inputNames().size());
+    final String name = model.inputNames().get(0);
+    final Input row = Input.of(Models.sample(Models.BREAST_CANCER))
+        .splitAlong(1)
+        .baseline(Tensor.of(baselineRow(), 1, 30))
+        .names(List.of("radius", "texture \u00e9\u4e2d\ud83d\ude00"));
+    final Explanation e = model.decompose(Map.of(name, row)).explain(Target.element(0, 0));
+    assertEquals("radius", e.contributions().get(0).name());
+    assertEquals("texture \u00e9\u4e2d\ud83d\ude00", e.contributions().get(1).name());
+    assertTrue(e.contributions().get(2).name().contains("2"), e.contributions().get(2).name());
+    assertEquals(
+        AddendException.Code.INVALID_ARGUMENT,
+        assertThrows(AddendException.class, () -> model.decompose(Map.of("no such", row))).code());
+  }
+
+  @Test
+  void labelsAndPartsSplitToo() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final long[] halves = new long[64];
+    final float[] parts = new float[128];
+    final float[] pixels = image.toFloatArray();
+    for (int i = 0; i < 64; i++) {
+      halves[i] = i < 32 ? 0 : 1;
+      parts[i + (i < 32 ? 0 : 64)] = pixels[i];
+    }
+    final Explanation byLabels = model
+        .decompose(Input.of(image).splitByLabels(Tensor.of(halves, 1, 1, 8, 8)).baseline(0))
+        .explain(Target.largest());
+    final Explanation byParts = model
+        .decompose(Input.of(image).splitIntoParts(Tensor.of(parts, 2, 1, 1, 8, 8)))
+        .explain(Target.largest());
+    assertEquals(2, byLabels.contributions().size());
+    assertEquals(byLabels.contributions().get(0).value(), byParts.contributions().get(0).value(), 1e-5);
+    assertEquals(byLabels.contributions().get(1).value(), byParts.contributions().get(1).value(), 1e-5);
+  }
+
+  @Test
+  void severalComponentsShareOneAxis() {
+    final Model model = Models.load(Models.DIGITS);
+    final Results results =
+        model.decompose(Input.of(Models.sample(Models.DIGITS)).splitAlong(3).baseline(0).firstComponent(2));
+    final Composition logits = results.composition(0);
+    assertEquals(10, logits.numc());
+    assertArrayEquals(new double[10], logits.component(0).toDoubleArray());
+  }
+
+  @Test
+  void probesAreFoundByName() {
+    final Model model = Models.load(Models.DIGITS);
+    final Results results = model.decompose(
+        Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0))
+            .probe("aten::relu:0")
+            .checkEverything(true));
+    assertEquals(2, results.size());
+    assertEquals(List.of("output", "aten::relu:0"), results.names());
+    assertEquals(8, results.composition("aten::relu:0").numc());
+    assertArrayEquals(results.tensor(1).shape(), results.tensor("aten::relu:0").shape());
+    final Explanation e = results.explain("aten::relu:0", Target.element(0, 3, 4, 4));
+    assertEquals(results.tensor(1).toDoubleArray()[3 * 64 + 4 * 8 + 4], e.value());
+    final NoSuchElementException error =
+        assertThrows(NoSuchElementException.class, () -> results.composition("nothing"));
+    assertTrue(error.getMessage().contains("[output, aten::relu:0]"), error.getMessage());
+  }
+
+  @Test
+  void reportsCountAndMeasure() {
+    final Results results = Models.load(Models.DIGITS)
+        .decompose(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
+    final Report report = results.report();
+    assertTrue(report.operators() > 5, "operators " + report.operators());
+    assertTrue(report.nodes() > 0);
+    assertTrue(report.worstRecoveryError() >= 0);
+    assertEquals(0, report.failures());
+    assertEquals(0, report.absorbed());
+    assertFalse(report.traceTime().isNegative() || report.traceTime().isZero());
+    assertTrue(report.sweepTime().toNanos() > 0 && report.linearizeTime().toNanos() > 0);
+    assertTrue(results.reportJson().startsWith("{"));
+  }
+
+  @Test
+  void modelsLoadFromBytes() throws IOException {
+    final byte[] bytes = Files.readAllBytes(Models.DIGITS.resolve("model.pt"));
+    final ByteBuffer direct = ByteBuffer.allocateDirect(bytes.length + 5);
+    direct.position(5);
+    direct.put(bytes).position(5);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final double[] expected = Models.load(Models.DIGITS).run(image).tensor(0).toDoubleArray();
+    assertArrayEquals(expected, Model.load(ByteBuffer.wrap(bytes)).run(image).tensor(0).toDoubleArray());
+    assertArrayEquals(expected, Model.load(direct).run(image).tensor(0).toDoubleArray());
+    assertEquals(5, direct.position());
+  }
+
+  @Test
+  void modelsAreConverted() {
+    final Model model = Model.load(Models.BREAST_CANCER.resolve("model.pt"), DType.FLOAT64);
+    assertEquals(
+        DType.FLOAT64, model.run(Models.sample(Models.BREAST_CANCER).to(DType.FLOAT64)).tensor(0).dtype());
+  }
+
+  @Test
+  void shapleyValuesAreComplete() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final Composition shapley = model.shapley(Request.of(Input.of(image).splitAlong(2).baseline(0)));
+    assertEquals(8, shapley.numc());
+    assertArrayEquals(
+        model.run(image).tensor(0).toDoubleArray(), shapley.recovery().toDoubleArray(), 1e-4);
+  }
+
+  @Test
+  void filesAreNotFound() {
+    final AddendException error =
+        assertThrows(AddendException.class, () -> Model.load(Path.of("no", "such.pt")));
+    assertEquals(AddendException.Code.NOT_FOUND, error.code());
+    assertTrue(error.getMessage().contains("no/such.pt"), error.getMessage());
+    assertEquals("", error.detail());
+    assertThrows(AddendException.class, () -> TensorFile.read(Path.of("no", "such.npy")));
+  }
+
+  @Test
+  void wrongShapesAreExplained() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor wrong = Tensor.of(new float[3]);
+    assertThrows(AddendException.class, () -> model.run(wrong));
+    assertThrows(AddendException.class, () -> model.decompose(Input.of(wrong).splitAlong(0)));
+    assertThrows(AddendException.class, () -> model.decompose());
+  }
+
+  @Test
+  void closedModelsSaySo() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final Request request = Request.of(Input.of(image).splitAlong(2));
+    final Results results = model.decompose(request);
+    model.close();
+    assertThrows(IllegalStateException.class, () -> model.decompose(request));
+    // Results do not need their model.
+    assertEquals(8, results.composition(0).numc());
+    results.close();
+    assertThrows(IllegalStateException.class, () -> results.explain(Target.largest()));
+    assertThrows(IllegalStateException.class, results::report);
+    final Model open = Models.load(Models.DIGITS);
+    image.close();
+    assertThrows(IllegalStateException.class, () -> open.decompose(request));
+  }
+}
