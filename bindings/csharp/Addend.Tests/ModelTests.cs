@@ -111,6 +111,22 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void A_tracing_failure_names_the_operator_and_where_the_model_calls_it()
+    {
+        // Rounding alone is more than this allows.
+        using var strict = new Context(new Policy { Tolerance = 1e-30 });
+        AddendException thrown = Assert.Throws<AddendException>(() => Samples.Digits().Decompose(Samples.Eight(), strict));
+        Assert.Equal(ErrorCode.Internal, thrown.Code);
+        Assert.Equal(ErrorCode.Internal, Samples.CodeOf(thrown));
+        OperatorPosition position = thrown.Position!;
+        Assert.StartsWith("aten::", position.Op);
+        Assert.NotNull(position.Index);
+        Assert.EndsWith(".py", position.File);
+        Assert.True(position.Line > 0);
+        Assert.Contains(position.Op, thrown.Message);
+    }
+
+    [Fact]
     public void Shapley_values_add_up_and_are_near_the_components()
     {
         Model model = Samples.Table();

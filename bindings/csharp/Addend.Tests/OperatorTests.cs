@@ -117,6 +117,14 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
+    public void Memory_that_runs_out_is_an_error_like_others()
+    {
+        InsufficientMemoryException thrown = Assert.Throws<InsufficientMemoryException>(
+            () => Operators.Call("aten::full", new[] { 1L << 50 }, 1.0));
+        Assert.Equal(ErrorCode.ResourceExhausted, Samples.CodeOf(thrown));
+    }
+
+    [Fact]
     public void Policies_are_passed_explicitly()
     {
         using var frozen = new Context(new Policy { Nonlinearity = "none" });
