@@ -3,6 +3,7 @@
 load("//third_party/absl:workspace.bzl", absl = "repo")
 load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
+load("//third_party/dotnet:workspace.bzl", dotnet = "repo")
 load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
@@ -22,6 +23,7 @@ def addend_workspace():
         absl,
         benchmark,
         cli11,
+        dotnet,
         gtest,
         java,
         json,

@@ -1,0 +1,54 @@
+using Addend.Native;
+
+namespace Addend.Tests;
+
+public sealed class LibraryTests
+{
+    [Fact]
+    public void Is_of_the_release_of_the_assembly()
+    {
+        Assert.Equal(typeof(AddendLibrary).Assembly.GetName().Version!.ToString(3), AddendLibrary.Version);
+        Assert.Equal(AddendNative.ADDEND_ABI_VERSION, AddendLibrary.AbiVersion);
+        Assert.Matches(@"^\d+\.\d+\.\d+", AddendLibrary.LibTorchVersion);
+        AddendLibrary.CheckLibTorch();
+    }
+
+    [Fact]
+    public void Tells_every_path_that_it_tried_and_why_it_did_not_serve()
+    {
+        string empty = Directory.CreateTempSubdirectory().FullName;
+        string broken = Directory.CreateTempSubdirectory().FullName;
+        try
+        {
+            File.WriteAllText(Path.Combine(broken, "libaddend.so.1"), "no library");
+            DllNotFoundException thrown = Assert.Throws<DllNotFoundException>(() => Library.Load([empty, broken]));
+            Assert.Contains($"{empty}/libaddend.so.1: no such file", thrown.Message);
+            Assert.Matches($"{broken}/libaddend.so.1: .*(file too short|invalid ELF header)", thrown.Message);
+            Assert.Contains("ADDEND_LIBRARY_PATH", thrown.Message);
+        }
+        finally
+        {
+            Directory.Delete(empty, recursive: true);
+            Directory.Delete(broken, recursive: true);
+        }
+    }
+
+    [Fact]
+    public void Looks_only_where_the_variable_says_if_it_is_set() =>
+        Assert.Equal([Environment.GetEnvironmentVariable(Library.PathVariable)], Library.Folders());
+
+    // The numbers of errors come from the header: whoever adds one there finds it missing here.
+    [Fact]
+    public void Knows_every_code_and_dtype_of_the_header()
+    {
+        int[] Constants(string start) => [.. typeof(AddendNative).GetFields()
+            .Where(field => field.Name.StartsWith(start, StringComparison.Ordinal))
+            .Select(field => (int)field.GetRawConstantValue()!)];
+        Assert.Equal(Constants("ADDEND_RESULT_").Order(), Enum.GetValues<ResultKind>().Select(kind => (int)kind).Order());
+        Assert.Equal(Constants("ADDEND_LOG_").Order(), Enum.GetValues<LogLevel>().Select(level => (int)level).Order());
+        string header = File.ReadAllText(Samples.Runfile("c_api/addend.h"));
+        string Between(string from) => header[header.IndexOf(from, StringComparison.Ordinal)..].Split('}')[0];
+        Assert.Equal(Between("enum addend_code {").Split(" = ").Length - 1, Enum.GetValues<ErrorCode>().Length);
+        Assert.Equal(Between("enum addend_dtype {").Split(" = ").Length - 1, Enum.GetValues<DType>().Length);
+    }
+}

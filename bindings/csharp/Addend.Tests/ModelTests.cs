@@ -1,0 +1,208 @@
+using System.Text.Json;
+
+namespace Addend.Tests;
+
+public sealed class ModelTests : IDisposable
+{
+    private readonly Scope _scope = new();
+
+    public void Dispose() => _scope.Dispose();
+
+    [Fact]
+    public void Decomposes_what_it_computes()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        float[] plain = model.Run(eight).Tensor().ToArray<float>();
+        float[] nothing = model.Run(new Input(Tensor.From(new float[64], 1, 1, 8, 8))).Tensor().ToArray<float>();
+
+        Results results = model.Decompose(eight);
+        Composition logits = results.Composition("output");
+        Assert.Equal(64, logits.Numc);
+        Assert.Equal([1L, 10L], logits.Shape);
+        Assert.Equal(plain, logits.Value().ToArray<float>());
+        Assert.Equal(nothing, logits.Reference().ToArray<float>());
+        float[] components = logits.Components().ToArray<float>();
+        float[] leftover = logits.Leftover().ToArray<float>();
+        for (int k = 0; k < 10; k++)
+        {
+            double sum = Enumerable.Range(0, 64).Sum(pixel => (double)components[(pixel * 10) + k]);
+            Samples.Close(plain[k] - nothing[k], sum + leftover[k], 1e-4);
+            Samples.Close(0, leftover[k], 1e-4);
+        }
+    }
+
+    [Fact]
+    public void Explains_its_largest_output()
+    {
+        Results results = Samples.Digits().Decompose(Samples.Eight());
+        Explanation explanation = results.Explain();
+        Assert.Equal("[0, 8]", explanation.Target);
+        Assert.Equal(64, explanation.Contributions.Count);
+        Assert.Equal(
+            explanation.Contributions.OrderByDescending(c => Math.Abs(c.Value)).Take(3).Select(c => c.Component),
+            explanation.Top(3).Select(c => c.Component));
+        Completeness sum = explanation.Completeness;
+        Samples.Close(sum.Recovery, explanation.Contributions.Sum(c => c.Value) + sum.Reference + sum.Leftover, 1e-5);
+        Samples.Close(sum.RecoveryError, sum.Recovery - sum.Value, 1e-12);
+        Samples.Close(0, sum.RecoveryError, 1e-4);
+        Assert.Equal(explanation.Contributions, results.Explain("8", "output").Contributions);
+        Assert.Throws<KeyNotFoundException>(() => results.Explain("top1", "no such output"));
+    }
+
+    [Fact]
+    public void Explanations_are_JSON_and_pages_too()
+    {
+        Results results = Samples.Digits().Decompose(Samples.Eight());
+        using JsonDocument json = JsonDocument.Parse(results.ExplainAsJson());
+        Assert.Equal(JsonValueKind.Object, json.RootElement.ValueKind);
+        Assert.Contains("</html>", results.ExplainAsHtml("8"));
+    }
+
+    [Fact]
+    public void Inputs_may_be_named_and_so_may_components()
+    {
+        Model model = Samples.Digits();
+        string name = Assert.Single(model.InputNames);
+        Input eight = Samples.Eight() with { Names = ["corner", "näxt"] };
+        var inputs = new Dictionary<string, Input> { [name] = eight };
+        Explanation explanation = model.Decompose(inputs).Explain();
+        Assert.Equal(["corner", "näxt"], explanation.Contributions.Take(2).Select(c => c.Name));
+
+        var wrong = new Dictionary<string, Input> { ["no such input"] = eight };
+        Assert.Contains("no such input", Assert.ThrowsAny<Exception>(() => model.Decompose(wrong)).Message);
+        Assert.Throws<ArgumentNullException>(() => new Request(new Dictionary<string, Input> { [name] = null! }));
+    }
+
+    [Fact]
+    public void Probes_give_inner_tensors()
+    {
+        Results results = Samples.Digits().Decompose(new Request(Samples.Eight()) { Probes = ["aten::relu:0"] });
+        Assert.Equal(["output", "aten::relu:0"], results.Names);
+        Composition inner = results.Composition("aten::relu:0");
+        Assert.Equal(64, inner.Numc);
+        Assert.All(inner.Value().ToArray<float>(), value => Assert.True(value >= 0));
+        Assert.Throws<KeyNotFoundException>(() => results.Composition("aten::gelu"));
+    }
+
+    [Fact]
+    public void Reports_on_itself()
+    {
+        Results results = Samples.Digits().Decompose(new Request(Samples.Eight()) { Everything = true });
+        Report report = results.Report;
+        Assert.True(report.Operators >= 10);
+        Assert.True(report.Nodes > 0);
+        Assert.Equal(0, report.Failures);
+        Assert.InRange(report.WorstRecoveryError, 0, 1e-3);
+        Assert.True(report.Sweep > TimeSpan.Zero);
+        using JsonDocument json = JsonDocument.Parse(report.Json);
+        Assert.Equal(JsonValueKind.Object, json.RootElement.ValueKind);
+    }
+
+    [Fact]
+    public void Results_say_what_is_not_there()
+    {
+        Results results = Samples.Digits().Decompose(Samples.Eight());
+        Assert.Equal(1, results.Count);
+        Assert.Equal(ErrorCode.OutOfRange, Samples.CodeOf(Assert.Throws<ArgumentOutOfRangeException>(() => results.Composition(1))));
+        Assert.Throws<ArgumentOutOfRangeException>(() => results.Tensor(-1));
+        Assert.ThrowsAny<ArgumentException>(() => results.Number());
+        Assert.Equal(ResultKind.None, results.Kind(7));
+    }
+
+    [Fact]
+    public void A_tracing_failure_names_the_operator_and_where_the_model_calls_it()
+    {
+        // Rounding alone is more than this allows.
+        using var strict = new Context(new Policy { Tolerance = 1e-30 });
+        AddendException thrown = Assert.Throws<AddendException>(() => Samples.Digits().Decompose(Samples.Eight(), strict));
+        Assert.Equal(ErrorCode.Internal, thrown.Code);
+        Assert.Equal(ErrorCode.Internal, Samples.CodeOf(thrown));
+        OperatorPosition position = thrown.Position!;
+        Assert.StartsWith("aten::", position.Op);
+        Assert.NotNull(position.Index);
+        Assert.EndsWith(".py", position.File);
+        Assert.True(position.Line > 0);
+        Assert.Contains(position.Op, thrown.Message);
+    }
+
+    [Fact]
+    public void Shapley_values_add_up_and_are_near_the_components()
+    {
+        Model model = Samples.Table();
+        Input row = Samples.Row(groups: 6);
+        using var faithful = new Context(new Policy { Preset = Preset.Faithful });
+        Explanation fast = model.Decompose(row, faithful).Explain("0,0");
+        Explanation exact = model.Shapley(new Request(row)).Explain("0,0");
+        Assert.Equal(6, exact.Contributions.Count);
+        Samples.Close(
+            exact.Completeness.Value - exact.Completeness.Reference, exact.Contributions.Sum(c => c.Value), 1e-4);
+        Samples.Close(fast.Completeness.Value, exact.Completeness.Value, 1e-5);
+        Samples.Close(fast.Completeness.Reference, exact.Completeness.Reference, 1e-5);
+    }
+
+    [Fact]
+    public void Loads_bytes_and_other_dtypes()
+    {
+        byte[] content = File.ReadAllBytes(Samples.DigitsPath);
+        Model model = Model.Load(content, DType.Float64);
+        Input eight = Samples.Eight();
+        Tensor image = eight.Value.To(DType.Float64);
+        Composition logits = model.Decompose(eight with { Value = image }).Composition();
+        Assert.Equal(DType.Float64, logits.DType);
+        Samples.Close(0, model.Decompose(eight with { Value = image }).Explain().Completeness.RecoveryError, 1e-12);
+    }
+
+    [Fact]
+    public void Refuses_what_is_no_model()
+    {
+        Assert.Throws<FileNotFoundException>(() => Model.Load("no/such/model.pt"));
+        Assert.Throws<ArgumentException>(() => Model.Load("no\0model.pt"));
+        Assert.ThrowsAny<Exception>(() => Model.Load(Samples.DigitsSamplePath));
+        byte[] content = File.ReadAllBytes(Samples.DigitsPath);
+        for (int length = 0; length < content.Length; length += 9973)
+        {
+            Exception thrown = Assert.ThrowsAny<Exception>(() => Model.Load(content.AsSpan(0, length)));
+            Assert.True(thrown.Data.Contains(AddendException.CodeKey), thrown.ToString());
+        }
+    }
+
+    [Fact]
+    public void Refuses_inputs_that_do_not_fit()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        Tensor row = Tensor.From(new float[5]);
+        Assert.ThrowsAny<Exception>(() => model.Decompose(new Input(row) { Split = Split.Along(0) }));
+        Assert.Throws<ArgumentException>(() => model.Decompose(eight with { Split = Split.Along(9) }));
+        Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Split = Split.Labels(row) }));
+        Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Split = Split.Parts(row) }));
+        Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Baseline = row }));
+        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request()));
+        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Probes = ["no.such.module"] }));
+        Assert.Throws<ArgumentNullException>(() => model.Decompose((Request)null!));
+        Assert.Throws<ArgumentNullException>(() => model.Decompose((Input)null!));
+        Assert.Throws<ArgumentNullException>(() => model.Decompose(new Input(null!)));
+        // It still works.
+        Assert.Equal("[0, 8]", model.Decompose(eight).Explain().Target);
+    }
+
+    [Fact]
+    public void Cannot_be_used_after_it_was_disposed()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        Results results = model.Decompose(eight);
+        Composition logits = results.Composition();
+        model.Dispose();
+        Assert.Throws<ObjectDisposedException>(() => model.Decompose(eight));
+        Assert.Throws<ObjectDisposedException>(() => model.InputNames);
+        Assert.Equal("[0, 8]", results.Explain().Target);
+        results.Dispose();
+        Assert.Throws<ObjectDisposedException>(() => results.Explain());
+        Assert.Throws<ObjectDisposedException>(() => results.Report);
+        Assert.Equal(64, logits.Numc);
+        eight.Value.Dispose();
+        Assert.Throws<ObjectDisposedException>(() => Samples.Digits().Run(eight));
+    }
+}

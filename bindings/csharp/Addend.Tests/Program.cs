@@ -1,0 +1,1 @@
+return await Xunit.Runner.InProc.SystemConsole.ConsoleRunner.Run(args);

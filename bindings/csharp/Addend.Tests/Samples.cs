@@ -1,0 +1,40 @@
+namespace Addend.Tests;
+
+/// <summary>The example models and the inputs that tests ask about, where Bazel puts them.</summary>
+internal static class Samples
+{
+    internal static string DigitsPath => Runfile("docs/examples/models/digits/model.pt");
+
+    internal static string DigitsSamplePath => Runfile("docs/examples/models/digits/sample.safetensors");
+
+    internal static string TablePath => Runfile("docs/examples/models/breast_cancer/model.pt");
+
+    /// <summary>A file that the test declares; the runner of xunit changes the folder that paths begin at.</summary>
+    internal static string Runfile(string path) => Path.Combine(
+        Environment.GetEnvironmentVariable("TEST_SRCDIR")!, Environment.GetEnvironmentVariable("TEST_WORKSPACE")!, path);
+
+    internal static Model Digits() => Model.Load(DigitsPath);
+
+    internal static Model Table() => Model.Load(TablePath);
+
+    /// <summary>An image of an eight, one component for each pixel.</summary>
+    internal static Input Eight()
+    {
+        using TensorFile file = TensorFile.Load(DigitsSamplePath);
+        return new Input(file["input"]) { Split = Split.Along(2, 3), Baseline = 0.0 };
+    }
+
+    /// <summary>A row of a table, its thirty columns in a few groups, against the mean row.</summary>
+    internal static Input Row(int groups)
+    {
+        using TensorFile file = TensorFile.Load(Runfile("docs/examples/models/breast_cancer/sample.safetensors"));
+        using TensorFile mean = TensorFile.Load(Runfile("docs/examples/models/breast_cancer/baseline.npy"));
+        Tensor labels = Tensor.From(Enumerable.Range(0, 30).Select(column => (long)(column % groups)).ToArray(), 1, 30);
+        return new Input(file["input"]) { Split = Split.Labels(labels), Baseline = mean.First() };
+    }
+
+    internal static void Close(double expected, double actual, double within) =>
+        Assert.InRange(actual, expected - within, expected + within);
+
+    internal static ErrorCode CodeOf(Exception thrown) => (ErrorCode)thrown.Data[AddendException.CodeKey]!;
+}

@@ -1,0 +1,224 @@
+using System.Numerics;
+using System.Runtime.CompilerServices;
+
+namespace Addend.Tests;
+
+public sealed class TensorTests
+{
+    [Fact]
+    public void Copies_a_span_in_its_shape()
+    {
+        ReadOnlySpan<float> elements = [1, 2, 3, 4, 5, 6];
+        using Tensor tensor = Tensor.From(elements, 2, 3);
+        Assert.Equal([2L, 3L], tensor.Shape);
+        Assert.Equal(6, tensor.Count);
+        Assert.Equal(DType.Float32, tensor.DType);
+        Assert.Equal("cpu", tensor.Device);
+        Assert.Equal(elements.ToArray(), tensor.ToArray<float>());
+    }
+
+    [Fact]
+    public void Has_one_dimension_where_no_shape_is_given()
+    {
+        using Tensor tensor = Tensor.From(new[] { 7L, 8L, 9L });
+        Assert.Equal([3L], tensor.Shape);
+    }
+
+    [Fact]
+    public void Takes_the_shape_of_an_array_of_two_dimensions()
+    {
+        using Tensor tensor = Tensor.From(new double[,] { { 1, 2, 3 }, { 4, 5, 6 } });
+        Assert.Equal([2L, 3L], tensor.Shape);
+        Assert.Equal([1, 2, 3, 4, 5, 6], tensor.ToArray<double>());
+    }
+
+    [Fact]
+    public void Holds_every_type_that_has_a_dtype()
+    {
+        RoundTrip<byte>(DType.UInt8, 0, 255);
+        RoundTrip<sbyte>(DType.Int8, -128, 127);
+        RoundTrip<short>(DType.Int16, short.MinValue, short.MaxValue);
+        RoundTrip(DType.Int32, int.MinValue, int.MaxValue);
+        RoundTrip(DType.Int64, long.MinValue, long.MaxValue);
+        RoundTrip(DType.Float16, (Half)0.5f, Half.MaxValue);
+        RoundTrip(DType.Float32, float.NaN, float.NegativeInfinity);
+        RoundTrip(DType.Float64, double.Epsilon, -0.0);
+        RoundTrip(DType.Bool, true, false);
+        RoundTrip(DType.Complex128, new Complex(1, -2), Complex.Infinity);
+    }
+
+    [Fact]
+    public void Refuses_types_without_a_dtype()
+    {
+        Assert.Contains("System.Char", Assert.Throws<NotSupportedException>(() => Tensor.From(new[] { 'a' })).Message);
+        Assert.Throws<NotSupportedException>(() => Tensor.From(new[,] { { "a" } }));
+    }
+
+    [Fact]
+    public void A_scalar_has_no_dimensions()
+    {
+        using Tensor tensor = Tensor.Scalar(2.5);
+        Assert.Empty(tensor.Shape);
+        Assert.Equal([2.5], tensor.ToArray<double>());
+    }
+
+    [Fact]
+    public void May_be_empty()
+    {
+        using Tensor copied = Tensor.From(Array.Empty<float>(), 0, 3);
+        using Tensor wrapped = Tensor.Wrap(Array.Empty<float>(), 3, 0);
+        Assert.Equal([0L, 3L], copied.Shape);
+        Assert.Equal([3L, 0L], wrapped.Shape);
+        Assert.Empty(copied.ToArray<float>());
+        Assert.Empty(wrapped.ToArray<float>());
+    }
+
+    [Fact]
+    public unsafe void Wraps_an_array_without_a_copy()
+    {
+        var elements = new float[] { 1, 2, 3, 4 };
+        using Tensor tensor = Tensor.Wrap(elements, 2, 2);
+        using TensorView<float> view = tensor.View<float>();
+        Assert.True(Unsafe.AreSame(ref elements[0], ref Unsafe.AsRef(in view.Span[0])));
+    }
+
+    [Fact]
+    public unsafe void Wraps_part_of_an_array()
+    {
+        var elements = new long[] { 0, 1, 2, 3, 4 };
+        using Tensor tensor = Tensor.Wrap(elements.AsMemory(1, 3));
+        using TensorView<long> view = tensor.View<long>();
+        Assert.Equal([1L, 2L, 3L], view.Span.ToArray());
+        Assert.True(Unsafe.AreSame(ref elements[1], ref Unsafe.AsRef(in view.Span[0])));
+    }
+
+    [Fact]
+    public void Keeps_wrapped_memory_until_nothing_needs_it()
+    {
+        (Tensor tensor, WeakReference elements) = Wrapped();
+        using Composition composition = Composition.FromParts(tensor);
+        tensor.Dispose();
+        Collect();
+        Assert.True(elements.IsAlive, "the composition still reads it");
+        using (Tensor components = composition.Components())
+        {
+            Assert.Equal([1f, 2f], components.ToArray<float>());
+        }
+        composition.Dispose();
+        Collect();
+        Assert.False(elements.IsAlive);
+    }
+
+    [Fact]
+    public void A_view_keeps_the_memory_of_a_disposed_tensor()
+    {
+        Tensor tensor = Tensor.From(new[] { 1.0, 2.0 });
+        using TensorView<double> view = tensor.View<double>();
+        tensor.Dispose();
+        Assert.Equal([1.0, 2.0], view.Span.ToArray());
+    }
+
+    [Fact]
+    public void Reads_strided_tensors_row_by_row()
+    {
+        using Tensor tensor = Tensor.From(new double[,] { { 1, 2, 3 }, { 4, 5, 6 } });
+        using Results results = Operators.Call("aten::t", tensor);
+        using Tensor transposed = results.Tensor();
+        Assert.Equal([3L, 2L], transposed.Shape);
+        Assert.Equal([1, 4, 2, 5, 3, 6], transposed.ToArray<double>());
+    }
+
+    [Fact]
+    public void Converts()
+    {
+        using Tensor tensor = Tensor.From(new[] { 1.75, -2.5 });
+        using Tensor converted = tensor.To(DType.Int64);
+        Assert.Equal([1L, -2L], converted.ToArray<long>());
+        Assert.Contains("To(DType.Float32)", Assert.Throws<InvalidOperationException>(() => tensor.ToArray<float>()).Message);
+    }
+
+    [Fact]
+    public void Copies_into_a_span_that_is_long_enough()
+    {
+        using Tensor tensor = Tensor.From(new[] { 1, 2, 3 });
+        var destination = new int[4];
+        tensor.CopyTo(destination.AsSpan());
+        Assert.Equal([1, 2, 3, 0], destination);
+        Assert.Contains("2 elements, the tensor 3", Assert.Throws<ArgumentException>(() => tensor.CopyTo(new int[2].AsSpan())).Message);
+    }
+
+    [Fact]
+    public void Refuses_shapes_that_do_not_fit()
+    {
+        ArgumentException thrown = Assert.Throws<ArgumentException>(() => Tensor.From(new float[8], 2, 5));
+        Assert.Contains("buffer has 32 bytes, shape [2, 5] needs 40", thrown.Message);
+        Assert.Equal(ErrorCode.InvalidArgument, Samples.CodeOf(thrown));
+        Assert.Equal(ErrorCode.InvalidArgument, Assert.IsType<AddendException>(thrown.InnerException).Code);
+        Assert.Throws<ArgumentException>(() => Tensor.From(new float[8], -2, -4));
+        Assert.Throws<ArgumentException>(() => Tensor.From(new float[8], long.MaxValue, 8));
+        Assert.Throws<ArgumentException>(() => Tensor.Wrap(new float[8], 3, 3));
+        Assert.Throws<ArgumentNullException>(() => Tensor.From(new float[8], null!));
+    }
+
+    [Fact]
+    public void Memory_that_was_refused_is_not_kept()
+    {
+        WeakReference elements = Refused();
+        Collect();
+        Assert.False(elements.IsAlive);
+    }
+
+    [Fact]
+    public void Prints_as_PyTorch_does()
+    {
+        using Tensor tensor = Tensor.From(new[] { 1f, 2f });
+        Assert.Contains("[1., 2.]", tensor.ToString());
+    }
+
+    [Fact]
+    public void Cannot_be_used_after_it_was_disposed()
+    {
+        Tensor tensor = Tensor.From(new[] { 1f });
+        tensor.Dispose();
+        tensor.Dispose();
+        Assert.Throws<ObjectDisposedException>(() => tensor.DType);
+        Assert.Throws<ObjectDisposedException>(() => tensor.Device);
+        Assert.Throws<ObjectDisposedException>(() => tensor.Shape);
+        Assert.Throws<ObjectDisposedException>(() => tensor.ToArray<float>());
+        Assert.Throws<ObjectDisposedException>(() => tensor.ToString());
+        Assert.Throws<ObjectDisposedException>(() => Composition.Diagonal(tensor));
+    }
+
+    internal static void Collect()
+    {
+        for (int round = 0; round < 3; round++)
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+        }
+    }
+
+    private static void RoundTrip<T>(DType dtype, params T[] elements)
+        where T : unmanaged
+    {
+        using Tensor tensor = Tensor.From(elements);
+        Assert.Equal(dtype, tensor.DType);
+        Assert.Equal(elements, tensor.ToArray<T>());
+    }
+
+    // Not inlined: a caller's frame would keep the array.
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static (Tensor Tensor, WeakReference Elements) Wrapped()
+    {
+        var elements = new float[] { 1, 2 };
+        return (Tensor.Wrap(elements, 2, 1), new WeakReference(elements));
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static WeakReference Refused()
+    {
+        var elements = new float[4];
+        Assert.Throws<ArgumentException>(() => Tensor.Wrap(elements, 5));
+        return new WeakReference(elements);
+    }
+}

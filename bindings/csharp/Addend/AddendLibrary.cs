@@ -1,0 +1,25 @@
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>The native library behind this assembly.</summary>
+public static class AddendLibrary
+{
+    /// <summary>Its release: <c>0.1.0</c>.</summary>
+    public static string Version => Text.Static(AddendNative.addend_version());
+
+    /// <summary>The LibTorch that it was built for: <c>1.13.1</c>.</summary>
+    public static string LibTorchVersion => Text.Static(AddendNative.addend_libtorch_version());
+
+    /// <summary>The version of its C interface.</summary>
+    public static int AbiVersion => AddendNative.addend_abi_version();
+
+    /// <summary>Throws unless this process has loaded the LibTorch that the library was built for, and only
+    /// that.</summary>
+    /// <exception cref="InvalidOperationException">It names both versions or both files.</exception>
+    public static void CheckLibTorch() => AddendNative.addend_check_libtorch();
+
+    /// <summary>Says how many threads LibTorch computes with, here and in everything else of this process.</summary>
+    /// <param name="count">How many.</param>
+    public static void SetThreads(int count) => AddendNative.addend_set_num_threads(count);
+}

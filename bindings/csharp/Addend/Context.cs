@@ -1,0 +1,115 @@
+using System.Runtime.InteropServices;
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>How much a message of a run matters.</summary>
+public enum LogLevel
+{
+    /// <summary>Good to know.</summary>
+    Info = AddendNative.ADDEND_LOG_INFO,
+
+    /// <summary>Look at it.</summary>
+    Warning = AddendNative.ADDEND_LOG_WARNING,
+}
+
+/// <summary>How far a run is.</summary>
+/// <param name="Stage">What it does: <c>trace</c>, <c>linearize</c> or <c>sweep</c>.</param>
+/// <param name="Done">How many steps of it are done.</param>
+/// <param name="Total">How many there are; null where that is not known.</param>
+public readonly record struct RunProgress(string Stage, long Done, long? Total);
+
+/// <summary>What a <see cref="Context"/> is made of.</summary>
+public sealed record ContextOptions
+{
+    /// <summary>The policy.</summary>
+    public Policy Policy { get; init; } = new();
+
+    /// <summary>Gets what a reader should know about a run, on the thread that runs. What it throws is thrown by the
+    /// run.</summary>
+    public Action<LogLevel, string>? Log { get; init; }
+
+    /// <summary>Is told how far a run is, on the thread that runs. What it throws ends the run and is thrown by
+    /// it.</summary>
+    public IProgress<RunProgress>? Progress { get; init; }
+
+    /// <summary>Whether errors tell where in the library's C++ they come from.</summary>
+    public bool Detail { get; init; }
+}
+
+/// <summary>A policy with what surrounds a run. It never changes, and may be used by any number of threads at
+/// once.</summary>
+public sealed class Context : AddendObject
+{
+    /// <summary>Makes it of a policy.</summary>
+    /// <param name="policy">The policy.</param>
+    public Context(Policy policy)
+        : this(new ContextOptions { Policy = policy })
+    {
+    }
+
+    /// <summary>Makes it of options.</summary>
+    /// <param name="options">The options.</param>
+    /// <exception cref="ArgumentException">The policy has no such choice.</exception>
+    public Context(ContextOptions options)
+        : base(Create(options))
+    {
+    }
+
+    /// <summary>Every choice of the policy as a JSON object of texts, overrides included.</summary>
+    public string PolicyJson
+    {
+        get
+        {
+            AddendNative.addend_context_policy(Handle, out StringHandle json);
+            return Text.Taken(json);
+        }
+    }
+
+    private ContextHandle Handle => (ContextHandle)OwnedHandle;
+
+    internal static ContextHandle HandleOf(Context? context) => context is null ? ContextHandle.Null : context.Handle;
+
+    private static ContextHandle Create(ContextOptions options)
+    {
+        ArgumentNullException.ThrowIfNull(options);
+        ArgumentNullException.ThrowIfNull(options.Policy);
+        AddendNative.addend_context_options_create(out ContextOptionsHandle building);
+        using (building)
+        {
+            foreach ((string key, string value) in options.Policy.Choices())
+            {
+                AddendNative.addend_context_options_set_policy(
+                    building, Text.Checked(key, nameof(key)), Text.Checked(value, nameof(value)));
+            }
+            if (options.Log is { } log)
+            {
+                Hand(log, payload => AddendNative.addend_context_options_set_log(
+                    building, Callbacks.Log, payload, Callbacks.Release));
+            }
+            if (options.Progress is { } progress)
+            {
+                Hand(progress, payload => AddendNative.addend_context_options_set_progress(
+                    building, Callbacks.Progress, payload, Callbacks.Release));
+            }
+            AddendNative.addend_context_options_set_detail(building, options.Detail ? 1 : 0);
+            AddendNative.addend_context_create(building, out ContextHandle context);
+            return context;
+        }
+    }
+
+    // The library keeps the payload and releases it with the last context; if it does not take it, it stays ours.
+    private static void Hand(object callback, Action<IntPtr> take)
+    {
+        GCHandle payload = GCHandle.Alloc(callback);
+        try
+        {
+            take(GCHandle.ToIntPtr(payload));
+        }
+        catch
+        {
+            payload.Free();
+            throw;
+        }
+    }
+}

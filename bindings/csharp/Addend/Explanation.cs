@@ -1,0 +1,81 @@
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What one component adds to an explained number.</summary>
+/// <param name="Component">The component's position on the axis that all inputs share.</param>
+/// <param name="Name">The component's name: a word, a pixel, a column.</param>
+/// <param name="Value">What it adds.</param>
+public sealed record Contribution(long Component, string Name, double Value);
+
+/// <summary>How an explained number adds up: contributions + reference + leftover = recovery, which is the value up to
+/// rounding.</summary>
+/// <param name="Value">What the model computed.</param>
+/// <param name="Reference">What it computes on the baseline.</param>
+/// <param name="Leftover">What the policy could not attribute.</param>
+/// <param name="Recovery">The sum of contributions, reference and leftover.</param>
+/// <param name="RecoveryError">Recovery - value.</param>
+/// <param name="Conditioning">sum |c| / |sum c|: how much of the contributions cancels.</param>
+/// <param name="Mass">sum |c| + |leftover| + |reference|: what rounding is measured against.</param>
+public sealed record Completeness(
+    double Value,
+    double Reference,
+    double Leftover,
+    double Recovery,
+    double RecoveryError,
+    double Conditioning,
+    double Mass);
+
+/// <summary>One number of a composition and what it is made of: plain data, with nothing to dispose.</summary>
+/// <param name="Target">The element that is explained: <c>[0, 7]</c>; <c>[0, 7] minus [0, 2]</c> for a difference.</param>
+/// <param name="Contributions">What each component adds, in the order of the components.</param>
+/// <param name="Ranking">The same, the largest magnitude first.</param>
+/// <param name="Completeness">How it adds up.</param>
+public sealed record Explanation(
+    string Target,
+    IReadOnlyList<Contribution> Contributions,
+    IReadOnlyList<Contribution> Ranking,
+    Completeness Completeness)
+{
+    /// <summary>The largest contributions, the largest magnitude first.</summary>
+    /// <param name="count">How many.</param>
+    /// <returns>That many, or all if there are fewer.</returns>
+    public IEnumerable<Contribution> Top(int count) => Ranking.Take(count);
+
+    /// <summary>Reads and releases it.</summary>
+    internal static Explanation Take(ExplanationHandle handle)
+    {
+        using (handle)
+        {
+            var contributions = new Contribution[checked((int)AddendNative.addend_explanation_numc(handle))];
+            for (int component = 0; component < contributions.Length; component++)
+            {
+                long position = component;
+                contributions[component] = new Contribution(
+                    component,
+                    Text.Borrowed(handle, explanation => AddendNative.addend_explanation_name(explanation, position)) ?? "",
+                    AddendNative.addend_explanation_contribution(handle, component));
+            }
+            var ranking = new Contribution[contributions.Length];
+            for (int rank = 0; rank < ranking.Length; rank++)
+            {
+                ranking[rank] = contributions[AddendNative.addend_explanation_ranked(handle, rank)];
+            }
+            return new Explanation(
+                Text.Borrowed(handle, AddendNative.addend_explanation_target) ?? "",
+                contributions,
+                ranking,
+                new Completeness(
+                    Value: Number(handle, AddendNative.ADDEND_NUMBER_VALUE),
+                    Reference: Number(handle, AddendNative.ADDEND_NUMBER_REFERENCE),
+                    Leftover: Number(handle, AddendNative.ADDEND_NUMBER_LEFTOVER),
+                    Recovery: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY),
+                    RecoveryError: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY_ERROR),
+                    Conditioning: Number(handle, AddendNative.ADDEND_NUMBER_CONDITIONING),
+                    Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS)));
+        }
+    }
+
+    private static double Number(ExplanationHandle handle, int number) =>
+        AddendNative.addend_explanation_number(handle, number);
+}

@@ -1,0 +1,56 @@
+namespace Addend;
+
+/// <summary>
+/// A tensor that a model is given, with its split and its baseline.
+/// <code>
+/// var input = new Input(image) { Split = Split.Along(-2, -1), Baseline = black };
+/// </code>
+/// A tensor converts to a plain input by itself.
+/// </summary>
+/// <param name="Value">The tensor.</param>
+public sealed record Input(Tensor Value)
+{
+    /// <summary>How it is divided into components; not at all unless said.</summary>
+    public Split Split { get; init; } = Split.None;
+
+    /// <summary>What means "nothing"; zero unless said.</summary>
+    public Baseline? Baseline { get; init; }
+
+    /// <summary>The names of its components, for people; those without a name are called by their position.</summary>
+    public IReadOnlyList<string> Names { get; init; } = [];
+
+    /// <summary>Where its components begin on the axis that all inputs share; null: right behind those of the inputs
+    /// before it.</summary>
+    public long? FirstComponent { get; init; }
+
+    /// <summary>A plain input.</summary>
+    /// <param name="value">The tensor.</param>
+    public static implicit operator Input(Tensor value) => new(value);
+}
+
+/// <summary>What means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor and a number
+/// convert to it by themselves.</summary>
+public sealed record Baseline
+{
+    private Baseline(Tensor? tensor, double number)
+    {
+        Tensor = tensor;
+        Number = number;
+    }
+
+    internal Tensor? Tensor { get; }
+
+    internal double Number { get; }
+
+    /// <summary>A tensor that broadcasts to the input.</summary>
+    /// <param name="tensor">The tensor.</param>
+    public static implicit operator Baseline(Tensor tensor)
+    {
+        ArgumentNullException.ThrowIfNull(tensor);
+        return new Baseline(tensor, 0);
+    }
+
+    /// <summary>One number for all elements.</summary>
+    /// <param name="number">The number.</param>
+    public static implicit operator Baseline(double number) => new(null, number);
+}

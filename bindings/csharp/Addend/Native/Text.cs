@@ -1,0 +1,62 @@
+using System.Runtime.InteropServices;
+using System.Text;
+
+namespace Addend.Native;
+
+/// <summary>Text on its way between the two sides; both use Unicode, C ends it with NUL.</summary>
+internal static class Text
+{
+    private static readonly UTF8Encoding Strict = new(encoderShouldEmitUTF8Identifier: false, throwOnInvalidBytes: true);
+
+    /// <summary>The text as it is, if C can hold it: P/Invoke would cut it at a NUL and replace lone surrogates, which
+    /// would name something else than what the caller named.</summary>
+    internal static string Checked(string text, string parameter)
+    {
+        ArgumentNullException.ThrowIfNull(text, parameter);
+        if (text.Contains('\0', StringComparison.Ordinal))
+        {
+            throw new ArgumentException($"{parameter} holds a NUL character at position {text.IndexOf('\0', StringComparison.Ordinal)}", parameter);
+        }
+        try
+        {
+            Strict.GetByteCount(text);
+        }
+        catch (EncoderFallbackException error)
+        {
+            throw new ArgumentException($"{parameter} holds half of a surrogate pair at position {error.Index}", parameter, error);
+        }
+        return text;
+    }
+
+    /// <summary>Text that belongs to the library for ever.</summary>
+    internal static string Static(IntPtr text) => Marshal.PtrToStringUTF8(text) ?? "";
+
+    /// <summary>Text that lives as long as its owner, copied while the owner is held; null for NULL.</summary>
+    internal static string? Borrowed<THandle>(THandle owner, Func<THandle, IntPtr> read)
+        where THandle : SafeHandle
+    {
+        bool held = false;
+        try
+        {
+            owner.DangerousAddRef(ref held);
+            return Marshal.PtrToStringUTF8(read(owner));
+        }
+        finally
+        {
+            if (held)
+            {
+                owner.DangerousRelease();
+            }
+        }
+    }
+
+    /// <summary>Text that was computed for us: it is released here.</summary>
+    internal static unsafe string Taken(StringHandle text)
+    {
+        using (text)
+        {
+            int size = checked((int)AddendNative.addend_string_size(text));
+            return Encoding.UTF8.GetString((byte*)AddendNative.addend_string_data(text), size);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+namespace Addend;
+
+/// <summary>What stands where an operator takes a tensor: a composition or a plain tensor, which convert to it by
+/// themselves.</summary>
+public readonly record struct Operand
+{
+    private readonly AddendObject? _value;
+
+    private Operand(AddendObject value) => _value = value;
+
+    internal Argument Argument => _value switch
+    {
+        Composition composition => composition,
+        Tensor tensor => tensor,
+        _ => throw new ArgumentException("an operand is missing: default(Operand) is neither composition nor tensor"),
+    };
+
+    /// <summary>A composition.</summary>
+    /// <param name="composition">The composition.</param>
+    public static implicit operator Operand(Composition composition)
+    {
+        ArgumentNullException.ThrowIfNull(composition);
+        return new Operand(composition);
+    }
+
+    /// <summary>A plain tensor: a weight, a mask, an index.</summary>
+    /// <param name="tensor">The tensor.</param>
+    public static implicit operator Operand(Tensor tensor)
+    {
+        ArgumentNullException.ThrowIfNull(tensor);
+        return new Operand(tensor);
+    }
+}

@@ -1,0 +1,105 @@
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What a run says about itself.</summary>
+public sealed record Report
+{
+    private Report()
+    {
+    }
+
+    /// <summary>How many operators ran.</summary>
+    public long Operators { get; private init; }
+
+    /// <summary>How many of them the results depend on.</summary>
+    public long Nodes { get; private init; }
+
+    /// <summary>The largest recovery error that a check found.</summary>
+    public double WorstRecoveryError { get; private init; }
+
+    /// <summary>The largest bracket that a check found.</summary>
+    public double WorstBracket { get; private init; }
+
+    /// <summary>How many tracing failures there were.</summary>
+    public long Failures { get; private init; }
+
+    /// <summary>How many operators put everything into the leftover.</summary>
+    public long Absorbed { get; private init; }
+
+    /// <summary>How many tracing failures were put into the leftover.</summary>
+    public long AbsorbedFailures { get; private init; }
+
+    /// <summary>How many operators without a rule got the path rule.</summary>
+    public long PathRuled { get; private init; }
+
+    /// <summary>How many references had to be stood in for, because they are not finite.</summary>
+    public long StandInReferences { get; private init; }
+
+    /// <summary>How many uses of integers carry no components.</summary>
+    public long Unattributed { get; private init; }
+
+    /// <summary>How long the model ran while it was traced.</summary>
+    public TimeSpan Trace { get; private init; }
+
+    /// <summary>How long coefficients took.</summary>
+    public TimeSpan Linearize { get; private init; }
+
+    /// <summary>How long components took.</summary>
+    public TimeSpan Sweep { get; private init; }
+
+    /// <summary>What a reader has to know, one line each.</summary>
+    public required IReadOnlyList<string> Notes { get; init; }
+
+    /// <summary>All of it as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst
+    /// first.</summary>
+    public required string Json { get; init; }
+
+    internal static Report Of(ResultsHandle results)
+    {
+        AddendNative.addend_results_report(results, out StringHandle json);
+        return new Report
+        {
+            Operators = Count(results, "operators"),
+            Nodes = Count(results, "nodes"),
+            WorstRecoveryError = AddendNative.addend_results_report_number(results, "worst_recovery_error"),
+            WorstBracket = AddendNative.addend_results_report_number(results, "worst_bracket"),
+            Failures = Count(results, "failures"),
+            Absorbed = Count(results, "absorbed"),
+            AbsorbedFailures = Count(results, "absorbed_failures"),
+            PathRuled = Count(results, "path_ruled"),
+            StandInReferences = Count(results, "stand_in_references"),
+            Unattributed = Count(results, "unattributed"),
+            Trace = Duration(results, "trace_seconds"),
+            Linearize = Duration(results, "linearize_seconds"),
+            Sweep = Duration(results, "sweep_seconds"),
+            Notes = [.. AllNotes(results)],
+            Json = Text.Taken(json),
+        };
+    }
+
+    private static long Count(ResultsHandle results, string key)
+    {
+        double number = AddendNative.addend_results_report_number(results, key);
+        return double.IsNaN(number) ? 0 : (long)number;
+    }
+
+    private static TimeSpan Duration(ResultsHandle results, string key)
+    {
+        double seconds = AddendNative.addend_results_report_number(results, key);
+        return double.IsNaN(seconds) ? TimeSpan.Zero : TimeSpan.FromSeconds(seconds);
+    }
+
+    private static IEnumerable<string> AllNotes(ResultsHandle results)
+    {
+        for (nuint index = 0; ; index++)
+        {
+            nuint position = index;
+            if (Text.Borrowed(results, handle => AddendNative.addend_results_note(handle, position)) is not { } note)
+            {
+                yield break;
+            }
+            yield return note;
+        }
+    }
+}

@@ -1,0 +1,92 @@
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>
+/// What a model is asked.
+/// <code>
+/// var request = new Request(new Input(tokens) { Split = Split.Along(-1) }) { Probes = ["layers.0.attention"] };
+/// </code>
+/// </summary>
+public sealed record Request
+{
+    private readonly KeyValuePair<string?, Input>[] _inputs;
+
+    /// <summary>Asks about inputs in the order of the model's arguments.</summary>
+    /// <param name="inputs">The inputs.</param>
+    public Request(params Input[] inputs)
+    {
+        ArgumentNullException.ThrowIfNull(inputs);
+        _inputs = Array.ConvertAll(inputs, input => KeyValuePair.Create<string?, Input>(null, Given(input)));
+    }
+
+    /// <summary>Asks about inputs by the names of the model's arguments. Components are numbered in the order in which
+    /// the dictionary lists them.</summary>
+    /// <param name="inputs">The inputs.</param>
+    public Request(IReadOnlyDictionary<string, Input> inputs)
+    {
+        ArgumentNullException.ThrowIfNull(inputs);
+        _inputs = [.. inputs.Select(i => KeyValuePair.Create<string?, Input>(Text.Checked(i.Key, "name"), Given(i.Value)))];
+    }
+
+    /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (a module), <c>#28</c> (an operator
+    /// by its number), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name), <c>logits</c> (what a final
+    /// softmax reads).</summary>
+    public IReadOnlyList<string> Probes { get; init; } = [];
+
+    /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
+    public bool Everything { get; init; }
+
+    internal RequestHandle Build(CancellationHandle cancellation)
+    {
+        AddendNative.addend_request_create(out RequestHandle request);
+        try
+        {
+            foreach ((string? name, Input input) in _inputs)
+            {
+                AddInput(request, name, input);
+            }
+            foreach (string probe in Probes)
+            {
+                AddendNative.addend_request_add_probe(request, Text.Checked(probe, nameof(Probes)));
+            }
+            AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
+            AddendNative.addend_request_set_cancellation(request, cancellation);
+            return request;
+        }
+        catch
+        {
+            request.Dispose();
+            throw;
+        }
+    }
+
+    private static void AddInput(RequestHandle request, string? name, Input input)
+    {
+        AddendNative.addend_request_add_input(request, name!, input.Value.Handle);
+        input.Split.AddTo(request);
+        if (input.Baseline is { Tensor: { } tensor })
+        {
+            AddendNative.addend_request_set_baseline(request, tensor.Handle);
+        }
+        else if (input.Baseline is { Number: double number })
+        {
+            AddendNative.addend_request_set_baseline_number(request, number);
+        }
+        if (input.FirstComponent is { } first)
+        {
+            AddendNative.addend_request_set_first_component(request, first);
+        }
+        foreach (string component in input.Names)
+        {
+            AddendNative.addend_request_add_name(request, Text.Checked(component, nameof(input.Names)));
+        }
+    }
+
+    private static Input Given(Input input)
+    {
+        ArgumentNullException.ThrowIfNull(input);
+        ArgumentNullException.ThrowIfNull(input.Value);
+        return input;
+    }
+}

@@ -1,0 +1,158 @@
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What a result is.</summary>
+public enum ResultKind
+{
+    /// <summary>Nothing: an optional output that is not there.</summary>
+    None = AddendNative.ADDEND_RESULT_NONE,
+
+    /// <summary>A composition.</summary>
+    Composition = AddendNative.ADDEND_RESULT_COMPOSITION,
+
+    /// <summary>A plain tensor: integers, bools, and everything where no composition was given.</summary>
+    Tensor = AddendNative.ADDEND_RESULT_TENSOR,
+
+    /// <summary>A number.</summary>
+    Number = AddendNative.ADDEND_RESULT_NUMBER,
+}
+
+/// <summary>What a run or a call gives, in order: of a model the outputs, then the probes; and the report.</summary>
+public sealed class Results : AddendObject
+{
+    internal Results(ResultsHandle handle)
+        : base(handle)
+    {
+    }
+
+    /// <summary>How many there are.</summary>
+    public int Count => checked((int)AddendNative.addend_results_size(Handle));
+
+    /// <summary>The names, in order: <c>output</c>, <c>output.1</c>, the selector of a probe; null where there is
+    /// none.</summary>
+    public IReadOnlyList<string?> Names
+    {
+        get
+        {
+            var names = new string?[Count];
+            for (int index = 0; index < names.Length; index++)
+            {
+                nuint position = (nuint)index;
+                names[index] = Text.Borrowed(Handle, results => AddendNative.addend_results_name(results, position));
+            }
+            return names;
+        }
+    }
+
+    /// <summary>What the run says about itself.</summary>
+    public Report Report => Report.Of(Handle);
+
+    private ResultsHandle Handle => (ResultsHandle)OwnedHandle;
+
+    /// <summary>What a result is.</summary>
+    /// <param name="index">Its position.</param>
+    /// <returns>Its kind; None where there is no such result.</returns>
+    public ResultKind Kind(int index) => (ResultKind)AddendNative.addend_results_kind(Handle, Position(index));
+
+    /// <summary>A composition by its position.</summary>
+    /// <param name="index">The position.</param>
+    /// <returns>A new composition on the same memory.</returns>
+    /// <exception cref="ArgumentException">The result is of another kind.</exception>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such result.</exception>
+    public Composition Composition(int index = 0) => new(CompositionHandle(index));
+
+    /// <summary>A composition by its name.</summary>
+    /// <param name="name">One of <see cref="Names"/>.</param>
+    /// <returns>A new composition on the same memory.</returns>
+    /// <exception cref="KeyNotFoundException">There is no such result.</exception>
+    public Composition Composition(string name) => Composition(Find(name));
+
+    /// <summary>A tensor by its position, or the value of the composition there.</summary>
+    /// <param name="index">The position.</param>
+    /// <returns>A new tensor on the same memory.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such result.</exception>
+    public Tensor Tensor(int index = 0)
+    {
+        AddendNative.addend_results_tensor(Handle, Position(index), out TensorHandle handle);
+        return new Tensor(handle);
+    }
+
+    /// <summary>A tensor by its name, or the value of the composition of that name.</summary>
+    /// <param name="name">One of <see cref="Names"/>.</param>
+    /// <returns>A new tensor on the same memory.</returns>
+    /// <exception cref="KeyNotFoundException">There is no such result.</exception>
+    public Tensor Tensor(string name) => Tensor(Find(name));
+
+    /// <summary>A number by its position.</summary>
+    /// <param name="index">The position.</param>
+    /// <returns>The number.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such result.</exception>
+    public double Number(int index = 0)
+    {
+        AddendNative.addend_results_number(Handle, Position(index), out double number);
+        return number;
+    }
+
+    /// <summary>Explains one number of a composition among the results, with the names that the inputs gave to their
+    /// components.</summary>
+    /// <param name="target">Which number.</param>
+    /// <param name="name">Which result; null: the first.</param>
+    /// <returns>The number and what it is made of.</returns>
+    /// <exception cref="KeyNotFoundException">There is no such result.</exception>
+    public Explanation Explain(Target target = default, string? name = null) =>
+        Addend.Explanation.Take(Explained(target, name));
+
+    /// <summary>The same as a JSON object.</summary>
+    /// <inheritdoc cref="Explain"/>
+    /// <returns>The text.</returns>
+    public string ExplainAsJson(Target target = default, string? name = null)
+    {
+        using ExplanationHandle handle = Explained(target, name);
+        AddendNative.addend_explanation_json(handle, out StringHandle json);
+        return Text.Taken(json);
+    }
+
+    /// <summary>The same as a page for a browser, which needs nothing else.</summary>
+    /// <inheritdoc cref="Explain"/>
+    /// <returns>The text.</returns>
+    public string ExplainAsHtml(Target target = default, string? name = null)
+    {
+        using ExplanationHandle handle = Explained(target, name);
+        AddendNative.addend_explanation_html(handle, out StringHandle html);
+        return Text.Taken(html);
+    }
+
+    internal CompositionHandle CompositionHandle(int index)
+    {
+        AddendNative.addend_results_composition(Handle, Position(index), out CompositionHandle handle);
+        return handle;
+    }
+
+    private static nuint Position(int index)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(index);
+        return (nuint)index;
+    }
+
+    private ExplanationHandle Explained(Target target, string? name)
+    {
+        AddendNative.addend_results_explain(
+            Handle, name is null ? null! : Text.Checked(name, nameof(name)), target.Text, out ExplanationHandle handle);
+        return handle;
+    }
+
+    private int Find(string name)
+    {
+        ArgumentNullException.ThrowIfNull(name);
+        IReadOnlyList<string?> names = Names;
+        for (int index = 0; index < names.Count; index++)
+        {
+            if (names[index] == name)
+            {
+                return index;
+            }
+        }
+        throw new KeyNotFoundException($"no result is named {name}; there are: {string.Join(", ", names)}");
+    }
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# package_test.sh DIST PROGRAM REFERENCE SAMPLES: builds PROGRAM in an empty folder from the package in the folder DIST
+# and nothing else, and compares what it prints with what REFERENCE prints.
+set -euo pipefail
+
+dist=$PWD/$1 program=$PWD/$2 reference=$PWD/$3 model=$PWD/$4/model.pt sample=$PWD/$4/sample.safetensors
+project=$PWD/bindings/csharp/Consumer/Consumer.csproj
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+cp -L "$project" "$program" "$folder"
+cd "$folder"
+export HOME=$folder/home DOTNET_CLI_HOME=$folder/home NUGET_PACKAGES=$folder/packages
+export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 MSBUILDDISABLENODEREUSE=1 DOTNET_CLI_USE_MSBUILD_SERVER=0
+unset ADDEND_LIBRARY_PATH
+
+if ! "$DOTNET" build --source "$dist" --output out >log 2>&1; then
+  cat log >&2
+  exit 1
+fi
+
+export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+"$reference" "$model" "$sample" >expected
+"$DOTNET" exec out/Consumer.dll "$model" "$sample" >printed
+diff expected printed
+[[ -s printed ]]
+[[ -f out/runtimes/linux-x64/native/libaddend.so.1 || "$(uname -m)" != x86_64 ]]

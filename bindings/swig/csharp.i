@@ -1,0 +1,103 @@
+/* What the C interface looks like in C#. Every function becomes an internal static method; a status becomes an
+ * exception, a handle a SafeHandle, which the runtime keeps alive around the call. Nothing of SWIG's own run-time
+ * support is needed (see `options` in bindings/csharp/BUILD). */
+%pragma(csharp) moduleclassmodifiers="internal static class"
+%pragma(csharp) imclassclassmodifiers="internal static class"
+
+/* Numbers of enumerations as constants, which the enumerations that users see are made of. */
+%include "enumsimple.swg"
+%csconst(1);
+
+/* Statuses are read where they become exceptions, and handles are released by their SafeHandle, with the pointer
+ * itself: bindings/csharp/Addend/Native declares those functions. */
+%ignore addend_status_code;
+%ignore addend_status_message;
+%ignore addend_status_detail;
+%ignore addend_status_payload;
+%ignore addend_status_release;
+
+%typemap(ctype) addend_status* "void *"
+%typemap(imtype) addend_status* "global::System.IntPtr"
+%typemap(cstype) addend_status* "void"
+%typemap(out) addend_status* %{ $result = $1; %}
+%typemap(csout) addend_status* { global::Addend.Native.Status.Check($imcall); }
+
+%define ADDEND_SAFE_HANDLE(NOUN, CLASS)
+%ignore NOUN##_release;
+%typemap(ctype) NOUN*, const NOUN* "void *"
+%typemap(imtype) NOUN*, const NOUN* "global::Addend.Native.CLASS"
+%typemap(cstype) NOUN*, const NOUN* "global::Addend.Native.CLASS"
+%typemap(csin) NOUN*, const NOUN* "$csinput"
+%typemap(in) NOUN*, const NOUN* %{ $1 = static_cast<$1_ltype>($input); %}
+%typemap(ctype) NOUN** "void **"
+%typemap(imtype) NOUN** "out global::Addend.Native.CLASS"
+%typemap(cstype) NOUN** "out global::Addend.Native.CLASS"
+%typemap(csin) NOUN** "out $csinput"
+%typemap(in) NOUN** %{ $1 = reinterpret_cast<$1_ltype>($input); %}
+%enddef
+
+ADDEND_SAFE_HANDLE(addend_arguments, ArgumentsHandle)
+ADDEND_SAFE_HANDLE(addend_cancellation, CancellationHandle)
+ADDEND_SAFE_HANDLE(addend_composition, CompositionHandle)
+ADDEND_SAFE_HANDLE(addend_context, ContextHandle)
+ADDEND_SAFE_HANDLE(addend_context_options, ContextOptionsHandle)
+ADDEND_SAFE_HANDLE(addend_explanation, ExplanationHandle)
+ADDEND_SAFE_HANDLE(addend_model, ModelHandle)
+ADDEND_SAFE_HANDLE(addend_request, RequestHandle)
+ADDEND_SAFE_HANDLE(addend_results, ResultsHandle)
+ADDEND_SAFE_HANDLE(addend_string, StringHandle)
+ADDEND_SAFE_HANDLE(addend_tensor, TensorHandle)
+ADDEND_SAFE_HANDLE(addend_tensor_file, TensorFileHandle)
+ADDEND_SAFE_HANDLE(addend_trace, TraceHandle)
+
+/* Text that goes in is UTF-8 on every system; text that comes out is borrowed, and decoded while its owner is held. */
+%typemap(ctype) const char* "const char *"
+%typemap(imtype, out="global::System.IntPtr",
+         inattributes="[global::System.Runtime.InteropServices.MarshalAs(global::System.Runtime.InteropServices.UnmanagedType.LPUTF8Str)]")
+    const char* "string"
+%typemap(cstype, out="global::System.IntPtr") const char* "string"
+%typemap(csin) const char* "$csinput"
+%typemap(in) const char* %{ $1 = const_cast<$1_ltype>($input); %}
+%typemap(out) const char* %{ $result = $1; %}
+%typemap(csout) const char* { return $imcall; }
+%typemap(freearg) const char* ""
+
+%typemap(ctype, out="const void *") void*, const void* "void *"
+%typemap(imtype) void*, const void* "global::System.IntPtr"
+%typemap(cstype) void*, const void* "global::System.IntPtr"
+%typemap(csin) void*, const void* "$csinput"
+%typemap(csout) void*, const void* { return $imcall; }
+%typemap(in) void*, const void* %{ $1 = $input; %}
+%typemap(out) void*, const void* %{ $result = $1; %}
+
+%typemap(ctype) addend_log_fn, addend_progress_fn, addend_release_fn "void *"
+%typemap(imtype) addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
+%typemap(cstype) addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
+%typemap(csin) addend_log_fn, addend_progress_fn, addend_release_fn "$csinput"
+%typemap(in) addend_log_fn, addend_progress_fn, addend_release_fn %{ $1 = reinterpret_cast<$1_ltype>($input); %}
+
+%typemap(ctype) size_t "size_t"
+%typemap(imtype) size_t "nuint"
+%typemap(cstype) size_t "nuint"
+%typemap(csin) size_t "$csinput"
+%typemap(csout) size_t { return $imcall; }
+%typemap(in) size_t %{ $1 = $input; %}
+%typemap(out) size_t %{ $result = $1; %}
+
+%typemap(ctype) const int64_t* "const int64_t *"
+%typemap(imtype, inattributes="[global::System.Runtime.InteropServices.In]") const int64_t* "long[]"
+%typemap(cstype) const int64_t* "long[]"
+%typemap(csin) const int64_t* "$csinput"
+%typemap(in) const int64_t* %{ $1 = const_cast<$1_ltype>($input); %}
+
+%define ADDEND_OUT(C_TYPE, CSHARP_TYPE)
+%typemap(ctype) C_TYPE* "C_TYPE *"
+%typemap(imtype) C_TYPE* "out CSHARP_TYPE"
+%typemap(cstype) C_TYPE* "out CSHARP_TYPE"
+%typemap(csin) C_TYPE* "out $csinput"
+%typemap(in) C_TYPE* %{ $1 = $input; %}
+%enddef
+
+ADDEND_OUT(double, double)
+ADDEND_OUT(int32_t, int)
+ADDEND_OUT(void*, global::System.IntPtr)
