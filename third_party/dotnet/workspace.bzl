@@ -1,8 +1,7 @@
 """@local_dotnet//:info.bzl: the .NET SDK, if there is one, and the NuGet packages that tools/setup restored.
 
 ADDEND_DOTNET names the `dotnet` command, PATH is searched otherwise. ADDEND_NUGET_CACHE names the folder of the
-packages. A machine without either still builds everything that is not C#: both are then empty instead of an error, and
-one line says what is skipped.
+packages. A machine without either still builds everything that is not C#: both are then empty instead of an error.
 """
 
 load("//third_party:repositories.bzl", "maybe")
@@ -37,17 +36,21 @@ def _local_dotnet_impl(ctx):
         if not packages:
             missing = "the NuGet packages are not restored (tools/setup does it; then bazel sync --configure)"
     if missing:
-        # buildifier: disable=print
-        print("C# is skipped: " + missing)
         dotnet, version = "", ""
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
     ctx.file("BUILD", 'exports_files(["info.bzl"])\n')
     ctx.file("info.bzl", """
-# Empty text: not found.
+# Empty text: not found. MISSING says what.
 DOTNET = {dotnet}
 DOTNET_VERSION = {version}
 NUGET_PACKAGES = {packages}
-""".format(dotnet = repr(dotnet), version = repr(version), packages = repr(packages)))
+MISSING = {missing}
+""".format(
+        dotnet = repr(dotnet),
+        version = repr(version),
+        packages = repr(packages),
+        missing = repr(missing),
+    ))
 
 _local_dotnet = repository_rule(
     implementation = _local_dotnet_impl,

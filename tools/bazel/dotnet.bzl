@@ -1,10 +1,10 @@
 """Rules for C#: projects of the .NET SDK, built without a network.
 
 Where the SDK, the packages of the lock file or SWIG are missing they declare nothing, so that everything else still
-builds; @local_dotnet says in one line what is skipped.
+builds; csharp_wrapper, which everything else needs, says so in one line.
 """
 
-load("@local_dotnet//:info.bzl", "DOTNET", "NUGET_PACKAGES")
+load("@local_dotnet//:info.bzl", "DOTNET", "MISSING", "NUGET_PACKAGES")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
@@ -198,6 +198,8 @@ def csharp_wrapper(name, library, deps, options = []):
       options: further options of SWIG.
     """
     if not HAVE_CSHARP:
+        # buildifier: disable=print
+        print("C# is skipped: " + (MISSING or "no swig (tools/setup installs it)"))
         return
     swig_wrap(
         name = name,

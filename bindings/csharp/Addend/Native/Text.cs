@@ -13,9 +13,10 @@ internal static class Text
     internal static string Checked(string text, string parameter)
     {
         ArgumentNullException.ThrowIfNull(text, parameter);
-        if (text.Contains('\0', StringComparison.Ordinal))
+        int end = text.IndexOf('\0', StringComparison.Ordinal);
+        if (end >= 0)
         {
-            throw new ArgumentException($"{parameter} holds a NUL character at position {text.IndexOf('\0', StringComparison.Ordinal)}", parameter);
+            throw new ArgumentException($"{parameter} holds a NUL character at position {end}", parameter);
         }
         try
         {
@@ -23,7 +24,8 @@ internal static class Text
         }
         catch (EncoderFallbackException error)
         {
-            throw new ArgumentException($"{parameter} holds half of a surrogate pair at position {error.Index}", parameter, error);
+            throw new ArgumentException(
+                $"{parameter} holds half of a surrogate pair at position {error.Index}", parameter, error);
         }
         return text;
     }
