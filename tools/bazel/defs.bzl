@@ -7,9 +7,11 @@ concerns all targets is made once.
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 
 # LibTorch, Abseil and the rest arrive as system headers: these concern our code.
-ADDEND_COPTS = [
+ADDEND_C_COPTS = [
     "-Wall",
     "-Wextra",
+]
+ADDEND_COPTS = ADDEND_C_COPTS + [
     "-Wnon-virtual-dtor",
     "-Woverloaded-virtual",
 ]
@@ -55,6 +57,20 @@ def addend_cc_binary(name, copts = [], **kwargs):
     cc_binary(
         name = name,
         copts = ADDEND_COPTS + copts,
+        **kwargs
+    )
+
+def addend_c_binary(name, **kwargs):
+    """A program in C11 with our warnings.
+
+    Args:
+      name: the target's name.
+      **kwargs: everything else that cc_binary takes.
+    """
+    kwargs.setdefault("visibility", ["//visibility:private"])
+    cc_binary(
+        name = name,
+        copts = ADDEND_C_COPTS + ["-std=c11"],
         **kwargs
     )
 

@@ -1,0 +1,41 @@
+// What a process is told that has loaded another LibTorch than the one that the library was built for.
+#include "c_api/version.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "c_api/testing.h"
+
+namespace addend::c_api {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(VersionTest, IsReadFromTheDescriptionOfTheBuild) {
+  EXPECT_EQ(VersionIn("PyTorch built with:\n  - GCC 12.2\n  - Build settings: BLAS_INFO=open, TORCH_VERSION=2.1.0, "
+                      "USE_CUDA=OFF, \n"),
+            "2.1.0");
+  EXPECT_EQ(VersionIn("TORCH_VERSION=1.13.1\n"), "1.13.1");
+  EXPECT_EQ(VersionIn("nothing of the kind"), "");
+}
+
+TEST(VersionTest, AnotherLibTorchIsNamed) {
+  EXPECT_EQ(LibTorchProblem("1.13.1", "1.13.0", {"/usr/lib/libtorch_cpu.so.1.13"}), "");
+  EXPECT_EQ(LibTorchProblem("1.13.1", "", {}), "");
+  EXPECT_THAT(LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}),
+              HasSubstr("built for LibTorch 1.13.1, but the process has loaded 2.1.0 (/opt/torch/lib/libtorch_cpu.so)"));
+  EXPECT_THAT(LibTorchProblem("1.13.1", "1.1.0", {}), HasSubstr("has loaded 1.1.0"));
+  EXPECT_THAT(LibTorchProblem("1.13.1", "1.13.1", {"/a/libtorch_cpu.so", "/b/libtorch_cpu.so"}),
+              HasSubstr("more than once (/a/libtorch_cpu.so, /b/libtorch_cpu.so)"));
+}
+
+TEST(VersionTest, ThisProcessIsFine) {
+  api::ExpectOk(addend_check_libtorch());
+  EXPECT_EQ(addend_abi_version(), ADDEND_ABI_VERSION);
+  EXPECT_LE(addend_abi_min_version(), addend_abi_version());
+  EXPECT_STREQ(addend_version(), "0.1.0");
+  EXPECT_THAT(addend_libtorch_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+}  // namespace
+}  // namespace addend::c_api

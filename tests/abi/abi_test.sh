@@ -1,0 +1,84 @@
+#!/bin/sh
+# abi_test.sh: the interface is that of the committed baseline, and the gate that says so sees what it should.
+set -eu
+if ! command -v abidiff >/dev/null || ! command -v gcc >/dev/null; then
+  echo "skipped: abidiff or gcc is not installed (tools/setup installs them)"
+  exit 0
+fi
+script=tools/bazel/version_script
+baseline=tests/abi/baseline.xml
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# interface NAME: describes $work/NAME/*.h with $work/NAME/symbols.txt.
+interface() {
+  tests/abi/interface.sh "$work/$1" "$work/$1/symbols.txt" "$script" "$work/$1.xml"
+}
+fresh() {
+  mkdir "$work/$1"
+  cp c_api/addend.h c_api/addend_ext.h c_api/symbols.txt "$work/$1"
+}
+gate() { abidiff --no-added-syms "$baseline" "$work/$1.xml" >"$work/$1.txt"; }
+
+fresh same
+interface same
+if gate same; then
+  echo "ok: the interface is that of the baseline"
+else
+  echo "FAILED: the interface differs from tests/abi/baseline.xml. Old programs would break:" >&2
+  cat "$work/same.txt" >&2
+  echo "Where it only grew, renew the baseline:" \
+    "tests/abi/interface.sh c_api c_api/symbols.txt tools/bazel/version_script tests/abi/baseline.xml" >&2
+  failed=1
+fi
+
+# trips NAME WHAT: the gate must not let the changed interface pass.
+trips() {
+  interface "$1"
+  if cmp -s "$work/same.xml" "$work/$1.xml"; then
+    echo "FAILED: the change of \"$2\" did not change the interface: this test is out of date" >&2
+    failed=1
+  elif gate "$1"; then
+    echo "FAILED: the gate lets pass: $2" >&2
+    failed=1
+  else
+    echo "ok: the gate trips on: $2"
+  fi
+}
+
+fresh removed
+sed -i '/^addend_tensor_size$/d' "$work/removed/symbols.txt"
+trips removed "a removed symbol"
+
+fresh parameter
+sed -i 's/addend_debug_live(int32_t kind)/addend_debug_live(int64_t kind)/' "$work/parameter/addend.h"
+trips parameter "a changed parameter type"
+
+fresh handle
+sed -i 's/addend_composition_numc(const addend_composition\*/addend_composition_numc(const addend_tensor*/' \
+  "$work/handle/addend.h"
+trips handle "a parameter that takes another handle"
+
+fresh result
+sed -i 's/int32_t addend_results_kind(/int64_t addend_results_kind(/' "$work/result/addend.h"
+trips result "a changed type of a result"
+
+fresh table
+sed -i 's/  void\* payload;/  int32_t extra; void* payload;/' "$work/table/addend_ext.h"
+trips table "a table of callbacks with another layout"
+
+# What may happen: new functions under a new version.
+fresh added
+printf 'ADDEND_2\naddend_new\n' >>"$work/added/symbols.txt"
+sed -i 's/^ADDEND_API size_t addend_op_count(void) ADDEND_NOEXCEPT;/&\nADDEND_API int32_t addend_new(void) ADDEND_NOEXCEPT;/' \
+  "$work/added/addend.h"
+interface added
+if cmp -s "$work/same.xml" "$work/added.xml" || ! gate added; then
+  echo "FAILED: the gate does not let a new function pass" >&2
+  cat "$work/added.txt" >&2
+  failed=1
+else
+  echo "ok: the gate lets a new function pass"
+fi
+exit $failed
