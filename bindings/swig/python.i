@@ -7,6 +7,7 @@
 #include "bindings/python/native/handle.h"
 #include "bindings/python/native/sequence.h"
 #include "bindings/python/native/tensor.h"
+#include "c_api/addend_ext.h"
 
 #include <cstring>
 #include <vector>
@@ -54,6 +55,7 @@ ADDEND_HANDLE(addend_explanation)
 ADDEND_HANDLE(addend_model)
 ADDEND_HANDLE(addend_request)
 ADDEND_HANDLE(addend_results)
+ADDEND_HANDLE(addend_rules)
 ADDEND_HANDLE(addend_tensor)
 ADDEND_HANDLE(addend_tensor_file)
 ADDEND_HANDLE(addend_trace)
@@ -113,6 +115,8 @@ ADDEND_HANDLE(addend_trace)
 %ignore addend_tensor_to_dlpack;
 %ignore addend_tensor_wrap;
 PyObject* tensor_from_buffer(PyObject* object);
+PyObject* tensor_from_memory(PyObject* owner, unsigned long long address, size_t size, int32_t dtype, PyObject* dims,
+                             PyObject* strides);
 PyObject* tensor_from_dlpack(PyObject* capsule);
 PyObject* tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major);
 PyObject* tensor_address(const addend_tensor* tensor);
@@ -123,6 +127,12 @@ PyObject* tensor_address(const addend_tensor* tensor);
 %ignore addend_context_options_set_progress;
 addend_status* options_set_log(addend_context_options* options, PyObject* log);
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
+
+/* ---- Rules without code, of addend_ext.h --------------------------------------------------------------------------- */
+
+addend_status* addend_rules_create(addend_rules** out_rules);
+addend_status* addend_rules_add(addend_rules* rules, const char* op, const char* principle);
+addend_status* addend_context_options_set_rules(addend_context_options* options, const addend_rules* rules);
 
 /* ---- What takes long lets other threads of Python run ----------------------------------------------------------- */
 

@@ -9,20 +9,21 @@ empty instead of an error.
 load("//third_party:repositories.bzl", "maybe")
 
 _DESCRIBE = """
-import sys, sysconfig
+import importlib.util, sys, sysconfig
 print("%d.%d" % sys.version_info[:2])
 print(sysconfig.get_paths()["include"])
+print(" ".join(name for name in ("numpy", "torch") if importlib.util.find_spec(name)))
 """
 
 def _local_python_impl(ctx):
     python = ctx.os.environ.get("ADDEND_PYTHON", "") or "/usr/bin/python3"
     if not python.startswith("/"):
         python = str(ctx.which(python) or "")
-    version, include = "", ""
+    version, include, packages = "", "", ""
     if python and ctx.path(python).exists:
         result = ctx.execute([python, "-I", "-c", _DESCRIBE])
         if result.return_code == 0:
-            version, include = result.stdout.strip().splitlines()
+            version, include, packages = result.stdout.splitlines()
             if not ctx.path(include + "/Python.h").exists:
                 include = ""
     if not version:
@@ -34,7 +35,15 @@ def _local_python_impl(ctx):
 PYTHON = {python}
 PYTHON_VERSION = {version}
 PYTHON_INCLUDE = {include}
-""".format(python = repr(python), version = repr(version), include = repr(include)))
+
+# Which of NumPy and PyTorch it has.
+PYTHON_PACKAGES = {packages}
+""".format(
+        python = repr(python),
+        version = repr(version),
+        include = repr(include),
+        packages = repr([name for name in packages.split(" ") if name]),
+    ))
 
 _local_python = repository_rule(
     implementation = _local_python_impl,

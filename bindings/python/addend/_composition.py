@@ -296,10 +296,12 @@ def as_dims(dims: Union[None, int, Iterable[int]]) -> Tuple[int, ...]:
 def _compare(op: str, left: Composition, right: Any) -> Any:
     from ._call import call
 
-    try:
-        return call("aten::" + op, left, right)
-    except TypeError:  # `right` is nothing that has numbers
-        return NotImplemented
+    if not isinstance(right, (Composition, int, float)):
+        try:
+            right = as_tensor(right)
+        except TypeError:
+            return NotImplemented
+    return call("aten::" + op, left, right)
 
 
 def _optional(value: Any) -> Any:

@@ -33,6 +33,11 @@ class Context(Handle):
         tolerance: how far recovery and value may differ.
         overrides: other choices for an operator (``"aten::softmax"``) or a module path with all that is inside:
             ``{"encoder.layers.3": {"nonlinearity": "gradient"}}``.
+        rules: for operators that have none, the principle of their rule: ``{"my_ops::smooth_abs": "pointwise"}``.
+            ``"pointwise"``: elementwise in one tensor, bending on the scale of 1 (tanh); ``"pointwise_power"``: on the
+            scale of its argument (sqrt); ``"pointwise_piecewise"``: with kinks (relu); ``"path"``: differentiable, and
+            nothing else is known; ``"path_elementwise"``: elementwise in several tensors; ``"opaque"``: constant but
+            for steps.
         log: called with a level of the `logging` module and a line of text, so that
             ``log=logging.getLogger("addend").log`` will do.
         progress: called with a stage (``"trace"``, ``"linearize"``, ``"sweep"``), the steps done, and all steps (0:
@@ -56,6 +61,7 @@ class Context(Handle):
         check: Optional[str] = None,
         tolerance: Optional[float] = None,
         overrides: Optional[Mapping[str, Mapping[str, Choice]]] = None,
+        rules: Optional[Mapping[str, str]] = None,
         log: Optional[Callable[[int, str], Any]] = None,
         progress: Optional[Callable[[str, int, int], Any]] = None,
         detail: bool = False,
@@ -76,6 +82,8 @@ class Context(Handle):
         _set_policy(options, policy, "")
         for selector, choices in (overrides or {}).items():
             _set_policy(options, choices, "@" + selector)
+        if rules:
+            _native.context_options_set_rules(options, _native_rules(rules))
         if log is not None:
             _require_callable("log", log)
             _native.options_set_log(options, lambda level, message: log(_LOG_LEVELS.get(level, level), message))
@@ -109,6 +117,14 @@ def _set_policy(options: Any, choices: Mapping[str, Any], suffix: str) -> None:
     for key, choice in choices.items():
         if choice is not None:
             _native.context_options_set_policy(options, key + suffix, _text(choice))
+
+
+def _native_rules(rules: Mapping[str, str]) -> Any:
+    """Addend's own rules with some more."""
+    native = _native.rules_create()
+    for op, principle in rules.items():
+        _native.rules_add(native, op, principle)
+    return native
 
 
 def _text(choice: Choice) -> str:

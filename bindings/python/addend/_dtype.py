@@ -1,6 +1,7 @@
 """Element types."""
 
 import enum
+import functools
 from typing import Any
 
 
@@ -38,8 +39,9 @@ def from_code(code: int) -> DType:
     return _DTYPES[code]
 
 
+@functools.lru_cache(maxsize=64)
 def to_code(dtype: Any) -> int:
-    """Of a `DType`, its name, or a dtype of NumPy or PyTorch."""
+    """What the C interface calls a dtype; 0 for None."""
     if dtype is None:
         return 0
     name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
@@ -47,6 +49,11 @@ def to_code(dtype: Any) -> int:
         return _CODES[DType(name.rpartition(".")[2])]
     except ValueError:
         raise TypeError("no dtype %r; there are %s" % (dtype, ", ".join(DType.__members__))) from None
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Of a `DType`, its name, or a dtype of NumPy or PyTorch."""
+    return from_code(to_code(dtype))
 
 
 def is_dtype(value: Any) -> bool:

@@ -14,8 +14,8 @@ class Input:
     Args:
         value: the tensor, as NumPy, PyTorch or anything else has it.
         dims: one component for each position along a dimension, or along several; negative ones count from the end.
-        labels: one component for each label: integers of the value's shape or of its leading dimensions, -1 for no
-            component. Ids of tokens are split by this or by `dims`.
+        labels: one component for each label: integers of the value's shape, of its leading dimensions, or that broadcast
+            to it; -1 for no component. Ids of tokens are split by this or by `dims`.
         parts: components as given, ``[numc, *shape]``; the rest of the value is its reference.
         baseline: the input that means "nothing": a tensor that broadcasts to the value, or a number (for ids: a token).
             Zero unless given.
@@ -40,6 +40,8 @@ class Input:
         splits = [name for name, split in (("dims", dims), ("labels", labels), ("parts", parts)) if split is not None]
         if len(splits) > 1:
             raise TypeError("an input is split in one way, not by %s" % " and ".join(splits))
+        if first_component is not None and first_component < 0:
+            raise ValueError("first_component is %d, it counts from 0" % first_component)
         self.value = value
         self.dims = None if dims is None else as_dims(dims)
         self.labels = labels

@@ -1,13 +1,13 @@
 """Live models: Python code that is decomposed as it runs."""
 
 import types
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
-from ._errors import Code, Error
+from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, as_input, new_request
 from ._modules import ModulePaths, named_tensors
 from ._results import Results, result_at
@@ -113,8 +113,8 @@ class TracedModel:
     """A model that decomposes what it is given; `compile` makes it.
 
     It is called as the model is, with an `Input` or a `Composition` in place of each tensor that shall be decomposed, on
-    any depth of its arguments. What it returns is what the model returns, with a `Composition` in place of each tensor
-    that depends on them. The model itself runs unmodified, on copies of these inputs.
+    any depth of its arguments. What it returns is what the model returns, with a `Composition` in place of each
+    floating-point tensor that operators have met. The model itself runs unmodified, on copies of these inputs.
 
     Attributes:
         model: the model as it was given. Other attributes are those of it.
@@ -165,7 +165,20 @@ class TracedModel:
             )
             output = self.model(*args, **kwargs)
             names: Dict[str, int] = {}
-            map_leaves(lambda leaf, path: _add_output(trace, leaf, path, names), output, "output")
+
+            def add(leaf: Any, path: str) -> Any:
+                if _has_parts(leaf):
+                    try:
+                        trace.output(leaf, path)
+                    except NotFound:
+                        # Passed on untouched, it is what it was.
+                        if leaf.data_ptr() not in self._addresses((args, kwargs)):
+                            raise
+                        return leaf
+                    names[path] = len(names)
+                return leaf
+
+            map_leaves(add, output, "output")
             if not names:
                 raise ValueError("the model returned no floating-point tensor that it computed")
         results = trace.results
@@ -175,7 +188,21 @@ class TracedModel:
         )
         return results
 
+    def _addresses(self, arguments: Any) -> Set[int]:
+        """Of the tensors that the model was given or has."""
+        found = {tensor.data_ptr() for _, tensor in named_tensors(self.model)}
+
+        def find(leaf: Any, path: str) -> Any:
+            if _has_parts(leaf):
+                found.add(leaf.data_ptr())
+            return leaf
+
+        map_leaves(find, arguments, "")
+        return found
+
     def __getattr__(self, name: str) -> Any:
+        if name == "model":  # before __init__ has set it
+            raise AttributeError(name)
         return getattr(self.model, name)
 
     def __repr__(self) -> str:
@@ -216,13 +243,10 @@ def _plain(leaf: Any, path: str) -> Any:
     return leaf
 
 
-def _add_output(trace: Trace, leaf: Any, path: str, names: Dict[str, int]) -> Any:
+def _has_parts(leaf: Any) -> bool:
     import torch
 
-    if isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0:
-        trace.output(leaf, path)
-        names[path] = len(names)
-    return leaf
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0
 
 
 def _raise_own(trace: Any, error: RuntimeError) -> None:

@@ -239,12 +239,16 @@ def as_tensor(value: Any) -> Tensor:
 
 
 def _from_torch(value: Any, torch: Any) -> Tensor:
-    if value.requires_grad:
-        value = value.detach()
-    value = value.resolve_conj().resolve_neg() if value.is_conj() or value.is_neg() else value
-    if value.dtype is torch.bool and value.device.type == "cpu":  # which older DLPack does not know
-        return Tensor(_native.tensor_from_buffer(value.numpy()))
-    return Tensor(_native.tensor_from_dlpack(_capsule(value)))
+    if value.is_conj() or value.is_neg():
+        value = value.resolve_conj().resolve_neg()
+    if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
+        return Tensor(_native.tensor_from_dlpack(_capsule(value.detach())))
+    # Not by DLPack, which would call operators: a tracing scope would record them. It also lacks bool in older PyTorch.
+    dims, strides = value.shape, value.stride()
+    last = sum((extent - 1) * stride for extent, stride in zip(dims, strides))
+    size = (last + 1) * value.element_size() if value.numel() else 0
+    code = to_code(value.dtype)
+    return Tensor(_native.tensor_from_memory(value, value.data_ptr(), size, code, dims, strides if size else ()))
 
 
 def _capsule(value: Any) -> Any:

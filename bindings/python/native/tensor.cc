@@ -7,6 +7,7 @@
 #include "bindings/python/native/error.h"
 #include "bindings/python/native/handle.h"
 #include "bindings/python/native/python_lock.h"
+#include "bindings/python/native/sequence.h"
 
 namespace {
 
@@ -82,14 +83,16 @@ int32_t Dtype(const Py_buffer& buffer) {
   return 0;
 }
 
-// Strides in elements, and the bytes from the first to the last. False where a tensor cannot have such strides.
+// Strides in elements, and the bytes from the first to the last. False where a tensor cannot lie like that.
 bool Layout(const Py_buffer& buffer, std::vector<int64_t>* strides, size_t* size) {
   if (buffer.suboffsets != nullptr) return false;
+  if (reinterpret_cast<uintptr_t>(buffer.buf) % static_cast<uintptr_t>(buffer.itemsize) != 0) return false;
   int64_t last = 0;
   for (int d = 0; d < buffer.ndim; ++d) {
     if (buffer.shape[d] == 0) {
+      strides->clear();
       *size = 0;
-      return buffer.strides == nullptr || PyBuffer_IsContiguous(&buffer, 'C') != 0;
+      return true;
     }
     const Py_ssize_t stride = buffer.strides[d];
     if (stride < 0 || stride % buffer.itemsize != 0) return false;
@@ -102,7 +105,8 @@ bool Layout(const Py_buffer& buffer, std::vector<int64_t>* strides, size_t* size
 
 PyObject* Copy(const Py_buffer& buffer, int32_t dtype, const std::vector<int64_t>& dims) {
   std::vector<unsigned char> bytes(static_cast<size_t>(buffer.len));
-  if (PyBuffer_ToContiguous(bytes.data(), &buffer, buffer.len, 'C') != 0) return nullptr;
+  // Not const before Python 3.11, though it only reads.
+  if (PyBuffer_ToContiguous(bytes.data(), const_cast<Py_buffer*>(&buffer), buffer.len, 'C') != 0) return nullptr;
   addend_tensor* tensor = nullptr;
   addend_status* const status =
       addend_tensor_copy(bytes.data(), bytes.size(), dtype, dims.data(), dims.size(), &tensor);
@@ -129,6 +133,22 @@ PyObject* tensor_from_buffer(PyObject* object) {
       buffer->buf, size, dtype, dims.data(), dims.size(), strides.empty() ? nullptr : strides.data(), strides.size(),
       [](void* payload) { ReleaseBuffer()(static_cast<Py_buffer*>(payload)); }, buffer.get(), &tensor);
   if (status == nullptr) static_cast<void>(buffer.release());
+  return TensorCapsule(status, tensor);
+}
+
+PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int32_t dtype, PyObject* dims,
+                             PyObject* strides) {
+  std::vector<int64_t> own_dims;
+  std::vector<int64_t> own_strides;
+  if (!addend_python::GetIntegers(dims, &own_dims) || !addend_python::GetIntegers(strides, &own_strides)) {
+    return nullptr;
+  }
+  addend_tensor* tensor = nullptr;
+  Py_INCREF(owner);
+  addend_status* const status =
+      addend_tensor_wrap(reinterpret_cast<void*>(address), size, dtype, own_dims.data(), own_dims.size(),
+                         own_strides.data(), own_strides.size(), &addend_python::ReleaseObject, owner, &tensor);
+  if (status != nullptr) Py_DECREF(owner);
   return TensorCapsule(status, tensor);
 }
 

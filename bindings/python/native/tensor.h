@@ -9,8 +9,13 @@
 #include "c_api/addend.h"
 
 // A new capsule of an addend_tensor that shares the memory of an object with the buffer protocol and keeps the object.
-// Memory that no tensor can describe (negative strides, fields across elements) is copied.
+// Memory that no tensor can describe (negative strides, unaligned elements) is copied.
 PyObject* tensor_from_buffer(PyObject* object);
+
+// A new capsule of an addend_tensor that shares memory which `owner` keeps, and keeps the owner; strides count
+// elements.
+PyObject* tensor_from_memory(PyObject* owner, uint64_t address, size_t size, int32_t dtype, PyObject* dims,
+                             PyObject* strides);
 
 // A new capsule of an addend_tensor that takes over a capsule of DLPack.
 PyObject* tensor_from_dlpack(PyObject* capsule);

@@ -1,0 +1,63 @@
+"""One LibTorch in a process, whatever is imported first, and none needed beside it."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+MAPPED = """
+import os
+files = {os.path.realpath(line.split()[-1]) for line in open("/proc/self/maps") if "/libtorch_cpu.so" in line}
+print(len(files))
+"""
+
+
+def run(program):
+    """What a fresh interpreter prints."""
+    return subprocess.run(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True
+    ).stdout.strip()
+
+
+class ImportTest(unittest.TestCase):
+    def test_either_order(self):
+        for order in ("import addend, torch", "import torch, addend", "import addend"):
+            with self.subTest(order=order):
+                self.assertEqual(run(order + MAPPED), "1")
+
+    def test_without_torch_and_numpy(self):
+        program = """
+import sys
+sys.modules["numpy"] = sys.modules["torch"] = None    # importing them fails
+import addend
+model = addend.load_model("docs/examples/models/digits/model.pt")
+image = addend.read_tensors("docs/examples/models/digits/sample.safetensors")["input"]
+output = model(addend.Input(image, (2, 3), baseline=0))
+print(addend.as_tensor([1, 2]).tolist(), output.shape)
+"""
+        self.assertEqual(run(program), "[1, 2] (1, 10)")
+
+    def test_importing_prints_nothing(self):
+        self.assertEqual(run("import addend"), "")
+
+    def test_what_is_public_is_documented(self):
+        program = """
+import addend, inspect
+for name in addend.__all__:
+    value = getattr(addend, name)
+    if not inspect.isclass(value) and not inspect.isroutine(value):
+        continue
+    members = [(name, value)]
+    if inspect.isclass(value):
+        members += [(name + "." + k, v) for k, v in vars(value).items() if not k.startswith("_") and callable(v)]
+    for path, member in members:
+        if not inspect.getdoc(member): print(path)
+"""
+        self.assertEqual(run(program), "")
+
+    def test_types_are_declared(self):
+        import addend
+
+        folder = os.path.dirname(addend.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+        self.assertEqual(sorted(set(addend.__all__) - set(dir(addend))), [])

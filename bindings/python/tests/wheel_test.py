@@ -1,0 +1,57 @@
+"""The wheel holds all that a program needs: it runs from an empty folder."""
+
+import base64
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+WHEEL = os.path.abspath(os.environ["WHEEL"])
+MODELS = os.path.abspath("docs/examples/models/digits")
+PROGRAM = os.path.abspath("docs/examples/quickstart.py")
+
+
+class WheelTest(unittest.TestCase):
+    def test_the_quick_start_runs_from_an_empty_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with zipfile.ZipFile(WHEEL) as wheel:
+                wheel.extractall(folder)
+            found = subprocess.run(
+                [sys.executable, PROGRAM, MODELS + "/model.pt", MODELS + "/sample.safetensors"],
+                cwd=folder,
+                env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                universal_newlines=True,
+            )
+            self.assertTrue(found.stdout.startswith("output [0, 8] = "), found.stdout)
+            located = subprocess.run(
+                [sys.executable, "-c", "import addend; print(addend.__file__); print(addend.__version__)"],
+                cwd="/",
+                env={"PYTHONPATH": folder},
+                stdout=subprocess.PIPE,
+                universal_newlines=True,
+            ).stdout.split()
+            self.assertEqual(located[0], os.path.join(folder, "addend", "__init__.py"))
+            self.assertIn("-%s-" % located[1], os.path.basename(WHEEL), "the version of the wheel is that of the library")
+
+    def test_record(self):
+        with zipfile.ZipFile(WHEEL) as wheel:
+            names = set(wheel.namelist())
+            (record,) = [name for name in names if name.endswith(".dist-info/RECORD")]
+            listed = set()
+            for line in wheel.read(record).decode().splitlines():
+                path, digest, size = line.rsplit(",", 2)
+                listed.add(path)
+                if path == record:
+                    continue
+                data = wheel.read(path)
+                self.assertEqual(int(size), len(data))
+                expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                self.assertEqual(digest, "sha256=" + expected)
+        self.assertEqual(listed, names)
+        self.assertIn("addend/py.typed", names)
+        self.assertIn("addend/libaddend.so.1", names)

@@ -1,0 +1,208 @@
+"""Rules for Python that run the configured interpreter (ADDEND_PYTHON, by default /usr/bin/python3).
+
+Bazel's own py_test starts whatever `python` is on PATH, which Debian does not have. Where the interpreter, its headers
+or SWIG are missing, the macros declare nothing, and the first one says so.
+"""
+
+load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
+load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("//tools/bazel:defs.bzl", "ADDEND_COPTS", "addend_cc_library")
+load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
+
+_MISSING = [
+    name
+    for name, found in [
+        ("an interpreter (ADDEND_PYTHON)", PYTHON),
+        ("Python.h (package python3-dev)", PYTHON_INCLUDE),
+        ("SWIG (package swig)", HAVE_SWIG),
+    ]
+    if not found
+]
+
+HAVE_PYTHON = not _MISSING
+
+# Tests compare with what these compute.
+_MISSING_PACKAGES = [name for name in ["numpy", "torch"] if name not in PYTHON_PACKAGES]
+
+# One thread, as for C++: how many share a sum decides its last bits.
+_TEST_ENVIRONMENT = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1"
+
+def python_extension(name, srcs, hdrs, library):
+    """The native module of the binding: SWIG's wrapper with the helpers that it calls, linked to the library.
+
+    Args:
+      name: the file, "addend/_native.so"; Python's module is called "_native".
+      srcs: the helpers.
+      hdrs: what they declare.
+      library: the shared library, which has to lie beside the module.
+    """
+    if not HAVE_PYTHON:
+        # buildifier: disable=print
+        print("skipping the Python binding, which needs " + ", ".join(_MISSING))
+        return
+    if _MISSING_PACKAGES:
+        # buildifier: disable=print
+        print("skipping the tests of the Python binding: %s lacks %s" % (PYTHON, ", ".join(_MISSING_PACKAGES)))
+    include = ["-isystem", PYTHON_INCLUDE]
+    addend_cc_library(
+        name = "helpers",
+        srcs = srcs,
+        hdrs = hdrs,
+        copts = include + ["-fvisibility=hidden"],
+        deps = ["//c_api:header"],
+    )
+    swig_wrap(
+        name = "swig",
+        language = "python",
+        options = ["-interface", "_native"],
+        outs = ["addend_native.py"],
+        deps = ["//c_api:header"],
+    )
+    native.filegroup(
+        name = "wrapper",
+        srcs = [":swig"],
+        output_group = "wrapper",
+    )
+    cc_binary(
+        name = name,
+        srcs = [":wrapper", library],
+        # What SWIG generates has warnings of its own.
+        copts = include + ["-w", "-fvisibility=hidden"],
+        linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
+        linkshared = True,
+        deps = [":helpers"],
+    )
+
+def _python_package_impl(ctx):
+    placed = dict([(file, file.short_path.split(ctx.label.package + "/", 1)[1]) for file in ctx.files.srcs])
+    for target, path in ctx.attr.placed.items():
+        placed[target.files.to_list()[0]] = path
+    files = []
+    for file, path in placed.items():
+        link = ctx.actions.declare_file(ctx.label.name + "/" + path)
+        ctx.actions.symlink(output = link, target_file = file)
+        files.append(link)
+    return [DefaultInfo(files = depset(files), runfiles = ctx.runfiles(files))]
+
+_python_package = rule(
+    implementation = _python_package_impl,
+    attrs = {
+        "srcs": attr.label_list(allow_files = True),
+        "placed": attr.label_keyed_string_dict(allow_files = True),
+    },
+)
+
+def python_package(name, **kwargs):
+    """A folder `name` to be put on Python's path.
+
+    Args:
+      name: the target's name.
+      **kwargs: `srcs`, files that keep their place in the Bazel package; `placed`, others with their places.
+    """
+    if HAVE_PYTHON:
+        _python_package(name = name, **kwargs)
+
+_TEST_SCRIPT = """#!/bin/sh
+export PYTHONPATH="$PWD/{path}" {environment}
+exec {python} -X faulthandler {arguments} "$@"
+"""
+
+def _python_test_impl(ctx):
+    script = ctx.actions.declare_file(ctx.label.name + ".sh")
+    arguments = [ctx.file._runner.short_path] if ctx.attr.unittest else []
+    package = ctx.attr.package.label
+    repository = "../" + package.workspace_name if package.workspace_name else "."
+    ctx.actions.write(script, _TEST_SCRIPT.format(
+        path = "/".join([repository, package.package, package.name]),
+        environment = " ".join([_TEST_ENVIRONMENT] + [
+            "%s='%s'" % (key, ctx.expand_location(value, ctx.attr.data))
+            for key, value in ctx.attr.env.items()
+        ]),
+        python = PYTHON,
+        arguments = " ".join(arguments + [ctx.file.main.short_path]),
+    ), is_executable = True)
+    runfiles = ctx.runfiles([ctx.file.main, ctx.file._runner] + ctx.files.data)
+    return [DefaultInfo(
+        executable = script,
+        runfiles = runfiles.merge(ctx.attr.package[DefaultInfo].default_runfiles),
+    )]
+
+_python_test = rule(
+    implementation = _python_test_impl,
+    test = True,
+    attrs = {
+        "main": attr.label(allow_single_file = [".py"], mandatory = True),
+        "package": attr.label(mandatory = True),
+        "data": attr.label_list(allow_files = True),
+        "env": attr.string_dict(),
+        "unittest": attr.bool(default = True),
+        "_runner": attr.label(
+            default = "//tools/bazel:unittest_runner.py",
+            allow_single_file = True,
+        ),
+    },
+)
+
+def python_test(name, package, main = None, size = "small", **kwargs):
+    """A file of unittest cases.
+
+    Args:
+      name: the target's name.
+      package: a python_package, which is on the path.
+      main: the file; by default <name>.py.
+      size: see cc_test.
+      **kwargs: `data`, `env` (with "$(rootpath ...)" for files), tags and the like. `unittest = False`: the file is a
+        program, whose exit code counts.
+    """
+    if HAVE_PYTHON and not _MISSING_PACKAGES:
+        # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.
+        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"]
+        _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)
+
+def python_genrule(name, script, path, srcs, outs, **kwargs):
+    """Files that a program of Python writes: it is called with the sources, then the outputs.
+
+    Args:
+      name: the target's name.
+      script: the program.
+      path: a file whose folder is on its path.
+      srcs: what it reads.
+      outs: what it writes.
+      **kwargs: everything else that genrule takes.
+    """
+    if not HAVE_PYTHON:
+        return
+    native.genrule(
+        name = name,
+        srcs = srcs,
+        outs = outs,
+        cmd = "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$$(dirname $(location %s)) %s $(location %s) %s" % (
+            path,
+            PYTHON,
+            script,
+            " ".join(["$(location %s)" % file for file in srcs + outs]),
+        ),
+        tools = [path, script],
+        **kwargs
+    )
+
+def python_wheel(name, package, version, **kwargs):
+    """A wheel of a package for this interpreter and machine.
+
+    Args:
+      name: the target's name.
+      package: a python_package.
+      version: of the release.
+      **kwargs: tags, visibility and the like.
+    """
+    if not HAVE_PYTHON:
+        return
+    tag = "cp" + PYTHON_VERSION.replace(".", "")
+    native.genrule(
+        name = name,
+        srcs = [package],
+        outs = ["addend-%s-%s-%s-linux_x86_64.whl" % (version, tag, tag)],
+        cmd = "%s $(location //tools/bazel:wheel.py) $@ $(locations %s)" % (PYTHON, package),
+        tools = ["//tools/bazel:wheel.py"],
+        **kwargs
+    )
