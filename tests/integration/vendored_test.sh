@@ -1,0 +1,29 @@
+#!/bin/bash
+# vendored_test.sh WORKSPACE: builds a workspace that vendors this one, and compares what its programs print.
+set -euo pipefail
+folder=$(dirname "$(readlink -f "$1")")
+models=$(readlink -f "$folder/../../../docs/examples/models/digits")
+cd "$folder"
+# Kept between runs: the second build takes seconds.
+bazel=("${BAZEL:-bazel}" "--output_user_root=${ADDEND_VENDORED_CACHE:-/tmp/addend-vendored-$(id -u)}" "--host_jvm_args=-Xmx600m")
+trap '"${bazel[@]}" shutdown' EXIT
+"${bazel[@]}" build --noshow_progress --cxxopt=-std=c++17 --host_cxxopt=-std=c++17 --copt=-O1 --copt=-DNDEBUG \
+  --copt=-w --force_pic --symlink_prefix=/ //...
+bin=$("${bazel[@]}" info --noshow_progress bazel-bin)
+first=
+for program in c cc python java csharp; do
+  if [[ ! -e $bin/$program && ! -e $bin/$program.sh ]]; then
+    echo "no $program: skipped"
+    continue
+  fi
+  run=$bin/$program
+  [[ -e $run ]] || run=$bin/$program.sh
+  output=$("$run" "$models/model.pt" "$models/sample.safetensors")
+  if [[ -z $first ]]; then
+    first=$output
+    echo "$output"
+  elif [[ $output != "$first" ]]; then
+    printf 'FAILED: %s prints something else:\n%s\n' "$program" "$output"
+    exit 1
+  fi
+done
