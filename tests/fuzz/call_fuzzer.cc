@@ -90,6 +90,8 @@ void AddArgument(Bytes& bytes, addend_arguments* arguments, int depth) {
 bool BreaksLibTorch(const std::string& op) {
   static const auto& names = *new std::set<std::string>{
       "aten::native_channel_shuffle",  // divides by its number of groups, whatever that is
+      "aten::_weight_norm_interface",  // divides by what an empty norm has
+      "aten::_pdist_forward",          // an inner operator that believes its argument to be what pdist makes of it
   };
   return names.count(op) != 0;
 }
