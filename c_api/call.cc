@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "c_api/run.h"
+#include "c_api/warnings.h"
 #include "core/explain/argument.h"
 #include "core/explain/eager.h"
 #include "core/explain/shapley.h"
@@ -280,6 +281,7 @@ ADDEND_API addend_status* addend_call(const addend_context* context, const char*
     RequireLibTorch();
     RequireNoTrace();
     SetCallbackNumber(0);
+    const WarningsToLog warnings(own.log);
     ResultsBody results = CallByName(own, name, body);
     if (results.run != nullptr) LogNotes(own, results.run->report);
     Give(out_results, std::move(results));
@@ -294,6 +296,7 @@ ADDEND_API addend_status* addend_call_shapley(const char* op, const addend_argum
     RequireOut(out_composition, "out_composition");
     RequireLibTorch();
     RequireNoTrace();
+    const WarningsToLog warnings(ContextOf(nullptr).log);
     Give(out_composition, ExactShapley(name, body));
   });
 }

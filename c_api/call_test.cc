@@ -153,6 +153,28 @@ TEST_F(CallTest, ErrorsSayWhatIsWrong) {
   addend_context_release(context);
 }
 
+// LibTorch would print it: "torch.cholesky is deprecated".
+TEST_F(CallTest, WarningsOfLibTorchGoToTheLog) {
+  std::vector<std::string> lines;
+  addend_context_options* options = nullptr;
+  ExpectOk(addend_context_options_create(&options));
+  ExpectOk(addend_context_options_set_log(
+      options,
+      [](void* payload, int32_t level, const char* message) {
+        EXPECT_EQ(level, ADDEND_LOG_WARNING);
+        static_cast<std::vector<std::string>*>(payload)->emplace_back(message);
+      },
+      &lines, nullptr));
+  addend_context* context = nullptr;
+  ExpectOk(addend_context_create(options, &context));
+  addend_context_options_release(options);
+  testing::internal::CaptureStderr();
+  Call("aten::cholesky", Arguments().Add(Tensor::Copy<double>({4}, {1, 1})), Context(context));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("torch.cholesky is deprecated"));
+}
+
 // For a product of two numbers that both move from zero, the fair share is half of it each.
 TEST_F(CallTest, ShapleyOfAProduct) {
   const Composition a = Composition::FromTensors(Tensor::Copy<double>({3, 0}, {2, 1}));

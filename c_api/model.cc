@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/run.h"
+#include "c_api/warnings.h"
 #include "core/explain/decompose.h"
 #include "core/explain/shapley.h"
 #include "core/explain/torchscript.h"
@@ -161,6 +162,7 @@ ADDEND_API addend_status* addend_model_run(const addend_model* model, const adde
     RequireLibTorch();
     RequireNoTrace();
     RequireGoingOn(asked);
+    const WarningsToLog warnings(ContextOf(nullptr).log);
     Give(out_results, Run(body, Arrange(body, asked.inputs)), nullptr);
   });
 }
@@ -176,6 +178,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     RequireNoTrace();
     RequireGoingOn(asked);
     SetCallbackNumber(0);
+    const WarningsToLog warnings(own.log);
     const std::vector<RequestInput> inputs = Arrange(body, asked.inputs);
     ResultsBody results = ResultsOf(Trace(body.model).Decompose(InputsOf(inputs), OptionsOf(own, asked)), inputs,
                                     own.policy.preset, body.path);
@@ -192,6 +195,7 @@ ADDEND_API addend_status* addend_model_shapley(const addend_model* model, const 
     RequireOut(out_composition, "out_composition");
     RequireLibTorch();
     RequireNoTrace();
+    const WarningsToLog warnings(ContextOf(nullptr).log);
     Give(out_composition, ExactShapley(body, asked));
   });
 }

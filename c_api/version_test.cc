@@ -22,8 +22,9 @@ TEST(VersionTest, IsReadFromTheDescriptionOfTheBuild) {
 TEST(VersionTest, AnotherLibTorchIsNamed) {
   EXPECT_EQ(LibTorchProblem("1.13.1", "1.13.0", {"/usr/lib/libtorch_cpu.so.1.13"}), "");
   EXPECT_EQ(LibTorchProblem("1.13.1", "", {}), "");
-  EXPECT_THAT(LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}),
-              HasSubstr("built for LibTorch 1.13.1, but the process has loaded 2.1.0 (/opt/torch/lib/libtorch_cpu.so)"));
+  EXPECT_THAT(
+      LibTorchProblem("1.13.1", "2.1.0", {"/opt/torch/lib/libtorch_cpu.so"}),
+      HasSubstr("built for LibTorch 1.13.1, but the process has loaded 2.1.0 (/opt/torch/lib/libtorch_cpu.so)"));
   EXPECT_THAT(LibTorchProblem("1.13.1", "1.1.0", {}), HasSubstr("has loaded 1.1.0"));
   EXPECT_THAT(LibTorchProblem("1.13.1", "1.13.1", {"/a/libtorch_cpu.so", "/b/libtorch_cpu.so"}),
               HasSubstr("more than once (/a/libtorch_cpu.so, /b/libtorch_cpu.so)"));

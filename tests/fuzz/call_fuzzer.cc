@@ -86,9 +86,13 @@ void AddArgument(Bytes& bytes, addend_arguments* arguments, int depth) {
   }
 }
 
-// What LibTorch itself does not survive on such arguments, called without Addend.
+// What LibTorch 1.13 itself does not survive on such arguments, called without Addend.
 bool BreaksLibTorch(const std::string& op) {
-  static const auto& names = *new std::set<std::string>{};
+  static const auto& names = *new std::set<std::string>{
+      "aten::native_channel_shuffle",  // divides by its number of groups, whatever that is
+      "aten::_weight_norm_interface",  // divides by what an empty norm has
+      "aten::_pdist_forward",          // an inner operator that believes its argument to be what pdist makes of it
+  };
   return names.count(op) != 0;
 }
 
