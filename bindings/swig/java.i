@@ -11,6 +11,7 @@
 
 %{
 #include "bindings/java/jni/support.h"
+#include "c_api/addend_ext.h"
 %}
 
 /* Enumerations are classes of int constants: addend_dtype becomes AddendDtype. */
@@ -74,6 +75,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %handle(addend_model)
 %handle(addend_request)
 %handle(addend_results)
+%handle(addend_rules)
 %handle(addend_string)
 %handle(addend_tensor)
 %handle(addend_tensor_file)
@@ -175,3 +177,10 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 
 %java_callback(addend_log_fn, log, LogCallback, Log)
 %java_callback(addend_progress_fn, progress, ProgressCallback, Progress)
+
+/* ---- Rules without code, of addend_ext.h ------------------------------------------------------------------------ */
+
+addend_status* addend_rules_create(addend_rules** out_rules);
+addend_status* addend_rules_add(addend_rules* rules, const char* op, const char* principle);
+addend_status* addend_context_options_set_rules(addend_context_options* options, const addend_rules* rules);
+void addend_rules_release(addend_rules* rules);

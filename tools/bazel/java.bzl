@@ -18,12 +18,11 @@ HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG
 def say_if_java_is_skipped():
     """Says in one line why a package has fewer targets than its BUILD file names."""
     if not HAVE_JAVA:
-        missing = "SWIG" if JAVA_HOME else "JDK"
+        print("skipping the Java binding, which needs %s (tools/setup installs it)" % (
+            "SWIG" if JAVA_HOME else "a JDK"
+        ))
     elif not HAVE_JUNIT:
-        missing = "JUnit 5 for its tests"
-    else:
-        return
-    print("Java is skipped: found no %s (tools/setup installs it)" % missing)
+        print("skipping the tests of the Java binding, which need JUnit 5 (tools/setup installs it)")
 
 # The libraries
 

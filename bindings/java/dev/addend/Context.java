@@ -1,5 +1,7 @@
 package dev.addend;
 
+import java.util.LinkedHashMap;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 
@@ -58,6 +60,7 @@ public final class Context extends NativeObject {
     private LogCallback log;
     private ProgressCallback progress;
     private boolean detail;
+    private final Map<String, Principle> rules = new LinkedHashMap<>();
 
     private Builder() {}
 
@@ -95,6 +98,18 @@ public final class Context extends NativeObject {
     }
 
     /**
+     * A rule for an operator of your own; it replaces what the operator had.
+     *
+     * @param op for example {@code my_ops::smooth_abs}, or one overload of it
+     * @param principle what is known of it
+     * @return this builder
+     */
+    public Builder rule(String op, Principle principle) {
+      rules.put(Objects.requireNonNull(op, "op"), Objects.requireNonNull(principle, "principle"));
+      return this;
+    }
+
+    /**
      * Whether {@link AddendException#detail} tells where in C++ an error comes from.
      *
      * @param detail whether it does
@@ -122,10 +137,24 @@ public final class Context extends NativeObject {
         if (progress != null) {
           AddendNative.addend_context_options_set_progress(options, progress);
         }
+        if (!rules.isEmpty()) {
+          setRules(options);
+        }
         AddendNative.addend_context_options_set_detail(options, detail ? 1 : 0);
         return new Context(Out.handle(out -> AddendNative.addend_context_create(options, out)));
       } finally {
         AddendNative.addend_context_options_release(options);
+      }
+    }
+
+    private void setRules(long options) {
+      final long added = Out.handle(AddendNative::addend_rules_create);
+      try {
+        rules.forEach((op, principle) ->
+            AddendNative.addend_rules_add(added, op, principle.name().toLowerCase(Locale.ROOT)));
+        AddendNative.addend_context_options_set_rules(options, added);
+      } finally {
+        AddendNative.addend_rules_release(added);
       }
     }
   }

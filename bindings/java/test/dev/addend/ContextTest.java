@@ -1,5 +1,6 @@
 package dev.addend;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
@@ -200,6 +201,19 @@ class ContextTest {
         .build();
     decompose(context);
     assertEquals(2.0, sums.get(0));
+  }
+
+  @Test
+  void rulesAreReplaced() {
+    final Composition x = Composition.diagonal(Tensor.of(new double[] {1, 2}), null, 0);
+    final Context opaque = Context.builder().rule("aten::tanh", Principle.OPAQUE).build();
+    final Composition y = Operators.under(opaque).tanh(x);
+    assertArrayEquals(new double[4], y.components().toDoubleArray());
+    assertArrayEquals(new double[] {Math.tanh(1), Math.tanh(2)}, y.leftover().toDoubleArray(), 1e-12);
+    for (Principle principle : Principle.values()) {
+      Context.builder().rule("my_ops::unknown", principle).build();
+    }
+    assertThrows(AddendException.class, () -> Context.builder().rule("no name", Principle.PATH).build());
   }
 
   @Test
