@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "c_api/guard.h"
 #include "core/intercept/operator.h"
 #include "core/rules/registry.h"
@@ -32,9 +33,10 @@ std::string SchemasOf(const std::string& name) {
 const std::vector<OpEntry>& Entries() {
   static const auto& entries = *[] {
     auto* list = new std::vector<OpEntry>();
-    for (const Rule* rule : Registry::Default().All()) list->push_back({rule->name, KindName(rule->kind), ""});
+    for (const Rule* rule : Registry::Default().All())
+      list->push_back({rule->name, absl::AsciiStrToLower(KindName(rule->kind)), ""});
     for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
-      list->push_back({rewrite->name, KindName(Kind::kRewrite), ""});
+      list->push_back({rewrite->name, absl::AsciiStrToLower(KindName(Kind::kRewrite)), ""});
     }
     for (OpEntry& entry : *list) entry.schema = SchemasOf(entry.name);
     std::sort(list->begin(), list->end(), [](const OpEntry& a, const OpEntry& b) { return a.name < b.name; });

@@ -19,8 +19,8 @@ cc -std=c11 -Wall -Wextra -Werror "$here/docs/examples/quickstart.c" -o in_c $fl
 # shellcheck disable=SC2086
 c++ -std=c++17 -Wall -Wextra -Werror "$here/docs/examples/quickstart.cc" -o in_cc $flags "-Wl,-rpath,$work/addend/lib"
 models=$here/docs/examples/models/digits
-./in_c $models/model.pt $models/sample.safetensors >c.txt
-./in_cc $models/model.pt $models/sample.safetensors >cc.txt
+./in_c "$models/model.pt" "$models/sample.safetensors" >c.txt
+./in_cc "$models/model.pt" "$models/sample.safetensors" >cc.txt
 cmp c.txt cc.txt
 grep -q '^recovery error: ' c.txt
 # Debug information is for tests/abi only.
