@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "c_api/explanation.h"
 #include "c_api/page.h"
+#include "core/explain/report_json.h"
 #include "core/program/program.h"
 #include "core/rules/rule.h"
 
@@ -34,43 +35,6 @@ Json PolicyRecord(Policy policy, Preset asked) {
   Json record = Json::object();
   for (const auto& [key, value] : DescribePolicy(policy)) record[key] = value;
   return record;
-}
-
-Json CountsRecord(const Report& report) {
-  return {{"operators", report.operators},
-          {"nodes", report.nodes},
-          {"worst_recovery_error", report.worst_recovery_error},
-          {"worst_bracket", report.worst_bracket},
-          {"absorbed", report.absorbed},
-          {"path_ruled", report.path_ruled},
-          {"stand_in_references", report.stand_in_references},
-          {"unattributed", report.unattributed},
-          {"failures", report.failures.size()},
-          {"absorbed_failures", report.absorbed_failures},
-          {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},
-          {"notes", report.notes},
-          {"operators_by_kind", report.operators_by_kind}};
-}
-
-Json OperatorRecord(const OperatorReport& reported) {
-  const OperatorCheck& check = reported.check;
-  const Position& position = reported.position;
-  return {{"index", check.call},
-          {"operator", position.op},
-          {"call", reported.call},
-          {"kind", KindName(check.kind)},
-          {"ok", check.ok()},
-          {"absorbed", check.absorbed},
-          {"recovery_error", check.recovery_error},
-          {"tolerance", check.tolerance},
-          {"bracket", check.bracket},
-          {"bracket_bound", check.bracket_bound < 0 ? Json(nullptr) : Json(check.bracket_bound)},
-          {"leftover", check.leftover},
-          {"module_path", position.module_path},
-          {"function", position.function},
-          {"file", position.file},
-          {"line", position.line < 0 ? Json(nullptr) : Json(position.line)},
-          {"parameters", position.parameters}};
 }
 
 std::string SplitText(const Split& split) {
@@ -170,7 +134,7 @@ Json ExplanationRecord(const ExplanationBody& explanation) {
   record["image"] = std::move(image);
   record["text"] = nullptr;
   record["targets"] = Json::array({TargetRecord(explanation)});
-  record["report"] = CountsRecord(run.report);
+  record["report"] = ReportRecord(run.report);
   return record;
 }
 
@@ -191,7 +155,7 @@ std::string ReportJson(const Report& report, Preset asked) {
   Policy policy = report.policy;
   if (policy.preset == Preset::kAuto) policy = policy.Resolved(true);
   Json record = {{"preset", PresetName(policy.preset)}, {"policy", PolicyRecord(policy, asked)}};
-  record.update(CountsRecord(report));
+  record.update(ReportRecord(report));
   record["trace_seconds"] = report.trace_seconds;
   record["linearize_seconds"] = report.linearize_seconds;
   record["sweep_seconds"] = report.sweep_seconds;

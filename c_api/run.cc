@@ -1,5 +1,6 @@
 #include "c_api/run.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,11 +52,22 @@ ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInpu
   run->inputs = InputsOf(inputs);
   run->model_path = model_path;
   ResultsBody results;
-  for (std::vector<Decomposed>* list : {&decomposition.outputs, &decomposition.probes}) {
-    for (Decomposed& one : *list) {
-      results.entries.push_back({std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt});
+  const auto add = [&results](Decomposed& one) {
+    results.entries.push_back({std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt});
+  };
+  // In the order in which the model gives them.
+  auto plain = decomposition.plain.begin();
+  const auto add_plain = [&](size_t position) {
+    for (; plain != decomposition.plain.end() && plain->position <= position; ++plain) {
+      results.entries.push_back({std::move(plain->name), std::nullopt, std::move(plain->value), std::nullopt});
     }
+  };
+  for (Decomposed& one : decomposition.outputs) {
+    add_plain(results.entries.size());
+    add(one);
   }
+  add_plain(std::numeric_limits<size_t>::max());
+  for (Decomposed& one : decomposition.probes) add(one);
   results.run = std::move(run);
   return results;
 }

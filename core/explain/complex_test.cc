@@ -203,7 +203,9 @@ TEST_P(ComplexModels, BothTruthsHold) {
     EXPECT_EQ(parts.components().scalar_type(), Run(value).scalar_type());
     const double scale = std::max(Largest(result.outputs[0].value), 1.0);
     EXPECT_LE(Largest(parts.recovery() - result.outputs[0].value), 1e-12 * scale);
-    if (preset == Preset::kFaithful) EXPECT_LE(Largest(parts.leftover()), 1e-10 * scale);
+    if (preset == Preset::kFaithful) {
+      EXPECT_LE(Largest(parts.leftover()), 1e-10 * scale);
+    }
     EXPECT_TRUE(result.report.failures.empty());
   }
 }

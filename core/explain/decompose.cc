@@ -343,13 +343,22 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   }
   std::vector<RecordedOutput> outputs;
   const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  std::vector<PlainOutput> plain;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
-    if (!tensor.defined() || !Continuous(tensor.scalar_type())) return;
-    const std::string name = outputs.empty() ? "output" : absl::StrCat("output.", outputs.size());
-    outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
+    if (!tensor.defined()) return;
+    const size_t position = outputs.size() + plain.size();
+    const std::string name = position == 0 ? "output" : absl::StrCat("output.", position);
+    if (Continuous(tensor.scalar_type())) {
+      outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
+    } else {
+      plain.push_back({position, name, tensor});
+    }
   });
   if (outputs.empty()) throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
-  return FinishDecomposition(tracer, std::move(outputs), prepared.numc, policy, options, SecondsSince(start));
+  Decomposition decomposition =
+      FinishDecomposition(tracer, std::move(outputs), prepared.numc, policy, options, SecondsSince(start));
+  decomposition.plain = std::move(plain);
+  return decomposition;
 }
 
 c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {

@@ -38,9 +38,17 @@ struct Decomposed {
   Composition composition;  // rows of half types are float32
 };
 
+// A result of the model that has no parts: integers, bools.
+struct PlainOutput {
+  size_t position = 0;  // among all tensors that the model gives
+  std::string name;
+  at::Tensor value;
+};
+
 struct Decomposition {
   int64_t numc = 0;
   std::vector<Decomposed> outputs;  // the floating-point tensors among the model's results, in order
+  std::vector<PlainOutput> plain;   // its other tensors, in order
   std::vector<Decomposed> probes;   // as asked for
   Report report;
 };

@@ -70,8 +70,6 @@ class LiveTrace::Recording : public CallHandler {
 
   void Handle(const Operator& op, Stack* stack) override {
     if (stopped_ || error_) return op.Run(stack);
-    const bool outermost = depth_ == 0;
-    const size_t first_call = tracer_.recorder().program().calls.size();
     const size_t first = stack->size() - op.schema().arguments().size();
     try {
       if (options_.progress) options_.progress("trace", calls_++, 0);
@@ -81,20 +79,14 @@ class LiveTrace::Recording : public CallHandler {
           ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) { See(tensor); });
         }
       }
-      ++depth_;
       tracer_.recorder().Handle(op, stack);
-      --depth_;
     } catch (...) {
-      depth_ = 0;
       if (!error_) error_ = tracer_.error() ? tracer_.error() : std::current_exception();
       throw;
     }
     for (size_t r = first; r < stack->size(); ++r) {
       ForEachTensor((*stack)[r], [&](const at::Tensor& tensor) { Know(tensor); });
     }
-    if (!outermost || module_path_.empty()) return;
-    std::vector<Call>& calls = tracer_.recorder().program().calls;
-    for (size_t c = first_call; c < calls.size(); ++c) calls[c].position.module_path = module_path_;
   }
 
   bool OnOwnThread() const { return std::this_thread::get_id() == thread_; }
@@ -103,7 +95,7 @@ class LiveTrace::Recording : public CallHandler {
   }
   void SetModule(const std::string& module_path) {
     RequireOwnThread();
-    module_path_ = module_path;
+    tracer_.recorder().SetModule(module_path);
   }
 
   void AddOutput(const std::string& name, const at::Tensor& tensor) {
@@ -210,8 +202,6 @@ class LiveTrace::Recording : public CallHandler {
   absl::flat_hash_map<c10::StorageImpl*, Known> known_;
   int64_t sights_ = 0;
   int64_t calls_ = 0;
-  int depth_ = 0;
-  std::string module_path_;
   std::vector<RecordedOutput> outputs_;
   std::exception_ptr error_;
   const std::thread::id thread_ = std::this_thread::get_id();

@@ -15,11 +15,11 @@ namespace {
 uint32_t MarkByArguments(const std::string& name, const Call& call) {
   if (name == "aten::pow" && call.arguments.size() > 1 && call.arguments[1].isScalar()) {
     const c10::Scalar exponent = call.arguments[1].toScalar();
-    return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? kFreezeNormalizer : 0;
+    return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? uint32_t{kFreezeNormalizer} : 0;
   }
   // A plain numerator over a decomposed tensor.
   if (name == "aten::div" && call.operands.size() == 2 && !call.operands[0].decomposed) {
-    return call.operands[1].decomposed ? kFreezeDenominator : 0;
+    return call.operands[1].decomposed ? uint32_t{kFreezeDenominator} : 0;
   }
   return 0;
 }

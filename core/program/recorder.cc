@@ -175,6 +175,10 @@ Position Recorder::PositionOf(const Call& call) const {
     const std::string& name = program_.storages[operand.storage].name;
     if (!name.empty()) position.parameters.push_back(name);
   }
+  if (!module_.empty()) {
+    position.module_path = module_;
+    return position;
+  }
   std::string candidate;
   if (!position.parameters.empty()) {
     // "layers.0.fc.weight" belongs to the module "layers.0.fc".

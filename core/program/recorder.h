@@ -59,6 +59,8 @@ class Recorder : public CallHandler {
   Position PositionOf(const Call& call) const;
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
   void SetModulePaths(std::vector<std::string> paths);
+  // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
+  void SetModule(std::string path) { module_ = std::move(path); }
 
  private:
   struct OpFacts {
@@ -75,6 +77,7 @@ class Recorder : public CallHandler {
   Program program_;
   int16_t depth_ = 0;
   std::vector<std::string> module_paths_;
+  std::string module_;
   absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>> facts_;
   // Weak references keep a freed storage's address from being reused while the model runs.
   absl::flat_hash_map<c10::StorageImpl*, int> storage_ids_;

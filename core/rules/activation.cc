@@ -29,9 +29,6 @@ void RegisterGated(Registry& registry, const char* name, at::Tensor (*gate)(cons
        }});
 }
 
-// Rounding and its kind are flat between their steps: the step is leftover.
-void RegisterFlat(Registry& registry, const char* name) { registry.Register({name, Kind::kOpaque, Opaque}); }
-
 }  // namespace
 
 void RegisterActivation(Registry& registry) {

@@ -482,7 +482,7 @@ enum addend_result_kind {
   ADDEND_RESULT_NUMBER = 3
 };
 
-/* How many there are: of a model the outputs, then the probes. */
+/* How many there are: of a model its outputs (integers and bools stay tensors), then the probes. */
 ADDEND_API size_t addend_results_size(const addend_results* results) ADDEND_NOEXCEPT;
 /* One of addend_result_kind. */
 ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t index) ADDEND_NOEXCEPT;

@@ -159,7 +159,9 @@ TEST(Policies, RecoveryHoldsUnderEveryChoice) {
           const Composition parts =
               Parts(Network, x, {{"nonlinearity", rule}, {"bias", bias}, {"anchor", anchor}, {"segments", segments}});
           EXPECT_TRUE(at::isfinite(parts.components()).all().item<bool>());
-          if (anchor == std::string("baseline")) EXPECT_LT(Distance(parts.reference(), Network(x.reference())), 1e-13);
+          if (anchor == std::string("baseline")) {
+            EXPECT_LT(Distance(parts.reference(), Network(x.reference())), 1e-13);
+          }
         }
       }
     }

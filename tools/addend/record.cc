@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/error.h"
+#include "core/explain/report_json.h"
 #include "core/explain/tensor_io.h"
 #include "core/program/program.h"
 #include "core/rules/rule.h"
@@ -75,43 +76,10 @@ Json TargetRecord(const ExplainedTarget& target) {
           {"contributions", numbers.contributions}};
 }
 
-Json ReportRecord(const Report& report, const std::vector<std::string>& further_notes) {
-  std::vector<std::string> notes = report.notes;
-  notes.insert(notes.end(), further_notes.begin(), further_notes.end());
-  return {{"operators", report.operators},
-          {"nodes", report.nodes},
-          {"worst_recovery_error", report.worst_recovery_error},
-          {"worst_bracket", report.worst_bracket},
-          {"absorbed", report.absorbed},
-          {"path_ruled", report.path_ruled},
-          {"stand_in_references", report.stand_in_references},
-          {"failures", report.failures.size()},
-          {"absorbed_failures", report.absorbed_failures},
-          {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},
-          {"notes", notes},
-          {"operators_by_kind", report.operators_by_kind}};
-}
-
-Json OperatorRecord(const OperatorReport& reported) {
-  const OperatorCheck& check = reported.check;
-  const Position& position = reported.position;
-  return {{"index", check.call},
-          {"operator", position.op},
-          {"call", reported.call},
-          {"kind", KindName(check.kind)},
-          {"ok", check.ok()},
-          {"absorbed", check.absorbed},
-          {"recovery_error", check.recovery_error},
-          {"tolerance", check.tolerance},
-          {"bracket", check.bracket},
-          {"bracket_bound", check.bracket_bound < 0 ? Json(nullptr) : Json(check.bracket_bound)},
-          {"leftover", check.leftover},
-          {"seconds", check.seconds},
-          {"module_path", position.module_path},
-          {"function", position.function},
-          {"file", position.file},
-          {"line", position.line < 0 ? Json(nullptr) : Json(position.line)},
-          {"parameters", position.parameters}};
+Json NotedRecord(const Report& report, const std::vector<std::string>& further_notes) {
+  Json record = ReportRecord(report);
+  record["notes"].insert(record["notes"].end(), further_notes.begin(), further_notes.end());
+  return record;
 }
 
 }  // namespace
@@ -150,7 +118,7 @@ Json ExplanationRecord(const Explanation& explanation) {
   record["text"] = OrNull(parts.text);
   Json& targets = record["targets"] = Json::array();
   for (const ExplainedTarget& target : explanation.targets) targets.push_back(TargetRecord(target));
-  record["report"] = ReportRecord(explanation.report, explanation.notes);
+  record["report"] = NotedRecord(explanation.report, explanation.notes);
   return record;
 }
 
@@ -160,7 +128,7 @@ Json CheckRecord(const LoadedRun& run, const Report& report, const std::vector<O
   return {{"addend", ProgramRecord()},           {"libtorch", LibraryRecord()},
           {"model", ModelRecord(run)},           {"preset", PresetName(report.policy.preset)},
           {"policy", PolicyRecord(run, report)}, {"inputs", InputsRecord(run)},
-          {"report", ReportRecord(report, {})},  {"operators", std::move(operators)}};
+          {"report", ReportRecord(report)},      {"operators", std::move(operators)}};
 }
 
 std::string Dump(const Json& record, int indent) {

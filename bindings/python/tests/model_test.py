@@ -94,8 +94,6 @@ class DecomposeTest(unittest.TestCase):
         shapley = model.shapley(addend.Input(left, 0), right)
         np.testing.assert_allclose(shapley.components, (module.layer.weight * left).t().detach(), atol=1e-5)
 
-    # The C interface leaves them out of decompositions so far.
-    @unittest.expectedFailure
     def test_integer_outputs_stay_tensors(self):
         right = torch.randn(2)
         outputs = addend.load_model(script(Pair()))(addend.Input(torch.randn(3), 0), right)
