@@ -78,7 +78,7 @@ Json TargetRecord(const ExplainedTarget& target) {
 
 Json NotedRecord(const Report& report, const std::vector<std::string>& further_notes) {
   Json record = ReportRecord(report);
-  record["notes"].insert(record["notes"].end(), further_notes.begin(), further_notes.end());
+  for (const std::string& note : further_notes) record["notes"].push_back(note);
   return record;
 }
 
