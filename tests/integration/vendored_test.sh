@@ -8,7 +8,7 @@ cd "$folder"
 bazel=("${BAZEL:-bazel}" "--output_user_root=${ADDEND_VENDORED_CACHE:-/tmp/addend-vendored-$(id -u)}" "--host_jvm_args=-Xmx600m")
 trap '"${bazel[@]}" shutdown' EXIT
 "${bazel[@]}" build --noshow_progress --cxxopt=-std=c++17 --host_cxxopt=-std=c++17 --copt=-O1 --copt=-DNDEBUG \
-  --copt=-w --force_pic --symlink_prefix=/ //...
+  --copt=-w --force_pic --nosandbox_debug --symlink_prefix=/ //...
 bin=$("${bazel[@]}" info --noshow_progress bazel-bin)
 first=
 for program in c cc python java csharp; do
