@@ -18,7 +18,8 @@ for program in c cc python java csharp; do
   fi
   run=$bin/$program
   [[ -e $run ]] || run=$bin/$program.sh
-  output=$("$run" "$models/model.pt" "$models/sample.safetensors")
+  # Where `bazel run` starts programs.
+  output=$(cd "$run.runfiles/vendored" && "$run" "$models/model.pt" "$models/sample.safetensors")
   if [[ -z $first ]]; then
     first=$output
     echo "$output"
