@@ -34,7 +34,7 @@ at::Tensor Plain(const at::Tensor& x, double width) {
   return out;
 }
 at::Tensor Logged(const at::Tensor& x) { return x * 2; }
-at::Tensor Drawn(const at::Tensor& x) { return x * at::rand({}, x.options()); }
+at::Tensor Drawn(const at::Tensor& x) { return x * at::rand_like(x); }
 
 TORCH_LIBRARY_FRAGMENT(my_ops, m) {
   m.def("smooth_abs_(Tensor(a!) x, float width) -> Tensor(a!)");
