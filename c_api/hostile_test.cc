@@ -69,21 +69,7 @@ class HostileTest : public CApiTest {
     }();
     ExpectOk(addend_trace_begin(nullptr, live.get(), &h.trace));
     ExpectOk(addend_rules_create(&h.rules));
-    addend_status_release(h.status);
-    addend_string_release(h.string);
-    addend_cancellation_release(h.cancellation);
-    addend_context_release(h.context);
-    addend_context_options_release(h.options);
-    addend_tensor_release(h.tensor);
-    addend_tensor_file_release(h.file);
-    addend_composition_release(h.composition);
-    addend_explanation_release(h.explanation);
-    addend_model_release(h.model);
-    addend_request_release(h.request);
-    addend_results_release(h.results);
-    addend_trace_release(h.trace);
-    addend_arguments_release(h.arguments);
-    addend_rules_release(h.rules);
+    ReleaseAll(h);
     return h;
   }
 

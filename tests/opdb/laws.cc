@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
+#include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 
 namespace addend {
@@ -99,9 +100,7 @@ Rows RandomRows(const RuleCall& call, const RuleResult& result, int64_t count) {
   Rows rows;
   for (const int input : result.inputs) {
     const at::Tensor& value = call.operands[input].value;
-    at::DimVector sizes = {count};
-    sizes.append(value.sizes().begin(), value.sizes().end());
-    rows.push_back(at::randn(sizes, value.options()));
+    rows.push_back(at::randn(WithRows(count, value.sizes()), value.options()));
   }
   return rows;
 }

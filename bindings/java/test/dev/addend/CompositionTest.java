@@ -5,23 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class CompositionTest {
-  private Scope scope;
-
-  @BeforeEach
-  void open() {
-    scope = Scope.open();
-  }
-
-  @AfterEach
-  void close() {
-    scope.close();
-  }
-
+class CompositionTest extends ScopedTest {
   @Test
   void diagonalSplitsAlongDimensions() {
     final Tensor value = Tensor.of(new double[] {1, 2, 3, 4}, 2, 2);

@@ -12,23 +12,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class ContextTest {
-  private Scope scope;
-
-  @BeforeEach
-  void open() {
-    scope = Scope.open();
-  }
-
-  @AfterEach
-  void close() {
-    scope.close();
-  }
-
+class ContextTest extends ScopedTest {
   private static Results decompose(Context context) {
     return Models.load(Models.DIGITS)
         .decompose(Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0)), context);

@@ -15,25 +15,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whatever is passed: an exception, never a crash. */
-class HostileInputTest {
-  private Scope scope;
-
-  @BeforeEach
-  void open() {
-    scope = Scope.open();
-  }
-
-  @AfterEach
-  void close() {
-    scope.close();
-  }
-
+class HostileInputTest extends ScopedTest {
   @Test
   void nullIsRefused() {
     final Composition x = Composition.diagonal(Tensor.of(new double[2]), null, 0);

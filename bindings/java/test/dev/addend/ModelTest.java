@@ -13,23 +13,9 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class ModelTest {
-  private Scope scope;
-
-  @BeforeEach
-  void open() {
-    scope = Scope.open();
-  }
-
-  @AfterEach
-  void close() {
-    scope.close();
-  }
-
+class ModelTest extends ScopedTest {
   private static float[] baselineRow() {
     try (TensorFile file = TensorFile.read(Models.BREAST_CANCER.resolve("baseline.npy"));
         Tensor baseline = file.tensor()) {

@@ -15,23 +15,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-class OperatorsTest {
-  private Scope scope;
-
-  @BeforeEach
-  void open() {
-    scope = Scope.open();
-  }
-
-  @AfterEach
-  void close() {
-    scope.close();
-  }
-
+class OperatorsTest extends ScopedTest {
   private static Composition vector(double... values) {
     return Composition.diagonal(Tensor.of(values), null, 0);
   }
