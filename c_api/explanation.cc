@@ -51,23 +51,6 @@ std::string PositionName(const Input& input, int64_t component) {
   return Shown(position);
 }
 
-int64_t OwnComponents(const Input& input) {
-  switch (input.split.kind) {
-    case Split::Kind::kPlain:
-      return 0;
-    case Split::Kind::kDims: {
-      int64_t product = 1;
-      for (const int64_t dim : input.split.dims) product *= input.value.size(dim);
-      return product;
-    }
-    case Split::Kind::kLabels:
-      return input.split.labels.max().item<int64_t>() + 1;
-    case Split::Kind::kParts:
-      return input.split.parts.size(0);
-  }
-  return 0;
-}
-
 std::string DefaultName(int64_t component) { return absl::StrCat("component ", component); }
 
 }  // namespace
@@ -76,7 +59,7 @@ std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs,
   std::vector<std::string> names(numc);
   int64_t next = 0;
   for (const RequestInput& own : inputs) {
-    const int64_t count = OwnComponents(own.input);
+    const int64_t count = NumComponents(own.input);
     const int64_t first = own.input.first_component >= 0 ? own.input.first_component : next;
     if (static_cast<int64_t>(own.names.size()) > count) {
       throw InvalidArgument(

@@ -24,7 +24,7 @@ struct ExplanationBody {
 ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
                         std::shared_ptr<const RunRecord> run);
 
-// All of it as tools/addend/page/README.md describes it, and the page that shows it.
+// All of it as core/explain/page/README.md describes it, and the page that shows it.
 std::string ExplanationJson(const ExplanationBody& explanation);
 std::string ExplanationPage(const ExplanationBody& explanation);
 // Of a whole run.

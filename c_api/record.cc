@@ -1,55 +1,20 @@
-// The records of runs for programs and browsers: JSON, and the page that shows it.
+// What a run and an explanation are, as JSON.
+#include "core/explain/record.h"
+
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "c_api/explanation.h"
-#include "c_api/page.h"
-#include "core/explain/report_json.h"
 #include "core/program/program.h"
-#include "core/rules/rule.h"
 
 namespace addend::c_api {
 namespace {
 
-// Keys stay in the order in which they are written.
-using Json = nlohmann::ordered_json;
-
-constexpr char kMarker[] = "__ADDEND_DATA__";
-
 Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-
-// UTF-8 whatever the names hold.
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-// The preset as asked for, and everything spelled out that is frozen.
-Json PolicyRecord(Policy policy, Preset asked) {
-  policy.freeze = policy.FrozenKinds();
-  policy.preset = asked;
-  Json record = Json::object();
-  for (const auto& [key, value] : DescribePolicy(policy)) record[key] = value;
-  return record;
-}
-
-std::string SplitText(const Split& split) {
-  switch (split.kind) {
-    case Split::Kind::kPlain:
-      return "plain";
-    case Split::Kind::kDims:
-      return absl::StrCat("dim=", absl::StrJoin(split.dims, ","));
-    case Split::Kind::kLabels:
-      return "labels";
-    case Split::Kind::kParts:
-      return "parts";
-  }
-  return "";
-}
 
 Json InputsRecord(const std::vector<Input>& inputs) {
   Json records = Json::array();
@@ -63,7 +28,7 @@ Json InputsRecord(const std::vector<Input>& inputs) {
                        {"row", nullptr},
                        {"dtype", DtypeName(input.value.scalar_type())},
                        {"shape", input.value.sizes().vec()},
-                       {"split", SplitText(input.split)},
+                       {"split", DescribeSplit(input.split)},
                        {"baseline", baseline},
                        {"baseline_given", input.baseline.given},
                        {"baseline_sha256", nullptr}});
@@ -97,19 +62,8 @@ Json ImageRecord(const std::vector<Input>& inputs) {
 Json TargetRecord(const ExplanationBody& explanation) {
   const Contributions& numbers = explanation.numbers;
   const std::string output = explanation.at.empty() ? "output" : explanation.at;
-  return {{"name", absl::StrCat(output, " ", explanation.target)},
-          {"index", numbers.index},
-          {"subtract", numbers.subtract.empty() ? Json(nullptr) : Json(numbers.subtract)},
-          {"value", numbers.value},
-          {"probability", nullptr},
-          {"reference", numbers.reference},
-          {"leftover", numbers.leftover},
-          {"recovery", numbers.recovery},
-          {"recovery_error", numbers.recovery - numbers.value},
-          {"tolerance", explanation.tolerance},
-          {"conditioning", numbers.conditioning},
-          {"mass", numbers.mass},
-          {"contributions", numbers.contributions}};
+  return addend::TargetRecord(absl::StrCat(output, " ", explanation.target), numbers, nullptr,
+                              numbers.recovery - numbers.value, explanation.tolerance);
 }
 
 Json ExplanationRecord(const ExplanationBody& explanation) {
@@ -142,14 +96,7 @@ Json ExplanationRecord(const ExplanationBody& explanation) {
 
 std::string ExplanationJson(const ExplanationBody& explanation) { return Dump(ExplanationRecord(explanation)); }
 
-std::string ExplanationPage(const ExplanationBody& explanation) {
-  // Outside of strings JSON has no '<'; inside of them it may not stand in a script element as it is.
-  const std::string data = absl::StrReplaceAll(ExplanationJson(explanation), {{"<", "\\u003c"}});
-  std::string page = kPage;
-  const size_t marker = page.find(kMarker);
-  if (marker == std::string::npos) throw Internal("the page has no place for its data");
-  return page.replace(marker, sizeof(kMarker) - 1, data);
-}
+std::string ExplanationPage(const ExplanationBody& explanation) { return MakePage(ExplanationRecord(explanation)); }
 
 std::string ReportJson(const Report& report, Preset asked) {
   Policy policy = report.policy;

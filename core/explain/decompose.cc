@@ -254,6 +254,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   }
 }
 
+const Registry& RulesOf(const DecomposeOptions& options) {
+  return options.registry != nullptr ? *options.registry : Registry::Default();
+}
+
 void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
   try {
     if (options_->progress) options_->progress("trace", calls_++, 0);
@@ -291,9 +295,8 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   };
   progress("trace", 1, 1);
 
-  const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
   const Explained explained =
-      LinearizeAndSweep(trace, registry, policy, std::move(probes), options.everything, progress);
+      LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything, progress);
   const SweepResult& sweep = explained.sweep;
   decomposition.report.linearize_seconds = explained.linearize_seconds;
   decomposition.report.sweep_seconds = explained.sweep_seconds;
@@ -316,11 +319,9 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   const PreparedInputs prepared = Prepare(inputs);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);
-  const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
-
   const auto start = Clock::now();
   if (options.progress) options.progress("trace", 0, 1);
-  Tracer tracer(&registry, &policy, prepared.numc);
+  Tracer tracer(&RulesOf(options), &policy, prepared.numc);
   for (const auto& [name, tensor] : model_->NamedTensors()) tracer.recorder().NameStorage(tensor, name);
   tracer.recorder().SetModulePaths(model_->ModulePaths());
   std::vector<c10::IValue> arguments;

@@ -20,6 +20,9 @@ struct RecordedOutput {
   Probe probe;
 };
 
+// The rules that the options ask for.
+const Registry& RulesOf(const DecomposeOptions& options);
+
 // Linearizes and sweeps what `tracer` recorded. `policy` is resolved; that of the options is as asked for.
 Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
                                   const Policy& policy, const DecomposeOptions& options, double trace_seconds);

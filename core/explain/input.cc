@@ -167,6 +167,38 @@ Input Input::Of(const Composition& composition) {
   return input;
 }
 
+std::string DescribeSplit(const Split& split, const std::string& source) {
+  const std::string from = source.empty() ? "" : absl::StrCat("=", source);
+  switch (split.kind) {
+    case Split::Kind::kPlain:
+      return "plain";
+    case Split::Kind::kDims:
+      return absl::StrCat("dim=", absl::StrJoin(split.dims, ","));
+    case Split::Kind::kLabels:
+      return absl::StrCat("labels", from);
+    case Split::Kind::kParts:
+      return absl::StrCat("parts", from);
+  }
+  return "";
+}
+
+int64_t NumComponents(const Input& input) {
+  switch (input.split.kind) {
+    case Split::Kind::kPlain:
+      return 0;
+    case Split::Kind::kDims: {
+      int64_t product = 1;
+      for (const int64_t d : input.split.dims) product *= input.value.size(d);
+      return product;
+    }
+    case Split::Kind::kLabels:
+      return input.split.labels.max().item<int64_t>() + 1;
+    case Split::Kind::kParts:
+      return input.split.parts.size(0);
+  }
+  return 0;
+}
+
 PreparedInputs Prepare(const std::vector<Input>& inputs) {
   PreparedInputs prepared;
   if (inputs.empty()) throw InvalidArgument("there is no input");

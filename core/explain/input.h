@@ -73,6 +73,10 @@ struct PreparedInputs {
   bool baseline_given = false;
 };
 
+// "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" where one is given.
+std::string DescribeSplit(const Split& split, const std::string& source = "");
+// Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
+int64_t NumComponents(const Input& input);
 // Throws InvalidArgument that names the input: empty, NaN, no such dimension, shapes or dtypes that do not fit.
 PreparedInputs Prepare(const std::vector<Input>& inputs);
 

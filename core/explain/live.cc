@@ -47,7 +47,7 @@ class LiveTrace::Recording : public CallHandler {
       : options_(std::move(options)),
         prepared_(Prepare(inputs)),
         policy_(options_.policy.Resolved(prepared_.baseline_given)),
-        tracer_(options_.registry != nullptr ? options_.registry : &Registry::Default(), &policy_, prepared_.numc) {
+        tracer_(&RulesOf(options_), &policy_, prepared_.numc) {
     for (size_t k = 0; k < inputs.size(); ++k) {
       const at::Tensor& value = inputs[k].value;
       const std::string name = inputs[k].name.empty() ? absl::StrCat("input ", k) : inputs[k].name;
@@ -72,14 +72,13 @@ class LiveTrace::Recording : public CallHandler {
     if (stopped_ || error_) return op.Run(stack);
     const size_t first = stack->size() - op.schema().arguments().size();
     try {
-      if (options_.progress) options_.progress("trace", calls_++, 0);
       {
         const TracingPause pause;
         for (size_t a = first; a < stack->size(); ++a) {
           ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) { See(tensor); });
         }
       }
-      tracer_.recorder().Handle(op, stack);
+      recorder_.Handle(op, stack);
     } catch (...) {
       if (!error_) error_ = tracer_.error() ? tracer_.error() : std::current_exception();
       throw;
@@ -198,10 +197,10 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;
   const Policy policy_;
   Tracer tracer_;
+  ReportingRecorder recorder_{&tracer_.recorder(), &options_};
   absl::flat_hash_map<const void*, Waiting> waiting_;
   absl::flat_hash_map<c10::StorageImpl*, Known> known_;
   int64_t sights_ = 0;
-  int64_t calls_ = 0;
   std::vector<RecordedOutput> outputs_;
   std::exception_ptr error_;
   const std::thread::id thread_ = std::this_thread::get_id();

@@ -175,20 +175,6 @@ void PickRow(int64_t row, LoadedInput& loaded) {
   input.value = PickRow(input.value, row);
 }
 
-std::string DescribeSplit(const Split& split, const std::string& source) {
-  switch (split.kind) {
-    case Split::Kind::kPlain:
-      return "plain";
-    case Split::Kind::kDims:
-      return absl::StrCat("dim=", absl::StrJoin(split.dims, ","));
-    case Split::Kind::kLabels:
-      return absl::StrCat("labels=", source);
-    case Split::Kind::kParts:
-      return absl::StrCat("parts=", source);
-  }
-  return "";
-}
-
 LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype) {
   LoadedInput loaded;
   loaded.path = text.file.path;

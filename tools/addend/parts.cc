@@ -53,23 +53,6 @@ Elements Collect(const PreparedInput& input, int64_t first, int64_t numc, const 
   return elements;
 }
 
-int64_t NumComponents(const Input& input) {
-  switch (input.split.kind) {
-    case Split::Kind::kPlain:
-      return 0;
-    case Split::Kind::kDims: {
-      int64_t product = 1;
-      for (const int64_t d : input.split.dims) product *= input.value.size(d);
-      return product;
-    }
-    case Split::Kind::kLabels:
-      return input.split.labels.max().item<int64_t>() + 1;
-    case Split::Kind::kParts:
-      return input.split.parts.size(0);
-  }
-  return 0;
-}
-
 // The dimensions of a split, counted from the front.
 std::vector<int64_t> DimsOf(const Input& input) {
   std::vector<int64_t> dims = input.split.dims;

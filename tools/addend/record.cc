@@ -6,19 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "core/base/error.h"
-#include "core/explain/report_json.h"
 #include "core/explain/tensor_io.h"
 #include "core/program/program.h"
-#include "core/rules/rule.h"
-#include "tools/addend/page_template.h"
 #include "tools/addend/version.h"
 
 namespace addend::cli {
 namespace {
-
-constexpr char kMarker[] = "__ADDEND_DATA__";
 
 template <typename T>
 Json OrNull(const std::optional<T>& value) {
@@ -29,17 +23,6 @@ Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Jso
 Json LibraryRecord() { return {{"version", TORCH_VERSION}, {"threads", at::get_num_threads()}}; }
 
 Json ModelRecord(const LoadedRun& run) { return {{"path", run.model_path}, {"sha256", run.model_sha256}}; }
-
-// The policy as used, but the preset as asked for (what it stood for is a key of its own) and with everything spelled
-// out that is frozen.
-Json PolicyRecord(const LoadedRun& run, const Report& report) {
-  Policy policy = report.policy;
-  policy.freeze = policy.FrozenKinds();
-  policy.preset = run.policy.preset;
-  Json record = Json::object();
-  for (const auto& [key, value] : DescribePolicy(policy)) record[key] = value;
-  return record;
-}
 
 Json InputsRecord(const LoadedRun& run) {
   Json records = Json::array();
@@ -60,20 +43,8 @@ Json InputsRecord(const LoadedRun& run) {
 }
 
 Json TargetRecord(const ExplainedTarget& target) {
-  const Contributions& numbers = target.numbers;
-  return {{"name", target.name},
-          {"index", numbers.index},
-          {"subtract", numbers.subtract.empty() ? Json(nullptr) : Json(numbers.subtract)},
-          {"value", numbers.value},
-          {"probability", OrNull(target.probability)},
-          {"reference", numbers.reference},
-          {"leftover", numbers.leftover},
-          {"recovery", numbers.recovery},
-          {"recovery_error", target.recovery_error()},
-          {"tolerance", target.tolerance},
-          {"conditioning", numbers.conditioning},
-          {"mass", numbers.mass},
-          {"contributions", numbers.contributions}};
+  return addend::TargetRecord(target.name, target.numbers, OrNull(target.probability), target.recovery_error(),
+                              target.tolerance);
 }
 
 Json NotedRecord(const Report& report, const std::vector<std::string>& further_notes) {
@@ -100,7 +71,7 @@ Json ExplanationRecord(const Explanation& explanation) {
                  {"libtorch", LibraryRecord()},
                  {"model", ModelRecord(explanation.run)},
                  {"preset", PresetName(explanation.report.policy.preset)},
-                 {"policy", PolicyRecord(explanation.run, explanation.report)},
+                 {"policy", PolicyRecord(explanation.report.policy, explanation.run.policy.preset)},
                  {"kind", parts.kind},
                  {"noun", parts.noun},
                  {"at", OrNull(explanation.at)},
@@ -125,23 +96,14 @@ Json ExplanationRecord(const Explanation& explanation) {
 Json CheckRecord(const LoadedRun& run, const Report& report, const std::vector<OperatorReport>& worst_first) {
   Json operators = Json::array();
   for (const OperatorReport& reported : worst_first) operators.push_back(OperatorRecord(reported));
-  return {{"addend", ProgramRecord()},           {"libtorch", LibraryRecord()},
-          {"model", ModelRecord(run)},           {"preset", PresetName(report.policy.preset)},
-          {"policy", PolicyRecord(run, report)}, {"inputs", InputsRecord(run)},
-          {"report", ReportRecord(report)},      {"operators", std::move(operators)}};
-}
-
-std::string Dump(const Json& record, int indent) {
-  return record.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
-std::string MakePage(const Json& record) {
-  // Outside of strings JSON has no '<'; inside of them it may not stand in a script element as it is.
-  const std::string data = absl::StrReplaceAll(Dump(record), {{"<", "\\u003c"}});
-  std::string page = kPageTemplate;
-  const size_t marker = page.find(kMarker);
-  if (marker == std::string::npos) throw Internal("the page has no place for its data");
-  return page.replace(marker, sizeof(kMarker) - 1, data);
+  return {{"addend", ProgramRecord()},
+          {"libtorch", LibraryRecord()},
+          {"model", ModelRecord(run)},
+          {"preset", PresetName(report.policy.preset)},
+          {"policy", PolicyRecord(report.policy, run.policy.preset)},
+          {"inputs", InputsRecord(run)},
+          {"report", ReportRecord(report)},
+          {"operators", std::move(operators)}};
 }
 
 }  // namespace addend::cli

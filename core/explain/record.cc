@@ -1,0 +1,93 @@
+#include "core/explain/record.h"
+
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "core/base/error.h"
+#include "core/explain/page_template.h"
+#include "core/rules/rule.h"
+
+namespace addend {
+namespace {
+
+constexpr char kMarker[] = "__ADDEND_DATA__";
+
+}  // namespace
+
+Json PolicyRecord(Policy policy, Preset asked) {
+  policy.freeze = policy.FrozenKinds();
+  policy.preset = asked;
+  Json record = Json::object();
+  for (const auto& [key, value] : DescribePolicy(policy)) record[key] = value;
+  return record;
+}
+
+Json TargetRecord(const std::string& name, const Contributions& numbers, Json probability, double recovery_error,
+                  double tolerance) {
+  return {{"name", name},
+          {"index", numbers.index},
+          {"subtract", numbers.subtract.empty() ? Json(nullptr) : Json(numbers.subtract)},
+          {"value", numbers.value},
+          {"probability", std::move(probability)},
+          {"reference", numbers.reference},
+          {"leftover", numbers.leftover},
+          {"recovery", numbers.recovery},
+          {"recovery_error", recovery_error},
+          {"tolerance", tolerance},
+          {"conditioning", numbers.conditioning},
+          {"mass", numbers.mass},
+          {"contributions", numbers.contributions}};
+}
+
+Json ReportRecord(const Report& report) {
+  return {{"operators", report.operators},
+          {"nodes", report.nodes},
+          {"worst_recovery_error", report.worst_recovery_error},
+          {"worst_bracket", report.worst_bracket},
+          {"absorbed", report.absorbed},
+          {"path_ruled", report.path_ruled},
+          {"stand_in_references", report.stand_in_references},
+          {"unattributed", report.unattributed},
+          {"failures", report.failures.size()},
+          {"absorbed_failures", report.absorbed_failures},
+          {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},
+          {"notes", report.notes},
+          {"operators_by_kind", report.operators_by_kind}};
+}
+
+Json OperatorRecord(const OperatorReport& reported) {
+  const OperatorCheck& check = reported.check;
+  const Position& position = reported.position;
+  return {{"index", check.call},
+          {"operator", position.op},
+          {"call", reported.call},
+          {"kind", KindName(check.kind)},
+          {"ok", check.ok()},
+          {"absorbed", check.absorbed},
+          {"recovery_error", check.recovery_error},
+          {"tolerance", check.tolerance},
+          {"bracket", check.bracket},
+          {"bracket_bound", check.bracket_bound < 0 ? Json(nullptr) : Json(check.bracket_bound)},
+          {"leftover", check.leftover},
+          {"seconds", check.seconds},
+          {"module_path", position.module_path},
+          {"function", position.function},
+          {"file", position.file},
+          {"line", position.line < 0 ? Json(nullptr) : Json(position.line)},
+          {"parameters", position.parameters}};
+}
+
+std::string Dump(const Json& record, int indent) {
+  return record.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+std::string MakePage(const Json& record) {
+  // Outside of strings JSON has no '<'; inside of them it may not stand in a script element as it is.
+  const std::string data = absl::StrReplaceAll(Dump(record), {{"<", "\\u003c"}});
+  std::string page = kPageTemplate;
+  const size_t marker = page.find(kMarker);
+  if (marker == std::string::npos) throw Internal("the page has no place for its data");
+  return page.replace(marker, sizeof(kMarker) - 1, data);
+}
+
+}  // namespace addend
