@@ -518,7 +518,7 @@ ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
 /* ---- Traces: live models ---------------------------------------------------------------------------------------- */
 
 /* From here to addend_trace_end every LibTorch operator that this thread calls is recorded, whoever calls it: a Python
- * model in this process, or C++. Operators run as ever. The inputs of the request are the live tensors, known by their
+ * model in this process, C++, or addend_call on plain tensors. Operators run as ever. The inputs of the request are the live tensors, known by their
  * memory: contiguous, the whole of their storage, each on memory of its own. The run may write them; hand in copies
  * where that matters. in: context (borrowed, may be NULL), request (borrowed). out: out_trace (new). errors:
  * FAILED_PRECONDITION where this thread is traced already. */
@@ -573,9 +573,10 @@ ADDEND_API void addend_arguments_release(addend_arguments* arguments) ADDEND_NOE
 
 /* Calls an operator: "aten::add.Tensor", or "aten::add" where the arguments tell the overload. Compositions may stand
  * wherever the schema wants a tensor; without any the operator just runs. An operator that writes its argument
- * ("aten::add_") gives the new state as its result; the composition that was passed stays as it was. in: context
- * (borrowed, may be NULL), arguments (borrowed). out: out_results (new). errors: NOT_FOUND, UNIMPLEMENTED, INTERNAL on
- * a tracing failure. */
+ * ("aten::add_") gives the new state as its result; what was passed stays as it was. While this thread records a trace,
+ * a call on plain tensors is part of it. in: context (borrowed, may be NULL), arguments (borrowed). out: out_results
+ * (new). errors: NOT_FOUND, UNIMPLEMENTED, INTERNAL on a tracing failure, FAILED_PRECONDITION for compositions while
+ * this thread records a trace. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_call(const addend_context* context, const char* op,
                                                        const addend_arguments* arguments,
                                                        addend_results** out_results) ADDEND_NOEXCEPT;

@@ -391,6 +391,32 @@ inline Results Call(const std::string& op, const Arguments& arguments, const Con
   return Results(results);
 }
 
+// Every LibTorch operator that this thread calls while it lives is recorded, Call on plain tensors included, and what
+// was computed from the request's inputs is decomposed. It belongs to the thread that begins it.
+class TracingScope : public Handle<addend_trace, addend_trace_release> {
+ public:
+  explicit TracingScope(const Request& request, const Context& context = {}) : Handle(Begun(request, context)) {}
+
+  // Where in the model the thread is now: "encoder.layers.3"; "" outside.
+  void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
+  void AddOutput(const std::string& name, const Tensor& tensor) {
+    Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
+  }
+  // Stops recording.
+  Results End() {
+    addend_results* results = nullptr;
+    Check(addend_trace_end(get(), &results));
+    return Results(results);
+  }
+
+ private:
+  static addend_trace* Begun(const Request& request, const Context& context) {
+    addend_trace* trace = nullptr;
+    Check(addend_trace_begin(context.get(), request.get(), &trace));
+    return trace;
+  }
+};
+
 }  // namespace addend::api
 
 #endif  // ADDEND_C_API_ADDEND_HPP_

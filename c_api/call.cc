@@ -1,6 +1,7 @@
 // Operators called by name.
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <list>
 #include <utility>
 
@@ -149,6 +150,11 @@ ResultsBody CallByName(const ContextBody& context, const std::string& op, const 
   return results;
 }
 
+bool HasComposition(const Argument& argument) {
+  return argument.composition() != nullptr ||
+         std::any_of(argument.list().begin(), argument.list().end(), HasComposition);
+}
+
 // Compositions among the arguments, in their order, each once for every place where it stands.
 void Collect(const std::vector<Argument>& arguments, std::vector<Composition>& found) {
   for (const Argument& argument : arguments) {
@@ -279,7 +285,8 @@ ADDEND_API addend_status* addend_call(const addend_context* context, const char*
     const ArgumentsBody& body = Get(arguments, "arguments");
     RequireOut(out_results, "out_results");
     RequireLibTorch();
-    RequireNoTrace();
+    // Plain tensors: the operator is one of those that an open trace records.
+    if (std::any_of(body.arguments.begin(), body.arguments.end(), HasComposition)) RequireNoTrace();
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
     ResultsBody results = CallByName(own, name, body);

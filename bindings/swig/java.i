@@ -20,10 +20,6 @@
 %rename("%(camelcase)s", %$isenum) "";
 %typemap(javaclassmodifiers) enum SWIGTYPE "final class"
 
-/* What Java has no use for: nobody can see a JVM's live LibTorch model from outside. */
-%rename("$ignore", regexmatch$name="^addend_trace_", %$isfunction) "";
-%ignore addend_request_add_parameter;
-
 /* The interface that this wrapper was compiled for; a constant would become a public type. */
 %ignore ADDEND_ABI_VERSION;
 %inline %{
@@ -79,6 +75,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %handle(addend_string)
 %handle(addend_tensor)
 %handle(addend_tensor_file)
+%handle(addend_trace)
 %handle_in(const addend_status*)
 %typemap(jni) addend_status* status "jlong"
 %typemap(jtype) addend_status* status "long"

@@ -304,7 +304,7 @@ Results CallOperator(const std::string& name, const std::vector<Argument>& argum
   for (const Argument& argument : arguments) given.push_back(argument.Describe());
   const std::string what = absl::StrCat(full_name, " refuses its arguments (", absl::StrJoin(given, ", "), ")");
   const std::vector<c10::IValue> returned = run.Run(what, [&](Recorder* recorder) {
-    recorder != nullptr ? recorder->Handle(bound.op, &stack) : bound.op.Run(&stack);
+    recorder != nullptr ? recorder->Handle(bound.op, &stack) : bound.op.Call(&stack);
     return std::vector<c10::IValue>(stack);
   });
   return run.Finish(returned, written);

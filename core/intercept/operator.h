@@ -27,7 +27,9 @@ class Operator {
   const c10::FunctionSchema& schema() const { return handle_.schema(); }
   // True where LibTorch defines the operator by other operators, so that it can be expanded.
   bool composite() const;
-  // Replaces the arguments on the stack by the results; the call is not seen by any tracing scope.
+  // Replaces the arguments on the stack by the results, as whoever uses LibTorch would call it.
+  void Call(Stack* stack) const { handle_.callBoxed(*stack); }
+  // The same, but no tracing scope sees the call.
   void Run(Stack* stack) const;
   // Runs the composite kernel with tracing on: the inner operators come back to the scope one by one.
   void Expand(Stack* stack) const;

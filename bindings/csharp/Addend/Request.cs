@@ -34,6 +34,10 @@ public sealed record Request
     /// softmax reads).</summary>
     public IReadOnlyList<string> Probes { get; init; } = [];
 
+    /// <summary>Parameters by name of what runs in a <see cref="TracingScope"/>, so that reports name operators by what they
+    /// read: the very tensors that operators are called with.</summary>
+    public IReadOnlyDictionary<string, Tensor> Parameters { get; init; } = new Dictionary<string, Tensor>();
+
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
     public bool Everything { get; init; }
 
@@ -49,6 +53,11 @@ public sealed record Request
             foreach (string probe in Probes)
             {
                 AddendNative.addend_request_add_probe(request, Text.Checked(probe, nameof(Probes)));
+            }
+            foreach ((string name, Tensor tensor) in Parameters)
+            {
+                ArgumentNullException.ThrowIfNull(tensor);
+                AddendNative.addend_request_add_parameter(request, Text.Checked(name, nameof(Parameters)), tensor.Handle);
             }
             AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);

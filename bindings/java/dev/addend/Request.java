@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -18,12 +19,19 @@ import java.util.Objects;
 public final class Request {
   private final List<NamedInput> inputs;
   private final List<String> probes;
+  private final Map<String, Tensor> parameters;
   private final boolean everything;
   private final Cancellation cancellation;
 
-  private Request(List<NamedInput> inputs, List<String> probes, boolean everything, Cancellation cancellation) {
+  private Request(
+      List<NamedInput> inputs,
+      List<String> probes,
+      Map<String, Tensor> parameters,
+      boolean everything,
+      Cancellation cancellation) {
     this.inputs = inputs;
     this.probes = probes;
+    this.parameters = parameters;
     this.everything = everything;
     this.cancellation = cancellation;
   }
@@ -49,7 +57,7 @@ public final class Request {
     for (Input input : inputs) {
       list.add(new NamedInput(null, input));
     }
-    return new Request(list, Collections.emptyList(), false, null);
+    return new Request(list, Collections.emptyList(), Collections.emptyMap(), false, null);
   }
 
   /**
@@ -62,7 +70,7 @@ public final class Request {
   public static Request of(Map<String, Input> inputs) {
     final List<NamedInput> list = new ArrayList<>();
     inputs.forEach((name, input) -> list.add(new NamedInput(Objects.requireNonNull(name, "name"), input)));
-    return new Request(list, Collections.emptyList(), false, null);
+    return new Request(list, Collections.emptyList(), Collections.emptyMap(), false, null);
   }
 
   /**
@@ -75,7 +83,20 @@ public final class Request {
   public Request probe(String selector) {
     final List<String> more = new ArrayList<>(probes);
     more.add(Objects.requireNonNull(selector, "selector"));
-    return new Request(inputs, more, everything, cancellation);
+    return new Request(inputs, more, parameters, everything, cancellation);
+  }
+
+  /**
+   * Names a parameter of what runs in a {@link TracingScope}, so that reports name operators by what they read.
+   *
+   * @param name the parameter's name, as {@code encoder.weight}
+   * @param tensor the tensor that operators are called with, open as long as the request is used
+   * @return the changed copy
+   */
+  public Request parameter(String name, Tensor tensor) {
+    final Map<String, Tensor> more = new LinkedHashMap<>(parameters);
+    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(tensor, "tensor"));
+    return new Request(inputs, probes, more, everything, cancellation);
   }
 
   /**
@@ -85,7 +106,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request checkEverything(boolean everything) {
-    return new Request(inputs, probes, everything, cancellation);
+    return new Request(inputs, probes, parameters, everything, cancellation);
   }
 
   /**
@@ -95,7 +116,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request cancellation(Cancellation cancellation) {
-    return new Request(inputs, probes, everything, cancellation);
+    return new Request(inputs, probes, parameters, everything, cancellation);
   }
 
   /** The native request, which the caller releases. */
@@ -108,6 +129,8 @@ public final class Request {
       for (String probe : probes) {
         AddendNative.addend_request_add_probe(request, probe);
       }
+      parameters.forEach(
+          (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
       AddendNative.addend_request_set_everything(request, everything ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(cancellation));
       return request;

@@ -1,0 +1,54 @@
+namespace Addend.Tests;
+
+public sealed class TracingScopeTests : IDisposable
+{
+    private readonly Scope _scope = new();
+
+    public void Dispose() => _scope.Dispose();
+
+    [Fact]
+    public void Decomposes_a_model_that_C_sharp_runs()
+    {
+        Tensor x = Tensor.From(new[] { 1.0, -2.0, 3.0 });
+        Tensor weight = Tensor.From(new[] { 2.0, 2.0, 2.0 });
+        var request = new Request(new Input(x) { Split = Split.Along(0), Baseline = 0.0 })
+        {
+            Parameters = new Dictionary<string, Tensor> { ["scale.weight"] = weight },
+        };
+        using var tracing = new TracingScope(request);
+        tracing.SetModule("scale");
+        Tensor doubled = Operators.Call("aten::mul", x, weight).Tensor();
+        // A branch on what was computed.
+        Tensor y = doubled.ToArray<double>()[0] > 0
+            ? Operators.Call("aten::relu", doubled).Tensor()
+            : doubled;
+        tracing.AddOutput("y", y);
+        Results results = tracing.End();
+        Assert.Equal(["y"], results.Names);
+        Composition composition = results.Composition("y");
+        CompositionTests.Expect([2, 0, 0, 0, 0, 0, 0, 0, 6], composition.Components());
+        CompositionTests.Expect([2, 0, 6], composition.Value());
+        Assert.Contains("scale.weight", results.Report.Json);
+    }
+
+    [Fact]
+    public void A_thread_has_one_at_a_time()
+    {
+        Tensor x = Tensor.From(new[] { 1.0 });
+        var request = new Request(new Input(x) { Split = Split.Along(0) });
+        using (new TracingScope(request))
+        {
+            Assert.Throws<InvalidOperationException>(() => new TracingScope(request));
+        }
+        using var next = new TracingScope(request);
+    }
+
+    [Fact]
+    public void Outputs_have_to_be_what_was_computed()
+    {
+        Tensor x = Tensor.From(new[] { 1.0 });
+        Tensor other = Tensor.From(new[] { 2.0 });
+        using var tracing = new TracingScope(new Request(new Input(x) { Split = Split.Along(0) }));
+        Assert.Throws<KeyNotFoundException>(() => tracing.AddOutput("y", other));
+    }
+}

@@ -1,0 +1,89 @@
+package dev.addend;
+
+import java.util.Collections;
+import java.util.Objects;
+
+/**
+ * Records every LibTorch operator that this thread calls until it ends, whoever calls it, and decomposes what was
+ * computed: a model written with {@link Addend#call} on plain tensors, with Java's own control flow.
+ *
+ * <pre>{@code
+ * try (TracingScope scope = new TracingScope(Request.of(Input.of(x).splitAlong(0).baseline(0)))) {
+ *   Tensor y = Addend.call("aten::relu", x).tensor(0);
+ *   scope.addOutput("y", y);
+ *   Composition composition = scope.end().composition("y");
+ * }
+ * }</pre>
+ *
+ * It belongs to the thread that begins it, and has to be ended or closed there.
+ */
+public final class TracingScope extends NativeObject {
+  /**
+   * Begins to record, under the default context.
+   *
+   * @param request its inputs are the live tensors, known by their memory: contiguous, each on memory of its own
+   */
+  public TracingScope(Request request) {
+    this(request, null);
+  }
+
+  /**
+   * Begins to record.
+   *
+   * @param request its inputs are the live tensors, known by their memory: contiguous, each on memory of its own
+   * @param context policy and listeners, open until the end; {@code null} for the defaults
+   */
+  public TracingScope(Request request, Context context) {
+    super("tracing scope", begin(Objects.requireNonNull(request, "request"), context), AddendNative::addend_trace_release);
+  }
+
+  /**
+   * Says where in the model the thread is now, for reports, probes and policies.
+   *
+   * @param modulePath the path, as {@code encoder.layers.3}; empty outside
+   */
+  public void setModule(String modulePath) {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_trace_set_module(borrow.of(this), Objects.requireNonNull(modulePath, "modulePath"));
+    }
+  }
+
+  /**
+   * Asks for the composition of a live tensor, which is known by its memory.
+   *
+   * @param name what the result is called
+   * @param tensor what a recorded operator gave
+   */
+  public void addOutput(String name, Tensor tensor) {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_trace_add_output(
+          borrow.of(this),
+          Objects.requireNonNull(name, "name"),
+          borrow.of(Objects.requireNonNull(tensor, "tensor")));
+    }
+  }
+
+  /**
+   * Stops recording and decomposes the outputs.
+   *
+   * @return the outputs in order, then the probes
+   */
+  public Results end() {
+    try (Borrow borrow = new Borrow()) {
+      final long trace = borrow.of(this);
+      return new Results(Out.handle(out -> AddendNative.addend_trace_end(trace, out)));
+    }
+  }
+
+  private static long begin(Request request, Context context) {
+    try (Borrow borrow = new Borrow()) {
+      final long c = borrow.of(context);
+      final long r = request.create(Collections.emptyList(), borrow);
+      try {
+        return Out.handle(out -> AddendNative.addend_trace_begin(c, r, out));
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
+    }
+  }
+}

@@ -1,0 +1,55 @@
+package dev.addend;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class TracingScopeTest extends ScopedTest {
+  private final Tensor x = Tensor.of(new double[] {1, -2, 3}, 3);
+
+  private Request asked() {
+    return Request.of(Input.of(x).splitAlong(0).baseline(0));
+  }
+
+  @Test
+  void decomposesAModelThatJavaRuns() {
+    final Tensor weight = Tensor.of(new double[] {2, 2, 2}, 3);
+    final TracingScope tracing = new TracingScope(asked().parameter("scale.weight", weight));
+    tracing.setModule("scale");
+    final Tensor doubled = Addend.call("aten::mul", x, weight).tensor(0);
+    // A branch on what was computed.
+    final Tensor y = doubled.toDoubleArray()[0] > 0 ? Addend.call("aten::relu", doubled).tensor(0) : doubled;
+    tracing.addOutput("y", y);
+    final Results results = tracing.end();
+    assertEquals(List.of("y"), results.names());
+    final Composition composition = results.composition("y");
+    assertArrayEquals(new double[] {2, 0, 0, 0, 0, 0, 0, 0, 6}, composition.components().toDoubleArray(), 1e-12);
+    assertArrayEquals(new double[] {2, 0, 6}, composition.value().toDoubleArray());
+    assertTrue(results.reportJson().contains("scale.weight"), results.reportJson());
+  }
+
+  @Test
+  void aThreadHasOneAtATime() {
+    try (TracingScope first = new TracingScope(asked())) {
+      final AddendException error = assertThrows(AddendException.class, () -> new TracingScope(asked()));
+      assertEquals(AddendException.Code.FAILED_PRECONDITION, error.code());
+      assertThrows(AddendException.class, () -> Composition.diagonal(x, null, 0).relu());
+    }
+    new TracingScope(asked()).close();
+  }
+
+  @Test
+  void outputsHaveToBeWhatOperatorsMet() {
+    final Tensor other = Tensor.of(new double[] {4, 5}, 2);
+    try (TracingScope tracing = new TracingScope(asked())) {
+      final AddendException error = assertThrows(AddendException.class, () -> tracing.addOutput("other", other));
+      assertEquals(AddendException.Code.NOT_FOUND, error.code());
+      assertThrows(NullPointerException.class, () -> tracing.addOutput(null, other));
+      assertThrows(AddendException.class, tracing::end);
+    }
+  }
+}
