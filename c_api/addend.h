@@ -299,6 +299,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_set_metadata(adden
 /* As .safetensors, all or nothing. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_write(const addend_tensor_file* file,
                                                                     const char* path) ADDEND_NOEXCEPT;
+/* What addend_tensor_file_write would write. out: out_bytes (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_encode(const addend_tensor_file* file,
+                                                                     addend_string** out_bytes) ADDEND_NOEXCEPT;
 ADDEND_API void addend_tensor_file_release(addend_tensor_file* file) ADDEND_NOEXCEPT;
 
 /* ---- Compositions: a tensor of shape S as components and a residual --------------------------------------------- */

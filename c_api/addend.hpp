@@ -18,24 +18,25 @@ namespace addend::api {
 // A status that was not OK.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const addend_status* status)
-      : std::runtime_error(addend_status_message(status)),
-        code_(addend_status_code(status)),
-        detail_(addend_status_detail(status)) {}
+  // Takes the status over.
+  explicit Error(addend_status* status)
+      : std::runtime_error(addend_status_message(status)), status_(status, addend_status_release) {}
   // One of addend_code.
-  int32_t code() const { return code_; }
-  const std::string& detail() const { return detail_; }
+  int32_t code() const { return addend_status_code(status_.get()); }
+  std::string detail() const { return addend_status_detail(status_.get()); }
+  // What the message says, as data ("op", "module_path", ...); "" where there is nothing.
+  std::string payload(const std::string& key) const {
+    const char* value = addend_status_payload(status_.get(), key.c_str());
+    return value == nullptr ? "" : value;
+  }
 
  private:
-  int32_t code_;
-  std::string detail_;
+  std::shared_ptr<addend_status> status_;
 };
 
 // Throws Error unless the status is OK.
 inline void Check(addend_status* status) {
-  if (status == nullptr) return;
-  const std::unique_ptr<addend_status, void (*)(addend_status*)> owner(status, addend_status_release);
-  throw Error(status);
+  if (status != nullptr) throw Error(status);
 }
 
 // Owns a handle. Copies share it.
@@ -117,6 +118,23 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     Check(addend_tensor_file_read(path.c_str(), &file));
     return TensorFile(file);
   }
+  // `name` stands for the path in messages.
+  static TensorFile Decode(const std::string& bytes, const std::string& name = "bytes") {
+    addend_tensor_file* file = nullptr;
+    Check(addend_tensor_file_decode(bytes.data(), bytes.size(), name.c_str(), &file));
+    return TensorFile(file);
+  }
+  static TensorFile Create() {
+    addend_tensor_file* file = nullptr;
+    Check(addend_tensor_file_create(&file));
+    return TensorFile(file);
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names(addend_tensor_file_size(get()));
+    for (size_t k = 0; k < names.size(); ++k) names[k] = addend_tensor_file_name(get(), k);
+    return names;
+  }
   Tensor tensor(const std::string& name) const {
     addend_tensor* tensor = nullptr;
     Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
@@ -126,6 +144,21 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
   std::string metadata(const std::string& key) const {
     const char* value = addend_tensor_file_metadata(get(), key.c_str());
     return value == nullptr ? "" : value;
+  }
+  TensorFile& Add(const std::string& name, const Tensor& tensor) {
+    Check(addend_tensor_file_add(get(), name.c_str(), tensor.get()));
+    return *this;
+  }
+  TensorFile& SetMetadata(const std::string& key, const std::string& value) {
+    Check(addend_tensor_file_set_metadata(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  void Write(const std::string& path) const { Check(addend_tensor_file_write(get(), path.c_str())); }
+  // What Write would write.
+  std::string Encode() const {
+    addend_string* bytes = nullptr;
+    Check(addend_tensor_file_encode(get(), &bytes));
+    return Take(bytes);
   }
 };
 
@@ -180,9 +213,18 @@ class Composition : public Handle<addend_composition, addend_composition_release
                                           &composition));
     return Composition(composition);
   }
-  static Composition Diagonal(const Tensor& value, const std::vector<int64_t>& dims, const Tensor& baseline = {}) {
+  // `numc` -1: no more than needed.
+  static Composition Diagonal(const Tensor& value, const std::vector<int64_t>& dims, const Tensor& baseline = {},
+                              int64_t offset = 0, int64_t numc = -1) {
     addend_composition* composition = nullptr;
-    Check(addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), 0, -1, &composition));
+    Check(addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), offset, numc,
+                                      &composition));
+    return Composition(composition);
+  }
+  static Composition FromLabels(const Tensor& value, const Tensor& labels, const Tensor& baseline = {},
+                                int64_t numc = -1) {
+    addend_composition* composition = nullptr;
+    Check(addend_composition_from_labels(value.get(), labels.get(), baseline.get(), numc, &composition));
     return Composition(composition);
   }
 
@@ -248,6 +290,17 @@ class Results : public Handle<addend_results, addend_results_release> {
     Check(addend_results_explain(get(), name.empty() ? nullptr : name.c_str(), target.c_str(), &explanation));
     return Explanation(explanation);
   }
+  double number(size_t index = 0) const {
+    double number = 0;
+    Check(addend_results_number(get(), index, &number));
+    return number;
+  }
+  int32_t kind(size_t index) const { return addend_results_kind(get(), index); }
+  std::vector<std::string> notes() const {
+    std::vector<std::string> notes;
+    while (const char* note = addend_results_note(get(), notes.size())) notes.emplace_back(note);
+    return notes;
+  }
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
   std::string ReportJson() const {
     addend_string* text = nullptr;
@@ -305,6 +358,15 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_baseline_number(get(), baseline));
     return *this;
   }
+  // Where the input's components begin on the axis that all inputs share.
+  Request& FirstComponent(int64_t first) {
+    Check(addend_request_set_first_component(get(), first));
+    return *this;
+  }
+  Request& Everything(bool everything = true) {
+    Check(addend_request_set_everything(get(), everything ? 1 : 0));
+    return *this;
+  }
   Request& Name(const std::string& component) {
     Check(addend_request_add_name(get(), component.c_str()));
     return *this;
@@ -331,6 +393,11 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_load(path.c_str(), dtype, &model));
     return Model(model);
   }
+  static Model LoadBytes(const void* data, size_t size, int32_t dtype = 0) {
+    addend_model* model = nullptr;
+    Check(addend_model_load_bytes(data, size, dtype, &model));
+    return Model(model);
+  }
   Results Run(const Request& request) const {
     addend_results* results = nullptr;
     Check(addend_model_run(get(), request.get(), &results));
@@ -340,6 +407,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     addend_results* results = nullptr;
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
     return Results(results);
+  }
+  // The exact Shapley values for the first output.
+  Composition Shapley(const Request& request) const {
+    addend_composition* composition = nullptr;
+    Check(addend_model_shapley(get(), request.get(), &composition));
+    return Composition(composition);
   }
 };
 
@@ -372,6 +445,25 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     Check(addend_arguments_add_i64s(get(), name, values.data(), values.size()));
     return *this;
   }
+  // Not called Add: a literal would be taken for a bool.
+  Arguments& AddText(const std::string& text, const char* name = nullptr) {
+    Check(addend_arguments_add_str(get(), name, text.c_str()));
+    return *this;
+  }
+  // One of addend_dtype.
+  Arguments& AddDtype(int32_t dtype, const char* name = nullptr) {
+    Check(addend_arguments_add_dtype(get(), name, dtype));
+    return *this;
+  }
+  // Up to EndList() what is added are the elements of one list.
+  Arguments& BeginList(const char* name = nullptr) {
+    Check(addend_arguments_begin_list(get(), name));
+    return *this;
+  }
+  Arguments& EndList() {
+    Check(addend_arguments_end_list(get()));
+    return *this;
+  }
   Arguments& AddNone(const char* name = nullptr) {
     Check(addend_arguments_add_none(get(), name));
     return *this;
@@ -389,6 +481,13 @@ inline Results Call(const std::string& op, const Arguments& arguments, const Con
   addend_results* results = nullptr;
   Check(addend_call(context.get(), op.c_str(), arguments.get(), &results));
   return Results(results);
+}
+
+// The exact Shapley values for the first result of such a call.
+inline Composition Shapley(const std::string& op, const Arguments& arguments) {
+  addend_composition* composition = nullptr;
+  Check(addend_call_shapley(op.c_str(), arguments.get(), &composition));
+  return Composition(composition);
 }
 
 // Every LibTorch operator that this thread calls while it lives is recorded, Call on plain tensors included, and what

@@ -104,6 +104,7 @@ class HostileTest : public CApiTest {
         {"tensor_file_add", [=] { return addend_tensor_file_add(h.file, "a", h.tensor); }},
         {"tensor_file_set_metadata", [=] { return addend_tensor_file_set_metadata(h.file, "a", "b"); }},
         {"tensor_file_write", [=] { return addend_tensor_file_write(h.file, "/dev/null"); }},
+        {"tensor_file_encode", [=] { return addend_tensor_file_encode(h.file, &s); }},
         {"composition_from_tensors",
          [=] { return addend_composition_from_tensors(h.tensor, nullptr, nullptr, 0, &c); }},
         {"composition_diagonal", [=] { return addend_composition_diagonal(h.tensor, dims, 1, nullptr, 0, -1, &c); }},
@@ -265,6 +266,7 @@ TEST_F(HostileTest, NullOutParameters) {
   const Composition composition = Composition::FromTensors(tensor);
   const Request request = DigitRequest();
   const Model model = Model::Load(kDigits);
+  const TensorFile file = TensorFile::Create();
   const Arguments arguments = [&] {
     Arguments list;
     list.Add(composition);
@@ -280,6 +282,7 @@ TEST_F(HostileTest, NullOutParameters) {
            [&] { return addend_tensor_to_dlpack(tensor.get(), 1, nullptr, nullptr); },
            [&] { return addend_tensor_to(tensor.get(), 0, nullptr, nullptr); },
            [] { return addend_tensor_file_create(nullptr); },
+           [&] { return addend_tensor_file_encode(file.get(), nullptr); },
            [&] { return addend_composition_from_tensors(tensor.get(), nullptr, nullptr, 0, nullptr); },
            [&] { return addend_composition_part(composition.get(), 0, nullptr); },
            [&] { return addend_composition_explain(composition.get(), "top1", nullptr); },

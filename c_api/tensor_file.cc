@@ -110,6 +110,16 @@ ADDEND_API addend_status* addend_tensor_file_write(const addend_tensor_file* fil
   });
 }
 
+ADDEND_API addend_status* addend_tensor_file_encode(const addend_tensor_file* file,
+                                                    addend_string** out_bytes) noexcept {
+  return Guard([&] {
+    const TensorFile& content = Get(file, "file").file;
+    RequireOut(out_bytes, "out_bytes");
+    const TracingPause pause;
+    Give(out_bytes, EncodeSafetensors(content));
+  });
+}
+
 ADDEND_API void addend_tensor_file_release(addend_tensor_file* file) noexcept { Release(file); }
 
 }  // extern "C"

@@ -200,6 +200,8 @@ TEST_F(TensorTest, FilesAreWrittenAndRead) {
     ExpectOk(addend_tensor_file_add(made, "a", Tensor::Copy<float>({3}, {1}).get()));
     ExpectOk(addend_tensor_file_set_metadata(made, "names", "[\"h\xC3\xA9\"]"));
     ExpectOk(addend_tensor_file_write(made, path.c_str()));
+    std::ifstream written(path, std::ios::binary);
+    EXPECT_EQ(file.Encode(), std::string(std::istreambuf_iterator<char>(written), {}));
   }
   const TensorFile file = TensorFile::Read(path);
   EXPECT_EQ(addend_tensor_file_size(file.get()), 2u);
@@ -212,6 +214,27 @@ TEST_F(TensorTest, FilesAreWrittenAndRead) {
   EXPECT_EQ(Outcome(addend_tensor_file_tensor(file.get(), "c", &tensor)).code, ADDEND_NOT_FOUND);
   addend_tensor_file* none = nullptr;
   EXPECT_EQ(Outcome(addend_tensor_file_read("/nowhere", &none)).code, ADDEND_NOT_FOUND);
+}
+
+TEST_F(TensorTest, FilesAreEncodedAndDecoded) {
+  const std::string bytes = TensorFile::Create()
+                                .Add("wide", Tensor::Copy<double>({1, 2}, {2, 1}))
+                                .Add("", Tensor::Copy<int32_t>({}, {0}))
+                                .SetMetadata("key", "line\nline\t\"")
+                                .Encode();
+  const TensorFile file = TensorFile::Decode(bytes);
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"wide", ""}));
+  EXPECT_EQ(Numbers(file.tensor("wide")), (std::vector<double>{1, 2}));
+  EXPECT_EQ(file.tensor("wide").sizes(), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(file.tensor("").sizes(), (std::vector<int64_t>{0}));
+  EXPECT_EQ(file.metadata("key"), "line\nline\t\"");
+  // The format has no name for complex numbers.
+  const Tensor real = Tensor::Copy<double>({1, 2}, {1, 2});
+  const TensorFile complex =
+      TensorFile::Create().Add("c", Call("aten::view_as_complex", Arguments().Add(real)).tensor());
+  addend_string* none = nullptr;
+  EXPECT_EQ(Outcome(addend_tensor_file_encode(complex.get(), &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
 }
 
 }  // namespace

@@ -87,6 +87,14 @@ ADDEND_HANDLE(addend_trace)
   addend_string_release(*$1);
 }
 
+/* Except where it is bytes. */
+%typemap(in, numinputs=0) addend_string** out_bytes (addend_string* text = nullptr) { $1 = &text; }
+%typemap(argout) addend_string** out_bytes {
+  $result = SWIG_Python_AppendOutput(
+      $result, PyBytes_FromStringAndSize(addend_string_data(*$1), static_cast<Py_ssize_t>(addend_string_size(*$1))));
+  addend_string_release(*$1);
+}
+
 %typemap(in, numinputs=0) double* out_number (double number = 0) { $1 = &number; }
 %typemap(argout) double* out_number { $result = SWIG_Python_AppendOutput($result, PyFloat_FromDouble(*$1)); }
 
@@ -164,6 +172,7 @@ ADDEND_UNLOCKED(addend_model_shapley)
 ADDEND_UNLOCKED(addend_results_explain)
 ADDEND_UNLOCKED(addend_results_report)
 ADDEND_UNLOCKED(addend_tensor_file_decode)
+ADDEND_UNLOCKED(addend_tensor_file_encode)
 ADDEND_UNLOCKED(addend_tensor_file_read)
 ADDEND_UNLOCKED(addend_tensor_file_write)
 ADDEND_UNLOCKED(addend_tensor_to)

@@ -40,6 +40,19 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
+    public void Choices_come_as_text_too()
+    {
+        Policy policy = new Policy { Segments = 2, ["bias@aten::linear"] = "abs" }
+            .With("preset", "fast").With("segments", "3").With("bias@aten::linear", "norm");
+        using JsonDocument json = JsonDocument.Parse(new Context(policy).PolicyJson);
+        Assert.Equal("fast", json.RootElement.GetProperty("preset").GetString());
+        Assert.Equal("3", json.RootElement.GetProperty("segments").GetString());
+        Assert.Contains("norm", json.RootElement.ToString());
+        Assert.DoesNotContain("norm", new Context(new Policy { Segments = 2 }).PolicyJson);
+        Assert.Throws<ArgumentNullException>(() => new Context(policy.With("bias", null!)));
+    }
+
+    [Fact]
     public void Every_word_of_the_enumerations_is_known_to_the_library()
     {
         foreach (Policy policy in Enum.GetValues<Preset>().Select(word => new Policy { Preset = word })

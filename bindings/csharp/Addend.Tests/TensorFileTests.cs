@@ -25,6 +25,7 @@ public sealed class TensorFileTests
                 written.Add("naïve ☃", tensor);
                 written.SetMetadata("kind", "table");
                 written.Save(path);
+                Assert.Equal(File.ReadAllBytes(path), written.ToBytes());
             }
             using TensorFile read = TensorFile.Load(path);
             using Tensor same = read["naïve ☃"];

@@ -95,7 +95,7 @@ public enum Check
 /// </summary>
 public sealed record Policy
 {
-    private readonly Dictionary<string, string> _overrides = [];
+    private Dictionary<string, string> Overrides { get; init; } = [];
 
     /// <summary>The preset.</summary>
     public Preset? Preset { get; init; }
@@ -133,9 +133,17 @@ public sealed record Policy
     /// <param name="key">A choice and who it is for: <c>bias@aten::linear</c>, <c>preset@encoder.layers.0</c>.</param>
     public string this[string key]
     {
-        get => _overrides[key];
-        init => _overrides[key] = value;
+        get => Overrides[key];
+        init => Overrides[key] = value;
     }
+
+    /// <summary>A changed copy, for choices that come as text.</summary>
+    /// <param name="key">A choice in the words of docs/policies.md, for all of the model or for a part of it:
+    /// <c>segments</c>, <c>bias@aten::linear</c>.</param>
+    /// <param name="value">What to choose: <c>4</c>, <c>abs</c>.</param>
+    /// <returns>The copy, in which this choice is the last one.</returns>
+    public Policy With(string key, string value) =>
+        this with { Overrides = new(Overrides.Where(choice => choice.Key != key)) { [key] = value } };
 
     /// <summary>All choices that are made, in the words of the C interface.</summary>
     internal IEnumerable<(string Key, string Value)> Choices()
@@ -160,7 +168,7 @@ public sealed record Policy
                 yield return (key, value);
             }
         }
-        foreach ((string key, string value) in _overrides)
+        foreach ((string key, string value) in Overrides)
         {
             yield return (key, value);
         }

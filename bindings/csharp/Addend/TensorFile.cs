@@ -97,6 +97,14 @@ public sealed class TensorFile : AddendObject
     /// <param name="path">Where to.</param>
     public void Save(string path) => AddendNative.addend_tensor_file_write(Handle, Text.Checked(path, nameof(path)));
 
+    /// <summary>The bytes that <see cref="Save"/> would write.</summary>
+    /// <returns>A new array.</returns>
+    public byte[] ToBytes()
+    {
+        AddendNative.addend_tensor_file_encode(Handle, out StringHandle bytes);
+        return Text.TakenBytes(bytes);
+    }
+
     private static TensorFileHandle Create()
     {
         AddendNative.addend_tensor_file_create(out TensorFileHandle handle);

@@ -30,7 +30,7 @@ from ._errors import (
     Unimplemented,
 )
 from ._explanation import Contribution, Explanation
-from ._files import TensorFile, read_tensors, write_tensors
+from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
 from ._input import Input
 from ._live import Trace, TracedModel, compile, tracing
@@ -75,6 +75,7 @@ __all__ = [
     "as_tensor",
     "call",
     "compile",
+    "encode_tensors",
     "libtorch_version",
     "load_model",
     "operators",

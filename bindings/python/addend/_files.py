@@ -57,9 +57,18 @@ def write_tensors(
     path: Union[str, "os.PathLike[str]"], tensors: Mapping[str, Any], metadata: Mapping[str, str] = {}
 ) -> None:
     """Writes a ``.safetensors`` file, all of it or nothing."""
+    _native.tensor_file_write(_new_file(tensors, metadata), os.fspath(path))
+
+
+def encode_tensors(tensors: Mapping[str, Any], metadata: Mapping[str, str] = {}) -> bytes:
+    """The bytes that `write_tensors` would write; `read_tensors` takes them."""
+    return _native.tensor_file_encode(_new_file(tensors, metadata))
+
+
+def _new_file(tensors: Mapping[str, Any], metadata: Mapping[str, str]) -> Any:
     file = _native.tensor_file_create()
     for name, tensor in tensors.items():
         _native.tensor_file_add(file, name, as_tensor(tensor)._handle)
     for key, value in metadata.items():
         _native.tensor_file_set_metadata(file, key, value)
-    _native.tensor_file_write(file, os.fspath(path))
+    return file

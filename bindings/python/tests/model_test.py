@@ -289,6 +289,7 @@ class FileTest(unittest.TestCase):
             with open(path, "rb") as raw:
                 data = raw.read()
             self.assertEqual(addend.read_tensors(data)["a"].tolist(), [1, 1])
+            self.assertEqual(addend.encode_tensors({"a": torch.ones(2), "b": np.int64([3])}, {"kind": "table"}), data)
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             self.assertEqual(header["b"]["dtype"], "I64")
             for size in (0, 7, 20, len(data) - 1):

@@ -53,12 +53,15 @@ internal static class Text
     }
 
     /// <summary>Text that was computed for us: it is released here.</summary>
-    internal static unsafe string Taken(StringHandle text)
+    internal static string Taken(StringHandle text) => Encoding.UTF8.GetString(TakenBytes(text));
+
+    /// <summary>The bytes of a text that was computed for us: it is released here.</summary>
+    internal static unsafe byte[] TakenBytes(StringHandle text)
     {
         using (text)
         {
             int size = checked((int)AddendNative.addend_string_size(text));
-            return Encoding.UTF8.GetString((byte*)AddendNative.addend_string_data(text), size);
+            return new ReadOnlySpan<byte>((void*)AddendNative.addend_string_data(text), size).ToArray();
         }
     }
 }

@@ -50,8 +50,20 @@ public final class Model extends NativeObject {
    * @return the model
    */
   public static Model load(ByteBuffer bytes) {
+    return load(bytes, null);
+  }
+
+  /**
+   * Loads the bytes of a TorchScript file.
+   *
+   * @param bytes what is between position and limit, neither of which changes; read before this returns
+   * @param dtype what parameters and floating-point buffers are converted to; {@code null}: as they are
+   * @return the model
+   */
+  public static Model load(ByteBuffer bytes, DType dtype) {
     final ByteBuffer direct = Memory.direct(bytes);
-    return new Model(Out.handle(out -> AddendNative.addend_model_load_bytes(direct, direct.remaining(), 0, out)));
+    return new Model(Out.handle(
+        out -> AddendNative.addend_model_load_bytes(direct, direct.remaining(), DType.numberOf(dtype), out)));
   }
 
   /**

@@ -15,11 +15,16 @@ final class Out {
 
   /** The text that a call gives, of which nothing is left to release. */
   static String text(Consumer<long[]> call) {
-    final long text = handle(call);
+    return Text.decode(bytes(call));
+  }
+
+  /** The bytes that a call gives, of which nothing is left to release. */
+  static byte[] bytes(Consumer<long[]> call) {
+    final long bytes = handle(call);
     try {
-      return AddendNative.addend_string_data(text);
+      return AddendNativeJNI.addend_string_data(bytes);
     } finally {
-      AddendNative.addend_string_release(text);
+      AddendNative.addend_string_release(bytes);
     }
   }
 }

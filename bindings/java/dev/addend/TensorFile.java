@@ -129,4 +129,16 @@ public final class TensorFile extends NativeObject {
       AddendNative.addend_tensor_file_write(borrow.of(this), path.toString());
     }
   }
+
+  /**
+   * The bytes that {@link #write} would write.
+   *
+   * @return a new array
+   */
+  public byte[] encode() {
+    try (Borrow borrow = new Borrow()) {
+      final long file = borrow.of(this);
+      return Out.bytes(out -> AddendNative.addend_tensor_file_encode(file, out));
+    }
+  }
 }

@@ -1,5 +1,6 @@
 package dev.addend;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -123,11 +124,12 @@ class HostileInputTest extends ScopedTest {
   }
 
   @Test
-  void tensorFilesKeepWhatTheyAreGiven(@TempDir Path folder) {
+  void tensorFilesKeepWhatTheyAreGiven(@TempDir Path folder) throws IOException {
     final Path path = folder.resolve("\u00e9\ud83d\ude00.safetensors");
     try (TensorFile file = new TensorFile()) {
       file.add("a", Tensor.of(new float[] {1, 2}, 1, 2)).add("\u4e2d", Tensor.of(new long[] {3}));
       file.metadata("source", "\ud83d\ude00").write(path);
+      assertArrayEquals(Files.readAllBytes(path), file.encode());
     }
     try (TensorFile file = TensorFile.read(path)) {
       assertEquals(Set.of("a", "\u4e2d"), Set.copyOf(file.names()));

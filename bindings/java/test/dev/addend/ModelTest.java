@@ -146,6 +146,14 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void modelsFromBytesAreConverted() throws IOException {
+    final byte[] bytes = Files.readAllBytes(Models.BREAST_CANCER.resolve("model.pt"));
+    final Model model = Model.load(ByteBuffer.wrap(bytes), DType.FLOAT64);
+    assertEquals(
+        DType.FLOAT64, model.run(Models.sample(Models.BREAST_CANCER).to(DType.FLOAT64)).tensor(0).dtype());
+  }
+
+  @Test
   void shapleyValuesAreComplete() {
     final Model model = Models.load(Models.DIGITS);
     final Tensor image = Models.sample(Models.DIGITS);

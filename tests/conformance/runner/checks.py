@@ -1,0 +1,597 @@
+"""What is checked of a case. A check is a generator: it yields lists of requests, gets their answers, and says to its
+judge what is wrong. So checks know nothing of processes, and a test can answer them itself."""
+
+import math
+import re
+
+from . import compare, protocol, safetensors, subjects
+from .protocol import PARTS, Request
+from .tensor import Tensor, is_floating, real_dtype
+
+THREADS = 8
+_ALL_PARTS = ("components", "reference", "leftover", "residual", "recovery", "value")
+_EPSILON = {"f64": 2.0**-52, "f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+
+class Judge:
+    """Collects what is wrong. A muted one looks at codes and texts only: where bits are compared with those of another
+    testee, numbers have been judged there."""
+
+    def __init__(self, variant, law, tolerances, muted=False):
+        self.variant = variant
+        self.law = law
+        self.tolerances = tolerances
+        self.muted = muted
+        self.failures = []  # (class, message)
+        self._allowances = {}
+
+    def say(self, kind, message):
+        self.failures.append((kind, message))
+
+    def allowance(self, dtype=None):
+        """That of the case's dtype, or of a coarser one that a tensor has."""
+        dtype = self._coarser(real_dtype(dtype) if dtype else self.variant.dtype)
+        if dtype not in self._allowances:
+            case = self.variant.case
+            self._allowances[dtype] = self.tolerances.of(
+                dtype, self.variant.subject, self.law, case.get("kind", ""), self.variant.policy_name
+            )
+        return self._allowances[dtype]
+
+    def _coarser(self, dtype):
+        own = self.variant.dtype
+        return dtype if _EPSILON.get(dtype, 0) > _EPSILON[own] else own
+
+    def ok(self, *answers):
+        """Whether all have code OK; says so if not."""
+        for answer in answers:
+            if answer.code != "OK":
+                self.say(kind_of(answer), "%s: %s" % (answer.code, answer.message))
+                return False
+        return True
+
+    def close(self, what, got, expected, sizes):
+        if not self.muted:
+            if not is_floating(expected.dtype):
+                self._add("number", compare.same_bits(what, got, expected))
+            else:
+                self._add("number", compare.close(what, got, expected, self.allowance(got.dtype), sizes))
+
+    def same_bits(self, what, got, expected):
+        if not self.muted:
+            self._add("bits", compare.same_bits(what, got, expected))
+
+    def zero(self, what, got, but=None):
+        if not self.muted:
+            self._add("number", compare.zero(what, got, but))
+
+    def equal(self, what, got, expected):
+        if got != expected:
+            self.say("text", "%s is %r, expected is %r" % (what, got, expected))
+
+    def _add(self, kind, message):
+        if message:
+            self.say(kind, message)
+
+
+def kind_of(answer):
+    """What a wrong code is called in reports and lists of failures."""
+    return {"CRASH": "crash", "TIMEOUT": "timeout", "PROTOCOL": "protocol"}.get(answer.code, "error")
+
+
+def of(variant):
+    """The checks of a variant by their names."""
+    case = variant.case
+    if "error" in case:
+        return {"error": check_error}
+    if variant.verb in _OTHER_VERBS:
+        return {variant.verb: _OTHER_VERBS[variant.verb]}
+    checks = {}
+    if "expect" in case:
+        checks["expect"] = check_expect
+    if "report" in case:
+        checks["report"] = check_report
+    if "explain" in case:
+        checks["explanation"] = check_explanation
+    for law in variant.laws:
+        checks[law] = LAWS[law]
+    return checks or {"ok": check_ok}
+
+
+# ---- what the case states
+
+
+def check_ok(subject, judge):
+    (answer,) = yield [subject.base()]
+    judge.ok(answer)
+
+
+def check_error(subject, judge):
+    (answer,) = yield [subject.base()]
+    expected = subject.variant.case["error"]
+    if answer.code != expected:
+        judge.say(kind_of(answer), "%s instead of %s: %s" % (answer.code, expected, answer.message))
+        return
+    payload = answer.payload()
+    for key, text in subject.variant.case.get("payload", {}).items():
+        judge.equal("payload %s" % key, payload.get(key), text)
+
+
+def check_expect(subject, judge):
+    (answer,) = yield [subject.base()]
+    if not judge.ok(answer):
+        return
+    expected = subject.variant.case["expect"]["outputs"]
+    if len(answer.results) < len(expected):
+        judge.say("text", "%d results instead of %d" % (len(answer.results), len(expected)))
+        return
+    for index, (result, wanted) in enumerate(zip(answer.results, expected)):
+        if wanted is None:
+            continue
+        wanted = {part: subject.variant.tensor(tensor) for part, tensor in wanted.items()}
+        kind = "tensor" if "tensor" in wanted else "composition"
+        if result.kind != kind:
+            judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, kind))
+        elif kind == "tensor":
+            judge.close("result %d" % index, result.tensor, wanted["tensor"], _magnitudes(wanted["tensor"]))
+        else:
+            _judge_parts(judge, index, result, wanted)
+
+
+def _magnitudes(tensor):
+    return [abs(number) for number in tensor.numbers]
+
+
+def _judge_parts(judge, index, result, wanted):
+    """Each number against the expected one, with the conditioning of its element: a component is its share of what
+    components make together, so what that sum loses to cancellation is lost by every share."""
+    zeros = [0.0] * len(result.reference.numbers)
+    held = {part: list(map(abs, wanted.get(part, getattr(result, part)).numbers)) if part != "components" else None
+            for part in ("reference", "leftover")}
+    components = wanted.get("components", result.components)
+    sums, totals = list(zeros), list(zeros)
+    for row in components.rows():
+        if len(row.numbers) != len(zeros):
+            break
+        sums = [total + abs(number) for total, number in zip(sums, row.numbers)]
+        totals = [total + number for total, number in zip(totals, row.numbers)]
+    masses = [a + b + c for a, b, c in zip(sums, held["reference"], held["leftover"])]
+    limit = 1 / math.sqrt(_EPSILON[judge.variant.dtype])
+    conditions = [min(m / abs(t), limit) if t else limit for m, t in zip(masses, totals)]
+    for part, tensor in wanted.items():
+        got = getattr(result, part)
+        what = "%s of result %d" % (part, index)
+        if part == "components":
+            repeated = conditions * max(tensor.shape[0], 1)
+            sizes = [abs(number) * (1 + condition) for number, condition in zip(tensor.numbers, repeated)]
+        elif part == "leftover":
+            sizes = masses
+        else:
+            sizes = _magnitudes(tensor)
+        judge.close(what, got, tensor, sizes)
+
+
+def check_report(subject, judge):
+    (answer,) = yield [subject.base()]
+    if judge.ok(answer):
+        report = answer.report
+        for key, expected in subject.variant.case["report"].items():
+            got = report.get(key)
+            if got != expected and not (got is not None and got != got and expected == "NaN"):
+                judge.say("number", "the report's %s is %s, expected is %s" % (key, got, expected))
+
+
+def check_explanation(subject, judge):
+    (answer,) = yield [subject.base()]
+    if not judge.ok(answer):
+        return
+    for index, wanted in enumerate(subject.variant.case["explain"]):
+        name = wanted.get("name")
+        results = [r for r in answer.results if r.kind == "composition" and name in (None, r.name)]
+        if not results:
+            judge.say("text", "no composition %s" % (name or "among the results"))
+            continue
+        _judge_explanation(judge, answer, "explanation.%d" % index, results[0])
+
+
+def _judge_explanation(judge, answer, key, result):
+    target = answer.entries.get(key + ".target", "")
+    places = [[int(i) for i in re.findall(r"\d+", text)] for text in target.split(" minus ")]
+    shape = result.reference.shape
+    if not re.match(r"^\[[\d, ]*\]( minus \[[\d, ]*\])?$", target) or any(len(p) != len(shape) for p in places):
+        judge.say("text", "%s.target is %r, the result has the shape %s" % (key, target, list(shape)))
+        return
+    offsets = [sum(i * step for i, step in zip(place, subjects.strides(shape))) for place in places]
+
+    def at(tensor):
+        numbers = tensor.numbers
+        return numbers[offsets[0]] - (numbers[offsets[1]] if len(offsets) > 1 else 0)
+
+    contributions = [at(row) for row in result.components.rows()]
+    reference, leftover, value = at(result.reference), at(result.leftover), at(result.value)
+    recovery = sum(contributions) + reference + leftover
+    size = compare.mass(result) * len(offsets)
+    numbers = [value, reference, leftover, recovery, recovery - value]
+    judge.close(key + ".contributions", answer.tensor(key + ".contributions"),
+                Tensor("f64", (len(contributions),), contributions), size)
+    judge.close(key + ".numbers", answer.tensor(key + ".numbers"), Tensor("f64", (5,), numbers), size)
+    told = list(answer.tensor(key + ".contributions").numbers)
+    order = sorted(range(len(told)), key=lambda component: -abs(told[component]))
+    judge.equal(key + ".ranked", list(answer.tensor(key + ".ranked").numbers), order)
+    judge.equal("the number of %s.names" % key, len(protocol.unlines(answer.entries.get(key + ".names", ""))), len(told))
+
+
+# ---- laws
+
+
+def _pairs(base, plain):
+    """Compositions with what the plain operator or model gives in their place."""
+    for index, (result, truth) in enumerate(zip(base.results, plain.results)):
+        if result.kind == "composition":
+            yield "result %d" % index, result, truth.tensor
+
+
+def _counted(judge, base, plain):
+    """Whether the plain operator gives as many results; a decomposition has its probes behind them."""
+    probes = len(judge.variant.case.get("probes", []))
+    if len(base.results) - probes != len(plain.results):
+        judge.say("text", "%d results, the plain operator has %d" % (len(base.results) - probes, len(plain.results)))
+        return False
+    for index, (result, truth) in enumerate(zip(base.results, plain.results)):
+        if result.kind == "tensor" and truth.kind == "tensor":
+            judge.same_bits("plain result %d" % index, result.tensor, truth.tensor)
+        elif result.kind != "composition" and result.kind != truth.kind:
+            judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, truth.kind))
+    if not any(result.kind == "composition" for result in base.results):
+        judge.say("case", "no result is a composition: there is nothing to judge")
+        return False
+    return True
+
+
+def _sum(result):
+    """Components and residual together, added up in float64."""
+    rows = [row.numbers for row in result.components.rows()] + [result.reference.numbers, result.leftover.numbers]
+    return result.reference.like([math.fsum(column) if all(map(math.isfinite, column)) else sum(column)
+                                  for column in zip(*rows)])
+
+
+def law_recovery(subject, judge):
+    """Components, reference and leftover sum to what the plain operator gives for the value."""
+    base, plain = yield [subject.base(), subject.value()]
+    if judge.ok(base, plain) and _counted(judge, base, plain) and not judge.muted:
+        for what, result, truth in _pairs(base, plain):
+            size = compare.mass(result)
+            judge.close("the recovery of " + what, _sum(result), truth, size)
+            judge.close("the value of " + what, result.value, truth, size)
+        for result in base.results[len(plain.results) :]:
+            if result.kind == "composition":
+                judge.close("the recovery of " + result.name, _sum(result), result.value, compare.mass(result))
+
+
+def _reference(exact):
+    def law(subject, judge):
+        base, plain = yield [subject.base(), subject.reference()]
+        if judge.ok(base, plain) and _counted_only(judge, base, plain) and not judge.muted:
+            for what, result, truth in _pairs(base, plain):
+                what = "the reference of " + what
+                if exact and judge.tolerances.device == "cpu":
+                    judge.same_bits(what, result.reference, truth)
+                else:
+                    judge.close(what, result.reference, truth, compare.mass(result))
+
+    law.__doc__ = "The reference is what the plain operator gives for the baseline%s." % (
+        ", bit for bit on the CPU" if exact else ", to rounding"
+    )
+    return law
+
+
+def _counted_only(judge, base, plain):
+    probes = len(judge.variant.case.get("probes", []))
+    if len(base.results) - probes != len(plain.results):
+        judge.say("text", "%d results, the plain operator has %d" % (len(base.results) - probes, len(plain.results)))
+        return False
+    return True
+
+
+def law_no_leftover(subject, judge):
+    """The leftover is zero to rounding; of path kinds to the error of their quadrature."""
+    (base,) = yield [subject.base()]
+    if judge.ok(base) and not judge.muted:
+        for index, result in enumerate(base.results):
+            if result.kind == "composition":
+                zero = result.leftover.like([0] * len(result.leftover.numbers))
+                judge.close("the leftover of result %d" % index, result.leftover, zero, compare.mass(result))
+
+
+def _enough(subject, judge, count):
+    if subject.numc >= count:
+        return True
+    judge.say("case", "the law needs %d components, there are %d" % (count, subject.numc))
+    return False
+
+
+def _judge_rows(judge, what, got, expected, size):
+    for index, (a, b) in enumerate(zip(got, expected)):
+        judge.close("component %d of %s" % (index, what), a, b, size)
+
+
+def _mapped_law(places_of, expected_of):
+    """A law that says what becomes of results when components are mapped to others."""
+
+    def law(subject, judge):
+        if not _enough(subject, judge, 2):
+            return
+        numc = subject.numc
+        places, after = places_of(numc)
+        base, other = yield [subject.mapped(range(numc), numc), subject.mapped(places, after)]
+        if not judge.ok(base, other) or judge.muted:
+            return
+        for index, (result, changed) in enumerate(zip(base.results, other.results)):
+            if result.kind != "composition":
+                continue
+            what = "result %d" % index
+            if changed.components.shape[0] != after or result.components.shape[0] != numc:
+                judge.say("text", "%s has %d components instead of %d" % (what, changed.components.shape[0], after))
+                continue
+            size = compare.mass(result)
+            rows = result.components.rows()
+            _judge_rows(judge, what, changed.components.rows(), expected_of(rows), size)
+            judge.close("the reference of " + what, changed.reference, result.reference, size)
+            judge.close("the leftover of " + what, changed.leftover, result.leftover, size)
+            if after > numc:
+                infinite = [not math.isfinite(number) for number in result.value.numbers]
+                judge.zero("component %d of %s" % (_ZERO, what), changed.components.row(_ZERO), infinite)
+
+    return law
+
+
+_ZERO = 1  # where the component that is zero is put
+law_component_permutation = _mapped_law(lambda n: (list(range(n))[::-1], n), lambda rows: rows[::-1])
+law_component_merge = _mapped_law(
+    lambda n: ([0] + list(range(n - 1)), n - 1),
+    lambda rows: [rows[0].like([a + b for a, b in zip(rows[0].numbers, rows[1].numbers)])] + rows[2:],
+)
+law_zero_component = _mapped_law(
+    lambda n: ([0] + list(range(2, n + 1)), n + 1),
+    lambda rows: rows[:1] + [rows[0].like([0] * len(rows[0].numbers))] + rows[1:],
+)
+
+
+def law_identity(subject, judge):
+    """Where the value is the baseline, components are exactly zero, nothing is left over, the reference is the value."""
+    base, plain = yield [subject.unmoved(), subject.reference()]
+    if judge.ok(base, plain) and _counted_only(judge, base, plain) and not judge.muted:
+        for what, result, truth in _pairs(base, plain):
+            infinite = [not math.isfinite(number) for number in truth.numbers]
+            for index, row in enumerate(result.components.rows()):
+                judge.zero("component %d of %s" % (index, what), row, infinite)
+            size = compare.size_of(truth)
+            judge.close("the reference of " + what, result.reference, truth, size)
+            zero = result.leftover.like([0] * len(infinite))
+            judge.close("the leftover of " + what, result.leftover, zero, size)
+
+
+def law_row_by_row(subject, judge):
+    """Each component is moved by the operator without its constant."""
+    requests = [subject.base()] + subject.rows()
+    base, *rows = yield requests
+    if not judge.ok(base, *rows) or judge.muted:
+        return
+    *rows, leftovers, zeros = rows
+    for index, result in enumerate(base.results):
+        if result.kind != "composition":
+            continue
+        constant = zeros.results[index].tensor
+        size = max(compare.mass(result), compare.size_of(constant))
+        for row, (got, plain) in enumerate(zip(result.components.rows(), rows)):
+            truth = plain.results[index].tensor
+            moved = truth.like([a - b for a, b in zip(truth.numbers, constant.numbers)])
+            judge.close("component %d of result %d" % (row, index), got, moved, size)
+        truth = leftovers.results[index].tensor
+        moved = truth.like([a - b for a, b in zip(truth.numbers, constant.numbers)])
+        judge.close("the leftover of result %d" % index, result.leftover, moved, size)
+
+
+def law_view_bit_exact(subject, judge):
+    """Components, reference and leftover are what the operator makes of them, bit for bit."""
+    requests = [subject.base(), subject.reference()] + subject.rows()
+    base, reference, *rows = yield requests
+    if not judge.ok(base, reference, *rows) or judge.muted:
+        return
+    *rows, leftovers, _ = rows
+    for index, result in enumerate(base.results):
+        if result.kind != "composition":
+            continue
+        for row, (got, plain) in enumerate(zip(result.components.rows(), rows)):
+            judge.same_bits("component %d of result %d" % (row, index), got, plain.results[index].tensor)
+        judge.same_bits("the reference of result %d" % index, result.reference, reference.results[index].tensor)
+        judge.same_bits("the leftover of result %d" % index, result.leftover, leftovers.results[index].tensor)
+
+
+def law_dtype_preserved(subject, judge):
+    """The value has the dtype that the plain operator gives, the parts too; of half types they are float32."""
+    base, plain = yield [subject.base(), subject.value()]
+    if judge.ok(base, plain) and _counted(judge, base, plain):
+        for what, result, truth in _pairs(base, plain):
+            judge.equal("the dtype of " + what, result.value.dtype, truth.dtype)
+            expected = "f32" if truth.dtype in ("f16", "bf16") else truth.dtype
+            for part in ("components", "reference", "leftover"):
+                judge.equal("the dtype of the %s of %s" % (part, what), getattr(result, part).dtype, expected)
+
+
+def law_shape_preserved(subject, judge):
+    """All parts have the shape that the plain operator gives, components behind their number."""
+    base, plain = yield [subject.base(), subject.value()]
+    if judge.ok(base, plain) and _counted(judge, base, plain):
+        for what, result, truth in _pairs(base, plain):
+            judge.equal("the shape of the components of " + what, result.components.shape, (subject.numc,) + truth.shape)
+            for part in ("reference", "leftover", "value"):
+                judge.equal("the shape of the %s of %s" % (part, what), getattr(result, part).shape, truth.shape)
+
+
+def law_parts(subject, judge):
+    """Residual and recovery are the sums that their names say."""
+    (base,) = yield [subject.base(parts=_ALL_PARTS)]
+    if not judge.ok(base) or judge.muted:
+        return
+    for index, result in enumerate(base.results):
+        if result.kind != "composition":
+            continue
+        size = compare.mass(result)
+        residual = [a + b for a, b in zip(result.reference.numbers, result.leftover.numbers)]
+        judge.close("the residual of result %d" % index, result.residual, result.reference.like(residual), size)
+        judge.close("the recovery of result %d" % index, result.recovery, _sum(result), size)
+        judge.close("the value of result %d" % index, result.value, _sum(result), size)
+
+
+def _judge_same(judge, what, got, expected):
+    for message in differences(got, expected):
+        judge.say("bits", "%s: %s" % (what, message))
+
+
+def law_deterministic(subject, judge):
+    """The same question has the same answer, bit for bit."""
+    request = subject.base()
+    first, second = yield [request, request.again("again")]
+    if judge.ok(first, second):
+        _judge_same(judge, "the second time", second, first)
+
+
+def law_context_isolated(subject, judge):
+    """What is computed in between, with another policy or without success, changes nothing."""
+    request = subject.base()
+    other = (("preset", "fast"), ("nonlinearity", "gradient"))
+    if subject.variant.policy_name == "fast":
+        other = (("preset", "faithful"),)
+    between = subject.base(policy=other)
+    refused = Request("call", {"op": "aten::no_such_operator"}, nonce="isolated")
+    first, _, failed, second = yield [request, between, refused, request.again("isolated")]
+    judge.equal("the code of an unknown operator", failed.code, "NOT_FOUND")
+    if judge.ok(first, second):
+        _judge_same(judge, "after another context", second, first)
+
+
+def law_thread(subject, judge):
+    """Threads that compute at once get the bits that one gets alone."""
+    base, threads = yield [subject.base(), subject.threads(THREADS)]
+    if not judge.ok(base, threads):
+        return
+    own = base.results
+    if len(threads.results) != THREADS * len(own):
+        judge.say("text", "%d results of %d threads, one has %d" % (len(threads.results), THREADS, len(own)))
+        return
+    for index, result in enumerate(threads.results):
+        for message in result_differences(result, own[index % len(own)]):
+            judge.say("bits", "thread %d: %s" % (index // len(own), message))
+
+
+def law_alias(subject, judge):
+    """The arguments are afterwards what they were."""
+    (base,) = yield [subject.base(echo=True)]
+    if not judge.ok(base):
+        return
+    for key in subject.compositions:
+        parts = subject.explicit(key)
+        for part in ("components", "reference", "leftover"):
+            sent = getattr(parts, part)
+            if sent is None:
+                sent = parts.reference.like([0] * len(parts.reference.numbers))
+            judge.same_bits("%s of argument %s" % (part, key), base.tensor("%s.%s" % (key, part)), sent)
+
+
+LAWS = {name[len("law_") :]: law for name, law in list(globals().items()) if name.startswith("law_")}
+LAWS["reference"] = _reference(exact=False)
+LAWS["reference_exact"] = _reference(exact=True)
+
+
+# ---- verbs that speak of one language
+
+
+def check_lifecycle(subject, judge):
+    case = subject.variant.case
+    entries, tensors = {"steps": protocol.lines(case["steps"])}, {}
+    for key, description in case.get("compositions", {}).items():
+        own_entries, own_tensors = subjects.composition(key, description, subject.variant)
+        entries.update(own_entries)
+        tensors.update(own_tensors)
+    (answer,) = yield [Request("lifecycle", entries, tensors)]
+    if judge.ok(answer):
+        codes = protocol.unlines(answer.entries.get("codes", ""))
+        judge.equal("the number of codes", len(codes), len(case["codes"]))
+        for step, got, expected in zip(case["steps"], codes, case["codes"]):
+            judge.equal("the code of %s" % " ".join(step), got, expected)
+
+
+def check_memory(subject, judge):
+    tensors = {name: subject.variant.tensor(tensor) for name, tensor in subject.variant.case["tensors"].items()}
+    (answer,) = yield [Request("memory", {}, tensors)]
+    if judge.ok(answer):
+        for name, expected in (("shared", tensors["after"]), ("copied", tensors["data"])):
+            message = compare.same_bits(name, answer.tensor(name), expected)
+            if message:
+                judge.say("bits", message)
+
+
+def check_read(subject, judge):
+    file = subject.variant.tensor(dict(subject.variant.case["tensors"]["file"], dtype="u8"))
+    (answer,) = yield [Request("read", {}, {"file": file})]
+    if judge.ok(answer):
+        tensors, _ = safetensors.decode(file.raw)
+        names = protocol.unlines(answer.entries.get("names", ""))
+        judge.equal("the names of the tensors", sorted(names), sorted(tensors))
+        for name, tensor in tensors.items():
+            message = compare.same_bits(name, answer.tensor("file." + name), tensor)
+            if message:
+                judge.say("bits", message)
+
+
+_OTHER_VERBS = {"lifecycle": check_lifecycle, "memory": check_memory, "read": check_read}
+
+
+# ---- two answers
+
+
+def differences(got, expected):
+    """What two answers differ in, except for the texts of errors: at most a few lines."""
+    if got.code != expected.code:
+        return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
+    found = []
+    for key in sorted((got.entries.keys() | expected.entries.keys()) - {"id", "message", "results", "complex", "payload"}):
+        a, b = got.entries.get(key, ""), expected.entries.get(key, "")
+        if a != b:
+            found.append("%s is %r instead of %r" % (key, a, b))
+    if len(got.results) != len(expected.results):
+        found.append("%d results instead of %d" % (len(got.results), len(expected.results)))
+    for a, b in zip(got.results, expected.results):
+        found += result_differences(a, b)
+    owned = ("explanation.", "c", "shared", "copied", "file.")
+    for name in sorted(expected.tensors):
+        if name.startswith(owned) and not _of_a_result(name, expected):
+            found += _tensor_difference(name, got.tensor(name), expected.tensors[name])
+    return found[:5]
+
+
+def _of_a_result(name, answer):
+    keys = {value for _, _, value in protocol.fields(answer.entries.get("results", ""), 3)}
+    return name in keys or name.rpartition(".")[0] in keys
+
+
+def result_differences(got, expected):
+    if (got.kind, got.name) != (expected.kind, expected.name):
+        return ["%s %r instead of %s %r" % (got.kind, got.name, expected.kind, expected.name)]
+    found = []
+    for part, wanted in expected.parts.items():
+        if part == "number":
+            a, b = protocol.number(got.parts.get(part, math.nan)), protocol.number(wanted)
+            if a != b:
+                found.append("the number is %s instead of %s" % (a, b))
+        elif part not in got.parts:
+            found.append("the %s are missing" % part)
+        else:
+            found += _tensor_difference(part, got.parts[part], wanted)
+    return found
+
+
+def _tensor_difference(what, got, expected):
+    message = compare.same_bits(what, got, expected)
+    return [message] if message else []

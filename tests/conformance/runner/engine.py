@@ -1,0 +1,268 @@
+"""Executes variants: keeps many checks open at once, asks their requests together, and judges the answers."""
+
+import time
+import traceback
+
+from . import checks, compare, subjects, testee
+from .cases import selected
+from .protocol import ProtocolError, Request, fields
+from .tensor import LONG_NAMES
+
+_OPEN = 24  # variants whose requests are sent together
+
+
+class Outcome:
+    """What became of one check."""
+
+    def __init__(self, name, subject="", policy="", dtype="", check=""):
+        self.name = name
+        self.subject = subject
+        self.policy = policy
+        self.dtype = dtype
+        self.check = check
+        self.failures = []  # (class, message)
+        self.skipped = ""  # why
+        self.expected = False  # the failures are in the list of expected ones
+        self.seconds = 0.0
+        self.ratio = 0.0  # error over tolerance, the largest
+
+    @property
+    def counts(self):
+        """Whether it may be in a list of expected failures."""
+        return not self.name.startswith("runner.")
+
+    @property
+    def failed(self):
+        return bool(self.failures) and not self.expected
+
+
+class Engine:
+    """Variants against one testee, or two whose answers are compared.
+
+    Args:
+        own: the testee under test.
+        other: with what it is compared: None, or a testee.
+        bits: whether they are compared bit for bit; else by tolerances.
+    """
+
+    def __init__(self, own, other, tolerances, bits=True):
+        self.own = own
+        self.other = other
+        self.tolerances = tolerances
+        self.bits = bits
+
+    def run(self, variants):
+        """Yields the outcomes."""
+        waiting = list(variants)[::-1]
+        open_ones = []
+        while waiting or open_ones:
+            while waiting and len(open_ones) < _OPEN:
+                variant = waiting.pop()
+                reason = self.missing(variant)
+                if reason:
+                    yield from self._skipped(variant, reason)
+                    continue
+                execution = _Execution(variant, self)
+                if execution.finished:
+                    yield from execution.outcomes.values()
+                else:
+                    open_ones.append(execution)
+            if not open_ones:
+                continue
+            self._ask(open_ones)
+            for execution in open_ones:
+                if execution.finished:
+                    yield from execution.outcomes.values()
+            open_ones = [execution for execution in open_ones if not execution.finished]
+
+    def missing(self, variant):
+        """Why a variant is skipped; "" if it is not."""
+        for one in filter(None, (self.own, self.other)):
+            lacks = [feature for feature in variant.features() if feature not in one.features | one.dtypes]
+            lacks += sorted(LONG_NAMES[d] for d in variant.dtypes() if LONG_NAMES[d] not in one.dtypes)
+            if lacks:
+                return "%s does not announce %s" % (one.hello.get("language", "the testee"), ", ".join(lacks))
+        return ""
+
+    def _skipped(self, variant, reason):
+        for check in checks.of(variant):
+            outcome = _outcome(variant, check)
+            outcome.skipped = reason
+            yield outcome
+
+    def _ask(self, executions):
+        requests, places = [], {}
+        for execution in executions:
+            for request in execution.wanted:
+                place = (id(execution), request.key)
+                if place not in places:
+                    places[place] = len(requests)
+                    requests.append(request)
+        begin = time.monotonic()
+        answers = testee.ask([one for one in (self.own, self.other) if one], requests)
+        seconds = (time.monotonic() - begin) / max(len(requests), 1)
+        for execution in executions:
+            own = [(request, places[id(execution), request.key]) for request in execution.wanted]
+            execution.feed([(request, [row[place] for row in answers]) for request, place in own], seconds)
+
+    def beyond_cases(self, all_ops):
+        """Checks of the run as a whole."""
+        outcome = Outcome("runner.nothing_stays_alive", check="stats")
+        if "lifecycle" in self.own.features:
+            ((answer,),) = testee.ask([self.own], [Request("stats")])
+            if answer.code != "OK" or answer.entries.get("live") != "0":
+                outcome.failures.append(
+                    ("text", "%s handles live: %s" % (answer.entries.get("live"), answer.message or answer.code))
+                )
+        else:
+            outcome.skipped = "the testee does not announce lifecycle"
+        yield outcome
+        if all_ops is not None:
+            yield self._every_operator(all_ops)
+
+    def _every_operator(self, ops):
+        outcome = Outcome("runner.every_operator_has_a_case", check="operators")
+        if "operators" not in self.own.features:
+            outcome.skipped = "the testee does not announce operators"
+            return outcome
+        ((answer,),) = testee.ask([self.own], [Request("operators")])
+        try:
+            rules = [name for name, _ in fields(answer.entries.get("operators", ""), 2)]
+        except ProtocolError as error:
+            rules = []
+            outcome.failures.append(("protocol", str(error)))
+        if answer.code != "OK" or not rules:
+            outcome.failures.append(("text", "operators: %s: %s" % (answer.code, answer.message)))
+        served = {name for op in ops for name in names_served(op)}
+        lacking = [rule for rule in rules if rule not in served]
+        if lacking:
+            outcome.failures.append(("case", "%d operators have no case: %s" % (len(lacking), ", ".join(lacking))))
+        return outcome
+
+
+def names_served(op):
+    """Under which names the rule of an operator may stand: with and without overload, and of the form out of place."""
+    base, _, overload = op.partition(".")
+    names = {op, base}
+    if base.endswith("_") and not base.endswith("__"):
+        names |= {base[:-1], base[:-1] + "." + overload}
+    return names
+
+
+def _outcome(variant, check):
+    return Outcome(variant.name + "." + check, variant.subject, variant.policy_name, variant.dtype, check)
+
+
+class _Execution:
+    """One variant under way: its checks, each waiting for answers."""
+
+    def __init__(self, variant, engine):
+        self.variant = variant
+        self.engine = engine
+        self.outcomes = {}
+        self.wanted = []
+        self._answers = {}  # by the request's key
+        self._running = {}  # check -> (generator, judge, requests)
+        self._compared = {}
+        try:
+            self.subject = subjects.of(variant)
+        except Exception:  # pylint: disable=broad-except
+            outcome = _outcome(variant, "case")
+            outcome.failures.append(("case", traceback.format_exc(limit=-2)))
+            self.outcomes["case"] = outcome
+            return
+        for name, check in checks.of(variant).items():
+            self.outcomes[name] = _outcome(variant, name)
+            judge = checks.Judge(variant, name, engine.tolerances, muted=engine.other is not None)
+            self._step(name, check(self.subject, judge), judge, None)
+        self._collect()
+
+    @property
+    def finished(self):
+        return not self._running
+
+    def feed(self, exchanged, seconds):
+        for request, answers in exchanged:
+            self._answers[request.key] = answers
+        for name, (generator, judge, requests) in list(self._running.items()):
+            own = []
+            for request in requests:
+                answers = self._answers[request.key]
+                if len(answers) > 1:
+                    for message in self._compare(request, answers):
+                        judge.say("bits" if self.engine.bits else "number", message)
+                own.append(answers[0])
+            self.outcomes[name].seconds += seconds * len(requests)
+            self._step(name, generator, judge, own)
+        self._collect()
+
+    def _compare(self, request, answers):
+        if request.key not in self._compared:
+            try:
+                if self.engine.bits:
+                    found = checks.differences(*answers)
+                else:
+                    found = self._apart(*answers)
+            except ProtocolError as error:
+                found = [str(error)]
+            self._compared[request.key] = ["%s: %s" % (request.verb, message) for message in found]
+        return self._compared[request.key]
+
+    def _apart(self, got, expected):
+        """What answers of two devices differ in by more than is allowed."""
+        if got.code != expected.code:
+            return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
+        judge = checks.Judge(self.variant, "devices", self.engine.tolerances)
+        for index, (a, b) in enumerate(zip(got.results, expected.results)):
+            if (a.kind, a.name) != (b.kind, b.name):
+                judge.say("text", "result %d is %s %s instead of %s %s" % (index, a.kind, a.name, b.kind, b.name))
+            elif b.kind == "composition":
+                size = compare.mass(b)
+                for part in b.parts:
+                    judge.close("%s of result %d" % (part, index), getattr(a, part), b.parts[part], size)
+            elif b.kind == "tensor":
+                judge.close("result %d" % index, a.tensor, b.tensor, compare.size_of(b.tensor))
+        if len(got.results) != len(expected.results):
+            judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
+        return [message for _, message in judge.failures]
+
+    def _step(self, name, generator, judge, answers):
+        try:
+            requests = next(generator) if answers is None else generator.send(answers)
+            self._running[name] = (generator, judge, requests)
+            return
+        except StopIteration:
+            pass
+        except ProtocolError as error:
+            judge.say("protocol", str(error))
+        except Exception:  # pylint: disable=broad-except
+            judge.say("case", traceback.format_exc(limit=-3))
+        self._running.pop(name, None)
+        outcome = self.outcomes[name]
+        outcome.failures = _distinct(judge.failures)
+        # pylint: disable=protected-access
+        outcome.ratio = max([allowance.worst for allowance in judge._allowances.values()], default=0.0)
+
+    def _collect(self):
+        self.wanted = []
+        seen = set()
+        for _, _, requests in self._running.values():
+            for request in requests:
+                if request.key not in seen and request.key not in self._answers:
+                    seen.add(request.key)
+                    self.wanted.append(request)
+        if self._running and not self.wanted:
+            self.feed([], 0.0)  # All of it has been asked before.
+
+
+def _distinct(failures):
+    result = []
+    for failure in failures:
+        if failure not in result:
+            result.append(failure)
+    return result
+
+
+def choose(families, level):
+    """The variants of a level, in their order."""
+    return [variant for family in families for variant in family.variants() if selected(variant, level)]

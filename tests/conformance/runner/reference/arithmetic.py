@@ -1,0 +1,197 @@
+"""Sums, products and quotients. SPEC.md#affine, #products, #division."""
+
+from activation import marks_if
+from composition import Composition, apply, finish, is_composition, marks_of, middle_of, pay, sum_rows, value_of
+from elementwise import finite, pointwise, spread
+from registry import operator
+from tensor import Tensor, broadcast_shapes, plus, scaled, times, zip_map
+
+
+def as_tensor(x):
+    """A number beside tensors is a tensor of no dimensions."""
+    return Tensor.scalar(float(x)) if isinstance(x, (int, float)) else x
+
+
+def shared_marks(*operands):
+    """What all compositions among the operands come from."""
+    marks = [x.marks for x in operands if is_composition(x)]
+    return frozenset.intersection(*marks) if marks else frozenset()
+
+
+def constant_of(result, operands, forward):
+    """What an affine operator gives beside its linear part."""
+    rows = [x.reference if is_composition(x) else None for x in operands]
+    return zip_map(lambda f, passed: f - passed, result.reference, forward(*rows))
+
+
+def combination(policy, a, b, alpha, beta):
+    """alpha a + beta b, either of which may be plain."""
+    a, b = as_tensor(a), as_tensor(b)
+    shape = broadcast_shapes(a.shape, b.shape)
+    f = lambda x, y: plus(scaled(x, alpha), scaled(y, beta))
+
+    def forward(x, y):
+        return sum_rows([None if x is None else scaled(x, alpha), None if y is None else scaled(y, beta)], shape)
+
+    keeps = shared_marks(a, b)
+    result = apply(policy, [a, b], f, forward, keeps)
+    if is_composition(result) and not (is_composition(a) and is_composition(b)):
+        plain = scaled(a, alpha) if is_composition(b) else scaled(b, beta)
+        result = pay(policy, result, plain)
+    return result
+
+
+@operator("aten::add.Tensor", "aten::add.Scalar")
+def add(policy, a, b, alpha=1):
+    return combination(policy, a, b, 1, alpha)
+
+
+@operator("aten::sub.Tensor", "aten::sub.Scalar")
+def sub(policy, a, b, alpha=1):
+    return combination(policy, a, b, 1, -alpha)
+
+
+@operator("aten::rsub.Tensor", "aten::rsub.Scalar")
+def rsub(policy, a, b, alpha=1):
+    return combination(policy, a, b, -alpha, 1)
+
+
+def bilinear(policy, a, b, f):
+    """A product f, linear in each of its two factors: half of each factor's move at the middle of the other. Of two
+    factors only one of which is frozen, that one is used as it is. SPEC.md#products, #freeze."""
+    a_moves, b_moves = is_composition(a), is_composition(b)
+    a_frozen = a_moves and policy.frozen(a.marks)
+    b_frozen = b_moves and policy.frozen(b.marks)
+    if a_moves and b_moves:
+        a_moves, b_moves = not (a_frozen and not b_frozen), not (b_frozen and not a_frozen)
+    both = a_moves and b_moves
+    if policy.anchor == "residual":
+        a = a.anchored(policy) if is_composition(a) else a
+        b = b.anchored(policy) if is_composition(b) else b
+    left = middle_of(a) if both else value_of(a)
+    right = middle_of(b) if both else value_of(b)
+
+    def forward(x, y):
+        parts = []
+        if a_moves:
+            parts.append(f(x, right))
+        if b_moves:
+            parts.append(f(left, y))
+        return sum_rows(parts, f(value_of(a), value_of(b)).shape)
+
+    return apply(policy, [a, b], f, forward, shared_marks(a, b))
+
+
+@operator("aten::mul.Tensor", "aten::mul.Scalar")
+def mul(policy, a, b):
+    return bilinear(policy, as_tensor(a), as_tensor(b), times)
+
+
+def inverse_of(policy, d):
+    """1 / d as the policy linearizes it."""
+    return pointwise(policy, d, lambda v: 1 / v, lambda v: -1 / (v * v), pole=0.0)
+
+
+@operator("aten::div.Tensor", "aten::div.Scalar")
+def div(policy, a, d):
+    """The product of a with 1 / d. Divisors are frozen as denominators, or as normalizers where they come from one."""
+    a, d = as_tensor(a), as_tensor(d)
+    if not is_composition(d):
+        return bilinear(policy, a, d.map(lambda v: 1 / v), times)
+    frozen = "denominator" in policy.freeze or ("normalizer" in policy.freeze and "normalizer" in d.marks)
+    if is_composition(a) and frozen:
+        inverse = value_of(d).map(lambda v: 1 / v)
+        shape = broadcast_shapes(a.shape, d.shape)
+        f = lambda x, y: zip_map(lambda p, q: p / q, x, y)
+        return apply(policy, [a, d], f, lambda x, y: times(x, inverse).expand(shape))
+    d = d.anchored(policy)
+    inverse = inverse_of(policy, Composition(d.components, d.reference, d.leftover, frozenset(), d.value))
+    if not is_composition(a):
+        return bilinear(policy, a, inverse, times)
+    return _quotient(policy, a.anchored(policy), d, inverse)
+
+
+def _quotient(policy, a, d, inverse):
+    """Where the divisor passes through zero the whole quotient is linearized at the value: SPEC.md#stand-ins."""
+    bare = lambda c: Composition(c.components, c.reference, c.leftover, frozenset(), c.value)
+    crosses = [finite(1 / x if x else float("inf")) and (b == 0 or x * b < 0)
+               for x, b in zip(d.value.data, d.reference.data)]
+    result = bilinear(policy, bare(a), bare(inverse), times)
+    if not any(crosses):
+        return result
+    shape = result.shape
+    broken = Tensor(d.shape, crosses).expand(shape)
+    tangent_a = d.value.map(lambda v: 1 / v)
+    tangent_d = zip_map(lambda n, v: -n / (v * v), a.value, d.value)
+    forward = lambda x, y: plus(times(x, tangent_a), times(y, tangent_d)).expand(shape)
+    pick = lambda there, at_value: zip_map(lambda use, p, q: q if use else p, broken, there, at_value)
+    rows = [pick(r, forward(x, y)) for r, x, y in zip(result.rows, a.rows, d.rows)]
+    met = zip_map(lambda v, m: v - m, result.value, forward(a.move, d.move))
+    return Composition(rows[:-1], pick(result.reference, met), rows[-1], frozenset(), result.value)
+
+
+@operator("aten::neg")
+def neg(policy, x):
+    return apply(policy, [x], lambda t: scaled(t, -1), lambda row: scaled(row, -1), marks_of(x))
+
+
+@operator("aten::addcmul")
+def addcmul(policy, x, a, b, value=1):
+    product = bilinear(policy.inner(), a, b, times)
+    return add(policy.inner(), x, product, value)
+
+
+@operator("aten::addcdiv")
+def addcdiv(policy, x, a, b, value=1):
+    """Written out: a / b, then the sum."""
+    return add(policy, x, div(policy, a, b), value)
+
+
+@operator("aten::lerp.Scalar", "aten::lerp.Tensor")
+def lerp(policy, start, end, weight):
+    """start + weight (end - start), one product."""
+    inner = policy.inner()
+    unmarked = lambda c: Composition(c.components, c.reference, c.leftover, frozenset(), c.value) if is_composition(c) else c
+    return add(inner, start, bilinear(inner, unmarked(as_tensor(weight)), sub(inner, end, start), times))
+
+
+# ---- writes: SPEC.md#writes
+
+
+@operator("aten::copy_")
+def copy(policy, x, source):
+    source = as_tensor(source)
+    return apply(policy, [source], lambda t: t.expand(x.shape), lambda row: row.expand(x.shape), marks_of(source))
+
+
+@operator("aten::fill_.Scalar")
+def fill(policy, x, number):
+    return apply(policy, [x], lambda t: Tensor.full(t.shape, float(number)), lambda row: Tensor.full(row.shape, 0.0),
+                 reference=Tensor.full(x.shape, float(number)))
+
+
+@operator("aten::zero_")
+def zero(policy, x):
+    return fill(policy, x, 0.0)
+
+
+@operator("aten::where.self")
+def where(policy, condition, a, b):
+    shape = broadcast_shapes(condition.shape, a.shape, b.shape)
+    choose = lambda x, y: zip_map(lambda c, p, q: p if c else q, condition, x, y).expand(shape)
+    nothing = Tensor.scalar(0.0)
+    result = apply(policy, [a, b], choose,
+                   lambda x, y: choose(nothing if x is None else x, nothing if y is None else y), shared_marks(a, b))
+    if is_composition(result):
+        constant = choose(nothing if is_composition(a) else a, nothing if is_composition(b) else b)
+        result = pay(policy, result, constant)
+    return result
+
+
+@operator("aten::masked_fill.Scalar")
+def masked_fill(policy, x, mask, value):
+    shape = broadcast_shapes(x.shape, mask.shape)
+    pick = lambda t, number: zip_map(lambda v, m: number if m else v, t, mask).expand(shape)
+    result = apply(policy, [x], lambda t: pick(t, float(value)), lambda row: pick(row, 0.0), marks_of(x))
+    constant = Tensor(shape, [float(value) if m and finite(float(value)) else 0.0 for m in mask.expand(shape).data])
+    return pay(policy, result, constant)
