@@ -8,6 +8,7 @@ load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "ADDEND_COPTS")
+load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 # What the binding promises to run on.
