@@ -9,10 +9,16 @@ time of a LibTorch source.
 
 SYSTEM_PREFIXES = ["/usr/local", "/usr"]
 
+# Two ways of declaring a repository, of which each dependency's repo() is given one.
+
 def maybe(rule, name, **kwargs):
-    """Declares a repository unless the user's WORKSPACE already did."""
+    """For WORKSPACE: unless the user's own declared a repository of that name before."""
     if name not in native.existing_rules():
         rule(name = name, **kwargs)
+
+def always(rule, name, **kwargs):
+    """For a module extension: its repositories are its own, nobody else can have declared them."""
+    rule(name = name, **kwargs)
 
 def library_dirs(ctx, prefix):
     """The existing library folders under a prefix, the multiarch one first.
@@ -171,5 +177,5 @@ _installed_library = repository_rule(
     ],
 )
 
-def installed_library(name, **kwargs):
-    maybe(_installed_library, name = name, **kwargs)
+def installed_library(declare, name, **kwargs):
+    declare(_installed_library, name = name, **kwargs)

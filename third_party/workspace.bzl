@@ -1,5 +1,6 @@
 """Declares every external repository of this workspace."""
 
+load("//third_party:repositories.bzl", "maybe")
 load("//third_party/absl:workspace.bzl", absl = "repo")
 load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
@@ -10,27 +11,32 @@ load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
 load("//third_party/openssl:workspace.bzl", openssl = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
+load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
 load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
 
+# What is installed on this machine. MODULE.bazel names each of these repositories again.
+INSTALLED = [
+    absl,
+    benchmark,
+    cli11,
+    dotnet,
+    gtest,
+    java,
+    json,
+    junit,
+    openssl,
+    python,
+    swig,
+    torch,
+]
+
 def addend_workspace():
     """Call this from WORKSPACE. A repository of the same name declared earlier wins."""
-    for declare in [
-        rules_cc,
-        rules_java,
-        absl,
-        benchmark,
-        cli11,
-        dotnet,
-        gtest,
-        java,
-        json,
-        junit,
-        openssl,
-        python,
-        swig,
-        torch,
-    ]:
-        declare()
+    rules_cc(maybe)
+    rules_java(maybe)
+    rules(maybe)
+    for declare in INSTALLED:
+        declare(maybe)

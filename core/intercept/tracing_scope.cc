@@ -15,7 +15,8 @@
 namespace addend {
 namespace {
 
-constexpr c10::DebugInfoKind kInfoKind = c10::DebugInfoKind::TEST_INFO_2;
+// A function: in some versions of LibTorch the kind is an object of its library, not a constant.
+c10::DebugInfoKind InfoKind() { return c10::DebugInfoKind::TEST_INFO_2; }
 
 struct HandlerInfo : c10::DebugInfoBase {
   explicit HandlerInfo(CallHandler* h) : handler(h) {}
@@ -58,7 +59,7 @@ const TracingKey& Key() {
 }
 
 void Fallback(const c10::OperatorHandle& op, Stack* stack) {
-  auto* info = static_cast<HandlerInfo*>(c10::ThreadLocalDebugInfo::get(kInfoKind));
+  auto* info = static_cast<HandlerInfo*>(c10::ThreadLocalDebugInfo::get(InfoKind()));
   const Operator wrapped(op);
   if (info == nullptr) {
     wrapped.Run(stack);
@@ -158,7 +159,7 @@ void Operator::Expand(Stack* stack) const {
 }
 
 struct TracingScope::Guards {
-  explicit Guards(CallHandler* handler) : info(kInfoKind, std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
+  explicit Guards(CallHandler* handler) : info(InfoKind(), std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
   c10::DebugInfoGuard info;
   c10::impl::IncludeDispatchKeyGuard include;
 };

@@ -3,8 +3,9 @@
 load("//third_party:repositories.bzl", "installed_library")
 load("//third_party/absl:packages.bzl", "ABSL_PACKAGES")
 
-def repo():
+def repo(declare):
     installed_library(
+        declare,
         name = "absl",
         what = "Abseil",
         package = "libabsl-dev",

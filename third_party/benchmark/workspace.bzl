@@ -2,8 +2,9 @@
 
 load("//third_party:repositories.bzl", "installed_library")
 
-def repo():
+def repo(declare):
     installed_library(
+        declare,
         name = "google_benchmark",
         what = "Google Benchmark",
         package = "libbenchmark-dev",

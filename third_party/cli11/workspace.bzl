@@ -2,8 +2,9 @@
 
 load("//third_party:repositories.bzl", "installed_library")
 
-def repo():
+def repo(declare):
     installed_library(
+        declare,
         name = "cli11",
         what = "CLI11",
         package = "libcli11-dev",

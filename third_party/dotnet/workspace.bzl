@@ -4,8 +4,6 @@ ADDEND_DOTNET names the `dotnet` command, PATH is searched otherwise. ADDEND_NUG
 packages. A machine without either still builds everything that is not C#: both are then empty instead of an error.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 # The first SDK that builds what bindings/csharp is written in.
 _OLDEST = 8
 
@@ -71,5 +69,5 @@ _local_dotnet = repository_rule(
     ],
 )
 
-def repo():
-    maybe(_local_dotnet, name = "local_dotnet")
+def repo(declare):
+    declare(_local_dotnet, name = "local_dotnet")

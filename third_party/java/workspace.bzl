@@ -4,8 +4,6 @@ Only the Java binding needs it, so JAVA_HOME is empty instead of an error when a
 JAVA_HOME names the JDK; the javac on PATH tells it otherwise.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 _BUILD = """
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
@@ -51,5 +49,5 @@ _local_java = repository_rule(
     environ = ["JAVA_HOME", "PATH"],
 )
 
-def repo():
-    maybe(_local_java, name = "local_java")
+def repo(declare):
+    declare(_local_java, name = "local_java")

@@ -4,8 +4,6 @@ It is one archive that holds everything, junit-platform-console-standalone; Debi
 tests of the Java binding need it, so HAVE_JUNIT is False instead of an error when absent.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 _NAME = "junit-platform-console-standalone"
 _BUILD = """
 filegroup(
@@ -43,5 +41,5 @@ _junit = repository_rule(
     environ = ["JUNIT_HOME"],
 )
 
-def repo():
-    maybe(_junit, name = "junit")
+def repo(declare):
+    declare(_junit, name = "junit")

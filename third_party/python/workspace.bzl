@@ -6,8 +6,6 @@ machine without Python still builds everything that is C++, so PYTHON is then
 empty instead of an error.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 _DESCRIBE = """
 import importlib.util, sys, sysconfig
 print("%d.%d" % sys.version_info[:2])
@@ -52,5 +50,5 @@ _local_python = repository_rule(
     environ = ["ADDEND_PYTHON", "PATH"],
 )
 
-def repo():
-    maybe(_local_python, name = "local_python")
+def repo(declare):
+    declare(_local_python, name = "local_python")

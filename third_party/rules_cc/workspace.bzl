@@ -7,8 +7,6 @@ that the same code serves newer Bazels. Asking for the symbol instead of the
 version number matters because Debian's Bazel calls itself "no_version".
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 _DISTRIBUTION_COPY = "/usr/share/bazel/rules/cc"
 
 # For systems without such a package (these have a network).
@@ -76,6 +74,6 @@ filegroup(
 # would download it even when no coverage is collected.
 _no_coverage = repository_rule(implementation = _no_coverage_impl)
 
-def repo():
-    maybe(_rules_cc, name = "rules_cc")
-    maybe(_no_coverage, name = "remote_coverage_tools")
+def repo(declare):
+    declare(_rules_cc, name = "rules_cc")
+    declare(_no_coverage, name = "remote_coverage_tools")

@@ -6,8 +6,6 @@ to work without a network) finds such rules in packages beside it. Every other
 Bazel brings its own definitions, which are left alone.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 _DISTRIBUTION = "/usr/share/bazel/"
 
 # Enough of @rules_java for a Bazel whose Java rules are built in: the toolchains
@@ -53,9 +51,9 @@ _FOLDERS = {
 def _is_distribution_build():
     return native.bazel_version in ["", "no_version"]
 
-def repo():
+def repo(declare):
     if not _is_distribution_build():
         return
-    maybe(_rules_java, name = "rules_java")
+    declare(_rules_java, name = "rules_java")
     for name, folder in _FOLDERS.items():
-        maybe(native.local_repository, name = name, path = _DISTRIBUTION + folder)
+        declare(native.local_repository, name = name, path = _DISTRIBUTION + folder)

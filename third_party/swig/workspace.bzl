@@ -4,8 +4,6 @@ Only language bindings need it, so SWIG is empty instead of an error when absent
 SWIG_HOME names the folder that holds bin/swig; PATH is searched otherwise.
 """
 
-load("//third_party:repositories.bzl", "maybe")
-
 def _local_swig_impl(ctx):
     home = ctx.os.environ.get("SWIG_HOME", "").rstrip("/")
     if home:
@@ -35,5 +33,5 @@ _local_swig = repository_rule(
     environ = ["PATH", "SWIG_HOME"],
 )
 
-def repo():
-    maybe(_local_swig, name = "local_swig")
+def repo(declare):
+    declare(_local_swig, name = "local_swig")

@@ -5,11 +5,13 @@ do not reach dependents. LibTorch's C++ API lives in
 <prefix>/include/torch/csrc/api/include, which no compiler searches by itself.
 """
 
+load("@addend_rules//:rules.bzl", "RULES")
+
 def _absolute_includes_impl(ctx):
-    context = cc_common.create_compilation_context(
+    context = RULES.cc_common.create_compilation_context(
         system_includes = depset(ctx.attr.dirs),
     )
-    return [CcInfo(compilation_context = context)]
+    return [RULES.CcInfo(compilation_context = context)]
 
 absolute_includes = rule(
     implementation = _absolute_includes_impl,
@@ -19,5 +21,5 @@ absolute_includes = rule(
             doc = "absolute folders below one that the compiler searches anyway",
         ),
     },
-    provides = [CcInfo],
+    provides = [RULES.CcInfo],
 )

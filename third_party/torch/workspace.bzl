@@ -16,7 +16,6 @@ load(
     "find_library_file",
     "library_dirs",
     "link_headers",
-    "maybe",
     "starlark_list",
 )
 
@@ -267,5 +266,5 @@ libtorch_repository = repository_rule(
     environ = ["ADDEND_PYTHON", "LIBTORCH_HOME"],
 )
 
-def repo():
-    maybe(libtorch_repository, name = "libtorch")
+def repo(declare):
+    declare(libtorch_repository, name = "libtorch")

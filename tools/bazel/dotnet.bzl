@@ -6,6 +6,7 @@ builds; csharp_wrapper, which everything else needs, says so in one line.
 
 load("@local_dotnet//:info.bzl", "DOTNET", "MISSING", "NUGET_PACKAGES")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
+load("//tools/bazel:rules.bzl", "sh_test")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 HAVE_CSHARP = bool(DOTNET and NUGET_PACKAGES and HAVE_SWIG)
@@ -53,7 +54,7 @@ _dotnet_project = rule(
             default = "//tools/bazel:dotnet_build",
             allow_single_file = True,
             executable = True,
-            cfg = "host",
+            cfg = "exec",
         ),
     },
 )
@@ -177,7 +178,7 @@ def dotnet_sh_test(**kwargs):
       **kwargs: see sh_test.
     """
     if HAVE_CSHARP:
-        native.sh_test(env = {"DOTNET": DOTNET}, **kwargs)
+        sh_test(env = {"DOTNET": DOTNET}, **kwargs)
 
 def folder(**kwargs):
     """Files side by side.

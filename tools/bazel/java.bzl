@@ -8,6 +8,7 @@ load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "ADDEND_COPTS")
+load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 # What the binding promises to run on.
@@ -109,7 +110,7 @@ def _java_binary_impl(ctx):
     return _run_script(ctx, _RUN.format(
         workspace = ctx.workspace_name,
         home = JAVA_HOME,
-        flags = " ".join(ctx.attr.jvm_flags),
+        flags = " ".join([ctx.expand_location(flag, ctx.attr.data) for flag in ctx.attr.jvm_flags]),
         class_path = ":".join([jar.short_path for jar in jars.to_list()]),
         main_class = ctx.attr.main_class,
     ), jars)
@@ -134,7 +135,7 @@ def addend_java_binary(name, srcs, main_class, deps = [], data = [], jvm_flags =
       main_class: which class has main().
       deps: targets of addend_java_library.
       data: files that the program reads, by paths from the root of the workspace.
-      jvm_flags: options of the JVM.
+      jvm_flags: options of the JVM, as a shell reads them, with "$(rootpath ...)" for files of `data`.
       **kwargs: visibility, testonly, tags.
     """
     if not HAVE_JAVA:

@@ -1,6 +1,7 @@
 """swig_wrap: the sources of a language binding, made of bindings/swig/addend.i."""
 
 load("@local_swig//:info.bzl", "SWIG", "SWIG_LIB")
+load("//tools/bazel:rules.bzl", "CcInfo")
 
 def _swig_wrap_impl(ctx):
     wrapper = ctx.actions.declare_file(ctx.label.name + "_wrap.cc")

@@ -1,3 +1,5 @@
 #!/bin/sh
-addend=${RUNFILES_DIR:-$0.runfiles}/addend
-PYTHONPATH=$addend/bindings/python/package exec /usr/bin/python3 "$addend/docs/examples/quickstart.py" "$@"
+# Bazel gives the folder of another repository a name of its own making: addend, addend~, addend+.
+for addend in "${RUNFILES_DIR:-$0.runfiles}"/addend*; do
+  PYTHONPATH=$addend/bindings/python/package exec /usr/bin/python3 "$addend/docs/examples/quickstart.py" "$@"
+done

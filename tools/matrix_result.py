@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""Writes the result of a run of tools/matrix as JSON: what it ran with, how many cases passed, and which did not.
+
+It reads the records that tools/test left in $ADDEND_TEST_EVENTS, and runs where the tests ran.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+import count_tests  # noqa: E402, after the line above: the repository may be read only
+
+FOLDERS = ["core/", "c_api/", "bindings/python/", "bindings/java/", "bindings/csharp/", "tests/conformance/"]
+
+
+def first_number(*command):
+    """The first version number that a program prints, or None where there is no such program."""
+    try:
+        run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    found = re.search(r"\d+(\.\d+)+", run.stdout)
+    return found.group() if found else None
+
+
+def package(name):
+    return first_number("dpkg-query", "-W", "-f", "${Version}", name)
+
+
+def versions():
+    return {
+        "libtorch": package("libtorch-dev"),
+        "gcc": first_number("g++", "-dumpfullversion"),
+        "bazel": package("bazel-bootstrap"),
+        "python": first_number("/usr/bin/python3", "--version"),
+        "java": first_number("javac", "-version"),
+        "dotnet": first_number("dotnet", "--version"),
+        "swig": first_number("swig", "-version"),
+    }
+
+
+def counts_as_json(counts):
+    return dict(counts._asdict())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--release", required=True)
+    parser.add_argument("--mode", required=True)
+    parser.add_argument("--commit", required=True)
+    parser.add_argument("--seconds", type=int, required=True)
+    options = parser.parse_args()
+
+    targets = {}
+    for event_file in sorted(pathlib.Path(os.environ["ADDEND_TEST_EVENTS"]).glob("*.json")):
+        for label, counts in count_tests.counts_by_target(event_file).items():
+            label = label.lstrip("@")
+            targets[label] = targets.get(label, count_tests.NONE) + counts
+    folders = {}
+    for label, counts in targets.items():
+        folder = next((f for f in FOLDERS if label.startswith("//" + f)), "other")
+        folders[folder] = folders.get(folder, count_tests.NONE) + counts
+    result = {
+        "release": options.release,
+        "mode": options.mode,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "commit": options.commit,
+        "seconds": options.seconds,
+        "versions": versions(),
+        **counts_as_json(sum(targets.values(), count_tests.NONE)),
+        "folders": {name.rstrip("/"): counts_as_json(counts) for name, counts in sorted(folders.items())},
+        "failed_targets": {label: counts_as_json(c) for label, c in sorted(targets.items()) if c.failed},
+    }
+    json.dump(result, sys.stdout, indent=2)
+    print()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
