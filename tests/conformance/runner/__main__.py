@@ -115,9 +115,9 @@ def _run(options):
 
 def _families(options):
     patterns = options.cases or ["*"]
-    families = cases.load(patterns)
-    for folder in options.cases_dir or ():
-        families += cases.load(patterns, folder)
+    # laws/ holds the cases that a build writes from the tables by which rules are tested.
+    folders = [os.path.join(cases.ROOT, "cases"), os.path.join(cases.ROOT, "laws")] + (options.cases_dir or [])
+    families = cases.load(patterns, folders)
     if not families:
         raise ValueError("no case file is called like %s" % " or ".join(patterns))
     return families

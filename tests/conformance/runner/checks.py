@@ -133,18 +133,15 @@ def check_expect(subject, judge):
         if result.kind != kind:
             judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, kind))
         elif kind == "tensor":
-            judge.close("result %d" % index, result.tensor, wanted["tensor"], _magnitudes(wanted["tensor"]))
+            judge.close("result %d" % index, result.tensor, wanted["tensor"], compare.size_of(wanted["tensor"]))
         else:
             _judge_parts(judge, index, result, wanted)
 
 
-def _magnitudes(tensor):
-    return [abs(number) for number in tensor.numbers]
-
-
 def _judge_parts(judge, index, result, wanted):
-    """Each number against the expected one, with the conditioning of its element: a component is its share of what
-    components make together, so what that sum loses to cancellation is lost by every share."""
+    """Each number against the expected one, measured by the largest of its tensor, since it is a sum of such; and of a
+    component also by the conditioning of its element: it is a share of what components make together, so what that sum
+    loses to cancellation is lost by every share."""
     zeros = [0.0] * len(result.reference.numbers)
     held = {part: list(map(abs, wanted.get(part, getattr(result, part)).numbers)) if part != "components" else None
             for part in ("reference", "leftover")}
@@ -163,11 +160,12 @@ def _judge_parts(judge, index, result, wanted):
         what = "%s of result %d" % (part, index)
         if part == "components":
             repeated = conditions * max(tensor.shape[0], 1)
-            sizes = [abs(number) * (1 + condition) for number, condition in zip(tensor.numbers, repeated)]
+            floor = compare.size_of(tensor)
+            sizes = [floor + abs(number) * condition for number, condition in zip(tensor.numbers, repeated)]
         elif part == "leftover":
-            sizes = masses
+            sizes = max(masses, default=0.0)
         else:
-            sizes = _magnitudes(tensor)
+            sizes = compare.size_of(tensor)
         judge.close(what, got, tensor, sizes)
 
 
@@ -274,7 +272,8 @@ def _reference(exact):
         if judge.ok(base, plain) and _counted_only(judge, base, plain) and not judge.muted:
             for what, result, truth in _pairs(base, plain):
                 what = "the reference of " + what
-                if exact and judge.tolerances.device == "cpu":
+                # That of half types is kept as float32.
+                if exact and judge.tolerances.device == "cpu" and truth.dtype not in ("f16", "bf16"):
                     judge.same_bits(what, result.reference, truth)
                 else:
                     judge.close(what, result.reference, truth, compare.mass(result))

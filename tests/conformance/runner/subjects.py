@@ -142,7 +142,7 @@ class CallSubject:
             zero = full(components.dtype, components.shape[1:], 0)
             return Parts(components, tensors.get(key + ".reference", zero), tensors.get(key + ".leftover"))
         value = tensors[key + ".value"]
-        reference = self._reference(key)
+        reference = tensors.get(key + ".baseline", full(value.dtype, value.shape, 0))
         numc = int(entries.get(key + ".numc", "-1"))
         if entries[key + ".make"] == "diagonal":
             labels = labels_along(value.shape, [int(dim) for dim in entries.get(key + ".dims", "").split(",") if dim])
@@ -160,6 +160,8 @@ class CallSubject:
         if entries[key + ".make"] == "tensors":
             components = tensors[key + ".components"]
             return tensors.get(key + ".reference", full(components.dtype, components.shape[1:], 0))
+        if entries[key + ".make"] == "labels":
+            return self.explicit(key).reference  # Elements without a label keep their value.
         value = tensors[key + ".value"]
         return tensors.get(key + ".baseline", full(value.dtype, value.shape, 0))
 
