@@ -507,14 +507,9 @@ LAWS["reference_exact"] = _reference(exact=True)
 
 
 def check_lifecycle(subject, judge):
-    case = subject.variant.case
-    entries, tensors = {"steps": protocol.lines(case["steps"])}, {}
-    for key, description in case.get("compositions", {}).items():
-        own_entries, own_tensors = subjects.composition(key, description, subject.variant)
-        entries.update(own_entries)
-        tensors.update(own_tensors)
-    (answer,) = yield [Request("lifecycle", entries, tensors)]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
+        case = subject.variant.case
         codes = protocol.unlines(answer.entries.get("codes", ""))
         judge.equal("the number of codes", len(codes), len(case["codes"]))
         for step, got, expected in zip(case["steps"], codes, case["codes"]):
@@ -522,20 +517,18 @@ def check_lifecycle(subject, judge):
 
 
 def check_memory(subject, judge):
-    tensors = {name: subject.variant.tensor(tensor) for name, tensor in subject.variant.case["tensors"].items()}
-    (answer,) = yield [Request("memory", {}, tensors)]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
-        for name, expected in (("shared", tensors["after"]), ("copied", tensors["data"])):
-            message = compare.same_bits(name, answer.tensor(name), expected)
+        for name, expected in (("shared", "after"), ("copied", "data")):
+            message = compare.same_bits(name, answer.tensor(name), subject.tensors[expected])
             if message:
                 judge.say("bits", message)
 
 
 def check_read(subject, judge):
-    file = subject.variant.tensor(dict(subject.variant.case["tensors"]["file"], dtype="u8"))
-    (answer,) = yield [Request("read", {}, {"file": file})]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
-        tensors, _ = safetensors.decode(file.raw)
+        tensors, _ = safetensors.decode(subject.tensors["file"].raw)
         names = protocol.unlines(answer.entries.get("names", ""))
         judge.equal("the names of the tensors", sorted(names), sorted(tensors))
         for name, tensor in tensors.items():

@@ -18,6 +18,8 @@ _BITS = {"f64": 34, "f32": 14, "f16": 6, "bf16": 4}
 
 
 def of(variant):
+    if variant.verb in ("lifecycle", "memory", "read"):
+        return OtherSubject(variant)
     if variant.verb in ("decompose", "run") or "model" in variant.case or "model_bytes" in variant.case:
         return ModelSubject(variant)
     return CallSubject(variant)
@@ -53,6 +55,23 @@ class Parts:
         zero = full(self.reference.dtype, self.reference.shape, 0)
         components = stack([zero if row is None else row for row in rows]) if rows else self.components
         return Parts(components, self.reference, self.leftover)
+
+
+class OtherSubject:
+    """A verb that speaks of the language itself."""
+
+    def __init__(self, variant):
+        self.variant = variant
+        self.tensors = {key: variant.tensor(tensor) for key, tensor in variant.case.get("tensors", {}).items()}
+
+    def base(self):
+        case = self.variant.case
+        entries, tensors = {"steps": protocol.lines(case.get("steps", []))}, dict(self.tensors)
+        for key, description in case.get("compositions", {}).items():
+            own_entries, own_tensors = composition(key, description, self.variant)
+            entries.update(own_entries)
+            tensors.update(own_tensors)
+        return Request(self.variant.verb, entries, tensors)
 
 
 class CallSubject:

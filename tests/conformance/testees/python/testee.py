@@ -81,11 +81,11 @@ class Frame:
         text = self.text(key)
         return int(text) if text else otherwise
 
-    def raw(self, name):
-        return in_memory(self.file[name])
+    def bytes(self, name):
+        return self.file[name].memoryview().tobytes()
 
     def get(self, name):
-        value = self.raw(name)
+        value = in_memory(self.file[name])
         if name in self.complex:
             value = addend.call("aten::view_as_complex", addend.as_tensor(value))
         return value if device == "cpu" else addend.as_tensor(value).to(device=device)
@@ -202,7 +202,7 @@ ARGUMENTS = {
 
 
 def load_model(frame):
-    source = frame.raw("model").tobytes() if "model" in frame.names else frame.text("model")
+    source = frame.bytes("model") if "model" in frame.names else frame.text("model")
     return addend.load_model(source, frame.text("model_dtype") or None)
 
 
@@ -366,17 +366,17 @@ def lifecycle(frame, answer):
 
 def memory(frame, answer):
     data = frame.file["data"]
-    numbers = array.array("d", data.memoryview().tobytes())
+    numbers = array.array("d", frame.bytes("data"))
     shared, copied = (
         addend.as_tensor(memoryview(one).cast("B").cast("d", data.shape)) for one in (numbers, numbers[:])
     )
-    numbers[:] = array.array("d", frame.file["after"].memoryview().tobytes())
+    numbers[:] = array.array("d", frame.bytes("after"))
     answer.add("shared", shared)
     answer.add("copied", copied)
 
 
 def read(frame, answer):
-    file = addend.read_tensors(frame.raw("file").tobytes())
+    file = addend.read_tensors(frame.bytes("file"))
     answer.texts["names"] = "\n".join(file)
     for name in file:
         answer.add("file." + name, file[name])
