@@ -148,8 +148,8 @@ def make_context(frame):
     """None where nothing is chosen."""
     choices, overrides = {}, {}
     for key, value in frame.entries("policy", 2):
-        field, _, selector = key.partition("@")
-        (overrides.setdefault(selector, {}) if selector else choices)[field] = value
+        field, at, selector = key.partition("@")
+        (overrides.setdefault(selector, {}) if at else choices)[field] = value
     if overrides:
         choices["overrides"] = overrides
     if frame.text("stop_after"):
