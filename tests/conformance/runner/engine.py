@@ -201,7 +201,8 @@ class _Execution:
             try:
                 if self.engine.bits:
                     # The results of an operator have no names in most languages.
-                    found = checks.differences(*answers, named="model" in request.entries)
+                    named = request.entries.get("inner_verb", request.verb) in ("run", "decompose")
+                    found = checks.differences(*answers, named=named)
                 else:
                     found = self._apart(*answers)
             except ProtocolError as error:

@@ -46,6 +46,16 @@ class Parts:
         tensors = [self.components, self.reference] + ([] if self.leftover is None else [self.leftover])
         return Parts(*(_on_a_grid(tensors) + [None])[:3])
 
+    def mixed(self):
+        """Every component with half of its neighbour's: components that share elements show more than a split gives."""
+        rows = [row.numbers for row in self.components.rows()]
+        if len(rows) < 2:
+            return self
+        numbers = []
+        for row, following in zip(rows, rows[1:] + rows[:1]):
+            numbers += [a / 2 + b / 2 if a != b else a for a, b in zip(row, following)]
+        return Parts(self.components.like(numbers), self.reference, self.leftover)
+
     def mapped(self, places, numc):
         """Component i becomes a part of component places[i] of `numc`."""
         rows = [None] * numc
@@ -124,8 +134,8 @@ class CallSubject:
         return max((self.explicit(key).numc for key in self.compositions), default=0)
 
     def mapped(self, places, numc):
-        """The case with explicit components, each of which becomes a part of another one."""
-        return self._of_parts({key: self.explicit(key).rounded().mapped(places, numc) for key in self.compositions})
+        """The case with explicit components, mixed a little, each of which becomes a part of another one."""
+        return self._of_parts({key: self.explicit(key).rounded().mixed().mapped(places, numc) for key in self.compositions})
 
     def unmoved(self):
         """The case with every value at its reference."""
