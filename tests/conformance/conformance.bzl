@@ -40,10 +40,31 @@ def conformance_test(language, testee, data = [], against = None, arguments = []
         data = data + ["//tests/conformance:cpp_testee"]
     native.sh_test(
         name = name or language,
-        srcs = ["//tests/conformance:conformance_test.sh"],
-        args = ["'%s'" % argument for argument in [PYTHON] + commands + arguments],
+        srcs = ["//tests/conformance:execute.sh"],
+        args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands + arguments],
         data = data + ["//tests/conformance:suite"],
         # Answers of programs that a sanitizer slows down tell nothing more; the runner is not instrumented.
+        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],
+        **kwargs
+    )
+
+def runner_test(name, data = [], **kwargs):
+    """A file of unittest cases about the runner, which need no testee of ours.
+
+    Args:
+      name: of the test; the file is tests/<name>.py.
+      data: what it reads.
+      **kwargs: everything else that sh_test takes.
+    """
+    if not PYTHON:
+        return
+    file = "tests/%s.py" % name
+    runner = "//tools/bazel:unittest_runner.py"
+    native.sh_test(
+        name = name,
+        srcs = ["//tests/conformance:execute.sh"],
+        args = ["'%s'" % PYTHON, "-B", "$(location %s)" % runner, "$(location %s)" % file],
+        data = data + [file, runner, "//tests/conformance:runner", "//tests/conformance:tests/toy.py"],
         tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],
         **kwargs
     )
