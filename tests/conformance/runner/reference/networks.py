@@ -7,10 +7,10 @@ import math
 # Every family registers its operators.
 import activation, arithmetic, attention, convolution, normalization, pooling  # noqa: E401, F401
 import product, recurrent, reduction, shape, softmax  # noqa: E401, F401
-from composition import Composition, is_composition, map_linear, value_of
+from composition import Composition, map_linear, value_of
 from normalization import rearranged
 from registry import call
-from tensor import Tensor, plus, scaled
+from tensor import Tensor, scaled
 
 
 class Ids:
@@ -221,7 +221,7 @@ def unet(net, x):
 def mixed(net, table, image, tokens):
     columns = net("tanh", net.linear("table_tower.0", table))
     pixels = net("relu", net.conv2d("image_tower.0", image))
-    pixels = net.flat(net("adaptive_avg_pool2d", pixels, [2, 2]) if is_composition(pixels) else halves(pixels))
+    pixels = net.flat(net("adaptive_avg_pool2d", pixels, [2, 2]))
     words = net("mean.dim", embedding(net.parameters, "embedding", tokens), [1])
     words = net("mul.Tensor", words, net("sigmoid", net.linear("gate", columns)))
     hidden = net("elu", net.linear("head.0", net("cat", [columns, pixels, words], 1)))
