@@ -260,7 +260,8 @@ def main():
     for path in arguments.files:
         document = json.loads(path.read_text(encoding="utf-8"))
         for case in document["cases"]:
-            if "expect" not in case:
+            # Others know their numbers from elsewhere.
+            if "expect" not in case or Path(case["model"]).stem not in NETWORKS:
                 continue
             answers = [expected(path, document["data"], case, choices) for choices in choices_of(case)]
             if not all(close(answer, answers[0]) for answer in answers):
