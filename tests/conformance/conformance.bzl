@@ -69,6 +69,26 @@ def runner_test(name, data = [], **kwargs):
         **kwargs
     )
 
+def dist_test(name, dist, **kwargs):
+    """The suite runs from its tarball in an empty folder.
+
+    Args:
+      name: of the test.
+      dist: the tarball.
+      **kwargs: everything else that sh_test takes.
+    """
+    if not PYTHON:
+        return
+    files = [dist, "//c_api:sdk"] + (["//bindings/python:wheel"] if _HAVE["python"] else [])
+    native.sh_test(
+        name = name,
+        srcs = ["dist_test.sh"],
+        args = ["'%s'" % PYTHON] + ["$(location %s)" % file for file in files],
+        data = files,
+        tags = ["no-asan", "no-ubsan"],
+        **kwargs
+    )
+
 def _written_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable.tool,

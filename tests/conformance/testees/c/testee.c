@@ -13,16 +13,17 @@
 #include "c_api/addend.h"
 #endif
 
-#define TRY(call)                              \
-  do {                                         \
-    addend_status* const failed_ = (call);     \
-    if (failed_ != NULL) return failed_;       \
+#define TRY(call)                          \
+  do {                                     \
+    addend_status* const failed_ = (call); \
+    if (failed_ != NULL) return failed_;   \
   } while (0)
 #define MAX_THREADS 64
 
 static char device[32] = "cpu";
 
-/* ---- What a request makes is released when it has been answered --------------------------------------------------- */
+/* ---- What a request makes is released when it has been answered ---------------------------------------------------
+ */
 
 typedef struct owned {
   int32_t kind; /* of addend_handle_kind; ADDEND_HANDLE_ANY: memory */
@@ -47,20 +48,47 @@ static void release_all(void) {
     owned* const entry = all_owned;
     all_owned = entry->next;
     switch (entry->kind) {
-      case ADDEND_HANDLE_ANY: free(entry->what); break;
-      case ADDEND_HANDLE_STRING: addend_string_release(entry->what); break;
-      case ADDEND_HANDLE_CANCELLATION: addend_cancellation_release(entry->what); break;
-      case ADDEND_HANDLE_CONTEXT: addend_context_release(entry->what); break;
-      case ADDEND_HANDLE_CONTEXT_OPTIONS: addend_context_options_release(entry->what); break;
-      case ADDEND_HANDLE_TENSOR: addend_tensor_release(entry->what); break;
-      case ADDEND_HANDLE_TENSOR_FILE: addend_tensor_file_release(entry->what); break;
-      case ADDEND_HANDLE_COMPOSITION: addend_composition_release(entry->what); break;
-      case ADDEND_HANDLE_EXPLANATION: addend_explanation_release(entry->what); break;
-      case ADDEND_HANDLE_MODEL: addend_model_release(entry->what); break;
-      case ADDEND_HANDLE_REQUEST: addend_request_release(entry->what); break;
-      case ADDEND_HANDLE_RESULTS: addend_results_release(entry->what); break;
-      case ADDEND_HANDLE_ARGUMENTS: addend_arguments_release(entry->what); break;
-      default: abort();
+      case ADDEND_HANDLE_ANY:
+        free(entry->what);
+        break;
+      case ADDEND_HANDLE_STRING:
+        addend_string_release(entry->what);
+        break;
+      case ADDEND_HANDLE_CANCELLATION:
+        addend_cancellation_release(entry->what);
+        break;
+      case ADDEND_HANDLE_CONTEXT:
+        addend_context_release(entry->what);
+        break;
+      case ADDEND_HANDLE_CONTEXT_OPTIONS:
+        addend_context_options_release(entry->what);
+        break;
+      case ADDEND_HANDLE_TENSOR:
+        addend_tensor_release(entry->what);
+        break;
+      case ADDEND_HANDLE_TENSOR_FILE:
+        addend_tensor_file_release(entry->what);
+        break;
+      case ADDEND_HANDLE_COMPOSITION:
+        addend_composition_release(entry->what);
+        break;
+      case ADDEND_HANDLE_EXPLANATION:
+        addend_explanation_release(entry->what);
+        break;
+      case ADDEND_HANDLE_MODEL:
+        addend_model_release(entry->what);
+        break;
+      case ADDEND_HANDLE_REQUEST:
+        addend_request_release(entry->what);
+        break;
+      case ADDEND_HANDLE_RESULTS:
+        addend_results_release(entry->what);
+        break;
+      case ADDEND_HANDLE_ARGUMENTS:
+        addend_arguments_release(entry->what);
+        break;
+      default:
+        abort();
     }
     free(entry);
   }
@@ -72,7 +100,8 @@ static void* memory(size_t size) {
   return own(ADDEND_HANDLE_ANY, bytes);
 }
 
-/* ---- Texts -------------------------------------------------------------------------------------------------------- */
+/* ---- Texts --------------------------------------------------------------------------------------------------------
+ */
 
 /* "%s" and the like, in memory that lives as long as the request. */
 static char* text_of(const char* format, const char* a, const char* b) {
@@ -145,20 +174,31 @@ static int32_t dtype_of(const char* name) {
 
 static const char* code_name(int32_t code) {
   switch (code) {
-    case ADDEND_OK: return "OK";
-    case ADDEND_CANCELLED: return "CANCELLED";
-    case ADDEND_INVALID_ARGUMENT: return "INVALID_ARGUMENT";
-    case ADDEND_NOT_FOUND: return "NOT_FOUND";
-    case ADDEND_RESOURCE_EXHAUSTED: return "RESOURCE_EXHAUSTED";
-    case ADDEND_FAILED_PRECONDITION: return "FAILED_PRECONDITION";
-    case ADDEND_OUT_OF_RANGE: return "OUT_OF_RANGE";
-    case ADDEND_UNIMPLEMENTED: return "UNIMPLEMENTED";
-    case ADDEND_INTERNAL: return "INTERNAL";
-    default: return "UNKNOWN";
+    case ADDEND_OK:
+      return "OK";
+    case ADDEND_CANCELLED:
+      return "CANCELLED";
+    case ADDEND_INVALID_ARGUMENT:
+      return "INVALID_ARGUMENT";
+    case ADDEND_NOT_FOUND:
+      return "NOT_FOUND";
+    case ADDEND_RESOURCE_EXHAUSTED:
+      return "RESOURCE_EXHAUSTED";
+    case ADDEND_FAILED_PRECONDITION:
+      return "FAILED_PRECONDITION";
+    case ADDEND_OUT_OF_RANGE:
+      return "OUT_OF_RANGE";
+    case ADDEND_UNIMPLEMENTED:
+      return "UNIMPLEMENTED";
+    case ADDEND_INTERNAL:
+      return "INTERNAL";
+    default:
+      return "UNKNOWN";
   }
 }
 
-/* ---- The request and the answer ------------------------------------------------------------------------------------- */
+/* ---- The request and the answer -------------------------------------------------------------------------------------
+ */
 
 static addend_tensor_file* request;
 static addend_tensor_file* answer;
@@ -326,7 +366,8 @@ static addend_status* add_results(const char* prefix, const addend_results* resu
   return NULL;
 }
 
-/* ---- What requests speak of ----------------------------------------------------------------------------------------- */
+/* ---- What requests speak of -----------------------------------------------------------------------------------------
+ */
 
 static addend_status* make_composition(const char* key, addend_composition** out) {
   addend_tensor *value = NULL, *other = NULL, *leftover = NULL;
@@ -537,7 +578,8 @@ static addend_status* compute(const job* work, addend_results** out) {
   return addend_model_decompose(work->context, work->model, work->request, out);
 }
 
-/* ---- Verbs ---------------------------------------------------------------------------------------------------------- */
+/* ---- Verbs ----------------------------------------------------------------------------------------------------------
+ */
 
 static addend_status* hello(void) {
   const int64_t dims[] = {1};
@@ -560,8 +602,8 @@ static addend_status* hello(void) {
   TRY(set("devices", on_cpu ? "cpu" : text_of("cpu %s%s", device, "")));
   TRY(set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128"));
   /* Models from files are on the CPU. */
-  return set("features", text_of("%sshapley explain threads lifecycle share stop read operators%s",
-                                 on_cpu ? "models " : "", ""));
+  return set("features",
+             text_of("%sshapley explain threads lifecycle share stop read operators%s", on_cpu ? "models " : "", ""));
 }
 
 static addend_status* add_explanation(const char* key, const addend_explanation* told) {
@@ -815,7 +857,8 @@ static addend_status* dispatch(const char* verb) {
   return set("code", "PROTOCOL");
 }
 
-/* ---- Frames ----------------------------------------------------------------------------------------------------------- */
+/* ---- Frames
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static void must(addend_status* status) {
   if (status == NULL) return;

@@ -1,6 +1,6 @@
 // The testee of the conformance suite in C++, over addend.hpp: executes requests of PROTOCOL.md and expects nothing.
-#include <cstdio>
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -346,8 +346,7 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("libtorch_version", addend_libtorch_version());
   answer->Set("device", device);
   answer->Set("devices", device == "cpu" ? "cpu" : "cpu " + device);
-  answer->Set("dtypes",
-              "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
+  answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
   // Models from files are on the CPU.
   answer->Set("features", std::string(device == "cpu" ? "models " : "") +
                               "shapley explain threads lifecycle share stop read operators");
@@ -385,8 +384,9 @@ void Execute(const std::string& verb, const Frame& request, Answer* answer) {
     answer->Set(key + ".target", told.target());
     answer->Add(key + ".contributions", Tensor::Copy(contributions, {told.numc()}));
     answer->Add(key + ".ranked", Tensor::Copy(ranked, {told.numc()}));
-    answer->Add(key + ".numbers", Tensor::Copy<double>({told.value(), told.reference(), told.leftover(),
-                                                        told.recovery(), told.recovery_error()}, {5}));
+    answer->Add(key + ".numbers",
+                Tensor::Copy<double>(
+                    {told.value(), told.reference(), told.leftover(), told.recovery(), told.recovery_error()}, {5}));
   }
 }
 
@@ -456,9 +456,8 @@ void Memory(const Frame& request, Answer* answer) {
 
 void Read(const Frame& request, Answer* answer) {
   const Tensor bytes = request.Raw("file");
-  const TensorFile file =
-      TensorFile::Decode(std::string(static_cast<const char*>(addend_tensor_data(bytes.get())),
-                                     static_cast<size_t>(bytes.sizes()[0])));
+  const TensorFile file = TensorFile::Decode(
+      std::string(static_cast<const char*>(addend_tensor_data(bytes.get())), static_cast<size_t>(bytes.sizes()[0])));
   for (const std::string& name : file.names()) {
     answer->Append("names", name);
     answer->Add("file." + name, file.tensor(name));

@@ -173,7 +173,8 @@ def make_arguments(frame, compositions):
             lists.pop()
             continue
         if kind == "composition":
-            value = compositions[value] = make_composition(frame, value)
+            compositions[value] = made = make_composition(frame, value)
+            value = made
         elif kind == "list":
             value = []
         else:
