@@ -217,8 +217,8 @@ class Composition : public Handle<addend_composition, addend_composition_release
   static Composition Diagonal(const Tensor& value, const std::vector<int64_t>& dims, const Tensor& baseline = {},
                               int64_t offset = 0, int64_t numc = -1) {
     addend_composition* composition = nullptr;
-    Check(addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), offset, numc,
-                                      &composition));
+    Check(
+        addend_composition_diagonal(value.get(), dims.data(), dims.size(), baseline.get(), offset, numc, &composition));
     return Composition(composition);
   }
   static Composition FromLabels(const Tensor& value, const Tensor& labels, const Tensor& baseline = {},

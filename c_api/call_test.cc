@@ -83,6 +83,16 @@ TEST_F(CallTest, ListsOfNumbersAndDtypes) {
   EXPECT_EQ(ones.sizes(), (std::vector<int64_t>{2, 3}));
 }
 
+// A language that has lists of anything cannot tell what an empty one is a list of.
+TEST_F(CallTest, EmptyListsFitEveryList) {
+  const Composition all = Call("aten::sum.dim_IntList", Arguments().Add(Parts()).BeginList().EndList()).composition();
+  EXPECT_EQ(all.sizes(), std::vector<int64_t>());
+  EXPECT_EQ(Numbers(all.components()), (std::vector<double>{1.5, 1.75}));
+  EXPECT_EQ(Numbers(all.reference()), std::vector<double>{2});
+  const Composition same = Call("aten::permute", Arguments().Add(all).BeginList().EndList()).composition();
+  EXPECT_EQ(Numbers(same.components()), Numbers(all.components()));
+}
+
 TEST_F(CallTest, ResultsThatAreNoCompositions) {
   const Composition x = Parts();
   const Results sorted = Call("aten::sort", Arguments().Add(x).Add(int64_t{1}));

@@ -103,6 +103,8 @@ int Fit(const Argument& argument, const c10::TypePtr& type, const c10::Argument&
       return is_constant && (constant.isDevice() || constant.isString()) ? 0 : kNoFit;
     case c10::TypeKind::ListType: {
       const c10::TypePtr& element = ElementType(type);
+      // Nothing tells what an empty list is one of.
+      if (form == Form::kList && argument.list().empty()) return 0;
       if (IsInteger(element)) {
         if (is_constant && constant.isIntList()) return 0;
         // int[2] takes one integer for both.
@@ -369,6 +371,10 @@ BoundCall Bind(const std::string& name, const std::vector<Argument>& arguments) 
     best.push_back(std::move(bound));
   }
   if (best.size() == 1) return best[0];
+  // Of several that fit alike the one without a name is meant: nothing else could be called to mean it.
+  for (const BoundCall& bound : best) {
+    if (bound.op.schema().overload_name().empty()) return bound;
+  }
   std::vector<std::string> given;
   for (const Argument& argument : arguments) {
     given.push_back(argument.name().empty() ? argument.Describe()

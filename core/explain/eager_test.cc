@@ -72,6 +72,9 @@ TEST(CallTest, FindsTheOverloadByTheArguments) {
   ExpectNear(Call("aten::sum", x, 1, true).composition().recovery(), x.recovery().sum(1, true), 1e-13);
   ExpectNear(Call("aten::view", x, Ints{3, 2}).composition().recovery(), x.recovery().view({3, 2}), 0);
   EXPECT_EQ(Call("aten::to", x, at::kFloat).composition().dtype(), at::kFloat);
+  // Its overload "padding" fits as well, but has a name of its own.
+  const Tensor kernel = Random({1, 2, 2}, 10);
+  ExpectNear(Call("aten::conv1d", x, kernel).composition().recovery(), at::conv1d(x.recovery(), kernel), 1e-14);
 }
 
 TEST(CallTest, ArgumentsByNameInAnyOrder) {
@@ -147,6 +150,8 @@ TEST(CallTest, SaysWhatIsWrong) {
   EXPECT_THAT(message("aten::mm", {x, x}),
               AllOf(HasSubstr("aten::mm refuses its arguments (the composition f64[2, 3] of 3, the composition f64[2, "
                               "3] of 3): mat1 and mat2 shapes cannot be multiplied")));
+  EXPECT_THAT(message("aten::glu", {x, 1}), HasSubstr("aten::glu refuses its arguments"))
+      << "an operator with a rewrite";
   EXPECT_THAT(message("aten::add", {x, RandomComposition({2, 3}, 5, 4)}),
               HasSubstr("argument \"other\" of aten::add.Tensor has 4 components, but argument \"self\" of "
                         "aten::add.Tensor has 3"));

@@ -416,8 +416,12 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
 }
 
 std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  const addend::Rewrite& rewrite = *registry_->FindRewrite(RuleName(schema.name()), FullName(schema));
+  // Outside of what follows: arguments that the operator itself refuses are no failure of its rewrite.
+  const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false, rewrite.updates);
   try {
-    return Rewritten(call, arguments);
+    return Rewritten(call, arguments, rewrite, own);
   } catch (const Error& e) {
     if (!error_) {
       error_ = e.position().op.empty()
@@ -438,13 +442,12 @@ std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<
 }
 
 // See Note [Rewrites] in core/rules/rewrite.h.
-std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c10::IValue>& arguments) {
+std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c10::IValue>& arguments,
+                                           const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own) {
   const c10::FunctionSchema& schema = call.op.schema();
   RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments, {}};
   for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
-  const addend::Rewrite& rewrite = *registry_->FindRewrite(described.name, FullName(schema));
 
-  const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false, rewrite.updates);
   const std::vector<at::Tensor> values = TensorsIn(own);
   std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true, rewrite.updates));
   if (references.empty()) references.resize(values.size());

@@ -129,7 +129,9 @@ class Tracer : public RecorderObserver {
                                             const std::vector<c10::IValue>& results);
   std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference,
                                     const std::vector<int>& updates);
-  std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments);
+  // `own`: what the operator itself gives.
+  std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments,
+                                     const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own);
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
   void Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
              size_t first);

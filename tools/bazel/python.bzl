@@ -49,6 +49,8 @@ def python_extension(name, srcs, hdrs, library):
         srcs = srcs,
         hdrs = hdrs,
         copts = include + ["-fvisibility=hidden"],
+        # Which breaks a typemap on purpose.
+        visibility = ["//tests/conformance/meta:__pkg__"],
         deps = ["//c_api:header"],
     )
     swig_wrap(

@@ -115,9 +115,9 @@ def _run(options):
 
 def _families(options):
     patterns = options.cases or ["*"]
-    families = cases.load(patterns)
-    for folder in options.cases_dir or ():
-        families += cases.load(patterns, folder)
+    # laws/ holds the cases that a build writes from the tables by which rules are tested.
+    folders = [os.path.join(cases.ROOT, "cases"), os.path.join(cases.ROOT, "laws")] + (options.cases_dir or [])
+    families = cases.load(patterns, folders)
     if not families:
         raise ValueError("no case file is called like %s" % " or ".join(patterns))
     return families
@@ -137,32 +137,33 @@ def _work(job):
         variants = [variant for variant in variants if _wanted(variant, options.only)]
     table = _tolerances(options)
 
-    def started(command, device):
-        return testee.Testee(command, device, options.threads, options.timeout)
-
-    own = started(options.testee, options.device)
-    other = None
-    if options.against:
-        other = started(options.against, options.device)
-    elif options.compare_devices:
-        other = started(options.testee, "cpu")
-    run = engine.Engine(own, other, table, bits=not options.compare_devices)
-    outcomes = list(run.run(variants))
-    if options.only:
-        outcomes = [outcome for outcome in outcomes if _fits(outcome.name, options.only)]
-    elif index == 0:
-        ops = {case.get("op") for family in families for case in family.cases} - {None}
-        outcomes += run.beyond_cases(None if partial else ops)
-    remarks = []
-    for one in filter(None, (own, other)):
-        wrong = one.close()
-        if wrong:
-            outcome = engine.Outcome("runner.the_testee_ends_well.%d" % index, check="bye")
-            outcome.failures.append(("error", wrong))
-            outcomes.append(outcome)
-        if one.restarts:
-            remarks.append("%s was started %d times" % (one.command, 1 + one.restarts))
-    return outcomes, table.usage(), own.hello, remarks
+    running = []
+    try:
+        running.append(testee.Testee(options.testee, options.device, options.threads, options.timeout))
+        if options.against:
+            running.append(testee.Testee(options.against, options.device, options.threads, options.timeout))
+        elif options.compare_devices:
+            running.append(testee.Testee(options.testee, "cpu", options.threads, options.timeout))
+        run = engine.Engine(running[0], running[1] if len(running) > 1 else None, table, not options.compare_devices)
+        outcomes = list(run.run(variants))
+        if options.only:
+            outcomes = [outcome for outcome in outcomes if _fits(outcome.name, options.only)]
+        elif index == 0:
+            ops = {case.get("op") for family in families for case in family.cases} - {None}
+            outcomes += run.beyond_cases(None if partial else ops)
+        remarks = []
+        for one in running:
+            wrong = one.close()
+            if wrong:
+                outcome = engine.Outcome("runner.the_testee_ends_well.%d" % index, check="bye")
+                outcome.failures.append(("error", wrong))
+                outcomes.append(outcome)
+            if one.restarts:
+                remarks.append("%s was started %d times" % (one.command, 1 + one.restarts))
+        return outcomes, table.usage(), running[0].hello, remarks
+    finally:
+        for one in running:
+            one.abandon()
 
 
 def _fits(name, patterns):

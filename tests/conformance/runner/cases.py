@@ -160,17 +160,16 @@ def baseline_tensor(description, value, tensor_of):
     return broadcast(tensor_of(description), value.shape)
 
 
-def load(patterns, folder=None):
-    """The families in files whose names fit one of the patterns, in the order of their names."""
-    folder = folder or os.path.join(ROOT, "cases")
+def load(patterns, folders):
+    """The families in files whose names fit one of the patterns, folder by folder in the order of their names."""
     with open(os.path.join(ROOT, "case.schema.json"), encoding="utf-8") as file:
         rules = json.load(file)
     families = []
-    for path in _paths(folder):
-        name = os.path.relpath(path, folder)[: -len(".json")]
-        if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-            continue
-        families.append(read(path, rules))
+    for folder in folders:
+        for path in _paths(folder):
+            name = os.path.relpath(path, folder)[: -len(".json")]
+            if any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
+                families.append(read(path, rules))
     names = {}
     for family in families:
         for case in family.cases:

@@ -133,18 +133,15 @@ def check_expect(subject, judge):
         if result.kind != kind:
             judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, kind))
         elif kind == "tensor":
-            judge.close("result %d" % index, result.tensor, wanted["tensor"], _magnitudes(wanted["tensor"]))
+            judge.close("result %d" % index, result.tensor, wanted["tensor"], compare.size_of(wanted["tensor"]))
         else:
             _judge_parts(judge, index, result, wanted)
 
 
-def _magnitudes(tensor):
-    return [abs(number) for number in tensor.numbers]
-
-
 def _judge_parts(judge, index, result, wanted):
-    """Each number against the expected one, with the conditioning of its element: a component is its share of what
-    components make together, so what that sum loses to cancellation is lost by every share."""
+    """Each number against the expected one, measured by the largest of its tensor, since it is a sum of such; and of a
+    component also by the conditioning of its element: it is a share of what components make together, so what that sum
+    loses to cancellation is lost by every share."""
     zeros = [0.0] * len(result.reference.numbers)
     held = {part: list(map(abs, wanted.get(part, getattr(result, part)).numbers)) if part != "components" else None
             for part in ("reference", "leftover")}
@@ -163,11 +160,12 @@ def _judge_parts(judge, index, result, wanted):
         what = "%s of result %d" % (part, index)
         if part == "components":
             repeated = conditions * max(tensor.shape[0], 1)
-            sizes = [abs(number) * (1 + condition) for number, condition in zip(tensor.numbers, repeated)]
+            floor = compare.size_of(tensor)
+            sizes = [floor + abs(number) * condition for number, condition in zip(tensor.numbers, repeated)]
         elif part == "leftover":
-            sizes = masses
+            sizes = max(masses, default=0.0)
         else:
-            sizes = _magnitudes(tensor)
+            sizes = compare.size_of(tensor)
         judge.close(what, got, tensor, sizes)
 
 
@@ -224,28 +222,37 @@ def _judge_explanation(judge, answer, key, result):
 # ---- laws
 
 
-def _pairs(base, plain):
-    """Compositions with what the plain operator or model gives in their place."""
-    for index, (result, truth) in enumerate(zip(base.results, plain.results)):
-        if result.kind == "composition":
-            yield "result %d" % index, result, truth.tensor
+def _compositions(judge, answer):
+    """The results that are compositions, with their places. Without any there is nothing to judge, which is wrong."""
+    found = [(index, result) for index, result in enumerate(answer.results) if result.kind == "composition"]
+    if not found:
+        judge.say("case", "no result is a composition: there is nothing to judge")
+    return found
+
+
+def _pairs(judge, base, plain):
+    """Compositions with what the plain operator or model gives in their place; probes have nothing there."""
+    for index, result in _compositions(judge, base):
+        if index < len(plain.results):
+            yield "result %d" % index, result, plain.results[index].tensor
 
 
 def _counted(judge, base, plain):
     """Whether the plain operator gives as many results; a decomposition has its probes behind them."""
     probes = len(judge.variant.case.get("probes", []))
-    if len(base.results) - probes != len(plain.results):
-        judge.say("text", "%d results, the plain operator has %d" % (len(base.results) - probes, len(plain.results)))
-        return False
+    if len(base.results) - probes == len(plain.results):
+        return True
+    judge.say("text", "%d results, the plain operator has %d" % (len(base.results) - probes, len(plain.results)))
+    return False
+
+
+def _judge_plain(judge, base, plain):
+    """Results that are no compositions are those of the plain operator."""
     for index, (result, truth) in enumerate(zip(base.results, plain.results)):
         if result.kind == "tensor" and truth.kind == "tensor":
             judge.same_bits("plain result %d" % index, result.tensor, truth.tensor)
         elif result.kind != "composition" and result.kind != truth.kind:
             judge.say("text", "result %d is a %s instead of a %s" % (index, result.kind, truth.kind))
-    if not any(result.kind == "composition" for result in base.results):
-        judge.say("case", "no result is a composition: there is nothing to judge")
-        return False
-    return True
 
 
 def _sum(result):
@@ -259,7 +266,8 @@ def law_recovery(subject, judge):
     """Components, reference and leftover sum to what the plain operator gives for the value."""
     base, plain = yield [subject.base(), subject.value()]
     if judge.ok(base, plain) and _counted(judge, base, plain) and not judge.muted:
-        for what, result, truth in _pairs(base, plain):
+        _judge_plain(judge, base, plain)
+        for what, result, truth in _pairs(judge, base, plain):
             size = compare.mass(result)
             judge.close("the recovery of " + what, _sum(result), truth, size)
             judge.close("the value of " + what, result.value, truth, size)
@@ -271,10 +279,11 @@ def law_recovery(subject, judge):
 def _reference(exact):
     def law(subject, judge):
         base, plain = yield [subject.base(), subject.reference()]
-        if judge.ok(base, plain) and _counted_only(judge, base, plain) and not judge.muted:
-            for what, result, truth in _pairs(base, plain):
+        if judge.ok(base, plain) and _counted(judge, base, plain) and not judge.muted:
+            for what, result, truth in _pairs(judge, base, plain):
                 what = "the reference of " + what
-                if exact and judge.tolerances.device == "cpu":
+                # That of half types is kept as float32.
+                if exact and judge.tolerances.device == "cpu" and truth.dtype not in ("f16", "bf16"):
                     judge.same_bits(what, result.reference, truth)
                 else:
                     judge.close(what, result.reference, truth, compare.mass(result))
@@ -285,22 +294,13 @@ def _reference(exact):
     return law
 
 
-def _counted_only(judge, base, plain):
-    probes = len(judge.variant.case.get("probes", []))
-    if len(base.results) - probes != len(plain.results):
-        judge.say("text", "%d results, the plain operator has %d" % (len(base.results) - probes, len(plain.results)))
-        return False
-    return True
-
-
 def law_no_leftover(subject, judge):
     """The leftover is zero to rounding; of path kinds to the error of their quadrature."""
     (base,) = yield [subject.base()]
     if judge.ok(base) and not judge.muted:
-        for index, result in enumerate(base.results):
-            if result.kind == "composition":
-                zero = result.leftover.like([0] * len(result.leftover.numbers))
-                judge.close("the leftover of result %d" % index, result.leftover, zero, compare.mass(result))
+        for index, result in _compositions(judge, base):
+            zero = result.leftover.like([0] * len(result.leftover.numbers))
+            judge.close("the leftover of result %d" % index, result.leftover, zero, compare.mass(result))
 
 
 def _enough(subject, judge, count):
@@ -326,9 +326,11 @@ def _mapped_law(places_of, expected_of):
         base, other = yield [subject.mapped(range(numc), numc), subject.mapped(places, after)]
         if not judge.ok(base, other) or judge.muted:
             return
-        for index, (result, changed) in enumerate(zip(base.results, other.results)):
-            if result.kind != "composition":
-                continue
+        if len(base.results) != len(other.results):
+            judge.say("text", "%d results instead of %d" % (len(other.results), len(base.results)))
+            return
+        for index, result in _compositions(judge, base):
+            changed = other.results[index]
             what = "result %d" % index
             if changed.components.shape[0] != after or result.components.shape[0] != numc:
                 judge.say("text", "%s has %d components instead of %d" % (what, changed.components.shape[0], after))
@@ -360,8 +362,8 @@ law_zero_component = _mapped_law(
 def law_identity(subject, judge):
     """Where the value is the baseline, components are exactly zero, nothing is left over, the reference is the value."""
     base, plain = yield [subject.unmoved(), subject.reference()]
-    if judge.ok(base, plain) and _counted_only(judge, base, plain) and not judge.muted:
-        for what, result, truth in _pairs(base, plain):
+    if judge.ok(base, plain) and _counted(judge, base, plain) and not judge.muted:
+        for what, result, truth in _pairs(judge, base, plain):
             infinite = [not math.isfinite(number) for number in truth.numbers]
             for index, row in enumerate(result.components.rows()):
                 judge.zero("component %d of %s" % (index, what), row, infinite)
@@ -378,9 +380,7 @@ def law_row_by_row(subject, judge):
     if not judge.ok(base, *rows) or judge.muted:
         return
     *rows, leftovers, zeros = rows
-    for index, result in enumerate(base.results):
-        if result.kind != "composition":
-            continue
+    for index, result in _compositions(judge, base):
         constant = zeros.results[index].tensor
         size = max(compare.mass(result), compare.size_of(constant))
         for row, (got, plain) in enumerate(zip(result.components.rows(), rows)):
@@ -399,9 +399,7 @@ def law_view_bit_exact(subject, judge):
     if not judge.ok(base, reference, *rows) or judge.muted:
         return
     *rows, leftovers, _ = rows
-    for index, result in enumerate(base.results):
-        if result.kind != "composition":
-            continue
+    for index, result in _compositions(judge, base):
         for row, (got, plain) in enumerate(zip(result.components.rows(), rows)):
             judge.same_bits("component %d of result %d" % (row, index), got, plain.results[index].tensor)
         judge.same_bits("the reference of result %d" % index, result.reference, reference.results[index].tensor)
@@ -412,7 +410,7 @@ def law_dtype_preserved(subject, judge):
     """The value has the dtype that the plain operator gives, the parts too; of half types they are float32."""
     base, plain = yield [subject.base(), subject.value()]
     if judge.ok(base, plain) and _counted(judge, base, plain):
-        for what, result, truth in _pairs(base, plain):
+        for what, result, truth in _pairs(judge, base, plain):
             judge.equal("the dtype of " + what, result.value.dtype, truth.dtype)
             expected = "f32" if truth.dtype in ("f16", "bf16") else truth.dtype
             for part in ("components", "reference", "leftover"):
@@ -423,7 +421,7 @@ def law_shape_preserved(subject, judge):
     """All parts have the shape that the plain operator gives, components behind their number."""
     base, plain = yield [subject.base(), subject.value()]
     if judge.ok(base, plain) and _counted(judge, base, plain):
-        for what, result, truth in _pairs(base, plain):
+        for what, result, truth in _pairs(judge, base, plain):
             judge.equal("the shape of the components of " + what, result.components.shape, (subject.numc,) + truth.shape)
             for part in ("reference", "leftover", "value"):
                 judge.equal("the shape of the %s of %s" % (part, what), getattr(result, part).shape, truth.shape)
@@ -434,9 +432,7 @@ def law_parts(subject, judge):
     (base,) = yield [subject.base(parts=_ALL_PARTS)]
     if not judge.ok(base) or judge.muted:
         return
-    for index, result in enumerate(base.results):
-        if result.kind != "composition":
-            continue
+    for index, result in _compositions(judge, base):
         size = compare.mass(result)
         residual = [a + b for a, b in zip(result.reference.numbers, result.leftover.numbers)]
         judge.close("the residual of result %d" % index, result.residual, result.reference.like(residual), size)
@@ -508,14 +504,9 @@ LAWS["reference_exact"] = _reference(exact=True)
 
 
 def check_lifecycle(subject, judge):
-    case = subject.variant.case
-    entries, tensors = {"steps": protocol.lines(case["steps"])}, {}
-    for key, description in case.get("compositions", {}).items():
-        own_entries, own_tensors = subjects.composition(key, description, subject.variant)
-        entries.update(own_entries)
-        tensors.update(own_tensors)
-    (answer,) = yield [Request("lifecycle", entries, tensors)]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
+        case = subject.variant.case
         codes = protocol.unlines(answer.entries.get("codes", ""))
         judge.equal("the number of codes", len(codes), len(case["codes"]))
         for step, got, expected in zip(case["steps"], codes, case["codes"]):
@@ -523,20 +514,18 @@ def check_lifecycle(subject, judge):
 
 
 def check_memory(subject, judge):
-    tensors = {name: subject.variant.tensor(tensor) for name, tensor in subject.variant.case["tensors"].items()}
-    (answer,) = yield [Request("memory", {}, tensors)]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
-        for name, expected in (("shared", tensors["after"]), ("copied", tensors["data"])):
-            message = compare.same_bits(name, answer.tensor(name), expected)
+        for name, expected in (("shared", "after"), ("copied", "data")):
+            message = compare.same_bits(name, answer.tensor(name), subject.tensors[expected])
             if message:
                 judge.say("bits", message)
 
 
 def check_read(subject, judge):
-    file = subject.variant.tensor(dict(subject.variant.case["tensors"]["file"], dtype="u8"))
-    (answer,) = yield [Request("read", {}, {"file": file})]
+    (answer,) = yield [subject.base()]
     if judge.ok(answer):
-        tensors, _ = safetensors.decode(file.raw)
+        tensors, _ = safetensors.decode(subject.tensors["file"].raw)
         names = protocol.unlines(answer.entries.get("names", ""))
         judge.equal("the names of the tensors", sorted(names), sorted(tensors))
         for name, tensor in tensors.items():
@@ -551,8 +540,9 @@ _OTHER_VERBS = {"lifecycle": check_lifecycle, "memory": check_memory, "read": ch
 # ---- two answers
 
 
-def differences(got, expected):
-    """What two answers differ in, except for the texts of errors: at most a few lines."""
+def differences(got, expected, named=False):
+    """What two answers differ in, except for the texts of errors: at most a few lines. `named`: whether the names of
+    results count."""
     if got.code != expected.code:
         return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
     found = []
@@ -563,7 +553,7 @@ def differences(got, expected):
     if len(got.results) != len(expected.results):
         found.append("%d results instead of %d" % (len(got.results), len(expected.results)))
     for a, b in zip(got.results, expected.results):
-        found += result_differences(a, b)
+        found += result_differences(a, b, named)
     owned = ("explanation.", "c", "shared", "copied", "file.")
     for name in sorted(expected.tensors):
         if name.startswith(owned) and not _of_a_result(name, expected):
@@ -576,8 +566,8 @@ def _of_a_result(name, answer):
     return name in keys or name.rpartition(".")[0] in keys
 
 
-def result_differences(got, expected):
-    if (got.kind, got.name) != (expected.kind, expected.name):
+def result_differences(got, expected, named=False):
+    if got.kind != expected.kind or (named and got.name != expected.name):
         return ["%s %r instead of %s %r" % (got.kind, got.name, expected.kind, expected.name)]
     found = []
     for part, wanted in expected.parts.items():

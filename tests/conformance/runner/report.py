@@ -99,7 +99,7 @@ def json_lines(outcomes, pairs, path):
     with open(path, "w", encoding="utf-8") as file:
         file.write(json.dumps({"head": dict(pairs)}, ensure_ascii=False) + "\n")
         for outcome in outcomes:
-            line = {"name": outcome.name, "status": status(outcome)}
+            line = {"name": outcome.name, "subject": outcome.subject, "status": status(outcome)}
             if outcome.ratio:
                 line["error_over_tolerance"] = float("%.3g" % outcome.ratio)
             if outcome.failures:

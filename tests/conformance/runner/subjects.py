@@ -18,6 +18,8 @@ _BITS = {"f64": 34, "f32": 14, "f16": 6, "bf16": 4}
 
 
 def of(variant):
+    if variant.verb in ("lifecycle", "memory", "read"):
+        return OtherSubject(variant)
     if variant.verb in ("decompose", "run") or "model" in variant.case or "model_bytes" in variant.case:
         return ModelSubject(variant)
     return CallSubject(variant)
@@ -44,6 +46,16 @@ class Parts:
         tensors = [self.components, self.reference] + ([] if self.leftover is None else [self.leftover])
         return Parts(*(_on_a_grid(tensors) + [None])[:3])
 
+    def mixed(self):
+        """Every component with half of its neighbour's: components that share elements show more than a split gives."""
+        rows = [row.numbers for row in self.components.rows()]
+        if len(rows) < 2:
+            return self
+        numbers = []
+        for row, following in zip(rows, rows[1:] + rows[:1]):
+            numbers += [a / 2 + b / 2 if a != b else a for a, b in zip(row, following)]
+        return Parts(self.components.like(numbers), self.reference, self.leftover)
+
     def mapped(self, places, numc):
         """Component i becomes a part of component places[i] of `numc`."""
         rows = [None] * numc
@@ -53,6 +65,23 @@ class Parts:
         zero = full(self.reference.dtype, self.reference.shape, 0)
         components = stack([zero if row is None else row for row in rows]) if rows else self.components
         return Parts(components, self.reference, self.leftover)
+
+
+class OtherSubject:
+    """A verb that speaks of the language itself."""
+
+    def __init__(self, variant):
+        self.variant = variant
+        self.tensors = {key: variant.tensor(tensor) for key, tensor in variant.case.get("tensors", {}).items()}
+
+    def base(self):
+        case = self.variant.case
+        entries, tensors = {"steps": protocol.lines(case.get("steps", []))}, dict(self.tensors)
+        for key, description in case.get("compositions", {}).items():
+            own_entries, own_tensors = composition(key, description, self.variant)
+            entries.update(own_entries)
+            tensors.update(own_tensors)
+        return Request(self.variant.verb, entries, tensors)
 
 
 class CallSubject:
@@ -105,8 +134,8 @@ class CallSubject:
         return max((self.explicit(key).numc for key in self.compositions), default=0)
 
     def mapped(self, places, numc):
-        """The case with explicit components, each of which becomes a part of another one."""
-        return self._of_parts({key: self.explicit(key).rounded().mapped(places, numc) for key in self.compositions})
+        """The case with explicit components, mixed a little, each of which becomes a part of another one."""
+        return self._of_parts({key: self.explicit(key).rounded().mixed().mapped(places, numc) for key in self.compositions})
 
     def unmoved(self):
         """The case with every value at its reference."""
@@ -142,7 +171,7 @@ class CallSubject:
             zero = full(components.dtype, components.shape[1:], 0)
             return Parts(components, tensors.get(key + ".reference", zero), tensors.get(key + ".leftover"))
         value = tensors[key + ".value"]
-        reference = self._reference(key)
+        reference = tensors.get(key + ".baseline", full(value.dtype, value.shape, 0))
         numc = int(entries.get(key + ".numc", "-1"))
         if entries[key + ".make"] == "diagonal":
             labels = labels_along(value.shape, [int(dim) for dim in entries.get(key + ".dims", "").split(",") if dim])
@@ -160,6 +189,8 @@ class CallSubject:
         if entries[key + ".make"] == "tensors":
             components = tensors[key + ".components"]
             return tensors.get(key + ".reference", full(components.dtype, components.shape[1:], 0))
+        if entries[key + ".make"] == "labels":
+            return self.explicit(key).reference  # Elements without a label keep their value.
         value = tensors[key + ".value"]
         return tensors.get(key + ".baseline", full(value.dtype, value.shape, 0))
 

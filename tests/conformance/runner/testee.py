@@ -70,6 +70,7 @@ class Testee:
                 bufsize=0,
             )
         except OSError as error:
+            self._errors.close()
             raise TesteeError("cannot start %r: %s" % (self.command, error)) from None
         os.set_blocking(self._process.stdin.fileno(), False)
         os.set_blocking(self._process.stdout.fileno(), False)
@@ -78,11 +79,11 @@ class Testee:
         _run([conversation])
         answer = conversation.answers[0]
         if answer.code != "OK":
-            message = "%r does not say hello: %s: %s" % (self.command, answer.code, answer.message)
-            self.kill()
-            raise TesteeError(message)
+            self.abandon()
+            raise TesteeError("%r does not say hello: %s: %s" % (self.command, answer.code, answer.message))
         self.hello = answer.entries
         if self.hello.get("suite") != "1":
+            self.abandon()
             raise TesteeError("%r speaks suite %s, not 1" % (self.command, self.hello.get("suite")))
 
     @property
@@ -120,6 +121,17 @@ class Testee:
 
     def close(self):
         """Says bye. Returns None, or what was wrong about the end."""
+        try:
+            return self._say_bye()
+        finally:
+            self.abandon()
+
+    def abandon(self):
+        """Ends it without a word."""
+        self.kill()
+        self._errors.close()
+
+    def _say_bye(self):
         if self._process is None:
             return None
         conversation = Conversation(self, [Request("bye")], patient=False)

@@ -56,3 +56,9 @@ def multi_head(policy, query, key, value, embed_dim, heads, qkv_weight, qkv_bias
     if average_attn_weights:
         weights = call(policy, "aten::mean.dim", weights, [1])
     return result, weights
+
+
+@operator("aten::_masked_softmax")
+def masked_softmax(policy, x, mask, dim, mask_type=2):
+    """The mask has the shape of the scores and hides where it is true."""
+    return call(policy, "aten::softmax.int", call(policy, "aten::masked_fill.Scalar", x, mask, -math.inf), dim)

@@ -17,14 +17,17 @@ import sys
 import zipfile
 from pathlib import Path
 
-import activation  # noqa: F401: registers its operators
-import product  # noqa: F401
-from composition import Composition, map_linear
+import case_format
+import case_reader
+from composition import Composition, is_composition
+from networks import NETWORKS, Ids, Network
 from policy import parse
-from registry import call
 from tensor import Tensor, minus, plus, scaled, total, zip_map
+from write_expected import close
 
 # ---- Files
+
+_ELEMENTS = {"FloatStorage": "f", "LongStorage": "q"}
 
 
 class _Object:
@@ -50,21 +53,21 @@ class _Unpickler(pickle.Unpickler):
         self._root = root
 
     def persistent_load(self, identity):
-        kind, storage_type, key = identity[:3]
-        if kind != "storage" or storage_type is not float:
-            raise ValueError(f"a parameter is no float32 storage: {identity}")
+        kind, element, key = identity[:3]
+        if kind != "storage":
+            raise ValueError(f"a parameter is no storage: {identity}")
         data = self._archive.read(f"{self._root}/data/{key}")
-        return [number for (number,) in struct.iter_unpack("<f", data)]
+        return [number for (number,) in struct.iter_unpack("<" + element, data)]
 
     def find_class(self, module, name):
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return _rebuild_tensor
-        if (module, name) == ("torch", "FloatStorage"):
-            return float
+        if module == "torch" and name in _ELEMENTS:
+            return _ELEMENTS[name]
         if (module, name) == ("collections", "OrderedDict"):
             return dict
-        if module == "torch.jit._pickle":  # build_intlist and the like
-            return list
+        if module == "torch.jit._pickle":  # build_intlist, restore_type_tag and the like
+            return lambda value, *_: value
         if module.startswith("__torch__"):
             return type(name, (_Object,), {})
         raise ValueError(f"the model holds a {module}.{name}")
@@ -101,141 +104,98 @@ def read_tensors(path):
     return tensors
 
 
-# ---- Models: of a policy, parameters and an input, what they compute, and what is inside
-
-
-def linear(policy, parameters, name, x):
-    return call(policy, "aten::linear", x, parameters[name + ".weight"], parameters[name + ".bias"])
-
-
-def relu(policy, x):
-    return call(policy, "aten::relu", x)
-
-
-def conv2d(policy, parameters, name, x, stride, padding):
-    """As a matrix product: each output position reads its patch of the input."""
-    weight = parameters[name + ".weight"]
-    channels, _, kernel, _ = weight.shape
-    samples, _, height, width = x.shape
-    size = [(side + 2 * padding - kernel) // stride + 1 for side in (height, width)]
-
-    def patches(t):
-        data = []
-        for sample, i, j in itertools.product(range(samples), *map(range, size)):
-            for channel, di, dj in itertools.product(range(t.shape[1]), range(kernel), range(kernel)):
-                row, column = i * stride + di - padding, j * stride + dj - padding
-                inside = 0 <= row < height and 0 <= column < width
-                data.append(t.at((sample, channel, row, column)) if inside else 0.0)
-        return Tensor((samples, *size, t.shape[1] * kernel * kernel), data)
-
-    flat = weight.reshape((channels, -1))
-    result = call(policy, "aten::linear", map_linear(policy, x, patches), flat, parameters[name + ".bias"])
-    return map_linear(policy, result, lambda t: t.permute((0, 3, 1, 2)))
-
-
-def avg_pool2d(policy, x, kernel):
-    samples, channels, height, width = x.shape
-    blocks = (samples, channels, height // kernel, kernel, width // kernel, kernel)
-    return map_linear(policy, x, lambda t: scaled(t.reshape(blocks).sum((3, 5)), 1 / kernel**2))
-
-
-def mlp(policy, parameters, x):
-    inside = {}
-    for layer in range(5):
-        x = relu(policy, x) if layer % 2 else linear(policy, parameters, f"layers.{layer}", x)
-        inside[f"layers.{layer}"] = inside[f"#{layer}"] = x
-    inside["aten::relu:0"], inside["aten::relu:1"] = inside["layers.1"], inside["layers.3"]
-    inside["logits"] = x
-    return x, inside
-
-
-def relu_network(policy, parameters, x):
-    inside = {}
-    inside["first"] = x = conv2d(policy, parameters, "first", x, 1, 1)
-    inside["aten::avg_pool2d"] = x = avg_pool2d(policy, relu(policy, x), 2)
-    inside["second"] = x = conv2d(policy, parameters, "second", x, 2, 0)
-    x = relu(policy, x)
-    flat = (x.shape[0], math.prod(x.shape[1:]))
-    inside["output"] = x = linear(policy, parameters, "output", map_linear(policy, x, lambda t: t.reshape(flat)))
-    return x, inside
-
-
-MODELS = {"mlp": mlp, "relu_network": relu_network}
-
 # ---- Inputs
 
 
 def tensor_of(source, tensors):
     """A tensor as a case writes it; see case.schema.json."""
-    if isinstance(source, str):
-        return tensors[source[1:]]
-    if isinstance(source, dict):
-        flat = Tensor.nested(source["data"])
-        return flat.reshape(source["shape"]) if "shape" in source else flat
-    return Tensor.nested(source)
+    return tensors[source[1:]] if isinstance(source, str) else case_reader.tensor(source)
 
 
-def spread_labels(labels, shape):
-    """Labels have the shape of the value or of its leading dimensions, or they broadcast to it."""
-    if labels.shape == shape[: labels.rank]:
-        labels = labels.reshape(labels.shape + (1,) * (len(shape) - labels.rank))
-    return labels.expand(shape)
+def labels_of(source, shape, tensors):
+    """The component of each element, counted from the input's first one; -1: none."""
+    if "labels" in source:
+        labels = tensor_of(source["labels"], tensors)
+        if labels.shape == shape[: labels.rank]:  # else they broadcast
+            labels = labels.reshape(labels.shape + (1,) * (len(shape) - labels.rank))
+        return labels.expand(shape)
+    dims = [d % len(shape) for d in source["dims"]]
+    numbers = []
+    for index in itertools.product(*map(range, shape)):
+        number = 0
+        for d in dims:
+            number = number * shape[d] + index[d]
+        numbers.append(number)
+    return Tensor(shape, numbers)
 
 
-def split_input(source, tensors):
-    """The composition of one input."""
+def own_numc(source, tensors):
+    """How many components an input has by itself."""
+    split = source.get("split", {})
+    if "parts" in split:
+        return tensor_of(split["parts"], tensors).shape[0]
+    return max(labels_of(split, tensor_of(source["value"], tensors).shape, tensors).data) + 1 if split else 0
+
+
+def make_input(source, first, numc, ids, tensors):
+    """A composition of numc components, of which the input's own begin at the first; ids, or a plain tensor."""
     value = tensor_of(source["value"], tensors)
-    split = source["split"]
+    split = source.get("split", {})
+    if not split:
+        return Ids(value) if ids else value
     baseline = tensor_of(source.get("baseline", 0.0), tensors).expand(value.shape)
-    first = source.get("first_component", 0)
-    empty = [Tensor.full(value.shape, 0.0)] * first
     if "parts" in split:
         parts = tensor_of(split["parts"], tensors)
-        components = [parts.select(0, k) for k in range(parts.shape[0])]
+        own = [parts.select(0, k) for k in range(parts.shape[0])]
         if "baseline" not in source:
-            baseline = minus(value, total(components, value.shape))
-        return Composition(empty + components, baseline)
-    if "labels" in split:
-        labels = spread_labels(tensor_of(split["labels"], tensors), value.shape)
-    else:
-        dims = [d % value.rank for d in split["dims"]]
-        sizes = [value.shape[d] for d in dims]
-        places = itertools.product(*map(range, value.shape))
-        numbers = []
-        for index in places:
-            number = 0
-            for d, size in zip(dims, sizes):
-                number = number * size + index[d]
-            numbers.append(number)
-        labels = Tensor(value.shape, numbers)
-    reference = zip_map(lambda v, b, own: v if own < 0 else b, value, baseline, labels)
+            baseline = minus(value, total(own, value.shape))
+        zeros = Tensor.full(value.shape, 0.0)
+        return Composition([zeros] * first + own + [zeros] * (numc - first - len(own)), baseline)
+    labels = labels_of(split, value.shape, tensors).map(lambda k: k + first if k >= 0 else k)
+    reference = zip_map(lambda v, b, k: v if k < 0 else b, value, baseline, labels)
+    if ids:
+        return Ids(value, reference.map(int), labels, numc)
     move = minus(value, reference)
-    count = max(labels.data) + 1
-    components = [zip_map(lambda m, own: m if own == k else 0.0, move, labels) for k in range(count)]
-    return Composition(empty + components, reference)
+    return Composition([zip_map(lambda m, k: m if k == c else 0.0, move, labels) for c in range(numc)], reference)
+
+
+def make_inputs(case, names, tensors):
+    """In the order of the network's arguments."""
+    sources = case["inputs"]
+    if any("name" in source for source in sources):
+        sources = sorted(sources, key=lambda source: names.index(source["name"]))
+    firsts, numc = [], 0
+    for source in sources:
+        own = own_numc(source, tensors)
+        firsts.append(source.get("first_component", numc) if own else 0)
+        numc = max(numc, firsts[-1] + own)
+    return [
+        make_input(source, first, numc, name == "tokens", tensors)
+        for name, source, first in zip(names, sources, firsts)
+    ]
 
 
 # ---- Cases
 
 
-def segmented(model, policy, parameters, x, pieces):
+def segmented(run, x, pieces):
     """The line from reference to value in pieces, each linearized by itself. SPEC.md#segments"""
     results = []
     for k in range(pieces):
         begin = plus(x.reference, scaled(x.move, k / pieces))
-        results.append(model(policy, parameters, Composition([scaled(c, 1 / pieces) for c in x.components], begin))[0])
+        results += run([Composition([scaled(c, 1 / pieces) for c in x.components], begin)])
     components = [total([r.components[c] for r in results], results[0].shape) for c in range(x.numc)]
     leftover = total([r.leftover for r in results], results[0].shape)
     return Composition(components, results[0].reference, leftover)
 
 
-def shapley(model, policy, parameters, x):
+def shapley(run, x):
     """Exact Shapley values: every subset of the components, the reference always present."""
-    def run(members):
-        return model(policy, parameters, total([x.components[k] for k in members] + [x.reference], x.shape))[0]
-
     everyone = range(x.numc)
-    values = {s: run(s) for n in range(x.numc + 1) for s in itertools.combinations(everyone, n)}
+    values = {}
+    for count in range(x.numc + 1):
+        for members in itertools.combinations(everyone, count):
+            (values[members],) = run([total([x.components[k] for k in members] + [x.reference], x.shape)])
     components = []
     for k in everyone:
         gains = []
@@ -251,30 +211,34 @@ def shapley(model, policy, parameters, x):
 def expected(path, data, case, choices):
     """What a case has to give under the choices of a policy."""
     model_path = path.parent / case["model"]
-    model = MODELS[model_path.stem]
+    network, names = NETWORKS[model_path.stem]
     tensors = read_tensors(path.parent / data)
-    (source,) = case["inputs"]
-    x = split_input(source, tensors)
-    parameters = read_parameters(model_path)
-    policy = parse(choices)
+    net = Network(parse(choices), read_parameters(model_path))
+    inputs = make_inputs(case, names, tensors)
+
+    def run(given):
+        return network(net, *given)
+
     if case.get("verb") == "shapley":
-        results = [shapley(model, policy, parameters, x)]
+        results = [shapley(run, *inputs)]
     elif "segments" in choices:
-        results = [segmented(model, policy, parameters, x, int(choices["segments"]))]
+        results = [segmented(run, *inputs, int(choices["segments"]))]
     else:
-        result, inside = model(policy, parameters, x)
-        results = [result] + [inside[probe] for probe in case.get("probes", [])]
-    return {"outputs": [
-        {"components": nested([result.numc, *result.shape], [e for c in result.components for e in c.data]),
-         "reference": nested(result.shape, result.reference.data),
-         "leftover": nested(result.shape, result.leftover.data)}
-        for result in results
-    ]}
+        results = run(inputs) + [net.inside[probe] for probe in case.get("probes", [])]
+    return {"outputs": [written(result) for result in results]}
+
+
+def written(result):
+    if not is_composition(result):
+        return {"tensor": {"dtype": "i64", "data": nested(result.shape, result.data)}}
+    components = Tensor((result.numc, *result.shape), [x for c in result.components for x in c.data])
+    parts = {"components": components, "reference": result.reference, "leftover": result.leftover}
+    return {name: nested(part.shape, part.data) for name, part in parts.items()}
 
 
 def nested(shape, data):
     if not shape:
-        return data[0] + 0.0  # no negative zeros
+        return data[0] + type(data[0])(0)  # no negative zeros
     step = len(data) // shape[0]
     return [nested(shape[1:], data[k * step : (k + 1) * step]) for k in range(shape[0])]
 
@@ -282,24 +246,6 @@ def nested(shape, data):
 def choices_of(case):
     policies = case.get("policies", [{}])
     return [{"preset": p} if isinstance(p, str) else p for p in policies]
-
-
-def differs(a, b):
-    if isinstance(a, dict):
-        return a.keys() != b.keys() or any(differs(a[k], b[k]) for k in a)
-    if isinstance(a, list):
-        return len(a) != len(b) or any(differs(x, y) for x, y in zip(a, b))
-    return not math.isclose(a, b, rel_tol=1e-11, abs_tol=1e-12)
-
-
-def as_text(document):
-    """A case file with one line for each entry of a case."""
-    head = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in document.items() if k != "cases"]
-    cases = []
-    for case in document["cases"]:
-        lines = [f"      {json.dumps(k)}: {json.dumps(v)}" for k, v in case.items()]
-        cases.append("    {\n" + ",\n".join(lines) + "\n    }")
-    return "{\n" + ",\n".join(head) + ',\n  "cases": [\n' + ",\n".join(cases) + "\n  ]\n}\n"
 
 
 def main():
@@ -314,17 +260,18 @@ def main():
     for path in arguments.files:
         document = json.loads(path.read_text(encoding="utf-8"))
         for case in document["cases"]:
-            if "expect" not in case:
+            # Others know their numbers from elsewhere.
+            if "expect" not in case or Path(case["model"]).stem not in NETWORKS:
                 continue
             answers = [expected(path, document["data"], case, choices) for choices in choices_of(case)]
-            if any(differs(answer, answers[0]) for answer in answers):
+            if not all(close(answer, answers[0]) for answer in answers):
                 wrong.append(f"{path.name}: {case['name']} expects different numbers of its policies")
-            elif arguments.check and differs(answers[0], case["expect"]):
+            elif arguments.check and not close(case["expect"], answers[0]):
                 wrong.append(f"{path.name}: {case['name']} expects something else")
             case["expect"] = answers[0]
             count += 1
         if arguments.write:
-            path.write_text(as_text(document), encoding="utf-8")
+            path.write_text(case_format.text(document), encoding="utf-8")
     if count == 0:
         wrong.append("no case expects anything")
     print("\n".join(wrong + [f"{count} expectations, {len(wrong)} wrong"]))

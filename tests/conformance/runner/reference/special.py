@@ -4,6 +4,7 @@ import math
 
 from arithmetic import add, as_tensor, mul, sub
 from composition import apply, is_composition, reference_of, sum_rows, value_of
+from elementwise import pointwise, step
 from normalization import rearranged
 from quadrature import integrate
 from reduction import root, square
@@ -66,3 +67,23 @@ def prelu(policy, x, weight):
     positive = call(policy, "aten::relu", x)
     meet = lambda t: t.reshape((-1,) + (1,) * (x.rank - 2))
     return add(policy, positive, mul(policy, rearranged(policy, weight, meet), sub(policy, x, positive)))
+
+
+# ---- operators without a rule of their own: SPEC.md#missing-rule
+
+
+@operator("aten::igamma")
+def igamma(policy, a, x):
+    """P(a, x) of a plain whole a: 1 - e^-x (1 + x + .. + x^(a-1) / (a-1)!), with the derivative e^-x x^(a-1) / (a-1)!."""
+    order = int(a.data[0])
+    f = lambda v: 1 - math.exp(-v) * sum(v**k / math.factorial(k) for k in range(order))
+    df = lambda v: math.exp(-v) * v ** (order - 1) / math.factorial(order - 1)
+    if policy.missing_rule == "absorb":
+        return step(policy, x, f)
+    return pointwise(policy.inner(), x, f, df)
+
+
+@operator("aten::special_chebyshev_polynomial_t.n_scalar")
+def chebyshev(policy, x, n):
+    """2 x^2 - 1 for n = 2, of which LibTorch knows no derivative: all of it is leftover."""
+    return step(policy, x, lambda v: 2 * v * v - 1)

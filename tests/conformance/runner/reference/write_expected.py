@@ -28,17 +28,22 @@ def renew(path, check):
     given = path.read_text(encoding="utf-8")
     file = json.loads(given)
     wrong = []
+    pinned = 0
     for case in file["cases"]:
-        # Law cases stay without numbers; everything else that the reference can compute is pinned.
+        # Law cases stay without numbers; everything else that the reference can compute is pinned. A new case is
+        # written with "expect": {"outputs": []}.
         if "expect" not in case and "laws" in case:
             continue
         new = evaluate.expected(case)
         if new is None:
             continue
+        pinned += 1
         if check and not close(case.get("expect"), new):
             wrong.append(f"{path.name}: {case['name']}: other numbers than the reference gives: {new}")
         if not close(case.get("expect"), new):
             case["expect"] = new
+    if pinned == 0:
+        return []  # of models, lifecycles and the like
     text = case_format.text(file)
     if not check:
         path.write_text(text, encoding="utf-8")

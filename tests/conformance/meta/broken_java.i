@@ -1,0 +1,5 @@
+/* The C interface for Java with one typemap that is wrong: a number argument of an operator loses half of its bits. */
+%module addend_native
+
+%typemap(in) double value %{ $1 = static_cast<float>($input); %}
+%include "bindings/swig/addend.i"
