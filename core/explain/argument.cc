@@ -369,6 +369,10 @@ BoundCall Bind(const std::string& name, const std::vector<Argument>& arguments) 
     best.push_back(std::move(bound));
   }
   if (best.size() == 1) return best[0];
+  // The one that LibTorch gave the plain name: newer versions have a std.correction whose arguments are all optional.
+  for (const BoundCall& bound : best) {
+    if (bound.op.schema().overload_name().empty()) return bound;
+  }
   std::vector<std::string> given;
   for (const Argument& argument : arguments) {
     given.push_back(argument.name().empty() ? argument.Describe()
