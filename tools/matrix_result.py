@@ -17,7 +17,7 @@ sys.dont_write_bytecode = True
 
 import count_tests  # noqa: E402, after the line above: the repository may be read only
 
-FOLDERS = ["core/", "c_api/", "bindings/python/", "bindings/java/", "bindings/csharp/", "tests/conformance/"]
+FOLDERS = ["core", "c_api", "bindings/python", "bindings/java", "bindings/csharp", "tests/conformance", "tests", "tools"]
 
 
 def first_number(*command):
@@ -65,7 +65,7 @@ def main():
             targets[label] = targets.get(label, count_tests.NONE) + counts
     folders = {}
     for label, counts in targets.items():
-        folder = next((f for f in FOLDERS if label.startswith("//" + f)), "other")
+        folder = next((f for f in FOLDERS if label.startswith((f"//{f}/", f"//{f}:"))), "other")
         folders[folder] = folders.get(folder, count_tests.NONE) + counts
     result = {
         "release": options.release,
@@ -75,7 +75,7 @@ def main():
         "seconds": options.seconds,
         "versions": versions(),
         **counts_as_json(sum(targets.values(), count_tests.NONE)),
-        "folders": {name.rstrip("/"): counts_as_json(counts) for name, counts in sorted(folders.items())},
+        "folders": {name: counts_as_json(counts) for name, counts in sorted(folders.items())},
         "failed_targets": {label: counts_as_json(c) for label, c in sorted(targets.items()) if c.failed},
     }
     json.dump(result, sys.stdout, indent=2)

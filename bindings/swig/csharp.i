@@ -4,6 +4,8 @@
 %pragma(csharp) moduleclassmodifiers="internal static class"
 %pragma(csharp) imclassclassmodifiers="internal static class"
 
+%include "bindings/swig/signal_handlers.i"
+
 /* Numbers of enumerations as constants, which the enumerations that users see are made of. */
 %include "enumsimple.swg"
 %csconst(1);

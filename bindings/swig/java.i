@@ -14,6 +14,8 @@
 #include "c_api/addend_ext.h"
 %}
 
+%include "bindings/swig/signal_handlers.i"
+
 /* Enumerations are classes of int constants: addend_dtype becomes AddendDtype. */
 %include "enumtypeunsafe.swg"
 %javaconst(1);

@@ -5,6 +5,7 @@
 #include "bindings/python/native/callbacks.h"
 #include "bindings/python/native/error.h"
 #include "bindings/python/native/handle.h"
+#include "bindings/python/native/results.h"
 #include "bindings/python/native/sequence.h"
 #include "bindings/python/native/tensor.h"
 #include "c_api/addend_ext.h"
@@ -41,7 +42,7 @@
 }
 %typemap(in, numinputs=0) Handle** (Handle* made = nullptr) { $1 = &made; }
 %typemap(argout) Handle** {
-  $result = SWIG_Python_AppendOutput($result,
+  $result = addend_python::AddResult($result,
                                      addend_python::NewCapsule<Handle, &Handle ## _release>(*$1, "Handle"));
 }
 %enddef
@@ -82,7 +83,7 @@ ADDEND_HANDLE(addend_trace)
 %ignore addend_string_release;
 %typemap(in, numinputs=0) addend_string** (addend_string* text = nullptr) { $1 = &text; }
 %typemap(argout) addend_string** {
-  $result = SWIG_Python_AppendOutput(
+  $result = addend_python::AddResult(
       $result, PyUnicode_DecodeUTF8(addend_string_data(*$1), static_cast<Py_ssize_t>(addend_string_size(*$1)), "replace"));
   addend_string_release(*$1);
 }
@@ -96,7 +97,7 @@ ADDEND_HANDLE(addend_trace)
 }
 
 %typemap(in, numinputs=0) double* out_number (double number = 0) { $1 = &number; }
-%typemap(argout) double* out_number { $result = SWIG_Python_AppendOutput($result, PyFloat_FromDouble(*$1)); }
+%typemap(argout) double* out_number { $result = addend_python::AddResult($result, PyFloat_FromDouble(*$1)); }
 
 /* Integers; None stands for none of them. */
 %typemap(in) (const int64_t* dims, size_t num_dims) (std::vector<int64_t> numbers) {

@@ -372,6 +372,7 @@ BoundCall Bind(const std::string& name, const std::vector<Argument>& arguments) 
   }
   if (best.size() == 1) return best[0];
   // Of several that fit alike the one without a name is meant: nothing else could be called to mean it.
+  // (Newer versions of LibTorch have a std.correction, say, whose arguments are all optional.)
   for (const BoundCall& bound : best) {
     if (bound.op.schema().overload_name().empty()) return bound;
   }

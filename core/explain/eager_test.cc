@@ -7,6 +7,7 @@
 #include <ATen/TensorIndexing.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include "core/base/error_testing.h"
 #include "core/explain/composition_ops.h"
@@ -116,6 +117,22 @@ TEST(CallTest, WithoutCompositionsTheOperatorJustRuns) {
   const Results result = Call("aten::relu", t);
   EXPECT_FALSE(result[0].is_composition());
   EXPECT_TRUE(result.tensor().equal(t.relu()));
+}
+
+TORCH_LIBRARY(eager_test, library) {
+  library.def("both(Tensor x) -> Tensor", [](const Tensor& x) { return x.relu(); });
+  library.def("both.more(Tensor x, int times=2) -> Tensor", [](const Tensor& x, int64_t times) { return x * times; });
+  library.def("named.a(Tensor x) -> Tensor", [](const Tensor& x) { return x.relu(); });
+  library.def("named.b(Tensor x, int times=2) -> Tensor", [](const Tensor& x, int64_t times) { return x * times; });
+}
+
+// As aten::std and aten::std.correction do in newer versions of LibTorch.
+TEST(CallTest, OfOverloadsThatFitAlikeTheOneWithThePlainNameIsCalled) {
+  const Tensor t = Random({2, 3}, 9);
+  EXPECT_TRUE(Call("eager_test::both", t).tensor().equal(t.relu()));
+  EXPECT_THAT(MessageOf([&] { Call("eager_test::named", t); }),
+              HasSubstr("fit several overloads of eager_test::named; name one of: eager_test::named.a, "
+                        "eager_test::named.b"));
 }
 
 TEST(CallTest, SaysWhatIsWrong) {

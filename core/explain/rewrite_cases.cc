@@ -1,8 +1,10 @@
 #include "core/explain/rewrite_cases.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace addend {
@@ -101,17 +103,36 @@ Tensor BoolMask(at::IntArrayRef sizes, bool fill) {
   return fill ? at::ones(sizes, at::kBool).tril() : at::ones(sizes, at::kBool).triu(1);
 }
 
+// The arguments behind `first`, by name where this version's schema has them. Names that it lacks do not count.
+Arguments Complete(const std::string& op, Arguments first, const std::map<std::string, IValue>& named) {
+  const auto schema = c10::Dispatcher::singleton().findSchemaOrThrow(op.c_str(), "").schema();
+  for (size_t a = first.size(); a < schema.arguments().size(); ++a) {
+    const auto given = named.find(schema.arguments()[a].name());
+    first.push_back(given != named.end() ? given->second : schema.arguments()[a].default_value().value());
+  }
+  return first;
+}
+
+bool HasArgument(const std::string& op, const std::string& argument) {
+  const auto found = c10::Dispatcher::singleton().findSchema({op, ""});
+  return found && found->schema().argumentIndexWithName(argument).has_value();
+}
+
 void AddTransformer(std::vector<Case>* cases) {
   for (const std::string op : {"aten::_scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math"}) {
     const auto add = [&](const std::string& title, std::function<IValue(Draw&)> mask, bool weights, bool causal) {
       cases->push_back({op, title, [=](Draw& d) -> Arguments {
-        return {d.Moving({2, 3, 4, 3}), d.Moving({2, 3, 5, 3}), d.Moving({2, 3, 5, 2}), mask(d), 0.0, weights, causal}; }});
+        return Complete(op, {d.Moving({2, 3, 4, 3}), d.Moving({2, 3, 5, 3}), d.Moving({2, 3, 5, 2}), mask(d)},
+                        {{"need_attn_weights", weights}, {"is_causal", causal}}); }});
     };
     const auto none = [](Draw&) -> IValue { return {}; };
     add("plain", none, true, false);
     add("no_weights", none, false, false);
     add("causal", none, true, true);
-    add("boolean_mask", [](Draw&) -> IValue { return BoolMask({4, 5}, true); }, true, false);
+    // Newer versions turn boolean masks into summands before; given one, they add its 0 and 1, which nobody wants.
+    if (HasArgument(op, "need_attn_weights")) {
+      add("boolean_mask", [](Draw&) -> IValue { return BoolMask({4, 5}, true); }, true, false);
+    }
     add("additive_mask", [](Draw& d) -> IValue { return d.Plain({4, 5}).masked_fill(BoolMask({4, 5}, false), -INFINITY); }, true, false);
     add("mask_moves", [](Draw& d) -> IValue { return d.Moving({4, 5}); }, true, false);
   }

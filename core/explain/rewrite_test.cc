@@ -71,8 +71,10 @@ class OperatorModel : public Model {
     return c10::ivalue::Tuple::create(std::move(stack));
   }
 
-  // The floating-point results on other tensors.
+  // The floating-point results on other tensors. Without gradients, as models are decomposed: newer versions of
+  // LibTorch have another kernel of LSTM for training.
   std::vector<Tensor> Results(const std::vector<Tensor>& inputs) {
+    const at::NoGradGuard no_grad;
     std::vector<Tensor> results;
     const IValue all = Run({inputs.begin(), inputs.end()});
     for (const IValue& value : all.toTupleRef().elements()) {

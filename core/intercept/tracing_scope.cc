@@ -159,7 +159,8 @@ void Operator::Expand(Stack* stack) const {
 }
 
 struct TracingScope::Guards {
-  explicit Guards(CallHandler* handler) : info(InfoKind(), std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
+  explicit Guards(CallHandler* handler)
+      : info(InfoKind(), std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
   c10::DebugInfoGuard info;
   c10::impl::IncludeDispatchKeyGuard include;
 };

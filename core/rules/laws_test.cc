@@ -29,9 +29,21 @@ TEST(CasesTest, EveryRuleHasACase) {
   }
 }
 
+// Where a newer version of LibTorch dropped more, its operators need a look at what replaced them.
+TEST(CasesTest, FewOperatorsAreMissingInThisLibTorch) {
+  const std::set<std::string> dropped = {"aten::symeig"};
+  for (const Case& c : Cases()) EXPECT_TRUE(IsHere(c.op) || dropped.count(c.op)) << c.op;
+}
+
 TEST(CasesTest, RulesThatCoverComplexTensorsHaveAComplexCase) {
   std::set<const Rule*> covered;
+  std::set<const Rule*> missing;
   for (const Case& c : Cases()) {
+    if (!IsHere(c.op)) {
+      const auto names = RuleNames(c.op);
+      missing.insert(Registry::Default().Find(names.first, names.second));
+      continue;
+    }
     Draw draw(at::kDouble);
     const RuleCall call = OperatorCall(c.op, c.arguments(draw)).Describe(Faithful());
     const auto complex = [](const auto& t) { return t.value.defined() && t.value.is_complex(); };
@@ -41,7 +53,7 @@ TEST(CasesTest, RulesThatCoverComplexTensorsHaveAComplexCase) {
     }
   }
   for (const Rule* rule : Registry::Default().All()) {
-    EXPECT_EQ(covered.count(rule), rule->complex ? 1u : 0u) << rule->name;
+    if (missing.count(rule) == 0) EXPECT_EQ(covered.count(rule), rule->complex ? 1u : 0u) << rule->name;
   }
 }
 
@@ -72,6 +84,15 @@ double Rounding(const RuleCall& call) {
 }
 
 using Parameter = std::tuple<size_t, at::ScalarType>;
+
+// Indices, so that each case draws the same numbers with every version of LibTorch.
+std::vector<size_t> CasesHere() {
+  std::vector<size_t> here;
+  for (size_t index = 0; index < Cases().size(); ++index) {
+    if (IsHere(Cases()[index].op)) here.push_back(index);
+  }
+  return here;
+}
 
 std::string NameOf(const testing::TestParamInfo<Parameter>& info) {
   const Case& c = Cases()[std::get<0>(info.param)];
@@ -255,7 +276,8 @@ TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
       for (const RuleOperand& operand : call.operands) {
         operands.push_back(operand.decomposed ? operand.value * 0 : operand.value);
       }
-      for (size_t k = 0; row >= 0 && k < rows.size(); ++k) operands[rule.inputs[k]] = rows[k].select(0, row);
+      // Copies, since as_strided counts from the start of the storage.
+      for (size_t k = 0; row >= 0 && k < rows.size(); ++k) operands[rule.inputs[k]] = rows[k].select(0, row).clone();
       return call.run(operands);
     };
     const auto constant = run(-1);
@@ -345,8 +367,7 @@ TEST_P(LawTest, WithoutAMoveItIsTheDerivative) {
 
 // The sum of all cases in both dtypes takes seconds; the next law differentiates each operator hundreds of times.
 INSTANTIATE_TEST_SUITE_P(Rules, LawTest,
-                         testing::Combine(testing::Range<size_t>(0, Cases().size()),
-                                          testing::Values(at::kFloat, at::kDouble)),
+                         testing::Combine(testing::ValuesIn(CasesHere()), testing::Values(at::kFloat, at::kDouble)),
                          NameOf);
 
 class PathLawTest : public LawTest {};
@@ -376,8 +397,7 @@ TEST_P(PathLawTest, TheMapIsTheMeanDerivative) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, PathLawTest,
-                         testing::Combine(testing::Range<size_t>(0, Cases().size()), testing::Values(at::kDouble)),
-                         NameOf);
+                         testing::Combine(testing::ValuesIn(CasesHere()), testing::Values(at::kDouble)), NameOf);
 
 }  // namespace
 }  // namespace addend

@@ -14,12 +14,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "core/intercept/operator.h"
 
 namespace addend {
 namespace {
+
+std::optional<Operator> FindByFullName(const std::string& op) {
+  const size_t dot = op.find('.');
+  return Operator::Find(op.substr(0, dot), dot == std::string::npos ? "" : op.substr(dot + 1));
+}
 
 const Rule* FindRule(const RuleCall& call) {
   return Registry::Default().Find(call.name, call.overload.empty() ? call.name : call.name + "." + call.overload);
@@ -202,10 +208,10 @@ struct OperatorCall::State {
 OperatorCall::OperatorCall(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 OperatorCall::~OperatorCall() = default;
 
+bool IsHere(const std::string& op) { return FindByFullName(op).has_value(); }
+
 OperatorCall::OperatorCall(const std::string& op, const std::vector<Argument>& arguments) {
-  const size_t dot = op.find('.');
-  const std::string overload = dot == std::string::npos ? "" : op.substr(dot + 1);
-  const auto found = Operator::Find(op.substr(0, dot), overload);
+  const auto found = FindByFullName(op);
   if (!found) throw std::runtime_error("this LibTorch has no operator " + op);
   auto state = std::make_shared<State>(*found);
   state->arguments = arguments;

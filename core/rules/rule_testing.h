@@ -86,6 +86,8 @@ const Policy& Fast();
 // The default rule for a call; throws where there is none.
 const Rule& RuleOf(const RuleCall& call);
 RuleResult BuildRule(const RuleCall& call);
+// Whether this LibTorch has the operator ("aten::max.dim"): newer versions dropped some, such as symeig.
+bool IsHere(const std::string& op);
 // "aten::relu_" -> "aten::relu", "aten::add_.Tensor" -> ("aten::add", "aten::add.Tensor")
 std::pair<std::string, std::string> RuleNames(const std::string& op);
 

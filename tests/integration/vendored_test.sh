@@ -18,8 +18,10 @@ for program in c cc python java csharp; do
   fi
   run=$bin/$program
   [[ -e $run ]] || run=$bin/$program.sh
-  # Where `bazel run` starts programs.
-  output=$(cd "$run.runfiles/vendored" && "$run" "$models/model.pt" "$models/sample.safetensors")
+  # Where `bazel run` starts programs: the folder of the main repository, which has its own name only in a WORKSPACE.
+  main=$run.runfiles/vendored
+  [[ -e $main ]] || main=$run.runfiles/_main
+  output=$(cd "$main" && "$run" "$models/model.pt" "$models/sample.safetensors")
   if [[ -z $first ]]; then
     first=$output
     echo "$output"

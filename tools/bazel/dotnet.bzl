@@ -44,6 +44,7 @@ _dotnet_project = rule(
             doc = "every file that the project reads; they stay where they are",
         ),
         "properties": attr.label_keyed_string_dict(
+            allow_files = True,
             doc = "folders or files -> the MSBuild property that tells the project where they are",
         ),
         "command": attr.string(
