@@ -63,6 +63,8 @@ class Run:
 
 def page(runs):
     runs = sorted(runs, key=lambda run: run.key)
+    if not runs:
+        return _TEXT + _gpu(runs) + "## Runs\n\nNone has been recorded yet.\n"
     return _TEXT + _gpu(runs) + _runs(runs) + _subjects(runs)
 
 
@@ -74,8 +76,6 @@ def _gpu(runs):
 
 def _runs(runs):
     lines = ["## Runs", ""]
-    if not runs:
-        return "\n".join(lines + ["None has been recorded.", ""])
     lines.append("| | language | LibTorch | device | compared with | passed | failed | skipped | date | machine |")
     lines.append("|---|---|---|---|---|---|---|---|---|---|")
     for index, run in enumerate(runs, 1):

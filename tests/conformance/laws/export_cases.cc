@@ -361,7 +361,8 @@ class Family {
     for (Given& given : shorter.arguments) given = Short(given);
     const auto call = Described(shorter, Faithful());
     const auto drawn = Described(own, Faithful());
-    if (call && drawn && (NoNan(*call) || !NoNan(*drawn))) own = std::move(shorter);
+    const bool as_drawn = DrawsNumbers(own.op) || (call && drawn && (NoNan(*call) || !NoNan(*drawn)));
+    if (call && drawn && as_drawn) own = std::move(shorter);
 
     if (!is_rewrite && !Described(own, Faithful())) {
       Problems().push_back(title + " refuses its arguments");

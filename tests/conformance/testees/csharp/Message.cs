@@ -163,6 +163,10 @@ internal sealed class Message
             => Made<T>(tensor.ToArray<T>(), [.. tensor.Shape]);
     }
 
+    /// <summary>The tensor in a shape without dimensions, for which the face makes one of size 1.</summary>
+    internal static Tensor Shaped(Tensor tensor, IReadOnlyList<long> shape) =>
+        shape.Count > 0 ? tensor : Operators.Call("aten::reshape", tensor, Array.Empty<long>()).Tensor();
+
     private static Tensor Made<T>(T[] elements, long[] shape)
         where T : unmanaged
         => shape.Length == 0 ? Addend.Tensor.Scalar(elements[0]) : Addend.Tensor.From(elements, shape);

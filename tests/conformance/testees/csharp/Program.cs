@@ -55,6 +55,7 @@ internal sealed class Testee
         _ when error.Data[AddendException.CodeKey] is ErrorCode code => CodeNamed(code),
         ProtocolException => "PROTOCOL",
         OperationCanceledException => "CANCELLED",
+        FileNotFoundException or DirectoryNotFoundException => "NOT_FOUND",
         _ => "INVALID_ARGUMENT",
     };
 
@@ -333,8 +334,8 @@ internal sealed class Testee
             Tensor shared = Tensor.Wrap(array, [.. data.Shape]);
             Tensor copied = Tensor.From(array, [.. data.Shape]);
             request.Tensor("after").CopyTo<T>(array);
-            answer.Put("shared", shared);
-            answer.Put("copied", copied);
+            answer.Put("shared", Message.Shaped(shared, data.Shape));
+            answer.Put("copied", Message.Shaped(copied, data.Shape));
         }
     }
 }

@@ -184,9 +184,12 @@ final class Message {
       default:
         return tensor; // types without an array
     }
-    // Without sizes the methods above make a tensor of one dimension.
-    return shape.length > 0 || tensor.dtype() == DType.FLOAT64
-        ? copy : Addend.call("aten::reshape", copy, shape).tensor(0);
+    return shaped(copy, shape);
+  }
+
+  /** The tensor in a shape without dimensions, for which the face's constructors make one of size 1. */
+  static Tensor shaped(Tensor tensor, long[] shape) {
+    return shape.length > 0 ? tensor : Addend.call("aten::reshape", tensor, shape).tensor(0);
   }
 
   private static int[] integers(Tensor tensor) {

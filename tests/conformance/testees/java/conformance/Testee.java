@@ -354,8 +354,8 @@ public final class Testee {
       copied = Tensor.of(memory, dtype, shape);
     }
     memory.duplicate().put(request.bytes("after"));
-    answer.put("shared", shared);
-    answer.put("copied", copied);
+    answer.put("shared", Message.shaped(shared, shape));
+    answer.put("copied", Message.shaped(copied, shape));
   }
 
   private static void join(Thread thread) {
