@@ -172,6 +172,8 @@ class Tensor(Handle):
         return _DEVICE_TYPES[kind], int(index or 0)
 
     def __buffer__(self, flags: int) -> memoryview:
+        if self.size == 0 and self.ndim != 1:
+            raise BufferError("a memoryview of nothing has no shape %s" % (self.shape,))
         return self.memoryview()
 
     def __repr__(self) -> str:
