@@ -40,6 +40,9 @@ def conformance_test(language, testee, data = [], against = None, arguments = []
         data = data + ["//tests/conformance:cpp_testee"]
     native.sh_test(
         name = name or language,
+        # Not a large one: Bazel's filter by tags takes its time limit, "long", for the tag of that name.
+        size = "medium",
+        timeout = "eternal",
         srcs = ["//tests/conformance:execute.sh"],
         args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands + arguments],
         data = data + ["//tests/conformance:suite"],
@@ -82,6 +85,8 @@ def dist_test(name, dist, **kwargs):
     files = [dist, "//c_api:sdk"] + (["//bindings/python:wheel"] if _HAVE["python"] else [])
     native.sh_test(
         name = name,
+        size = "medium",
+        timeout = "eternal",
         srcs = ["dist_test.sh"],
         args = ["'%s'" % PYTHON] + ["$(location %s)" % file for file in files],
         data = files,
