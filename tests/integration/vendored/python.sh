@@ -1,5 +1,6 @@
 #!/bin/sh
 # Bazel gives the folder of another repository a name of its own making: addend, addend~, addend+.
-for addend in "${RUNFILES_DIR:-$0.runfiles}"/addend*; do
-  PYTHONPATH=$addend/bindings/python/package exec /usr/bin/python3 "$addend/docs/examples/quickstart.py" "$@"
+for folder in "${RUNFILES_DIR:-$0.runfiles}"/addend*; do
+  addend=$folder
 done
+PYTHONPATH=$addend/bindings/python/package exec /usr/bin/python3 "$addend/docs/examples/quickstart.py" "$@"
