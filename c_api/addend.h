@@ -521,10 +521,10 @@ ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
 /* ---- Traces: live models ---------------------------------------------------------------------------------------- */
 
 /* From here to addend_trace_end every LibTorch operator that this thread calls is recorded, whoever calls it: a Python
- * model in this process, C++, or addend_call on plain tensors. Operators run as ever. The inputs of the request are the live tensors, known by their
- * memory: contiguous, the whole of their storage, each on memory of its own. The run may write them; hand in copies
- * where that matters. in: context (borrowed, may be NULL), request (borrowed). out: out_trace (new). errors:
- * FAILED_PRECONDITION where this thread is traced already. */
+ * model in this process, C++, or addend_call on plain tensors. Operators run as ever. The inputs of the request are the
+ * live tensors, known by their memory: contiguous, the whole of their storage, each on memory of its own. The run may
+ * write them; hand in copies where that matters. in: context (borrowed, may be NULL), request (borrowed). out:
+ * out_trace (new). errors: FAILED_PRECONDITION where this thread is traced already. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin(const addend_context* context,
                                                               const addend_request* request,
                                                               addend_trace** out_trace) ADDEND_NOEXCEPT;

@@ -158,8 +158,8 @@ class WholePath {
     return dtype == at::kDouble || dtype == at::kComplexDouble ? at::kDouble : at::kFloat;
   }
 
-  // How far apart two runs of one operator may lie, of its largest value: kernels of other layouts add in another order,
-  // and values of half types were rounded after they were computed.
+  // How far apart two runs of one operator may lie, of its largest value: kernels of other layouts add in another
+  // order, and values of half types were rounded after they were computed.
   static double Repeatable(at::ScalarType recorded) {
     if (recorded == at::kDouble || recorded == at::kComplexDouble) return 1e-6;
     return recorded == at::kFloat || recorded == at::kComplexFloat ? 1e-3 : 0.02;

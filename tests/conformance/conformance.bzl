@@ -14,16 +14,14 @@ _HAVE = {
     "python": PYTHON_INCLUDE and HAVE_SWIG,
 }
 
-def conformance_test(language, testee, data = [], against = None, arguments = [], name = None, **kwargs):
-    """Runs the suite against a testee.
+def conformance_test(language, testee, data = [], against = None, **kwargs):
+    """Runs the suite against a testee; its list of expected failures is expected_failures/<language>.txt.
 
     Args:
-      language: one of c, cpp, csharp, java, python.
+      language: one of c, cpp, csharp, java, python; the test's name.
       testee: its command, with $(location ...) and $(python).
       data: what the command needs.
       against: a command; the answers of both are compared bit for bit.
-      arguments: more arguments of run.py.
-      name: by default the language.
       **kwargs: everything else that sh_test takes.
     """
     if not PYTHON:
@@ -34,17 +32,22 @@ def conformance_test(language, testee, data = [], against = None, arguments = []
         # buildifier: disable=print
         print("skipping the conformance suite in %s, whose binding is not built" % language)
         return
-    commands = ["--testee", testee.replace("$(python)", PYTHON)]
+    commands = [
+        "--testee",
+        testee.replace("$(python)", PYTHON),
+        "--failure-list",
+        "tests/conformance/expected_failures/%s.txt" % language,
+    ]
     if against:
         commands += ["--against", against.replace("$(python)", PYTHON)]
         data = data + ["//tests/conformance:cpp_testee"]
     native.sh_test(
-        name = name or language,
+        name = language,
         # Not a large one: Bazel's filter by tags takes its time limit, "long", for the tag of that name.
         size = "medium",
         timeout = "eternal",
         srcs = ["//tests/conformance:execute.sh"],
-        args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands + arguments],
+        args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands],
         data = data + ["//tests/conformance:suite"],
         # Answers of programs that a sanitizer slows down tell nothing more; the runner is not instrumented.
         tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],

@@ -160,7 +160,3 @@ class Answer:
 
     def payload(self):
         return dict(fields(self.entries.get("payload", ""), 2))
-
-
-def bytes_tensor(data):
-    return Tensor("u8", (len(data),), raw=bytes(data))

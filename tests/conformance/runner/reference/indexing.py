@@ -9,10 +9,6 @@ from registry import operator
 from tensor import Tensor, flat_position, positions
 
 
-def _ints(t):
-    return t.map(int)
-
-
 @operator("aten::index_select")
 def index_select(policy, x, dim, index):
     def f(t):

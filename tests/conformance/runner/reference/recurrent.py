@@ -87,27 +87,24 @@ def lstm(policy, x, state, params, has_biases, num_layers, dropout, train, bidir
     return output, _lifted(policy, hidden), _lifted(policy, cell)
 
 
-@operator("aten::gru.input")
-def gru(policy, x, state, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+def _one_state(policy, cell, x, state, params, batch_first):
+    """A layer whose cell keeps nothing but its output."""
     hidden = rearranged(policy, state, lambda t: t.select(0, 0))
 
     def step(now):
         nonlocal hidden
-        hidden = gru_cell(policy, now, hidden, *params)
+        hidden = cell(policy, now, hidden, *params)
         return hidden
 
     output = _over_time(policy, x, batch_first, step)
     return output, _lifted(policy, hidden)
+
+
+@operator("aten::gru.input")
+def gru(policy, x, state, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
+    return _one_state(policy, gru_cell, x, state, params, batch_first)
 
 
 @operator("aten::rnn_tanh.input")
 def rnn_tanh(policy, x, state, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
-    hidden = rearranged(policy, state, lambda t: t.select(0, 0))
-
-    def step(now):
-        nonlocal hidden
-        hidden = rnn_cell(policy, now, hidden, *params)
-        return hidden
-
-    output = _over_time(policy, x, batch_first, step)
-    return output, _lifted(policy, hidden)
+    return _one_state(policy, rnn_cell, x, state, params, batch_first)
