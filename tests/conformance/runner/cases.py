@@ -58,6 +58,11 @@ class Variant:
     def laws(self):
         return self.case.get("laws", [])
 
+    @property
+    def repeatable(self):
+        """Whether two processes give the same numbers."""
+        return self.case.get("repeatable", True)
+
     def features(self):
         """What a testee has to announce."""
         case = self.case

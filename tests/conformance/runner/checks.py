@@ -540,9 +540,9 @@ _OTHER_VERBS = {"lifecycle": check_lifecycle, "memory": check_memory, "read": ch
 # ---- two answers
 
 
-def differences(got, expected, named=False):
+def differences(got, expected, named=False, numbers=True):
     """What two answers differ in, except for the texts of errors: at most a few lines. `named`: whether the names of
-    results count."""
+    results count; `numbers`: whether numbers do, or only where they stand."""
     if got.code != expected.code:
         return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
     found = []
@@ -553,11 +553,11 @@ def differences(got, expected, named=False):
     if len(got.results) != len(expected.results):
         found.append("%d results instead of %d" % (len(got.results), len(expected.results)))
     for a, b in zip(got.results, expected.results):
-        found += result_differences(a, b, named)
+        found += result_differences(a, b, named, numbers)
     owned = ("explanation.", "c", "shared", "copied", "file.")
     for name in sorted(expected.tensors):
         if name.startswith(owned) and not _of_a_result(name, expected):
-            found += _tensor_difference(name, got.tensor(name), expected.tensors[name])
+            found += _tensor_difference(name, got.tensor(name), expected.tensors[name], numbers)
     return found[:5]
 
 
@@ -566,22 +566,22 @@ def _of_a_result(name, answer):
     return name in keys or name.rpartition(".")[0] in keys
 
 
-def result_differences(got, expected, named=False):
+def result_differences(got, expected, named=False, numbers=True):
     if got.kind != expected.kind or (named and got.name != expected.name):
         return ["%s %r instead of %s %r" % (got.kind, got.name, expected.kind, expected.name)]
     found = []
     for part, wanted in expected.parts.items():
         if part == "number":
             a, b = protocol.number(got.parts.get(part, math.nan)), protocol.number(wanted)
-            if a != b:
+            if numbers and a != b:
                 found.append("the number is %s instead of %s" % (a, b))
         elif part not in got.parts:
             found.append("the %s are missing" % part)
         else:
-            found += _tensor_difference(part, got.parts[part], wanted)
+            found += _tensor_difference(part, got.parts[part], wanted, numbers)
     return found
 
 
-def _tensor_difference(what, got, expected):
-    message = compare.same_bits(what, got, expected)
+def _tensor_difference(what, got, expected, numbers):
+    message = (compare.same_bits if numbers else compare.same_form)(what, got, expected)
     return [message] if message else []

@@ -8,7 +8,7 @@ from .tensor import real_dtype, strides
 
 def same_bits(what, got, expected):
     """None, or what differs. All NaN count as one: languages and processors may write others."""
-    found = _same_form(what, got, expected)
+    found = same_form(what, got, expected)
     if found or got.raw == expected.raw:
         return found
     for index, (a, b) in enumerate(zip(got.numbers, expected.numbers)):
@@ -19,10 +19,21 @@ def same_bits(what, got, expected):
     return None
 
 
+def same_form(what, got, expected, dtype=True):
+    """None, or what differs in shape or dtype. `dtype`: whether real numbers of another width differ."""
+    if got.shape != expected.shape:
+        return "%s has the shape %s instead of %s" % (what, list(got.shape), list(expected.shape))
+    if dtype and got.dtype != expected.dtype:
+        return "%s is of %s instead of %s" % (what, got.dtype, expected.dtype)
+    if got.dtype.startswith("c") != expected.dtype.startswith("c"):
+        return "%s is of %s instead of %s" % (what, got.dtype, expected.dtype)
+    return None
+
+
 def close(what, got, expected, allowance, sizes):
     """None, or what differs by more than is allowed. `sizes`: what errors are measured against, one number for all
     elements or one for each."""
-    found = _same_form(what, got, expected, dtype=False)
+    found = same_form(what, got, expected, dtype=False)
     if found:
         return found
     each = sizes if isinstance(sizes, list) else None
@@ -115,16 +126,6 @@ def ulps(a, b, dtype):
     smallest = -(1 << (63 if dtype == "f64" else 31))
     ordered = [number if number >= 0 else smallest - number for number in bits]
     return "%d ulp" % abs(ordered[0] - ordered[1])
-
-
-def _same_form(what, got, expected, dtype=True):
-    if got.shape != expected.shape:
-        return "%s has the shape %s instead of %s" % (what, list(got.shape), list(expected.shape))
-    if dtype and got.dtype != expected.dtype:
-        return "%s is of %s instead of %s" % (what, got.dtype, expected.dtype)
-    if got.dtype.startswith("c") != expected.dtype.startswith("c"):
-        return "%s is of %s instead of %s" % (what, got.dtype, expected.dtype)
-    return None
 
 
 def _negative(number):

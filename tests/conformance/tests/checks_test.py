@@ -257,6 +257,13 @@ class DifferenceTest(unittest.TestCase):
         self.assertTrue(checks.differences(b, a, named=True))
         self.assertEqual(checks.differences(b, a), [])
 
+    def test_numbers_do_not_count_where_none_are_repeatable(self):
+        honest = self.answer(call())
+        for doctor, seen in [("component_one_bit_off", 0), ("other_dtype", 1), ("other_shape", 1), ("other_error", 0)]:
+            with self.subTest(doctor=doctor):
+                found = checks.differences(self.answer(call(), doctor), honest, numbers=False)
+                self.assertEqual(bool(found), bool(seen))
+
     def test_texts_of_errors_do_not_count(self):
         a, b = self.answer(call("toy::nothing")), self.answer(call("toy::nothing"))
         b.entries["message"] = "other words"

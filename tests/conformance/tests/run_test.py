@@ -136,6 +136,11 @@ class RunTest(unittest.TestCase):
         lines = self.run_suite("--against", TOY, doctor="other_error", code=1)
         self.assertEqual(self.failed_cases(lines), {"unknown"})
 
+    def test_operators_that_draw_are_compared_by_form(self):
+        self.write_cases([dict(case, repeatable=False) for case in CASES])
+        self.assertEqual(self.run_suite("--against", TOY, doctor="component_one_bit_off")[-1], ALL_PASSED)
+        self.assertTrue(self.failed(self.run_suite("--against", TOY, doctor="other_shape", code=1)))
+
     def test_comparing_devices(self):
         self.assertEqual(self.run_suite("--compare-devices")[-1], ALL_PASSED)
 
