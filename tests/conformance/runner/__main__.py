@@ -79,7 +79,7 @@ def _run(options):
     shard, shards = int(os.environ.get("TEST_SHARD_INDEX", 0)), int(os.environ.get("TEST_TOTAL_SHARDS", 1))
     if "TEST_SHARD_STATUS_FILE" in os.environ:
         open(os.environ["TEST_SHARD_STATUS_FILE"], "w", encoding="utf-8").close()
-    jobs = [(options, shard + shards * job, shards * options.jobs, partial) for job in range(options.jobs)]
+    jobs = [(options, families, shard + shards * job, shards * options.jobs, partial) for job in range(options.jobs)]
     if options.jobs == 1:
         worked = [_work(jobs[0])]
     else:
@@ -130,8 +130,7 @@ def _tolerances(options):
 
 def _work(job):
     """One process's share: its outcomes, what tolerances met, hello, and remarks."""
-    options, index, of, partial = job
-    families = _families(options)
+    options, families, index, of, partial = job
     variants = engine.choose(families, options.level)[index::of]
     if options.only:
         variants = [variant for variant in variants if _wanted(variant, options.only)]

@@ -100,6 +100,7 @@ def json_lines(outcomes, pairs, path):
         file.write(json.dumps({"head": dict(pairs)}, ensure_ascii=False) + "\n")
         for outcome in outcomes:
             line = {"name": outcome.name, "subject": outcome.subject, "status": status(outcome)}
+            line["seconds"] = float("%.3g" % outcome.seconds)
             if outcome.ratio:
                 line["error_over_tolerance"] = float("%.3g" % outcome.ratio)
             if outcome.failures:

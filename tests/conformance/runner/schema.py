@@ -36,15 +36,24 @@ _AT_THE_TOP = {"$schema", "title", "definitions"}
 
 def problems(value, schema):
     """What is wrong with a value, as texts that begin with its place; empty if nothing is."""
+    _refuse_unknown(schema, _KNOWN | _AT_THE_TOP)
     return _check(value, schema, schema, "")
+
+
+def _refuse_unknown(schema, known=_KNOWN):
+    if not isinstance(schema, dict):
+        return
+    unknown = schema.keys() - known
+    if unknown:
+        raise ValueError("the schema has keywords that are not checked: %s" % ", ".join(sorted(unknown)))
+    inner = [schema.get("items"), schema.get("additionalProperties"), *schema.get("anyOf", []), *schema.get("oneOf", [])]
+    for part in [*inner, *schema.get("properties", {}).values(), *schema.get("definitions", {}).values()]:
+        _refuse_unknown(part)
 
 
 def _check(value, schema, root, place):
     if schema is True:
         return []
-    unknown = schema.keys() - _KNOWN - (_AT_THE_TOP if schema is root else set())
-    if unknown:
-        raise ValueError("the schema has keywords that are not checked: %s" % ", ".join(sorted(unknown)))
     found = []
 
     def say(text):
@@ -92,6 +101,13 @@ def _check(value, schema, root, place):
 
 
 def _choose(keyword, value, choices, root, place):
+    # Most of a case file are numbers, which fit the first choice; what other choices lack of it is of no interest.
+    if keyword == "anyOf":
+        for choice in choices:
+            if _impossible(value, choice, root):
+                continue
+            if not _check(value, choice, root, place):
+                return []
     wrong = [_check(value, choice, root, place) for choice in choices]
     fitting = sum(not problem for problem in wrong)
     if fitting == 1 or (fitting > 1 and keyword == "anyOf"):
@@ -100,6 +116,13 @@ def _choose(keyword, value, choices, root, place):
         return ["%s: %s fits %d choices, it has to be one" % (place, _shown(value), fitting)]
     # That which came furthest says most: its problem lies deepest.
     return max(wrong, key=lambda problem: max(len(text.split(":")[0]) for text in problem))
+
+
+def _impossible(value, schema, root):
+    """Whether the type alone rules a choice out."""
+    while "$ref" in schema:
+        schema = _definition(root, schema["$ref"])
+    return "type" in schema and not _TYPES[schema["type"]](value)
 
 
 def _definition(root, reference):
