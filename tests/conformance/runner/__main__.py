@@ -202,9 +202,12 @@ def _write(outcomes, pairs, options):
         report.junit(outcomes, name, path)
     if options.json:
         report.json_lines(outcomes, pairs, options.json)
-    if options.result:
+    # Bazel keeps what a test leaves in this folder.
+    kept = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
+    result = options.result or (os.path.join(kept, "result.json") if kept and not options.only else None)
+    if result:
         asked = {"against": bool(options.against), "compare_devices": options.compare_devices, "level": options.level}
-        report.write_result(report.result(outcomes, pairs, asked), options.result)
+        report.write_result(report.result(outcomes, pairs, asked), result)
 
 
 if __name__ == "__main__":

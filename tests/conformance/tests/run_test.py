@@ -33,7 +33,7 @@ CASES = [
 ]
 # Four checks of two dtypes each, and that nothing stays alive; the toy has no bfloat16.
 ALL_PASSED = "9 passed, 0 failed, 1 skipped"
-BAZEL = ("XML_OUTPUT_FILE", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", "TEST_SHARD_STATUS_FILE")
+BAZEL = ("XML_OUTPUT_FILE", "TEST_UNDECLARED_OUTPUTS_DIR", "TEST_SHARD_INDEX", "TEST_TOTAL_SHARDS", "TEST_SHARD_STATUS_FILE")
 
 
 class RunTest(unittest.TestCase):
@@ -219,6 +219,13 @@ class RunTest(unittest.TestCase):
         os.environ["XML_OUTPUT_FILE"] = self.path("y.xml")
         self.run_suite()
         self.assertTrue(os.path.exists(self.path("y.xml")))
+
+    def test_bazel_keeps_the_result(self):
+        os.environ["TEST_UNDECLARED_OUTPUTS_DIR"] = self.folder
+        self.run_suite("--only", "*.recovery")
+        self.assertFalse(os.path.exists(self.path("result.json")))
+        self.run_suite()
+        self.assertTrue(os.path.exists(self.path("result.json")))
 
     def test_a_wrong_case_is_a_failure_of_its_own(self):
         self.write_cases(CASES + [{"name": "wrong", "op": "toy::affine", "args": [{"tensor": "@nothing"}]}])

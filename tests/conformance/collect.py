@@ -1,0 +1,53 @@
+"""Copies the result files of tests that Bazel ran: `bazel test //tests/conformance:all`, then
+
+    python3 tests/conformance/collect.py bazel-testlogs/tests/conformance tests/conformance/results
+
+Each is named after its LibTorch, device and language. Runs in which something failed are not copied.
+"""
+
+import io
+import json
+import os
+import sys
+import zipfile
+
+_LANGUAGES = ["cpp", "c", "python", "java", "csharp"]
+
+
+def main(logs, out):
+    copied = 0
+    for language in _LANGUAGES:
+        text = _result(os.path.join(logs, language, "test.outputs"))
+        if text is None:
+            print("%s has not run" % language)
+            continue
+        content = json.loads(text)
+        if content["total"][1]:
+            print("%s: %d checks failed; not copied" % (language, content["total"][1]))
+            continue
+        name = "libtorch-%s-%s-%s.json" % (content["head"]["LibTorch"], content["head"]["device"].split(":")[0], language)
+        with open(os.path.join(out, name), "w", encoding="utf-8") as file:
+            file.write(text)
+        print("%s: %d checks" % (name, content["total"][0]))
+        copied += 1
+    return 0 if copied else 1
+
+
+def _result(folder):
+    """The text of a result file: newer versions of Bazel leave it as it is, others in an archive."""
+    try:
+        with open(os.path.join(folder, "result.json"), encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        pass
+    try:
+        with zipfile.ZipFile(os.path.join(folder, "outputs.zip")) as archive:
+            return io.TextIOWrapper(archive.open("result.json"), "utf-8").read()
+    except (OSError, KeyError):
+        return None
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))
