@@ -208,7 +208,9 @@ def load_model(frame):
 
 
 def make_inputs(frame):
-    positional, named = [], {}
+    """What a model is given: inputs by position, or a dictionary of named ones. A name that comes again has no place in
+    the same dictionary, and gets another."""
+    positional, named = [], []
     for name, key in frame.entries("inputs", 2):
         split = frame.text(key + ".split")
         options = {}
@@ -221,11 +223,13 @@ def make_inputs(frame):
         if frame.text(key + ".first"):
             options["first_component"] = frame.integer(key + ".first", 0)
         source = addend.Input(frame.get(key + ".value"), names=frame.lines(key + ".names"), **options)
-        if name:
-            named[name] = source
-        else:
+        if not name:
             positional.append(source)
-    return positional, named
+        elif named and name not in named[-1]:
+            named[-1][name] = source
+        else:
+            named.append({name: source})
+    return positional or named
 
 
 def prepare(verb, frame, compositions):
@@ -242,8 +246,7 @@ def prepare(verb, frame, compositions):
 
         return compute
     model = load_model(frame)
-    positional, named = make_inputs(frame)
-    inputs = [named] if named and not positional else positional
+    inputs = make_inputs(frame)
     options = {}
     if frame.text("cancel") == "1":
         options["cancellation"] = addend.Cancellation()
@@ -303,7 +306,7 @@ def add_explanation(answer, key, told):
     answer.texts[key + ".target"] = told.target
     answer.tensors[key + ".numbers"] = array.array("d", numbers)
     answer.tensors[key + ".contributions"] = array.array("d", told.contributions)
-    answer.tensors[key + ".ranked"] = array.array("q", [one.component for one in told.top(told.numc)])
+    answer.tensors[key + ".ranked"] = array.array("q", [one.component for one in told.top()])
     answer.texts[key + ".names"] = "\n".join(told.names)
 
 
@@ -312,8 +315,7 @@ def shapley(frame, answer):
         positional, named = make_arguments(frame, {})
         values = addend.shapley(frame.text("op"), *positional, **named)
     else:
-        positional, named = make_inputs(frame)
-        values = load_model(frame).shapley(*([named] if named else positional))
+        values = load_model(frame).shapley(*make_inputs(frame))
     answer.add_results("r", [values], [""], frame.text("parts"))
 
 
