@@ -3,9 +3,12 @@ namespace Addend.Conformance;
 /// <summary>The objects that a request describes.</summary>
 internal static class Asked
 {
+    private static (string Name, DType? DType, Model Model)? s_last;
+
     /// <summary>What a request asks for, ready to be executed any number of times on any thread. Compositions go into
     /// the dictionary.</summary>
-    internal static Func<Results> Prepare(string verb, Message request, Dictionary<string, Composition> compositions)
+    internal static Func<Results> Prepare(
+        string verb, Message request, Dictionary<string, Composition> compositions, Scope scope)
     {
         Context? context = ContextOf(request);
         if (verb == "call")
@@ -14,7 +17,7 @@ internal static class Asked
             Argument[] arguments = Arguments(request, compositions);
             return () => Operators.Call(context, op, arguments);
         }
-        Model model = ModelOf(request);
+        Model model = ModelOf(request, scope);
         Request asked = ModelRequest(request);
         if (verb == "run")
         {
@@ -119,10 +122,27 @@ internal static class Asked
         };
     }
 
-    internal static Model ModelOf(Message request)
+    /// <summary>The model of the last request stays: the next one is often about the same.</summary>
+    /// <param name="scope">Of the request; what is kept leaves it.</param>
+    internal static Model ModelOf(Message request, Scope scope)
     {
         DType? dtype = request.Has("model_dtype") ? Message.DTypeOf(request["model_dtype"]) : null;
-        return request.Has("model") ? Model.Load(request["model"], dtype) : Model.Load(request.Bytes("model"), dtype);
+        if (!request.Has("model"))
+        {
+            return Model.Load(request.Bytes("model"), dtype);
+        }
+        if (s_last is not { } last || last.Name != request["model"] || last.DType != dtype)
+        {
+            Forget();
+            s_last = last = (request["model"], dtype, scope.Keep(Model.Load(request["model"], dtype)));
+        }
+        return last.Model;
+    }
+
+    internal static void Forget()
+    {
+        s_last?.Model.Dispose();
+        s_last = null;
     }
 
     internal static Request ModelRequest(Message request)

@@ -27,7 +27,7 @@ internal sealed class Testee
         var answer = new Message();
         try
         {
-            Execute(request["verb"], request, answer);
+            Execute(request["verb"], request, answer, scope);
             answer.Put("code", "OK");
         }
         catch (Exception error)
@@ -69,7 +69,7 @@ internal sealed class Testee
         _ => code.ToString().ToUpperInvariant(),
     };
 
-    private void Execute(string verb, Message request, Message answer)
+    private void Execute(string verb, Message request, Message answer, Scope scope)
     {
         switch (verb)
         {
@@ -78,7 +78,7 @@ internal sealed class Testee
                 break;
             case "call" or "run" or "decompose":
                 var compositions = new Dictionary<string, Composition>();
-                Results results = Asked.Prepare(verb, request, compositions)();
+                Results results = Asked.Prepare(verb, request, compositions, scope)();
                 Put([results], request, answer);
                 foreach ((string key, Composition composition) in compositions.Where(_ => request.Has("echo")))
                 {
@@ -93,12 +93,12 @@ internal sealed class Testee
             case "shapley":
                 Composition shapley = request.Has("op")
                     ? Operators.Shapley(request["op"], Asked.Arguments(request, []))
-                    : Asked.ModelOf(request).Shapley(Asked.ModelRequest(request));
+                    : Asked.ModelOf(request, scope).Shapley(Asked.ModelRequest(request));
                 answer.Put("results", "composition\t\t0");
                 PutParts(shapley, "0", Parts(request), answer);
                 break;
             case "threads":
-                Func<Results> asked = Asked.Prepare(request["inner_verb"], request, []);
+                Func<Results> asked = Asked.Prepare(request["inner_verb"], request, [], scope);
                 IEnumerable<Task<Results>> runs = Enumerable.Range(0, (int)(request.Integer("count") ?? 1)).Select(
                     _ => Task.Factory.StartNew(asked, default, TaskCreationOptions.LongRunning, TaskScheduler.Default));
                 Put(Task.WhenAll(runs).GetAwaiter().GetResult(), request, answer);
@@ -107,6 +107,7 @@ internal sealed class Testee
                 Lifecycle(request, answer);
                 break;
             case "stats":
+                Asked.Forget();
                 answer.Put("live", (Live() - 2).ToString(CultureInfo.InvariantCulture)); // the request and the answer
                 break;
             case "memory":

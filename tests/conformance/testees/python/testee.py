@@ -202,9 +202,20 @@ ARGUMENTS = {
 }
 
 
+# The model of the last request, by path and dtype: the next one is often about the same.
+last_model = {}
+
+
 def load_model(frame):
+    name = (frame.text("model"), frame.text("model_dtype"))
+    if "model" not in frame.names and name in last_model:
+        return last_model[name]
     source = frame.bytes("model") if "model" in frame.names else frame.text("model")
-    return addend.load_model(source, frame.text("model_dtype") or None)
+    model = addend.load_model(source, frame.text("model_dtype") or None)
+    if "model" not in frame.names:
+        last_model.clear()
+        last_model[name] = model
+    return model
 
 
 def make_inputs(frame):
@@ -429,6 +440,7 @@ def respond(blob):
                 answer.append("payload", "%s\t%s" % (key, error.payload[key]))
     if verb == "stats":
         del frame
+        last_model.clear()
         gc.collect()
         answer.texts["live"] = str(addend._native.debug_live(0))
     answer.texts["id"] = identity

@@ -11,11 +11,13 @@ import dev.addend.Named;
 import dev.addend.Policy;
 import dev.addend.Request;
 import dev.addend.Results;
+import dev.addend.Scope;
 import dev.addend.Tensor;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -25,17 +27,21 @@ import java.util.function.Supplier;
 
 /** The objects that a request describes. */
 final class Asked {
+  private static List<Object> lastName;
+  private static Model lastModel;
+
   private Asked() {}
 
   /** What a request asks for, ready to be executed any number of times on any thread. Compositions go into the map. */
-  static Supplier<Results> prepare(String verb, Message request, Map<String, Composition> compositions) {
+  static Supplier<Results> prepare(
+      String verb, Message request, Map<String, Composition> compositions, Scope scope) {
     if (verb.equals("call")) {
       final String op = request.text("op");
       final Object[] arguments = arguments(request, compositions);
       final Context context = context(request);
       return () -> context == null ? Addend.call(op, arguments) : context.call(op, arguments);
     }
-    final Model model = model(request);
+    final Model model = model(request, scope);
     final Request asked = modelRequest(request);
     final Context context = context(request);
     if (verb.equals("run")) {
@@ -123,11 +129,27 @@ final class Asked {
     }
   }
 
-  static Model model(Message request) {
+  /** The model of the last request stays: the next one is often about the same. It leaves the request's scope. */
+  static Model model(Message request, Scope scope) {
     final DType dtype = request.has("model_dtype") ? Message.dtype(request.text("model_dtype")) : null;
-    return request.has("model")
-        ? Model.load(Path.of(request.text("model")), dtype)
-        : Model.load(ByteBuffer.wrap(request.bytes("model")), dtype);
+    if (!request.has("model")) {
+      return Model.load(ByteBuffer.wrap(request.bytes("model")), dtype);
+    }
+    final List<Object> name = Arrays.asList(request.text("model"), dtype);
+    if (!name.equals(lastName)) {
+      forget();
+      lastModel = scope.keep(Model.load(Path.of(request.text("model")), dtype));
+      lastName = name;
+    }
+    return lastModel;
+  }
+
+  static void forget() {
+    if (lastModel != null) {
+      lastModel.close();
+    }
+    lastModel = null;
+    lastName = null;
   }
 
   static Request modelRequest(Message request) {

@@ -59,7 +59,7 @@ public final class Testee {
       final Message request = Message.decode(blob, device);
       Message answer = new Message();
       try {
-        execute(request.text("verb"), request, answer);
+        execute(request.text("verb"), request, answer, scope);
         answer.put("code", "OK");
       } catch (RuntimeException e) {
         answer = failure(e);
@@ -89,7 +89,7 @@ public final class Testee {
     return e instanceof Message.ProtocolException ? "PROTOCOL" : "INVALID_ARGUMENT";
   }
 
-  private void execute(String verb, Message request, Message answer) {
+  private void execute(String verb, Message request, Message answer, Scope scope) {
     switch (verb) {
       case "hello":
         hello(request, answer);
@@ -98,7 +98,7 @@ public final class Testee {
       case "run":
       case "decompose":
         final Map<String, Composition> compositions = new LinkedHashMap<>();
-        final Results results = Asked.prepare(verb, request, compositions).get();
+        final Results results = Asked.prepare(verb, request, compositions, scope).get();
         put(List.of(results), request, answer);
         if (request.has("echo")) {
           compositions.forEach((key, composition) -> putParts(composition, key, "components reference leftover", answer));
@@ -111,17 +111,18 @@ public final class Testee {
       case "shapley":
         final Composition shapley = request.has("op")
             ? Addend.callShapley(request.text("op"), Asked.arguments(request, new LinkedHashMap<>()))
-            : Asked.model(request).shapley(Asked.modelRequest(request));
+            : Asked.model(request, scope).shapley(Asked.modelRequest(request));
         answer.put("results", "composition\t\t0");
         putParts(shapley, "0", parts(request), answer);
         break;
       case "threads":
-        put(threads(request), request, answer);
+        put(threads(request, scope), request, answer);
         break;
       case "lifecycle":
         lifecycle(request, answer);
         break;
       case "stats":
+        Asked.forget();
         answer.put("live", Long.toString(live() - 2)); // the request and the answer are files of tensors
         break;
       case "memory":
@@ -259,8 +260,8 @@ public final class Testee {
 
   // Threads and lifetimes
 
-  private static List<Results> threads(Message request) {
-    final Supplier<Results> asked = Asked.prepare(request.text("inner_verb"), request, new LinkedHashMap<>());
+  private static List<Results> threads(Message request, Scope scope) {
+    final Supplier<Results> asked = Asked.prepare(request.text("inner_verb"), request, new LinkedHashMap<>(), scope);
     final int count = (int) request.integer("count", 1);
     final ExecutorService pool = Executors.newFixedThreadPool(count);
     try {
