@@ -72,7 +72,7 @@ def _run(options):
     variants = engine.choose(families, options.level)
     if options.list:
         for variant in variants:
-            for check in engine.checks.of(variant):
+            for check in engine.checks.of(variant, bool(options.against)):
                 print("%s.%s" % (variant.name, check))
         return 0
     partial = bool(options.cases or options.only or options.partial or options.level != "all")
@@ -133,7 +133,8 @@ def _work(job):
     options, families, index, of, partial = job
     variants = engine.choose(families, options.level)[index::of]
     if options.only:
-        variants = [variant for variant in variants if _wanted(variant, options.only)]
+        comparing = bool(options.against)
+        variants = [variant for variant in variants if _wanted(variant, options.only, comparing)]
     table = _tolerances(options)
 
     running = []
@@ -171,8 +172,8 @@ def _fits(name, patterns):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _wanted(variant, patterns):
-    return any(_fits("%s.%s" % (variant.name, check), patterns) for check in engine.checks.of(variant))
+def _wanted(variant, patterns, comparing):
+    return any(_fits("%s.%s" % (variant.name, check), patterns) for check in engine.checks.of(variant, comparing))
 
 
 def _expect(outcomes, known, partial):

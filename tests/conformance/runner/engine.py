@@ -51,6 +51,10 @@ class Engine:
         self.tolerances = tolerances
         self.bits = bits
 
+    @property
+    def comparing(self):
+        return self.other is not None and self.bits
+
     def run(self, variants):
         """Yields the outcomes."""
         waiting = list(variants)[::-1]
@@ -85,7 +89,7 @@ class Engine:
         return ""
 
     def _skipped(self, variant, reason):
-        for check in checks.of(variant):
+        for check in checks.of(variant, self.comparing):
             outcome = _outcome(variant, check)
             outcome.skipped = reason
             yield outcome
@@ -171,7 +175,7 @@ class _Execution:
             outcome.failures.append(("case", traceback.format_exc(limit=-2)))
             self.outcomes["case"] = outcome
             return
-        for name, check in checks.of(variant).items():
+        for name, check in checks.of(variant, engine.comparing).items():
             self.outcomes[name] = _outcome(variant, name)
             judge = checks.Judge(variant, name, engine.tolerances, muted=engine.other is not None)
             self._step(name, check(self.subject, judge), judge, None)

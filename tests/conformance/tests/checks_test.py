@@ -138,6 +138,14 @@ class LawTest(unittest.TestCase):
         for law, _, _ in LAWS:
             self.assertIn("error", verdict(call("toy::nothing", laws=[law]), law), law)
 
+    def test_comparing_asks_no_form_twice(self):
+        laws = ["recovery", "component_permutation", "component_merge", "deterministic"]
+        variant = variant_of(dict(call(), laws=laws))
+        self.assertEqual(list(checks.of(variant)), laws)
+        self.assertEqual(list(checks.of(variant, comparing=True)), laws[:2])
+        # A case is never left without a check.
+        self.assertEqual(list(checks.of(variant_of(dict(call(), laws=["identity"])), comparing=True)), ["ok"])
+
     def test_muted_judges_look_at_codes_only(self):
         self.assertEqual(verdict(call(laws=["recovery"]), "recovery", "component_off", muted=True), [])
         self.assertEqual(verdict(call("toy::nothing", laws=["recovery"]), "recovery", muted=True), ["error"])
