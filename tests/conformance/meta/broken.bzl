@@ -81,7 +81,7 @@ def meta_test(name, arguments, data, **kwargs):
         )
 
 def broken_typemap_test(language):
-    """A test that the suite notices a wrong typemap of a language; long, because it compiles a wrapper.
+    """A test that the suite notices a wrong typemap of a language.
 
     Args:
       language: csharp, java or python.
@@ -117,12 +117,11 @@ def broken_typemap_test(language):
     )
     meta_test(
         name = language + "_typemap_test",
-        size = "large",
+        size = "medium",
         arguments = {
             "BROKEN": "$(location %s/%s)" % (prefix, how.library),
             "LANGUAGE": language,
         },
         cases = "BrokenTypemapTest",
         data = how.data + ["%s/%s" % (prefix, how.library)],
-        tags = ["long"],
     )
