@@ -31,13 +31,16 @@
 namespace addend {
 namespace {
 
-// Transposes a linear function by differentiating it: exact, because it is linear.
+// Transposes a linear function by differentiating it: exact, because it is linear. Rows do not meet each other, so that
+// one backward pass serves all of them. cotangents: [R, *output sizes]; `like`: without the row axis.
 Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
   c10::InferenceMode no_inference(false);  // under it nothing is differentiated, and the transpose would be zero
   c10::AutoGradMode grad(true);
+  int64_t count = 1;
+  for (const at::Tensor& g : cotangents) count = g.defined() ? g.size(0) : count;
   Rows leaves;
   for (const at::Tensor& input : like) {
-    leaves.push_back(at::zeros(WithRows(1, input.sizes()), input.options()).set_requires_grad(true));
+    leaves.push_back(at::zeros(WithRows(count, input.sizes()), input.options()).set_requires_grad(true));
   }
   const Rows outputs = forward(leaves);
   std::vector<at::Tensor> roots;
@@ -45,17 +48,17 @@ Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tens
   for (size_t k = 0; k < outputs.size() && k < cotangents.size(); ++k) {
     if (!cotangents[k].defined() || !outputs[k].defined() || !outputs[k].requires_grad()) continue;
     roots.push_back(outputs[k]);
-    seeds.push_back(cotangents[k].unsqueeze(0));
+    seeds.push_back(cotangents[k]);
   }
   Rows result(leaves.size());
   if (!roots.empty()) {
     const auto grads = torch::autograd::grad(roots, leaves, seeds, {}, false, /*allow_unused=*/true);
     for (size_t k = 0; k < grads.size(); ++k) {
-      if (grads[k].defined()) result[k] = grads[k].squeeze(0);
+      if (grads[k].defined()) result[k] = grads[k];
     }
   }
   for (size_t k = 0; k < result.size(); ++k) {
-    if (!result[k].defined()) result[k] = at::zeros_like(like[k]);
+    if (!result[k].defined()) result[k] = at::zeros(WithRows(count, like[k].sizes()), like[k].options());
   }
   return result;
 }
@@ -67,7 +70,15 @@ class FunctionMap : public LinearMap {
 
   Rows Forward(const Rows& rows) const override { return forward_(rows); }
   Rows Transpose(const Rows& cotangents) const override {
-    return transpose_ ? transpose_(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
+    if (transpose_) return transpose_(cotangents);
+    Rows rows;
+    for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
+    rows = TransposeByAutograd(forward_, like_, rows);
+    for (at::Tensor& one : rows) one = one.squeeze(0);
+    return rows;
+  }
+  Rows TransposeRows(const Rows& cotangents) const override {
+    return transpose_ ? LinearMap::TransposeRows(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
   }
 
  private:
@@ -115,9 +126,19 @@ class ElementwiseMap : public LinearMap {
   Rows Transpose(const Rows& cotangents) const override {
     Rows result;
     for (const Input& input : inputs_) {
-      const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), input.sizes);
-      const bool complex = at::isComplexType(input.dtype);
-      result.push_back(back.is_complex() == complex ? back : complex ? back.to(input.dtype) : at::real(back));
+      result.push_back(AsInput(at::sum_to(TimesConjugate(cotangents[0], input), input.sizes), input));
+    }
+    return result;
+  }
+  Rows TransposeRows(const Rows& cotangents) const override {
+    const int64_t count = cotangents[0].size(0);
+    Rows result;
+    for (const Input& input : inputs_) {
+      // Right-aligned behind the rows, summed, and without the dimensions that only the output has.
+      at::DimVector sizes(output_sizes_.size() - input.sizes.size(), 1);
+      sizes.append(input.sizes.begin(), input.sizes.end());
+      const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), WithRows(count, sizes));
+      result.push_back(AsInput(back.reshape(WithRows(count, input.sizes)), input));
     }
     return result;
   }
@@ -140,6 +161,11 @@ class ElementwiseMap : public LinearMap {
   bool SameShape(size_t k) const { return inputs_[k].sizes == output_sizes_ && inputs_[k].dtype == dtype_; }
   at::Tensor Aligned(const at::Tensor& rows) const {
     return RightAlign(rows, static_cast<int64_t>(output_sizes_.size()));
+  }
+  // A real input takes the real part of what comes back; a complex one beside a real output gets complex numbers.
+  static at::Tensor AsInput(const at::Tensor& back, const Input& input) {
+    const bool complex = at::isComplexType(input.dtype);
+    return back.is_complex() == complex ? back : complex ? back.to(input.dtype) : at::real(back);
   }
   static at::Tensor Times(const at::Tensor& t, const Input& input) {
     if (input.IsOne()) return t;
