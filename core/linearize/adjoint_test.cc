@@ -201,41 +201,51 @@ TEST_P(Geometries, GiveTheSameContributions) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, Geometries,
-    testing::Values(
-        Awkward{"expanded", [](const Tensor& x) { return x.unsqueeze(0).expand({3, 2, 6}).sin(); }},
-        Awkward{"expanded_output", [](const Tensor& x) { return x.exp().unsqueeze(1).expand({2, 4, 6}); }},
-        Awkward{"overlapping_windows", [](const Tensor& x) { return x.tanh().unfold(1, 3, 1).sigmoid(); }},
-        Awkward{"overlapping_output", [](const Tensor& x) { return x.tanh().unfold(1, 4, 2); }},
-        Awkward{"as_strided", [](const Tensor& x) { return x.clone().as_strided({3, 4}, {2, 1}, 1).square(); }},
-        Awkward{"windows_of_expanded",
-                [](const Tensor& x) { return x.cos().unsqueeze(0).expand({2, 2, 6}).unfold(2, 2, 1).exp(); }},
-        Awkward{"window_written",
-                [](const Tensor& x) {
-                  Tensor y = x.sin();
-                  y.unfold(1, 2, 2).select(2, 0).mul_(x.slice(1, 0, 3));
-                  return y.unfold(1, 3, 1).tanh();
-                }},
-        Awkward{"same_operand_twice", [](const Tensor& x) { return x * x + x.slice(1, 0, 1) * x; }},
-        Awkward{"one_storage_two_readers",
-                [](const Tensor& x) {
-                  const Tensor y = x.mm(Weight());
-                  return y.t().contiguous().t() + y.slice(1, 2, 3) + y.flip({1});
-                }},
-        Awkward{"rows_shared_then_written",
-                [](const Tensor& x) {
-                  const Tensor y = x.tanh();
-                  Tensor copy = y.clone();
-                  copy.select(0, 0).mul_(y.select(0, 1));
-                  return copy + y;
-                }},
-        Awkward{"swapped_in_place",
-                [](const Tensor& x) {
-                  Tensor y = x.sin();
-                  const Tensor first = y.select(0, 0).clone();
-                  y.select(0, 0).copy_(y.select(0, 1));
-                  y.select(0, 1).copy_(first);
-                  return y * x;
-                }}),
+    testing::Values(Awkward{"expanded",
+                            [](const Tensor& x) {
+                              return x.unsqueeze(0).expand({3, 2, 6}).sin();
+                            }},
+                    Awkward{"expanded_output",
+                            [](const Tensor& x) {
+                              return x.exp().unsqueeze(1).expand({2, 4, 6});
+                            }},
+                    Awkward{"overlapping_windows", [](const Tensor& x) { return x.tanh().unfold(1, 3, 1).sigmoid(); }},
+                    Awkward{"overlapping_output", [](const Tensor& x) { return x.tanh().unfold(1, 4, 2); }},
+                    Awkward{"as_strided",
+                            [](const Tensor& x) {
+                              return x.clone().as_strided({3, 4}, {2, 1}, 1).square();
+                            }},
+                    Awkward{"windows_of_expanded",
+                            [](const Tensor& x) {
+                              return x.cos().unsqueeze(0).expand({2, 2, 6}).unfold(2, 2, 1).exp();
+                            }},
+                    Awkward{"window_written",
+                            [](const Tensor& x) {
+                              Tensor y = x.sin();
+                              y.unfold(1, 2, 2).select(2, 0).mul_(x.slice(1, 0, 3));
+                              return y.unfold(1, 3, 1).tanh();
+                            }},
+                    Awkward{"same_operand_twice", [](const Tensor& x) { return x * x + x.slice(1, 0, 1) * x; }},
+                    Awkward{"one_storage_two_readers",
+                            [](const Tensor& x) {
+                              const Tensor y = x.mm(Weight());
+                              return y.t().contiguous().t() + y.slice(1, 2, 3) + y.flip({1});
+                            }},
+                    Awkward{"rows_shared_then_written",
+                            [](const Tensor& x) {
+                              const Tensor y = x.tanh();
+                              Tensor copy = y.clone();
+                              copy.select(0, 0).mul_(y.select(0, 1));
+                              return copy + y;
+                            }},
+                    Awkward{"swapped_in_place",
+                            [](const Tensor& x) {
+                              Tensor y = x.sin();
+                              const Tensor first = y.select(0, 0).clone();
+                              y.select(0, 0).copy_(y.select(0, 1));
+                              y.select(0, 1).copy_(first);
+                              return y * x;
+                            }}),
     [](const auto& info) { return info.param.name; });
 
 // ---- complex numbers and dtypes
@@ -259,7 +269,9 @@ INSTANTIATE_TEST_SUITE_P(
         Awkward{"lazy_negative", [](const Tensor& x) { return at::imag(at::fft_fft(x).conj()) * x; }},
         Awkward{"pairs", [](const Tensor& x) { return at::view_as_real(at::fft_fft(x)).select(2, 1).sin(); }},
         Awkward{"real_as_pairs",
-                [](const Tensor& x) { return at::view_as_complex(x.mul(2).view({2, 3, 2})).square().conj(); }},
+                [](const Tensor& x) {
+                  return at::view_as_complex(x.mul(2).view({2, 3, 2})).square().conj();
+                }},
         Awkward{"written_through_pairs",
                 [](const Tensor& x) {
                   Tensor z = at::fft_fft(x);
@@ -274,9 +286,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Dtypes, CastsAreTransposed) {
   const Policy policy = PolicyOf({});
-  const Model model = [](const Tensor& x) {
-    return std::vector<Tensor>{x.to(at::kFloat).tanh().to(at::kDouble) * x};
-  };
+  const Model model = [](const Tensor& x) { return std::vector<Tensor>{x.to(at::kFloat).tanh().to(at::kDouble) * x}; };
   const Recorded recorded = Record(model, Random({2, 6}, 7), policy, 6, Columns(Random({2, 6}, 8)));
   ExpectSameBothWays(recorded, policy, 2, 1e-6);
 }
@@ -285,8 +295,8 @@ TEST(Dtypes, RowsOfHalfTypesAreSinglePrecision) {
   Policy policy = PolicyOf({{"tolerance", "0.05"}});
   const Tensor weight = Weight().to(at::kBFloat16);
   const Model model = [weight](const Tensor& x) { return std::vector<Tensor>{at::relu(x.mm(weight)) * x}; };
-  const Recorded recorded = Record(model, Random({2, 6}, 7).to(at::kBFloat16), policy, 6,
-                                   Columns(Random({2, 6}, 8).to(at::kBFloat16)));
+  const Recorded recorded =
+      Record(model, Random({2, 6}, 7).to(at::kBFloat16), policy, 6, Columns(Random({2, 6}, 8).to(at::kBFloat16)));
   ExpectSameBothWays(recorded, policy, 2, 1e-5);
 }
 
@@ -326,8 +336,11 @@ TEST(Starts, PartsWithALeftoverOfTheirOwn) {
 
 TEST(Starts, ATargetMayBeTheInputItself) {
   const Policy policy = PolicyOf({});
-  const Recorded recorded = Record([](const Tensor& x) { return std::vector<Tensor>{x, x.t(), at::ones({3})}; },
-                                   Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
+  const Recorded recorded = Record(
+      [](const Tensor& x) {
+        return std::vector<Tensor>{x, x.t(), at::ones({3}, at::kDouble)};
+      },
+      Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
   ExpectSameBothWays(recorded, policy, 2, 1e-12);
 }
 
@@ -386,9 +399,9 @@ TEST(Adjoint, ChoicesThatLookAtAllComponentsHaveNone) {
            {"bias", "abs", "aten::linear"},
            {"bias", "norm", "aten::linear"}}) {
     const Policy policy = PolicyOf({{key, value}});
-    const Recorded recorded = Record(
-        [](const Tensor& x) { return std::vector<Tensor>{at::tanh(at::linear(x, Weight(), Weight()[0]))}; },
-        Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
+    const Recorded recorded =
+        Record([](const Tensor& x) { return std::vector<Tensor>{at::tanh(at::linear(x, Weight(), Weight()[0]))}; },
+               Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
     const std::string message = MessageOf([&] {
       LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), Registry::Default(), policy, recorded.probes,
                             {Random({1, 2, 6}, 3)});
@@ -436,8 +449,7 @@ TEST(Adjoint, AWrongTransposeIsCaughtAndNamed) {
         const Tensor hidden = at::layer_norm(at::gelu(at::linear(x, Weight())), {6});
         return std::vector<Tensor>{at::amax(at::softmax(hidden, 1).mm(Weight()), {1})};
       };
-      const Recorded recorded =
-          Record(model, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)), registry);
+      const Recorded recorded = Record(model, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)), registry);
       const auto attribute = [&] {
         return LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), registry, policy, recorded.probes,
                                      {Random({1, 2}, 3)});

@@ -137,11 +137,10 @@ struct Pieces {
   double linearize_seconds = 0;
   double sweep_seconds = 0;
 };
-Pieces ForEachPiece(
-    const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
-    const std::vector<Probe>& probes, bool everything, const Progress& progress,
-    const std::function<void(const Linearization&, int64_t piece, const std::function<void(int64_t, int64_t)>&)>&
-        sweep) {
+Pieces ForEachPiece(const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
+                    const std::vector<Probe>& probes, bool everything, const Progress& progress,
+                    const std::function<void(const Linearization&, int64_t piece,
+                                             const std::function<void(int64_t, int64_t)>&)>& sweep) {
   const int64_t pieces = std::max<int64_t>(policy.segments, 1);
   const auto report = [&](const char* stage, int64_t done, int64_t total) {
     if (progress) progress(stage, done, total);
@@ -154,8 +153,7 @@ Pieces ForEachPiece(
     all.linearize_seconds += SecondsSince(start);
     report("linearize", k + 1, pieces);
     start = Clock::now();
-    sweep(linearization, k,
-          [&](int64_t done, int64_t total) { report("sweep", k * total + done, pieces * total); });
+    sweep(linearization, k, [&](int64_t done, int64_t total) { report("sweep", k * total + done, pieces * total); });
     all.sweep_seconds += SecondsSince(start);
     if (k == 0) {
       all.linearization = std::move(linearization);
@@ -194,7 +192,8 @@ void Add(AdjointResult piece, AdjointResult& sum) {
     sum.starts[s] = sum.starts[s].defined() ? sum.starts[s] + piece.starts[s] : piece.starts[s];
   }
   absl::flat_hash_map<std::pair<int64_t, int>, size_t> known;
-  for (size_t k = 0; k < sum.nodes.size(); ++k) known.emplace(std::make_pair(sum.nodes[k].call, sum.nodes[k].output), k);
+  for (size_t k = 0; k < sum.nodes.size(); ++k)
+    known.emplace(std::make_pair(sum.nodes[k].call, sum.nodes[k].output), k);
   for (NodeRelevance& node : piece.nodes) {
     const auto [it, is_new] = known.try_emplace(std::make_pair(node.call, node.output), sum.nodes.size());
     if (is_new) {
