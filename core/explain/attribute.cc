@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
@@ -100,6 +101,12 @@ int64_t LabelEveryId(PreparedInputs& prepared) {
     const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
     input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
     next += input.value.numel();
+  }
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.parts.defined() || next == prepared.numc) continue;
+    at::DimVector sizes(input.parts.sizes());
+    sizes[0] = next - prepared.numc;
+    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
   }
   return next;
 }

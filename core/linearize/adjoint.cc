@@ -20,22 +20,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 #include "core/rules/joint.h"
+#include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
-
-// Re conj(a) * b, element by element.
-at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b) {
-  if (!a.is_complex() && !b.is_complex()) return a * b;
-  return at::real(a.conj() * b);
-}
-
-// [targets, *S] -> [targets], added up in float64.
-at::Tensor SumOfEach(const at::Tensor& rows) {
-  return rows.reshape({rows.size(0), -1}).sum({1}, /*keepdim=*/false, at::kDouble);
-}
 
 // Whether two elements of a tensor may be one of its storage. Stricter than needed: some that answer yes do not.
 bool MayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
@@ -99,6 +90,7 @@ class Adjoint {
   AdjointResult Run() {
     FollowDepth();
     result_.components = at::zeros({targets_, trace_.numc}, double_);
+    terms_at_starts_ = Zeros();
     for (at::Tensor* sum : {&result_.value, &result_.reference, &result_.leftover}) *sum = Zeros();
     for (size_t p = 0; p < seeds_.size(); ++p) ReadTarget(p);
     const std::vector<Node>& nodes = linearization_.nodes;
@@ -131,6 +123,8 @@ class Adjoint {
     return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
   }
 
+  // What the elements that rows begin with come to, [targets]: components may be sums that cancel.
+  const at::Tensor& terms_at_starts() const { return terms_at_starts_; }
   // Where it measures: what the terms at any one node came to, [targets].
   const at::Tensor& largest_terms() const { return largest_terms_; }
   // Where it measures: the node whose two sides differ most for its terms, or none.
@@ -181,12 +175,11 @@ class Adjoint {
     return Resolved(trace_.Reference(operand)).to(RowDtype(operand.dtype));
   }
 
-  // value - reference; what is not finite does not move, as in the forward sweep.
-  static at::Tensor Move(const at::Tensor& value, const at::Tensor& reference) {
-    const at::Tensor move = MoveOf(value, reference);
-    return move.masked_fill(at::isfinite(value).logical_not_(), 0);
+  at::Tensor MoveOfOperand(const Operand& operand) const { return FiniteMove(ValueOf(operand), ReferenceOf(operand)); }
+  // What the move of an operand gives to each target.
+  at::Tensor ProductsOf(const at::Tensor& cotangents, const Operand& operand) const {
+    return ProductsWithMove(OfLeftover(cotangents), ValueOf(operand), ReferenceOf(operand));
   }
-  at::Tensor MoveOfOperand(const Operand& operand) const { return Move(ValueOf(operand), ReferenceOf(operand)); }
 
   void ReadTarget(size_t p) {
     const at::Tensor& seed = seeds_[p];
@@ -316,8 +309,9 @@ class Adjoint {
   void RequireLinear(const Node& node) const {
     if (!node.joint && (!node.constant.defined() || PaysShares(node))) return;
     const Call& call = CallOf(node);
+    const Policy own = policy_.For(FullName(call.op.schema()), call.position.module_path);
     throw Error(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat(FullName(call.op.schema()), " under the policy ", JointChoice(node, policy_),
+                absl::StrCat(FullName(call.op.schema()), " under the policy ", JointChoice(node, own),
                              " looks at all components together: there is no adjoint"),
                 call.position, "decompose forward, or choose another policy");
   }
@@ -378,7 +372,7 @@ class Adjoint {
   at::Tensor Passed(const Call& call, const Rows& behind) const {
     at::Tensor sum = Zeros();
     for (size_t k = 0; k < behind.size(); ++k) {
-      if (behind[k].defined()) sum += SumOfEach(RealProduct(OfLeftover(behind[k]), MoveOfOperand(call.outputs[k])));
+      if (behind[k].defined()) sum += ProductsOf(behind[k], call.outputs[k]);
     }
     return sum;
   }
@@ -386,7 +380,7 @@ class Adjoint {
   at::Tensor CameFrom(const Node& node, const Rows& back) const {
     at::Tensor sum = Zeros();
     for (size_t j = 0; j < back.size(); ++j) {
-      sum += SumOfEach(RealProduct(OfLeftover(back[j]), MoveOfOperand(CallOf(node).operands[node.inputs[j]])));
+      sum += ProductsOf(back[j], CallOf(node).operands[node.inputs[j]]);
     }
     return sum;
   }
@@ -405,11 +399,14 @@ class Adjoint {
     at::Tensor left = Zeros();
     for (size_t k = 0; k < behind.size(); ++k) {
       if (!behind[k].defined()) continue;
-      const at::Tensor value = ValueOf(call.outputs[k]);
-      at::Tensor bracket = Move(value, ReferenceOf(call.outputs[k]));
-      if (k < moved.size() && moved[k].defined()) bracket = bracket - Resolved(moved[k]).select(0, 0);
-      bracket = bracket.masked_fill(at::isfinite(value).logical_not_(), 0);
-      left += SumOfEach(RealProduct(OfLeftover(behind[k]), bracket));
+      const Operand& output = call.outputs[k];
+      left += ProductsOf(behind[k], output);
+      if (k >= moved.size() || !moved[k].defined()) continue;
+      at::Tensor passed = Resolved(moved[k]).select(0, 0);
+      // Nothing can be missing where the value is not finite.
+      const at::Tensor value = ValueOf(output);
+      if (!AllFinite(value)) passed = passed.masked_fill(at::isfinite(value).logical_not_(), 0);
+      left -= SumOfEach(RealProduct(OfLeftover(behind[k]), passed));
     }
     return left;
   }
@@ -449,7 +446,7 @@ class Adjoint {
       NodeRelevance relevance;
       relevance.call = node.call;
       relevance.output = static_cast<int>(k);
-      relevance.passed = SumOfEach(RealProduct(behind[k], MoveOfOperand(call.outputs[k])));
+      relevance.passed = ProductsOf(behind[k], call.outputs[k]);
       relevance.leftover = first && left.defined() ? left : Zeros();
       first = false;
       own.push_back(std::move(relevance));
@@ -519,6 +516,7 @@ class Adjoint {
     const at::Tensor own = labels.to(products.device());
     const at::Tensor outside = own.lt(0);
     const at::Tensor taken = products.to(at::kDouble).masked_fill(outside, 0);
+    terms_at_starts_ += taken.abs().sum(1);
     result_.components.scatter_add_(1, own.clamp_min(0).unsqueeze(0).expand(taken.sizes()), taken);
   }
 
@@ -537,6 +535,7 @@ class Adjoint {
   std::vector<bool> owned_;             // by storage: nobody else has its cotangents
   std::vector<int64_t> depth_;          // by storage
   std::vector<bool> single_;            // by storage
+  at::Tensor terms_at_starts_;
   at::Tensor largest_terms_;
   std::optional<OperatorCheck> worst_;
   std::vector<OperatorCheck> suspects_;
@@ -552,14 +551,18 @@ class Judge {
   void Look(const Adjoint& sweep, AdjointResult& result) const {
     const Policy& policy = linearization_.policy;
     if (policy.check == Check::kOff) return;
-    for (const OperatorCheck& suspect : sweep.suspects()) Fail(suspect, result);
+    for (OperatorCheck suspect : sweep.suspects()) {
+      suspect.absorbed = policy.on_failure == OnFailure::kAbsorb;  // a bracket that is kept is in the leftover already
+      Fail(suspect, result);
+    }
     const at::Tensor recovery = result.components.sum(1) + result.leftover + result.reference;
     // Like the forward sweep, nothing is said about values that are not finite.
     const at::Tensor counted = at::isfinite(result.value);
     const at::Tensor missing = (result.value - recovery).masked_fill(counted.logical_not(), 0);
     const at::Tensor scale = result.value.abs();
     const double relative = sweep.RelativeTolerance();
-    at::Tensor allowed = at::where(counted, result.mass.maximum(scale), scale) * relative;
+    const at::Tensor terms = result.mass.maximum(sweep.terms_at_starts() + result.reference.abs());
+    at::Tensor allowed = at::where(counted, terms.maximum(scale), scale) * relative;
     const auto holds = [&] { return missing.abs().le(allowed).logical_or(counted.logical_not()); };
     std::optional<OperatorCheck> failure;
     if (!holds().all().item<bool>()) {

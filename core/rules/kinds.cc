@@ -4,11 +4,13 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -269,17 +271,72 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function
   return result;
 }
 
+namespace {
+
+// How near value and reference may be before the secant gives way.
+double SmallLimit(at::ScalarType dtype) { return dtype == at::kDouble || dtype == at::kComplexDouble ? 2e-6 : 2e-3; }
+
+template <typename T>
+SecantView<T> ViewOf(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                     const at::Tensor& f_reference, Curve curve) {
+  return {value.data_ptr<T>(),       reference.data_ptr<T>(), f_value.data_ptr<T>(),
+          f_reference.data_ptr<T>(), value.numel(),           static_cast<T>(SmallLimit(value.scalar_type())),
+          curve == Curve::kPower};
+}
+
+// The quotients in one pass, and which moves are small where there are few; undefined where the memory is not for it or
+// many are small.
+struct Quotients {
+  at::Tensor slope;
+  at::Tensor small;  // [n], undefined: none
+};
+template <typename T>
+Quotients QuotientsOnCpu(const SecantView<T>& view, const at::Tensor& like) {
+  Quotients found{at::empty_like(like, at::MemoryFormat::Contiguous), {}};
+  const int64_t small = SecantQuotients(view, found.slope.data_ptr<T>());
+  if (small * 4 >= view.n) return {};
+  if (small > 0) found.small = at::tensor(SmallMoves(view), at::kLong);
+  return found;
+}
+Quotients FusedQuotients(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                         const at::Tensor& f_reference, Curve curve) {
+  const at::ScalarType dtype = value.scalar_type();
+  if (dtype != at::kFloat && dtype != at::kDouble) return {};
+  for (const at::Tensor* t : {&value, &reference, &f_value, &f_reference}) {
+    if (!t->device().is_cpu() || !t->is_contiguous() || t->scalar_type() != dtype || t->is_neg() ||
+        t->sizes() != value.sizes()) {
+      return {};
+    }
+  }
+  return dtype == at::kFloat ? QuotientsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value)
+                             : QuotientsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value);
+}
+
+}  // namespace
+
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
+  const bool needs_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
+  if (!needs_graph) {
+    Quotients fused = FusedQuotients(value, reference, f_value, f_reference, curve);
+    if (fused.slope.defined() && !fused.small.defined()) return fused.slope;
+    if (fused.slope.defined() && pointwise) {
+      // Mostly few elements hardly move: only those are looked at again.
+      const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, fused.small); };
+      const at::Tensor part =
+          SecantSlope(some(value), some(reference), some(f_value), some(f_reference), curve, derivative);
+      fused.slope.view({-1}).index_copy_(0, fused.small, part);
+      return fused.slope;
+    }
+  }
   const at::Tensor move = MoveOf(value, reference);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
-  const bool in_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
-  const at::Tensor slope = (f_value - f_reference) / (in_graph ? move.masked_fill(move.eq(0), 1) : move);
+  const at::Tensor slope = (f_value - f_reference) / (needs_graph ? move.masked_fill(move.eq(0), 1) : move);
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
   const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
-  const double limit = is_double ? 2e-6 : 2e-3;
+  const double limit = SmallLimit(value.scalar_type());
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
   if (!small.any().item<bool>()) return slope;
   if (pointwise) {
