@@ -56,7 +56,7 @@ struct Block : torch::nn::Module {
   torch::nn::BatchNorm2d first_norm = nullptr, second_norm = nullptr;
 };
 
-// A residual network of eight convolutions with a maximum pooling in front; [1, 3, 64, 64].
+// A residual network of nine convolutions with a maximum pooling in front; [1, 3, 64, 64].
 struct Cnn : torch::nn::Module {
   Cnn() {
     stem = register_module("stem", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 32, 7).stride(2).padding(3)));
