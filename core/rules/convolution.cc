@@ -110,16 +110,11 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   const int64_t behind_channels = time_first ? 0 : w.value.dim() - 2;
   // With plain weights one convolution backwards; autograd, which serves all else, would run one forward as well.
   RowsFunction transpose;
-  if (x_moves && !w_moves && !bias_moves) {
-    // Sizes alone: what the input was does not matter.
+  if (x_moves && !w_moves && !bias_moves && !time_first && !lone) {
+    // Of the input only the sizes matter.
     const at::Tensor like = at::zeros({1}, met_input.options()).expand(met_input.sizes());
     transpose = [=](const Rows& cotangents) -> Rows {
-      const at::Tensor g = as_input(cotangents[0].unsqueeze(0)).select(0, 0);
-      const at::Tensor back = convolution.BackToInput(g, like, met_weight);
-      at::Tensor rows = back.unsqueeze(0);
-      if (time_first) rows = TimeFirst(rows);
-      if (lone) rows = rows.squeeze(1);
-      return {rows.select(0, 0)};
+      return {convolution.BackToInput(cotangents[0], like, met_weight)};
     };
   }
   const auto forward = [=](const Rows& rows) -> Rows {

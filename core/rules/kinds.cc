@@ -100,7 +100,10 @@ class ElementwiseMap : public LinearMap {
   };
 
   ElementwiseMap(std::vector<Input> inputs, at::IntArrayRef output_sizes, const at::TensorOptions& options)
-      : inputs_(std::move(inputs)), output_sizes_(output_sizes), dtype_(at::typeMetaToScalarType(options.dtype())) {
+      : inputs_(std::move(inputs)),
+        output_sizes_(output_sizes),
+        options_(options),
+        dtype_(at::typeMetaToScalarType(options.dtype())) {
     if (inputs_.size() == 1 && !inputs_[0].IsOne() && SameShape(0)) {
       scale_ = inputs_[0].tensor.defined() ? inputs_[0].tensor : at::scalar_tensor(inputs_[0].number, options);
     }
@@ -128,11 +131,17 @@ class ElementwiseMap : public LinearMap {
   Rows Transpose(const Rows& cotangents) const override {
     Rows result;
     for (const Input& input : inputs_) {
+      // Only other outputs, which this map gives no rows, have a cotangent.
+      if (!cotangents[0].defined()) {
+        result.push_back(at::zeros(input.sizes, options_.dtype(input.dtype)));
+        continue;
+      }
       result.push_back(AsInput(at::sum_to(TimesConjugate(cotangents[0], input), input.sizes), input));
     }
     return result;
   }
   Rows TransposeRows(const Rows& cotangents) const override {
+    if (!cotangents[0].defined()) return LinearMap::TransposeRows(cotangents);
     const int64_t count = cotangents[0].size(0);
     Rows result;
     for (const Input& input : inputs_) {
@@ -180,6 +189,7 @@ class ElementwiseMap : public LinearMap {
 
   std::vector<Input> inputs_;
   at::DimVector output_sizes_;
+  at::TensorOptions options_;
   at::ScalarType dtype_;  // of the output
   at::Tensor scale_;
 };
