@@ -70,7 +70,8 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   return absl::StrJoin(texts, ", ");
 }
 
-// The probe for a selector; see DecomposeOptions::probes. `output`: the model's first result.
+}  // namespace
+
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output) {
   const std::vector<Call>& calls = trace.program.calls;
   const auto first_output = [&](int64_t call) {
@@ -143,8 +144,6 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
                                      absl::StrJoin(known, ", "), "), an operator (#0 to #",
                                      static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
 }
-
-}  // namespace
 
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
   Origin origin;
@@ -316,14 +315,11 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   return decomposition;
 }
 
-Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
-  const PreparedInputs prepared = Prepare(inputs);
-  const Policy policy = options.policy.Resolved(prepared.baseline_given);
-  const auto start = Clock::now();
+RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,
+                          Tracer& tracer) {
   if (options.progress) options.progress("trace", 0, 1);
-  Tracer tracer(&RulesOf(options), &policy, prepared.numc);
-  for (const auto& [name, tensor] : model_->NamedTensors()) tracer.recorder().NameStorage(tensor, name);
-  tracer.recorder().SetModulePaths(model_->ModulePaths());
+  for (const auto& [name, tensor] : model.NamedTensors()) tracer.recorder().NameStorage(tensor, name);
+  tracer.recorder().SetModulePaths(model.ModulePaths());
   std::vector<c10::IValue> arguments;
   for (const PreparedInput& input : prepared.inputs) {
     // The run may write its inputs; what was prepared stays as it is.
@@ -335,30 +331,40 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   ReportingRecorder recorder(&tracer.recorder(), &options);
   try {
     const TracingScope scope(&recorder);
-    result = RunModel(*model_, arguments, DescribeInputs(prepared));
+    result = RunModel(model, arguments, DescribeInputs(prepared));
   } catch (...) {
     // The interpreter hands on our errors as its own; the first one is the cause.
     if (recorder.error()) std::rethrow_exception(recorder.error());
     if (tracer.error()) std::rethrow_exception(tracer.error());
     throw;
   }
-  std::vector<RecordedOutput> outputs;
+  RecordedModel recorded;
   const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
-  std::vector<PlainOutput> plain;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    const size_t position = outputs.size() + plain.size();
+    const size_t position = recorded.outputs.size() + recorded.plain.size();
     const std::string name = position == 0 ? "output" : absl::StrCat("output.", position);
     if (Continuous(tensor.scalar_type())) {
-      outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
+      recorded.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
     } else {
-      plain.push_back({position, name, tensor});
+      recorded.plain.push_back({position, name, tensor});
     }
   });
-  if (outputs.empty()) throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
+  if (recorded.outputs.empty()) {
+    throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
+  }
+  return recorded;
+}
+
+Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
+  const PreparedInputs prepared = Prepare(inputs);
+  const Policy policy = options.policy.Resolved(prepared.baseline_given);
+  const auto start = Clock::now();
+  Tracer tracer(&RulesOf(options), &policy, prepared.numc);
+  RecordedModel recorded = RecordModel(*model_, prepared, options, tracer);
   Decomposition decomposition =
-      FinishDecomposition(tracer, std::move(outputs), prepared.numc, policy, options, SecondsSince(start));
-  decomposition.plain = std::move(plain);
+      FinishDecomposition(tracer, std::move(recorded.outputs), prepared.numc, policy, options, SecondsSince(start));
+  decomposition.plain = std::move(recorded.plain);
   return decomposition;
 }
 

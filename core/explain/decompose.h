@@ -68,6 +68,7 @@ class TracedModel {
   // With tracing off, operator() runs the plain model and gives its values without components.
   void trace(bool on) { tracing_ = on; }
   bool tracing() const { return tracing_; }
+  const std::shared_ptr<Model>& model() const { return model_; }
   Decomposition operator()(const std::vector<Input>& inputs, const DecomposeOptions& options = {}) const;
 
  private:

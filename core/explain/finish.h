@@ -1,4 +1,5 @@
-// The second half of every decomposition, whoever ran the model: from the recording to compositions and report.
+// What decompositions share, whoever runs the model and whichever way is swept: recording a run, finding what is asked
+// for in it, and the way from the recording to compositions and report.
 #ifndef ADDEND_CORE_EXPLAIN_FINISH_H_
 #define ADDEND_CORE_EXPLAIN_FINISH_H_
 
@@ -9,6 +10,7 @@
 
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
+#include "core/explain/model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
 
@@ -26,6 +28,19 @@ const Registry& RulesOf(const DecomposeOptions& options);
 // Linearizes and sweeps what `tracer` recorded. `policy` is resolved; that of the options is as asked for.
 Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
                                   const Policy& policy, const DecomposeOptions& options, double trace_seconds);
+
+struct RecordedModel {
+  std::vector<RecordedOutput> outputs;  // the floating-point tensors among the model's results, in order
+  std::vector<PlainOutput> plain;       // its other tensors
+};
+
+// Runs a model on prepared inputs with tracing on. Throws InvalidArgument where the model fails on them or gives no
+// floating-point tensor, and what tracing throws.
+RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,
+                          Tracer& tracer);
+
+// The probe for a selector; see DecomposeOptions::probes. `output`: the model's first result.
+Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
 
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);

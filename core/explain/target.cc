@@ -64,8 +64,8 @@ Target ParseTarget(const std::string& text) {
   return target;
 }
 
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
-  Contributions result;
+TargetElements FindElements(const at::Tensor& value, const Target& target) {
+  TargetElements found;
   if (value.numel() == 0) throw InvalidArgument("the output is empty");
   if (value.is_complex()) {
     throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
@@ -78,12 +78,32 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
                        "] has more than one largest element; choose a row of the input, or a target i,j"));
     }
     const int64_t largest = at::argmax(value).item<int64_t>();
-    result.index.assign(value.dim(), 0);
-    if (value.dim() > 0) result.index.back() = largest;
+    found.index.assign(value.dim(), 0);
+    if (value.dim() > 0) found.index.back() = largest;
   } else {
-    result.index = Resolve(target.index, value.sizes());
-    if (!target.subtract.empty()) result.subtract = Resolve(target.subtract, value.sizes());
+    found.index = Resolve(target.index, value.sizes());
+    if (!target.subtract.empty()) found.subtract = Resolve(target.subtract, value.sizes());
   }
+  return found;
+}
+
+void AddUp(Contributions& contributions) {
+  double sum = 0;
+  double mass = 0;
+  for (const double part : contributions.contributions) {
+    sum += part;
+    mass += std::abs(part);
+  }
+  contributions.recovery = sum + contributions.reference + contributions.leftover;
+  contributions.conditioning = mass == 0 ? 1 : mass / std::abs(sum);
+  contributions.mass = mass + std::abs(contributions.reference) + std::abs(contributions.leftover);
+}
+
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
+  Contributions result;
+  const TargetElements elements = FindElements(value, target);
+  result.index = elements.index;
+  result.subtract = elements.subtract;
   const auto number = [&](const at::Tensor& tensor) {
     return ElementOf(tensor, result.index) - (result.subtract.empty() ? 0 : ElementOf(tensor, result.subtract));
   };
@@ -99,15 +119,7 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   }
   parts = parts.to(at::kCPU).contiguous();
   result.contributions.assign(parts.data_ptr<double>(), parts.data_ptr<double>() + parts.numel());
-  double sum = 0;
-  double mass = 0;
-  for (const double part : result.contributions) {
-    sum += part;
-    mass += std::abs(part);
-  }
-  result.recovery = sum + result.reference + result.leftover;
-  result.conditioning = mass == 0 ? 1 : mass / std::abs(sum);
-  result.mass = mass + std::abs(result.reference) + std::abs(result.leftover);
+  AddUp(result);
   return result;
 }
 

@@ -19,6 +19,16 @@ struct Target {
 // "top1"; "2" or "0,2": an element; "2-7" or "0,2-0,7": the first minus the second. Throws InvalidArgument.
 Target ParseTarget(const std::string& text);
 
+// Which elements of a value a target is: `index` minus `subtract`, where that is not empty. Indices are complete.
+struct TargetElements {
+  std::vector<int64_t> index;
+  std::vector<int64_t> subtract;
+};
+
+// An index may leave out leading dimensions of size 1. Throws InvalidArgument where it does not fit the value, where
+// the largest element is asked for of a value that holds several rows, and where the value is complex or empty.
+TargetElements FindElements(const at::Tensor& value, const Target& target);
+
 // One number and its parts. contributions: [numc]; their sum plus reference and leftover is the recovery.
 struct Contributions {
   std::vector<int64_t> index;  // of the element, or of the first of two
@@ -32,7 +42,10 @@ struct Contributions {
   std::vector<double> contributions;
 };
 
-// An index may leave out leading dimensions of size 1. Throws InvalidArgument where it does not fit the shape.
+// Fills what follows from value, reference, leftover and contributions: recovery, conditioning and mass.
+void AddUp(Contributions& contributions);
+
+// Throws what FindElements throws.
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target);
 
 }  // namespace addend

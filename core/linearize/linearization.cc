@@ -215,7 +215,9 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
   return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
 }
 
-Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr) {
+// `finite`: the references of all outputs are known to be.
+Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
+              bool finite = false) {
   const Call& call = trace.program.calls[c];
   const Rule* rule = choices.rules[c];
   Node node;
@@ -248,7 +250,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
     for (size_t k = 0; k < built.stand_ins.size(); ++k) replaced[k] = built.stand_ins[k];
     const bool stands_in =
         std::any_of(replaced.begin(), replaced.end(), [](const at::Tensor& t) { return t.defined(); });
-    if (!stands_in && build && HasBrokenReference(described)) {
+    if (!stands_in && build && !finite && HasBrokenReference(described)) {
       built = LinearizeAtValue(build, described, &replaced);
     }
   } catch (const Error& e) {
@@ -274,9 +276,11 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
 }
 
 // Finds, in the order of the calls, where a function is not finite on the reference alone or has a pole on the way from
-// it; see Note [Stand-ins]. Returns the nodes that were made for that.
+// it; see Note [Stand-ins]. Returns the nodes that were made for that. `is_finite`: by call, set where the references
+// of its outputs were seen to be finite.
 absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const Choices& choices,
-                                                           const std::vector<bool>& live) {
+                                                           const std::vector<bool>& live,
+                                                           std::vector<bool>& is_finite) {
   absl::flat_hash_map<int64_t, Node> nodes;
   References references(&trace);
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
@@ -284,12 +288,15 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
     references.Follow(call);
     const Rule* rule = choices.rules[c];
     if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
-    const bool by_path = rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath
-                                         : rule->kind == Kind::kPath || rule->has_poles;
+    // A softmax has no poles.
+    const bool may_break = rule != nullptr && rule->kind == Kind::kPath && rule->mark != kFreezeAttention;
+    const bool by_path =
+        rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath : may_break || rule->has_poles;
     if (rule == nullptr && !by_path) continue;
     const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
       return !CarriesRows(output) || AllFinite(trace.Reference(output));
     });
+    is_finite[c] = finite;
     const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);
     if (!carries || (finite && !(by_path && live[c]))) continue;
     std::vector<at::Tensor> stand_ins;
@@ -410,8 +417,10 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
 
   // Nodes that had to be made in the order of the calls.
   const std::vector<bool> may_matter = FindLive(*trace, result.probes, everything);
-  const auto made = policy.anchor == Anchor::kResidual ? AnchorAtResiduals(*trace, choices, may_matter)
-                                                       : ReplaceBrokenReferences(*trace, choices, may_matter);
+  std::vector<bool> is_finite(calls.size(), false);
+  const auto made = policy.anchor == Anchor::kResidual
+                        ? AnchorAtResiduals(*trace, choices, may_matter)
+                        : ReplaceBrokenReferences(*trace, choices, may_matter, is_finite);
 
   // Also where what follows holds the operator constant and asks for no rows of it: the reference was changed.
   for (const auto& [c, node] : made) {
@@ -433,7 +442,7 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     if (!live) continue;
 
     const auto known = made.find(c);
-    Node node = known != made.end() ? known->second : MakeNode(*trace, c, choices);
+    Node node = known != made.end() ? known->second : MakeNode(*trace, c, choices, nullptr, is_finite[c]);
     if (node.kind == Kind::kAbsorbed) ++result.absorbed;
     if (node.kind == Kind::kPath) ++result.path_ruled;
     for (const Operand& output : call.outputs) {

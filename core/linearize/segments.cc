@@ -128,16 +128,24 @@ void Add(SweepResult piece, SweepResult& sum) {
   if (!std::isnan(worst) && !(piece.worst_recovery_error <= worst)) worst = piece.worst_recovery_error;
 }
 
-}  // namespace
+using Progress = std::function<void(const char*, int64_t, int64_t)>;
 
-Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                            std::vector<Probe> probes, bool everything,
-                            const std::function<void(const char*, int64_t, int64_t)>& progress) {
+// What both directions share: every piece of the line is linearized, given to `sweep` with a progress of its own, and
+// what the linearizations have in common is kept.
+struct Pieces {
+  Linearization linearization;
+  double linearize_seconds = 0;
+  double sweep_seconds = 0;
+};
+Pieces ForEachPiece(const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
+                    const std::vector<Probe>& probes, bool everything, const Progress& progress,
+                    const std::function<void(const Linearization&, int64_t piece,
+                                             const std::function<void(int64_t, int64_t)>&)>& sweep) {
   const int64_t pieces = std::max<int64_t>(policy.segments, 1);
   const auto report = [&](const char* stage, int64_t done, int64_t total) {
     if (progress) progress(stage, done, total);
   };
-  Explained all;
+  Pieces all;
   const auto run = [&](const std::shared_ptr<TracedRun>& piece, int64_t k) {
     auto start = Clock::now();
     report("linearize", k, pieces);
@@ -145,19 +153,16 @@ Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& re
     all.linearize_seconds += SecondsSince(start);
     report("linearize", k + 1, pieces);
     start = Clock::now();
-    SweepResult sweep = SweepForward(
-        linearization, [&](int64_t done, int64_t total) { report("sweep", k * total + done, pieces * total); });
+    sweep(linearization, k, [&](int64_t done, int64_t total) { report("sweep", k * total + done, pieces * total); });
     all.sweep_seconds += SecondsSince(start);
     if (k == 0) {
       all.linearization = std::move(linearization);
-      all.sweep = std::move(sweep);
       return;
     }
     std::vector<int64_t>& stand_ins = all.linearization.stand_ins;
     for (const int64_t c : linearization.stand_ins) {
       if (std::find(stand_ins.begin(), stand_ins.end(), c) == stand_ins.end()) stand_ins.push_back(c);
     }
-    Add(std::move(sweep), all.sweep);
   };
   if (pieces == 1) {
     run(trace, 0);
@@ -172,6 +177,78 @@ Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& re
     run(Piece(*trace, from, to, share), k);
     from = std::move(to);
   }
+  return all;
+}
+
+// Adds a later piece to the sum of those before it.
+void Add(AdjointResult piece, AdjointResult& sum) {
+  sum.components += piece.components;
+  // As above: a piece begins where the one before it ends, but for what became of its reference.
+  sum.leftover += piece.leftover + (piece.reference - sum.value).masked_fill(piece.reference.eq(sum.value), 0);
+  sum.value = piece.value;
+  sum.mass = sum.components.abs().sum(1) + sum.leftover.abs() + sum.reference.abs();
+  for (size_t s = 0; s < sum.starts.size(); ++s) {
+    if (!piece.starts[s].defined()) continue;
+    sum.starts[s] = sum.starts[s].defined() ? sum.starts[s] + piece.starts[s] : piece.starts[s];
+  }
+  absl::flat_hash_map<std::pair<int64_t, int>, size_t> known;
+  for (size_t k = 0; k < sum.nodes.size(); ++k)
+    known.emplace(std::make_pair(sum.nodes[k].call, sum.nodes[k].output), k);
+  for (NodeRelevance& node : piece.nodes) {
+    const auto [it, is_new] = known.try_emplace(std::make_pair(node.call, node.output), sum.nodes.size());
+    if (is_new) {
+      sum.nodes.push_back(std::move(node));
+    } else {
+      sum.nodes[it->second].passed += node.passed;
+      sum.nodes[it->second].leftover += node.leftover;
+    }
+  }
+  if (!std::isnan(sum.recovery_error) && !(piece.recovery_error <= sum.recovery_error)) {
+    sum.recovery_error = piece.recovery_error;
+    sum.tolerance = piece.tolerance;
+  }
+  AddChecks(std::move(piece.failures), sum.failures);
+}
+
+}  // namespace
+
+Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                            std::vector<Probe> probes, bool everything, const Progress& progress) {
+  Explained all;
+  Pieces pieces = ForEachPiece(trace, registry, policy, probes, everything, progress,
+                               [&](const Linearization& linearization, int64_t k, const auto& report) {
+                                 SweepResult sweep = SweepForward(linearization, report);
+                                 if (k == 0) {
+                                   all.sweep = std::move(sweep);
+                                 } else {
+                                   Add(std::move(sweep), all.sweep);
+                                 }
+                               });
+  all.linearization = std::move(pieces.linearization);
+  all.linearize_seconds = pieces.linearize_seconds;
+  all.sweep_seconds = pieces.sweep_seconds;
+  return all;
+}
+
+Attributed LinearizeAndTranspose(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                                 std::vector<Probe> probes, const std::vector<at::Tensor>& cotangents, bool nodes,
+                                 const Progress& progress) {
+  Attributed all;
+  Pieces pieces = ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress,
+                               [&](const Linearization& linearization, int64_t k, const auto& report) {
+                                 AdjointOptions options;
+                                 options.nodes = nodes;
+                                 options.progress = report;
+                                 AdjointResult adjoint = SweepBackward(linearization, cotangents, options);
+                                 if (k == 0) {
+                                   all.adjoint = std::move(adjoint);
+                                 } else {
+                                   Add(std::move(adjoint), all.adjoint);
+                                 }
+                               });
+  all.linearization = std::move(pieces.linearization);
+  all.linearize_seconds = pieces.linearize_seconds;
+  all.sweep_seconds = pieces.sweep_seconds;
   return all;
 }
 

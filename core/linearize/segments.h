@@ -1,5 +1,5 @@
-// From a traced run to the rows of its probes: linearize and sweep, piece by piece of the line where the policy asks
-// so.
+// From a traced run to the rows of its probes, or to the contributions to chosen numbers: linearize and sweep, forward
+// or backward, piece by piece of the line where the policy asks so.
 //
 // Note [Segments]
 // With K segments the line from baseline b to input x is cut at b + k / K (x - b). The recorded operators run on each
@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/linearize/adjoint.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 
@@ -33,6 +34,21 @@ struct Explained {
 Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                             std::vector<Probe> probes, bool everything,
                             const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
+
+struct Attributed {
+  // As in Explained.
+  Linearization linearization;
+  // Of all pieces together.
+  AdjointResult adjoint;
+  double linearize_seconds = 0;
+  double sweep_seconds = 0;
+};
+
+// The same backwards. `cotangents` and `nodes`: as SweepBackward takes them. Throws what it throws.
+Attributed LinearizeAndTranspose(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                                 std::vector<Probe> probes, const std::vector<at::Tensor>& cotangents,
+                                 bool nodes = false,
+                                 const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
 
 }  // namespace addend
 

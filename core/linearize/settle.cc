@@ -2,12 +2,15 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/sum.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "core/rules/kernels.h"
 
@@ -261,6 +264,127 @@ Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& refe
   if (!flat || in_graph) return SettleByOperators(rows, value, reference, options, sum);
   return rows.scalar_type() == at::kFloat ? SettleOnCpu<float>(rows, value, reference, options, sum)
                                           : SettleOnCpu<double>(rows, value, reference, options, sum);
+}
+
+namespace {
+
+// Columns of a move that one thread takes at a time.
+constexpr int64_t kMoveBlock = 4096;
+
+template <typename T>
+ADDEND_ALWAYS_INLINE T MoveAt(const T* value, const T* reference, int64_t j) {
+  // An infinite value is no move, and neither is NaN: the comparison is false for both.
+  const bool moves = std::abs(value[j]) <= std::numeric_limits<T>::max() && value[j] != reference[j];
+  return moves ? value[j] - reference[j] : T(0);
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void MoveBlock(const T* value, const T* reference, T* move, int64_t first, int64_t last) {
+#pragma omp simd
+  for (int64_t j = first; j < last; ++j) move[j] = MoveAt(value, reference, j);
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE double ProductBlock(const T* g, const T* value, const T* reference, int64_t first, int64_t last) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = first; j < last; ++j) sum += static_cast<double>(g[j] * MoveAt(value, reference, j));
+  return sum;
+}
+
+// Two plain functions each and no templates: target_clones does not go on those.
+ADDEND_WIDEST_VECTORS void MoveOneBlock(const float* v, const float* r, float* move, int64_t first, int64_t last) {
+  MoveBlock(v, r, move, first, last);
+}
+ADDEND_WIDEST_VECTORS void MoveOneBlock(const double* v, const double* r, double* move, int64_t first, int64_t last) {
+  MoveBlock(v, r, move, first, last);
+}
+ADDEND_WIDEST_VECTORS double ProductOneBlock(const float* g, const float* v, const float* r, int64_t first,
+                                             int64_t last) {
+  return ProductBlock(g, v, r, first, last);
+}
+ADDEND_WIDEST_VECTORS double ProductOneBlock(const double* g, const double* v, const double* r, int64_t first,
+                                             int64_t last) {
+  return ProductBlock(g, v, r, first, last);
+}
+
+template <typename T>
+at::Tensor MoveOnCpu(const at::Tensor& value, const at::Tensor& reference) {
+  at::Tensor move = at::empty_like(value, at::MemoryFormat::Contiguous);
+  const T* v = value.data_ptr<T>();
+  const T* r = reference.data_ptr<T>();
+  T* m = move.data_ptr<T>();
+  const int64_t n = value.numel();
+  const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
+#pragma omp parallel for if (blocks > 8)
+  for (int64_t b = 0; b < blocks; ++b) MoveOneBlock(v, r, m, b * kMoveBlock, std::min(n, (b + 1) * kMoveBlock));
+  return move;
+}
+
+// The blocks' sums are added in their order, so that the number of threads changes nothing.
+template <typename T>
+at::Tensor ProductsOnCpu(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference) {
+  const int64_t rows = cotangents.size(0);
+  at::Tensor sums = at::empty({rows}, value.options().dtype(at::kDouble));
+  const T* v = value.data_ptr<T>();
+  const T* r = reference.data_ptr<T>();
+  const int64_t n = value.numel();
+  const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
+  std::vector<double> parts(rows * blocks);
+  const T* g = cotangents.data_ptr<T>();
+#pragma omp parallel for if (rows * blocks > 8)
+  for (int64_t k = 0; k < rows * blocks; ++k) {
+    const int64_t first = k % blocks * kMoveBlock;
+    parts[k] = ProductOneBlock(g + k / blocks * n, v, r, first, std::min(n, first + kMoveBlock));
+  }
+  double* out = sums.data_ptr<double>();
+  for (int64_t row = 0; row < rows; ++row) {
+    out[row] = 0;
+    for (int64_t b = 0; b < blocks; ++b) out[row] += parts[row * blocks + b];
+  }
+  return sums;
+}
+
+// Whether the loops can walk over the memory as it is.
+bool LiesFlat(const at::Tensor& tensor, at::ScalarType dtype) {
+  return tensor.device().is_cpu() && tensor.scalar_type() == dtype && tensor.is_contiguous() && !tensor.is_neg() &&
+         (dtype == at::kFloat || dtype == at::kDouble);
+}
+
+}  // namespace
+
+at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.is_complex() && !b.is_complex()) return a * b;
+  return at::real(a.conj() * b);
+}
+
+at::Tensor SumOfEach(const at::Tensor& rows) {
+  return rows.reshape({rows.size(0), -1}).sum({1}, /*keepdim=*/false, at::kDouble);
+}
+
+at::Tensor FiniteMoveByOperators(const at::Tensor& value, const at::Tensor& reference) {
+  const at::Tensor rests = value.eq(reference).logical_or_(at::isfinite(value).logical_not_());
+  return (value - reference).masked_fill_(rests, 0);
+}
+
+at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
+                                       const at::Tensor& reference) {
+  return SumOfEach(RealProduct(cotangents, FiniteMoveByOperators(value, reference)));
+}
+
+at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference) {
+  const at::ScalarType dtype = value.scalar_type();
+  if (!LiesFlat(value, dtype) || !LiesFlat(reference, dtype)) return FiniteMoveByOperators(value, reference);
+  return dtype == at::kFloat ? MoveOnCpu<float>(value, reference) : MoveOnCpu<double>(value, reference);
+}
+
+at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference) {
+  const at::ScalarType dtype = value.scalar_type();
+  if (!LiesFlat(value, dtype) || !LiesFlat(reference, dtype) || !LiesFlat(cotangents, dtype)) {
+    return ProductsWithMoveByOperators(cotangents, value, reference);
+  }
+  return dtype == at::kFloat ? ProductsOnCpu<float>(cotangents, value, reference)
+                             : ProductsOnCpu<double>(cotangents, value, reference);
 }
 
 }  // namespace addend

@@ -1,4 +1,5 @@
-// What happens to the rows of a tensor right after an operator: the bracket is found, and recovery is judged.
+// What happens to the rows of a tensor right after an operator: the bracket is found, and recovery is judged. And moves
+// by themselves, with what cotangents make of them: the reverse sweep asks for no more.
 #ifndef ADDEND_CORE_LINEARIZE_SETTLE_H_
 #define ADDEND_CORE_LINEARIZE_SETTLE_H_
 
@@ -37,6 +38,21 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 // The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
 // Stops looking once it has found `enough`.
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);
+
+// value - reference, zero where both are the same and where the value is not finite: nothing can be missing there.
+at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference);
+at::Tensor FiniteMoveByOperators(const at::Tensor& value, const at::Tensor& reference);
+
+// cotangents [R, *S], value and reference [*S] -> [R], float64: the sum of cotangent * move, the real part of
+// conj(cotangent) * move where they are complex.
+at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference);
+at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
+                                       const at::Tensor& reference);
+
+// Re conj(a) * b, element by element.
+at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b);
+// [R, *S] -> [R], added up in float64.
+at::Tensor SumOfEach(const at::Tensor& rows);
 
 }  // namespace addend
 

@@ -113,5 +113,51 @@ TEST(LargestMass, StopsEarlyAndIsExactAtTheEnd) {
   EXPECT_LE(early, all);
 }
 
+// ---- moves
+
+at::Tensor WithOddOnes(at::Tensor tensor, const std::vector<double>& odd) {
+  for (size_t k = 0; k < odd.size() && static_cast<int64_t>(k) < tensor.numel(); ++k) tensor[k] = odd[k];
+  return tensor;
+}
+
+class MoveForms : public testing::TestWithParam<std::tuple<int, at::ScalarType>> {};
+
+TEST_P(MoveForms, FusedLoopsEqualOperators) {
+  const auto [n, dtype] = GetParam();
+  at::manual_seed(n);
+  const auto options = at::TensorOptions().dtype(dtype);
+  const double nan = std::nan("");
+  const at::Tensor value = WithOddOnes(at::randn({n}, options), {kInfinity, kInfinity, -kInfinity, nan, nan, 1, 2});
+  const at::Tensor reference = WithOddOnes(at::randn({n}, options), {kInfinity, 1, kInfinity, nan, 1, 1, 5});
+  const at::Tensor g = at::randn({3, n}, options);
+  EXPECT_TRUE(at::equal(FiniteMove(value, reference), FiniteMoveByOperators(value, reference)));
+  EXPECT_TRUE(at::isfinite(FiniteMove(value, reference)).all().item<bool>());
+  EXPECT_TRUE(at::allclose(ProductsWithMove(g, value, reference), ProductsWithMoveByOperators(g, value, reference),
+                           1e-12, dtype == at::kDouble ? 1e-11 : 1e-4));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MoveForms,
+                         testing::Combine(testing::Values(1, 7, 4095, 4096, 4097, 50000),
+                                          testing::Values(at::kFloat, at::kDouble)));
+
+TEST(Moves, OfNumbersByHand) {
+  const at::Tensor value = at::tensor({5.0, 1.0, kInfinity, 2.0}, at::kDouble);
+  const at::Tensor reference = at::tensor({2.0, 1.0, 3.0, -1.0}, at::kDouble);
+  EXPECT_TRUE(at::equal(FiniteMove(value, reference), at::tensor({3.0, 0.0, 0.0, 3.0}, at::kDouble)));
+  const at::Tensor g = at::tensor({1.0, 9.0, 9.0, 2.0, 0.0, 0.0, 0.0, -1.0}, at::kDouble).view({2, 4});
+  EXPECT_TRUE(at::equal(ProductsWithMove(g, value, reference), at::tensor({9.0, -3.0}, at::kDouble)));
+}
+
+TEST(Moves, OfStridedAndComplexTensors) {
+  const at::Tensor value = at::randn({4, 5}, at::kDouble).t();
+  const at::Tensor reference = at::randn({5, 4}, at::kDouble);
+  const at::Tensor g = at::randn({2, 5, 4}, at::kDouble);
+  EXPECT_TRUE(at::allclose(ProductsWithMove(g, value, reference), (g * (value - reference)).sum({1, 2}), 0, 1e-13));
+  const at::Tensor z = at::complex(value.contiguous(), reference);
+  const at::Tensor h = at::complex(g, g.flip({1}));
+  const at::Tensor expected = at::real(h.conj() * z).sum({1, 2});
+  EXPECT_TRUE(at::allclose(ProductsWithMove(h, z, at::zeros_like(z)), expected, 0, 1e-13));
+}
+
 }  // namespace
 }  // namespace addend

@@ -44,6 +44,9 @@ class Sweep {
         single_(trace_.program.storages.size(), false),
         last_use_(trace_.program.storages.size(), -1) {}
 
+  // Also writes SumsBeforePayments.
+  void Collect(std::vector<at::Tensor>* sums) { sums_before_ = sums; }
+
   SweepResult Run() {
     result_.probes.resize(linearization_.probes.size());
     FindLastUses();
@@ -243,6 +246,7 @@ class Sweep {
     Own(output);
     at::Tensor rows = RowsOf(output);
     at::Tensor components = rows.narrow(0, 0, trace_.numc);
+    if (sums_before_ != nullptr) (*sums_before_)[&node - linearization_.nodes.data()] = components.sum(0);
     // Autograd, where it follows, keeps what the shares are computed from: that must not be written.
     const at::Tensor paid = ConstantShares(trace_.differentiable ? components.clone() : components,
                                            node.constant.to(rows.scalar_type()), node.bias, node.bias_parameter);
@@ -557,6 +561,7 @@ class Sweep {
   std::vector<bool> single_;       // by storage: its rows were once in single precision, which a cast does not mend
   std::vector<int64_t> last_use_;  // by storage: the last node that touches it
   bool keeps_rows_ = false;        // the call at hand left all rows as they were
+  std::vector<at::Tensor>* sums_before_ = nullptr;
   SweepResult result_;
 };
 
@@ -565,6 +570,28 @@ class Sweep {
 SweepResult SweepForward(const Linearization& linearization, const std::function<void(int64_t, int64_t)>& progress) {
   c10::AutoGradMode grad(linearization.trace->differentiable);
   return Sweep(linearization, progress).Run();
+}
+
+std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization) {
+  const auto joined = [](const at::Tensor& labels) { return labels.defined() ? labels.clamp_max(0) : labels; };
+  auto trace = std::make_shared<TracedRun>(*linearization.trace);
+  trace->numc = 1;
+  for (Start& start : trace->starts) {
+    start.labels = joined(start.labels);
+    if (start.parts.defined()) start.parts = start.parts.sum(0, /*keepdim=*/true);
+  }
+  for (std::vector<Kept>& storage : trace->storages) {
+    for (Kept& kept : storage) kept.labels = joined(kept.labels);
+  }
+  Linearization one = linearization;
+  one.trace = trace;
+  one.policy.check = Check::kOff;
+  std::vector<at::Tensor> sums(one.nodes.size());
+  const std::function<void(int64_t, int64_t)> no_progress;
+  Sweep sweep(one, no_progress);
+  sweep.Collect(&sums);
+  sweep.Run();
+  return sums;
 }
 
 }  // namespace addend

@@ -59,6 +59,10 @@ struct SweepResult {
 SweepResult SweepForward(const Linearization& linearization,
                          const std::function<void(int64_t, int64_t)>& progress = nullptr);
 
+// By node that pays a constant to components: the sum of all components of its first output before it does, [*S].
+// Undefined for others. One sweep forward with everything in one component.
+std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization);
+
 }  // namespace addend
 
 #endif  // ADDEND_CORE_LINEARIZE_SWEEP_H_

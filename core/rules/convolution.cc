@@ -2,6 +2,7 @@
 // channels of one convolution. conv1d, conv2d, conv3d and the transposed ones expand to aten::convolution.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/zeros.h>
 
 #include <functional>
@@ -26,6 +27,17 @@ struct Convolution {
 
   at::Tensor operator()(const at::Tensor& input, const at::Tensor& kernel) const {
     return at::convolution(input, kernel, {}, stride, padding, dilation, transposed, output_padding, groups);
+  }
+  // The transpose of that by its input, of which only the sizes matter.
+  at::Tensor BackToInput(const at::Tensor& g, const at::Tensor& input, const at::Tensor& kernel) const {
+    const size_t spatial = static_cast<size_t>(input.dim()) - 2;
+    const auto full = [&](std::vector<int64_t> values) {
+      if (values.size() == 1) values.resize(spatial, values[0]);
+      return values;
+    };
+    return std::get<0>(at::convolution_backward(g, input, kernel, at::OptionalIntArrayRef(), full(stride),
+                                                full(padding), full(dilation), transposed, full(output_padding), groups,
+                                                {true, false, false}));
   }
 };
 
@@ -96,7 +108,16 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   const at::DimVector output_sizes(call.outputs[0].value.sizes());
   // The channels are last, or in front of the spatial dimensions.
   const int64_t behind_channels = time_first ? 0 : w.value.dim() - 2;
-  result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
+  // With plain weights one convolution backwards; autograd, which serves all else, would run one forward as well.
+  RowsFunction transpose;
+  if (x_moves && !w_moves && !bias_moves && !time_first && !lone) {
+    // Of the input only the sizes matter.
+    const at::Tensor like = at::zeros({1}, met_input.options()).expand(met_input.sizes());
+    transpose = [=](const Rows& cotangents) -> Rows {
+      return {convolution.BackToInput(cotangents[0], like, met_weight)};
+    };
+  }
+  const auto forward = [=](const Rows& rows) -> Rows {
     const int64_t r = rows[0].size(0);
     at::Tensor sum;
     size_t next = 0;
@@ -120,7 +141,8 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
       sum = sum.defined() ? sum + moved : moved;
     }
     return {sum};
-  });
+  };
+  result.map = MakeMap(call, result.inputs, forward, transpose);
   return result;
 }
 

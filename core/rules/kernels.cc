@@ -156,4 +156,73 @@ template std::vector<int64_t> NonzeroRows<double>(const double*, int64_t, int64_
 template void NormalizeRows<float>(const float*, float*, int64_t, const NormalizerView<float>&, bool);
 template void NormalizeRows<double>(const double*, double*, int64_t, const NormalizerView<double>&, bool);
 
+namespace {
+
+// Elements that one thread takes at a time.
+constexpr int64_t kSecantBlock = 8192;
+
+// value - reference, zero where both are the same, infinities and NaN included.
+template <typename T>
+ADDEND_ALWAYS_INLINE T MoveAt(const SecantView<T>& view, int64_t j) {
+  const T v = view.value[j];
+  const T r = view.reference[j];
+  const bool same = v == r || (v != v && r != r);
+  return same ? T(0) : v - r;
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE bool IsSmall(const SecantView<T>& view, T move, int64_t j) {
+  const T bound = view.relative ? std::abs(view.reference[j] + move / 2) * view.limit : view.limit;
+  return std::abs(move) <= bound;
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE int64_t QuotientsOfBlock(const SecantView<T>& view, T* slope, int64_t first, int64_t last) {
+  int64_t small = 0;
+#pragma omp simd reduction(+ : small)
+  for (int64_t j = first; j < last; ++j) {
+    const T move = MoveAt(view, j);
+    slope[j] = (view.f_value[j] - view.f_reference[j]) / move;
+    small += IsSmall(view, move, j) ? 1 : 0;
+  }
+  return small;
+}
+
+// Two plain functions and not a template: target_clones does not go on templates.
+ADDEND_WIDEST_VECTORS int64_t QuotientsOfOneBlock(const SecantView<float>& view, float* slope, int64_t first,
+                                                  int64_t last) {
+  return QuotientsOfBlock(view, slope, first, last);
+}
+ADDEND_WIDEST_VECTORS int64_t QuotientsOfOneBlock(const SecantView<double>& view, double* slope, int64_t first,
+                                                  int64_t last) {
+  return QuotientsOfBlock(view, slope, first, last);
+}
+
+}  // namespace
+
+template <typename T>
+int64_t SecantQuotients(const SecantView<T>& view, T* slope) {
+  int64_t small = 0;
+  const int64_t blocks = (view.n + kSecantBlock - 1) / kSecantBlock;
+#pragma omp parallel for reduction(+ : small) if (blocks > 4)
+  for (int64_t b = 0; b < blocks; ++b) {
+    small += QuotientsOfOneBlock(view, slope, b * kSecantBlock, std::min(view.n, (b + 1) * kSecantBlock));
+  }
+  return small;
+}
+
+template <typename T>
+std::vector<int64_t> SmallMoves(const SecantView<T>& view) {
+  std::vector<int64_t> small;
+  for (int64_t j = 0; j < view.n; ++j) {
+    if (IsSmall(view, MoveAt(view, j), j)) small.push_back(j);
+  }
+  return small;
+}
+
+template int64_t SecantQuotients<float>(const SecantView<float>&, float*);
+template int64_t SecantQuotients<double>(const SecantView<double>&, double*);
+template std::vector<int64_t> SmallMoves<float>(const SecantView<float>&);
+template std::vector<int64_t> SmallMoves<double>(const SecantView<double>&);
+
 }  // namespace addend

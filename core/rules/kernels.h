@@ -47,6 +47,31 @@ void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n);
 extern template void UpperEnvelope<float>(const float*, const float*, float*, int64_t);
 extern template void UpperEnvelope<double>(const double*, const double*, double*, int64_t);
 
+// Ends of the lines along which an elementwise function is linearized; all arrays have n elements.
+template <typename T>
+struct SecantView {
+  const T* value;
+  const T* reference;
+  const T* f_value;
+  const T* f_reference;
+  int64_t n;
+  // A move is small up to `limit`, or, where `relative`, up to limit times the middle of the line.
+  T limit;
+  bool relative;
+};
+
+// slope = (f_value - f_reference) / move, whatever comes out where the move is zero. Returns how many moves are small.
+template <typename T>
+int64_t SecantQuotients(const SecantView<T>& view, T* slope);
+// The indices of the small moves, in order.
+template <typename T>
+std::vector<int64_t> SmallMoves(const SecantView<T>& view);
+
+extern template int64_t SecantQuotients<float>(const SecantView<float>&, float*);
+extern template int64_t SecantQuotients<double>(const SecantView<double>&, double*);
+extern template std::vector<int64_t> SmallMoves<float>(const SecantView<float>&);
+extern template std::vector<int64_t> SmallMoves<double>(const SecantView<double>&);
+
 // The indices of the rows of [rows, size] that have an element other than zero, in order.
 template <typename T>
 std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size);

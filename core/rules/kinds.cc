@@ -4,11 +4,13 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
@@ -31,13 +33,16 @@
 namespace addend {
 namespace {
 
-// Transposes a linear function by differentiating it: exact, because it is linear.
+// Transposes a linear function by differentiating it: exact, because it is linear. Rows do not meet each other, so that
+// one backward pass serves all of them. cotangents: [R, *output sizes]; `like`: without the row axis.
 Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tensor>& like, const Rows& cotangents) {
   c10::InferenceMode no_inference(false);  // under it nothing is differentiated, and the transpose would be zero
   c10::AutoGradMode grad(true);
+  int64_t count = 1;
+  for (const at::Tensor& g : cotangents) count = g.defined() ? g.size(0) : count;
   Rows leaves;
   for (const at::Tensor& input : like) {
-    leaves.push_back(at::zeros(WithRows(1, input.sizes()), input.options()).set_requires_grad(true));
+    leaves.push_back(at::zeros(WithRows(count, input.sizes()), input.options()).set_requires_grad(true));
   }
   const Rows outputs = forward(leaves);
   std::vector<at::Tensor> roots;
@@ -45,17 +50,17 @@ Rows TransposeByAutograd(const RowsFunction& forward, const std::vector<at::Tens
   for (size_t k = 0; k < outputs.size() && k < cotangents.size(); ++k) {
     if (!cotangents[k].defined() || !outputs[k].defined() || !outputs[k].requires_grad()) continue;
     roots.push_back(outputs[k]);
-    seeds.push_back(cotangents[k].unsqueeze(0));
+    seeds.push_back(cotangents[k]);
   }
   Rows result(leaves.size());
   if (!roots.empty()) {
     const auto grads = torch::autograd::grad(roots, leaves, seeds, {}, false, /*allow_unused=*/true);
     for (size_t k = 0; k < grads.size(); ++k) {
-      if (grads[k].defined()) result[k] = grads[k].squeeze(0);
+      if (grads[k].defined()) result[k] = grads[k];
     }
   }
   for (size_t k = 0; k < result.size(); ++k) {
-    if (!result[k].defined()) result[k] = at::zeros_like(like[k]);
+    if (!result[k].defined()) result[k] = at::zeros(WithRows(count, like[k].sizes()), like[k].options());
   }
   return result;
 }
@@ -67,7 +72,15 @@ class FunctionMap : public LinearMap {
 
   Rows Forward(const Rows& rows) const override { return forward_(rows); }
   Rows Transpose(const Rows& cotangents) const override {
-    return transpose_ ? transpose_(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
+    if (transpose_) return transpose_(cotangents);
+    Rows rows;
+    for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
+    rows = TransposeByAutograd(forward_, like_, rows);
+    for (at::Tensor& one : rows) one = one.squeeze(0);
+    return rows;
+  }
+  Rows TransposeRows(const Rows& cotangents) const override {
+    return transpose_ ? LinearMap::TransposeRows(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
   }
 
  private:
@@ -87,7 +100,10 @@ class ElementwiseMap : public LinearMap {
   };
 
   ElementwiseMap(std::vector<Input> inputs, at::IntArrayRef output_sizes, const at::TensorOptions& options)
-      : inputs_(std::move(inputs)), output_sizes_(output_sizes), dtype_(at::typeMetaToScalarType(options.dtype())) {
+      : inputs_(std::move(inputs)),
+        output_sizes_(output_sizes),
+        options_(options),
+        dtype_(at::typeMetaToScalarType(options.dtype())) {
     if (inputs_.size() == 1 && !inputs_[0].IsOne() && SameShape(0)) {
       scale_ = inputs_[0].tensor.defined() ? inputs_[0].tensor : at::scalar_tensor(inputs_[0].number, options);
     }
@@ -115,9 +131,25 @@ class ElementwiseMap : public LinearMap {
   Rows Transpose(const Rows& cotangents) const override {
     Rows result;
     for (const Input& input : inputs_) {
-      const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), input.sizes);
-      const bool complex = at::isComplexType(input.dtype);
-      result.push_back(back.is_complex() == complex ? back : complex ? back.to(input.dtype) : at::real(back));
+      // Only other outputs, which this map gives no rows, have a cotangent.
+      if (!cotangents[0].defined()) {
+        result.push_back(at::zeros(input.sizes, options_.dtype(input.dtype)));
+        continue;
+      }
+      result.push_back(AsInput(at::sum_to(TimesConjugate(cotangents[0], input), input.sizes), input));
+    }
+    return result;
+  }
+  Rows TransposeRows(const Rows& cotangents) const override {
+    if (!cotangents[0].defined()) return LinearMap::TransposeRows(cotangents);
+    const int64_t count = cotangents[0].size(0);
+    Rows result;
+    for (const Input& input : inputs_) {
+      // Right-aligned behind the rows, summed, and without the dimensions that only the output has.
+      at::DimVector sizes(output_sizes_.size() - input.sizes.size(), 1);
+      sizes.append(input.sizes.begin(), input.sizes.end());
+      const at::Tensor back = at::sum_to(TimesConjugate(cotangents[0], input), WithRows(count, sizes));
+      result.push_back(AsInput(back.reshape(WithRows(count, input.sizes)), input));
     }
     return result;
   }
@@ -141,6 +173,11 @@ class ElementwiseMap : public LinearMap {
   at::Tensor Aligned(const at::Tensor& rows) const {
     return RightAlign(rows, static_cast<int64_t>(output_sizes_.size()));
   }
+  // A real input takes the real part of what comes back; a complex one beside a real output gets complex numbers.
+  static at::Tensor AsInput(const at::Tensor& back, const Input& input) {
+    const bool complex = at::isComplexType(input.dtype);
+    return back.is_complex() == complex ? back : complex ? back.to(input.dtype) : at::real(back);
+  }
   static at::Tensor Times(const at::Tensor& t, const Input& input) {
     if (input.IsOne()) return t;
     return input.tensor.defined() ? t * input.tensor : t * input.number;
@@ -152,6 +189,7 @@ class ElementwiseMap : public LinearMap {
 
   std::vector<Input> inputs_;
   at::DimVector output_sizes_;
+  at::TensorOptions options_;
   at::ScalarType dtype_;  // of the output
   at::Tensor scale_;
 };
@@ -243,17 +281,72 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function
   return result;
 }
 
+namespace {
+
+// How near value and reference may be before the secant gives way.
+double SmallLimit(at::ScalarType dtype) { return dtype == at::kDouble || dtype == at::kComplexDouble ? 2e-6 : 2e-3; }
+
+template <typename T>
+SecantView<T> ViewOf(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                     const at::Tensor& f_reference, Curve curve) {
+  return {value.data_ptr<T>(),       reference.data_ptr<T>(), f_value.data_ptr<T>(),
+          f_reference.data_ptr<T>(), value.numel(),           static_cast<T>(SmallLimit(value.scalar_type())),
+          curve == Curve::kPower};
+}
+
+// The quotients in one pass, and which moves are small where there are few; undefined where the memory is not for it or
+// many are small.
+struct Quotients {
+  at::Tensor slope;
+  at::Tensor small;  // [n], undefined: none
+};
+template <typename T>
+Quotients QuotientsOnCpu(const SecantView<T>& view, const at::Tensor& like) {
+  Quotients found{at::empty_like(like, at::MemoryFormat::Contiguous), {}};
+  const int64_t small = SecantQuotients(view, found.slope.data_ptr<T>());
+  if (small * 4 >= view.n) return {};
+  if (small > 0) found.small = at::tensor(SmallMoves(view), at::kLong);
+  return found;
+}
+Quotients FusedQuotients(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                         const at::Tensor& f_reference, Curve curve) {
+  const at::ScalarType dtype = value.scalar_type();
+  if (dtype != at::kFloat && dtype != at::kDouble) return {};
+  for (const at::Tensor* t : {&value, &reference, &f_value, &f_reference}) {
+    if (!t->device().is_cpu() || !t->is_contiguous() || t->scalar_type() != dtype || t->is_neg() ||
+        t->sizes() != value.sizes()) {
+      return {};
+    }
+  }
+  return dtype == at::kFloat ? QuotientsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value)
+                             : QuotientsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value);
+}
+
+}  // namespace
+
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
+  const bool needs_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
+  if (!needs_graph) {
+    Quotients fused = FusedQuotients(value, reference, f_value, f_reference, curve);
+    if (fused.slope.defined() && !fused.small.defined()) return fused.slope;
+    if (fused.slope.defined() && pointwise) {
+      // Mostly few elements hardly move: only those are looked at again.
+      const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, fused.small); };
+      const at::Tensor part =
+          SecantSlope(some(value), some(reference), some(f_value), some(f_reference), curve, derivative);
+      fused.slope.view({-1}).index_copy_(0, fused.small, part);
+      return fused.slope;
+    }
+  }
   const at::Tensor move = MoveOf(value, reference);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
-  const bool in_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
-  const at::Tensor slope = (f_value - f_reference) / (in_graph ? move.masked_fill(move.eq(0), 1) : move);
+  const at::Tensor slope = (f_value - f_reference) / (needs_graph ? move.masked_fill(move.eq(0), 1) : move);
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
   const bool is_double = value.scalar_type() == at::kDouble || value.scalar_type() == at::kComplexDouble;
-  const double limit = is_double ? 2e-6 : 2e-3;
+  const double limit = SmallLimit(value.scalar_type());
   at::Tensor small = curve == Curve::kPower ? move.abs().le(middle.abs() * limit) : move.abs().le(limit);
   if (!small.any().item<bool>()) return slope;
   if (pointwise) {

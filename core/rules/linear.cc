@@ -109,7 +109,13 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
     transpose = [=](const Rows& cotangents) -> Rows {
       const at::Tensor& g = cotangents[0];
       Rows out;
-      if (left.moves) out.push_back(at::sum_to(at::matmul(g, Transposed(right.meets)), a_sizes));
+      if (left.moves) {
+        // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
+        const at::Tensor plain = Transposed(right.meets);
+        const at::Tensor product =
+            plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
+        out.push_back(at::sum_to(product, a_sizes));
+      }
       if (right.moves) {
         at::Tensor product = at::matmul(Transposed(left.meets), g);
         while (right.transposed && product.dim() > 2) product = product.sum(0);

@@ -2,6 +2,7 @@
 // which window. One rule serves windows of any kind and any number of dimensions.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
@@ -79,8 +80,13 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
     throw Internal("the windows of " + call.name + " are not those of LibTorch");
   }
   const bool fast = call.policy->preset == Preset::kFast;
-  at::Tensor shares = fast ? WinnerShares(value) : EnvelopeShares(value, candidates(input.reference));
-  KeepShares(&table, &shares);
+  at::Tensor shares;
+  if (fast) {
+    table = table.gather(-1, at::argmax(value, -1, /*keepdim=*/true));
+  } else {
+    shares = EnvelopeShares(value, candidates(input.reference));
+    KeepShares(&table, &shares);
+  }
   const int64_t width = table.size(2);
   result = WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, table.reshape({-1, width}),
                           fast ? at::Tensor() : shares.reshape({-1, width}));

@@ -3,7 +3,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/isnan.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
+
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
@@ -36,6 +39,24 @@ std::string KindName(Kind kind) {
       return "Absorbed";
   }
   return "?";
+}
+
+Rows LinearMap::TransposeRows(const Rows& cotangents) const {
+  const auto first = std::find_if(cotangents.begin(), cotangents.end(), [](const auto& g) { return g.defined(); });
+  if (first == cotangents.end()) throw Internal("there is no cotangent to transpose");
+  std::vector<Rows> by_input;
+  for (int64_t r = 0; r < first->size(0); ++r) {
+    Rows one;
+    for (const at::Tensor& g : cotangents) one.push_back(g.defined() ? g.select(0, r) : g);
+    const Rows back = Transpose(one);
+    by_input.resize(back.size());
+    for (size_t k = 0; k < back.size(); ++k) by_input[k].push_back(back[k]);
+  }
+  Rows result;
+  for (const Rows& rows : by_input) {
+    result.push_back(rows.size() == 1 ? rows[0].unsqueeze(0) : at::stack(rows, 0));
+  }
+  return result;
 }
 
 void LinearMap::AddTo(at::Tensor&, const Rows&) const { throw Internal("this linear map does not accumulate"); }

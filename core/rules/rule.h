@@ -48,6 +48,9 @@ class LinearMap {
   // conj(a) * b it is the map for which Re <g, Forward(r)> = Re <Transpose(g), r>: gradients as PyTorch has them, where
   // a product with c transposes to one with conj(c).
   virtual Rows Transpose(const Rows& cotangents) const = 0;
+  // The same for several cotangents at once: one tensor [R, *output sizes] for each output, at least one of them
+  // defined (undefined: zero); returns [R, *input sizes]. One after the other unless a map knows better.
+  virtual Rows TransposeRows(const Rows& cotangents) const;
   // Not null where the only output is input 0 times this tensor, of the same shape: a sweep may scale in place.
   virtual const at::Tensor* Scale() const { return nullptr; }
   // True where the only output equals input 0, element by element: a sweep may share the rows.

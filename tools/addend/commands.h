@@ -36,6 +36,18 @@ struct DecomposeArguments {
   bool json = false;
 };
 
+struct AttributeArguments {
+  RunArguments run;
+  std::vector<std::string> targets;  // empty: top1
+  std::string at;
+  std::string names;    // as above
+  std::string classes;  // the same
+  int64_t top = 12;
+  bool nodes = false;
+  std::string out;
+  bool json = false;
+};
+
 struct CheckArguments {
   RunArguments run;
   bool all = false;
@@ -48,6 +60,7 @@ struct OpsArguments {
 
 // Each returns the exit code. What is wrong with the arguments or files is thrown, mostly as addend::Error.
 int RunDecompose(const DecomposeArguments& arguments);
+int RunAttribute(const AttributeArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunOps(const OpsArguments& arguments);
 

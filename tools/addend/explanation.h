@@ -1,4 +1,4 @@
-// The result of `addend decompose`, ready to be written as a table, as JSON or as a page.
+// The result of `addend decompose` or `addend attribute`, ready to be written as a table, as JSON or as a page.
 #ifndef ADDEND_TOOLS_ADDEND_EXPLANATION_H_
 #define ADDEND_TOOLS_ADDEND_EXPLANATION_H_
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/explain/attribute.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
 #include "tools/addend/inputs.h"
@@ -27,8 +28,10 @@ struct ExplainedTarget {
 struct Explanation {
   LoadedRun run;
   Parts parts;
-  std::string at;                        // the inner tensor that is explained; empty: the output
-  std::vector<ExplainedTarget> targets;  // the one asked for first
+  std::string at;                            // the inner tensor that is explained; empty: the output
+  std::vector<ExplainedTarget> targets;      // the one asked for first
+  std::vector<OperatorRelevance> operators;  // what passed through them, where that was asked for
+  bool operators_asked = false;
   Report report;
   std::vector<std::string> notes;  // of the program; those of the core are in the report
 };

@@ -51,6 +51,19 @@ constexpr char kDecomposeExamples[] =
     "output (JSON lists), \"kind\" (table, image, text) and \"mask_token\".\n"
     "\n";
 
+constexpr char kAttributeExamples[] =
+    "Examples:\n"
+    "  addend attribute model.pt --input photo.npy:dim=2,3 --baseline 0 --at logits\n"
+    "      What each pixel gave to the strongest class, before the final softmax.\n"
+    "  addend attribute model.pt --input text.safetensors --baseline token:0 \\\n"
+    "      --target 3 --target 3-5 --nodes --out words.safetensors\n"
+    "      Two numbers in one sweep, and what passed through each operator.\n"
+    "\n"
+    "Splits, files and policies: addend decompose --help. Policies that look at all\n"
+    "parts together (nonlinearity=abs_affine; bias=abs, sign, norm, hybrid) need\n"
+    "addend decompose.\n"
+    "\n";
+
 constexpr char kCheckExamples[] =
     "Example:\n"
     "  addend check model.pt --input row.npy --baseline mean.npy\n"
@@ -164,6 +177,35 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   return command;
 }
 
+CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "attribute", "The same for chosen outputs alone, at the same price\nfor ten parts and for ten thousand");
+  AddRunOptions(*command, arguments.run);
+  command
+      ->add_option("-t,--target", arguments.targets,
+                   "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
+                   "or a difference such as 3-5. May be repeated")
+      ->allow_extra_args(false)
+      ->option_text("TARGET");
+  command
+      ->add_option("--at", arguments.at,
+                   "Explains an inner tensor instead of the output:\nlogits (before a final softmax), the path of a\n"
+                   "module, #N (operator N) or aten::NAME")
+      ->option_text("WHERE");
+  command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
+      ->option_text("LIST");
+  command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
+  command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
+  command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");
+  command->add_option("--out", arguments.out, "Writes contributions of parts and of all elements\nas .safetensors")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_flag("--json", arguments.json,
+                    "Prints a record with all numbers, hashes and\nsettings instead of the table");
+  command->footer(std::string(kAttributeExamples) + kTrust);
+  return command;
+}
+
 CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
   CLI::App* command =
       app.add_subcommand("check", "Checks every operator of a run, worst first; exit\ncode 1 where one fails");
@@ -184,6 +226,7 @@ CLI::App* AddOps(CLI::App& app, OpsArguments& arguments) {
 int Run(int argc, char** argv) {
   CLI::App app(kAbout, "addend");
   DecomposeArguments decompose_arguments;
+  AttributeArguments attribute_arguments;
   CheckArguments check_arguments;
   OpsArguments ops_arguments;
   app.get_formatter()->column_width(kOptionColumn);
@@ -193,6 +236,7 @@ int Run(int argc, char** argv) {
                          "addend decompose --help has more of them.\n") +
              kTrust);
   const CLI::App* decompose = AddDecompose(app, decompose_arguments);
+  const CLI::App* attribute = AddAttribute(app, attribute_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
   AddOps(app, ops_arguments);
   const auto chosen = [&]() -> std::string {
@@ -209,6 +253,7 @@ int Run(int argc, char** argv) {
     return Fail(message + "; run addend" + chosen() + " --help");
   }
   if (decompose->parsed()) return RunDecompose(decompose_arguments);
+  if (attribute->parsed()) return RunAttribute(attribute_arguments);
   if (check->parsed()) return RunCheck(check_arguments);
   return RunOps(ops_arguments);
 }

@@ -44,13 +44,10 @@ auto WithHints(const LoadedRun& run, const Function& function) {
 bool AllZero(const Decomposed& one) { return !one.composition.components().any().item<bool>(); }
 
 // Integers are ids of tokens. Where a model computes with them instead, nothing is attributed.
-void CheckIds(const LoadedRun& run, const Decomposition& decomposition) {
+void CheckIds(const LoadedRun& run, bool nothing_attributed, const Report& report) {
   const auto ids = std::find_if(run.inputs.begin(), run.inputs.end(),
                                 [](const LoadedInput& loaded) { return !loaded.plain() && loaded.ids(); });
-  const auto& outputs = decomposition.outputs;
-  if (ids == run.inputs.end() || decomposition.report.unattributed == 0 ||
-      !std::all_of(outputs.begin(), outputs.end(), AllZero))
-    return;
+  if (ids == run.inputs.end() || report.unattributed == 0 || !nothing_attributed) return;
   throw InvalidArgument(absl::StrCat(ids->path, " holds integers (", DtypeName(ids->input.value.scalar_type()),
                                      "), which count as ids of tokens, but the model computes with them; store them as "
                                      "floating-point numbers"));
@@ -62,8 +59,21 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   Decomposition decomposition = WithHints(run, [&] { return Trace(run.model).Decompose(run.Inputs(), options); });
-  CheckIds(run, decomposition);
+  const auto& outputs = decomposition.outputs;
+  CheckIds(run, std::all_of(outputs.begin(), outputs.end(), AllZero), decomposition.report);
   return decomposition;
+}
+
+Attribution Attribute(const LoadedRun& run, AttributeOptions options) {
+  Progress progress;
+  options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
+  Attribution attribution = WithHints(run, [&] { return addend::Attribute(Trace(run.model), run.Inputs(), options); });
+  bool nothing = true;
+  for (const Contributions& target : attribution.targets) {
+    for (const double part : target.contributions) nothing = nothing && part == 0;
+  }
+  CheckIds(run, nothing, attribution.report);
+  return attribution;
 }
 
 c10::IValue RunPlain(const LoadedRun& run) {

@@ -1,9 +1,10 @@
-// Decomposes what was loaded, with progress on the terminal and hints for what users get wrong.
+// Decomposes or attributes what was loaded, with progress on the terminal and hints for what users get wrong.
 #ifndef ADDEND_TOOLS_ADDEND_RUN_H_
 #define ADDEND_TOOLS_ADDEND_RUN_H_
 
 #include <ATen/core/ivalue.h>
 
+#include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "tools/addend/inputs.h"
 
@@ -11,6 +12,8 @@ namespace addend::cli {
 
 // Also throws where integers were split that the model uses as numbers, since nothing would be left to explain.
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
+// The same for contributions to chosen numbers.
+Attribution Attribute(const LoadedRun& run, AttributeOptions options);
 // The plain model.
 c10::IValue RunPlain(const LoadedRun& run);
 

@@ -254,6 +254,39 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   return out;
 }
 
+// Operators by how much of the first target passed through them.
+std::string Operators(const Explanation& explanation, int64_t top, const NumberFormat& format,
+                      const Terminal& terminal) {
+  if (!explanation.operators_asked || top == 0) return "";
+  const std::vector<OperatorRelevance>& operators = explanation.operators;
+  std::vector<double> passed;
+  for (const OperatorRelevance& one : operators) passed.push_back(one.passed[0]);
+  std::vector<size_t> shown = Strongest(passed);
+  const size_t others = shown.size() > static_cast<size_t>(top) ? shown.size() - static_cast<size_t>(top) : 0;
+  shown.resize(shown.size() - others);
+  constexpr int kIndexWidth = 6;
+  constexpr int kNumberWidth = 14;
+  const int name_width = terminal.width - 2 - kIndexWidth - 2 * kNumberWidth;
+  const auto row = [&](const std::string& index, const std::string& name, const std::string& through,
+                       const std::string& left) {
+    std::string line = absl::StrCat("  ", PadRight(index, kIndexWidth),
+                                    PadRight(CutEnd(Clean(name), name_width, terminal), name_width),
+                                    PadLeft(through, kNumberWidth), PadLeft(left, kNumberWidth));
+    line.erase(line.find_last_not_of(' ') + 1);
+    return line + "\n";
+  };
+  std::string out = "\n" + row("", "operator", "passes", "leaves over");
+  for (const size_t i : shown) {
+    const OperatorRelevance& one = operators[i];
+    std::string name = one.position.op;
+    if (!one.position.module_path.empty()) absl::StrAppend(&name, " in ", one.position.module_path);
+    out += row(absl::StrCat("#", one.position.op_index), name, format.Signed(one.passed[0]),
+               one.leftover[0] == 0 ? "" : format.Signed(one.leftover[0]));
+  }
+  if (others > 0) absl::StrAppend(&out, "  and ", Plural(others, "other"), "; --top shows more\n");
+  return out;
+}
+
 std::string OtherScores(const Explanation& explanation, const Terminal& terminal) {
   if (explanation.targets.size() < 2) return "";
   const auto& targets = explanation.targets;
@@ -296,17 +329,22 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
   return out + Fact("Policy", DescribePolicyUsed(run, report), terminal);
 }
 
-std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
+std::string TargetTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
   const Contributions& numbers = explanation.targets[0].numbers;
   double largest = 0;
   for (const double x : numbers.contributions) largest = std::max(largest, std::abs(x));
   const NumberFormat format({numbers.value, numbers.reference, numbers.leftover, largest}, 4);
   const NumberFormat fine({largest}, 4);
-  std::string out = RunHeader(explanation.run, explanation.report, terminal);
-  absl::StrAppend(&out, "\n", Headline(explanation, format, terminal), "\n");
+  std::string out = Headline(explanation, format, terminal) + "\n";
   if (explanation.parts.kind == "image" && explanation.parts.image) out += HeatMap(explanation, fine, terminal);
   if (top > 0) absl::StrAppend(&out, Contributed(explanation, top, fine, terminal), "\n");
-  absl::StrAppend(&out, Sum(explanation, format, terminal), OtherScores(explanation, terminal));
+  absl::StrAppend(&out, Sum(explanation, format, terminal), Operators(explanation, top, format, terminal));
+  return out;
+}
+
+std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
+  std::string out = absl::StrCat(RunHeader(explanation.run, explanation.report, terminal), "\n",
+                                 TargetTable(explanation, top, terminal), OtherScores(explanation, terminal));
   std::vector<std::string> notes = explanation.report.notes;
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : notes) {

@@ -13,6 +13,9 @@ namespace addend::cli {
 
 // What was run on what: model, inputs, baselines, policy; one or two short lines each.
 std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal);
+// The first target alone: its largest `top` contributions, the sum that they are part of, and what passed through
+// operators where that was asked for.
+std::string TargetTable(const Explanation& explanation, int64_t top, const Terminal& terminal);
 // The target asked for: its largest `top` contributions with bars, and the sum that they are part of.
 std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal);
 

@@ -1,0 +1,190 @@
+// What contributions to one number cost, everything included: running and recording the model, the references, the
+// coefficients and the sweep back. Each round is one plain run and one attribution; medians are compared.
+#include <benchmark/benchmark.h>
+#include <c10/core/GradMode.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/transformercoder.h>
+#include <torch/nn/modules/transformerlayer.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/explain/attribute.h"
+#include "core/explain/nn_module.h"
+
+namespace {
+
+// Width 256, 4 layers, 4 heads, feed-forward 1024; [tokens, 1, 256].
+struct Encoder : torch::nn::Module {
+  Encoder() {
+    torch::nn::TransformerEncoderLayerOptions layer(256, 4);
+    layer.dim_feedforward(1024).dropout(0.1).activation(torch::kGELU);
+    stack = register_module("stack", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, 4)));
+  }
+  at::Tensor forward(const at::Tensor& tokens) { return stack->forward(tokens); }
+  torch::nn::TransformerEncoder stack = nullptr;
+};
+
+// Two convolutions with normalization, and what went in.
+struct Block : torch::nn::Module {
+  Block(int64_t in, int64_t out, int64_t stride) {
+    const auto conv = [](int64_t from, int64_t to, int64_t size, int64_t step) {
+      return torch::nn::Conv2d(torch::nn::Conv2dOptions(from, to, size).stride(step).padding(size / 2).bias(false));
+    };
+    first = register_module("first", conv(in, out, 3, stride));
+    second = register_module("second", conv(out, out, 3, 1));
+    first_norm = register_module("first_norm", torch::nn::BatchNorm2d(out));
+    second_norm = register_module("second_norm", torch::nn::BatchNorm2d(out));
+    if (in != out) skip = register_module("skip", conv(in, out, 1, stride));
+  }
+  at::Tensor forward(const at::Tensor& x) {
+    const at::Tensor hidden = first_norm->forward(first->forward(x)).relu_();
+    const at::Tensor past = skip.is_empty() ? x : skip->forward(x);
+    return second_norm->forward(second->forward(hidden)).add_(past).relu_();
+  }
+  torch::nn::Conv2d first = nullptr, second = nullptr, skip = nullptr;
+  torch::nn::BatchNorm2d first_norm = nullptr, second_norm = nullptr;
+};
+
+// A residual network of nine convolutions with a maximum pooling in front; [1, 3, 64, 64].
+struct Cnn : torch::nn::Module {
+  Cnn() {
+    stem = register_module("stem", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 32, 7).stride(2).padding(3)));
+    blocks = register_module("blocks", torch::nn::Sequential(Block(32, 32, 1), Block(32, 64, 2), Block(64, 128, 2)));
+    head = register_module("head", torch::nn::Linear(128, 10));
+  }
+  at::Tensor forward(const at::Tensor& image) {
+    const at::Tensor pooled = at::max_pool2d(stem->forward(image).relu_(), {2, 2});
+    return head->forward(at::adaptive_avg_pool2d(blocks->forward(pooled), {1, 1}).flatten(1));
+  }
+  torch::nn::Conv2d stem = nullptr;
+  torch::nn::Sequential blocks;
+  torch::nn::Linear head = nullptr;
+};
+
+struct Setting {
+  std::shared_ptr<addend::Model> model;
+  std::function<at::Tensor()> plain;
+  at::Tensor input;
+  std::vector<int64_t> target;
+};
+
+template <typename Module>
+Setting MakeSetting(const at::Tensor& input, std::vector<int64_t> target) {
+  torch::manual_seed(0);
+  const auto module = std::make_shared<Module>();
+  module->eval();
+  return {addend::FromModule(module), [module, input] { return module->forward(input); }, input, std::move(target)};
+}
+
+const Setting& EncoderSetting(int64_t tokens) {
+  static Setting& short_one = *new Setting(MakeSetting<Encoder>(torch::randn({32, 1, 256}), {5, 0, 7}));
+  static Setting& long_one = *new Setting(MakeSetting<Encoder>(torch::randn({128, 1, 256}), {5, 0, 7}));
+  return tokens == 32 ? short_one : long_one;
+}
+const Setting& CnnSetting() {
+  static Setting& setting = *new Setting(MakeSetting<Cnn>(torch::randn({1, 3, 64, 64}), {0, 3}));
+  return setting;
+}
+
+// Of the clock and of the processor: the latter is what a machine that others use can tell.
+struct Spent {
+  std::vector<double> clock;
+  std::vector<double> processor;
+
+  template <typename Work>
+  void Measure(const Work& work) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t before = std::clock();
+    work();
+    processor.push_back(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+    clock.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+};
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void Measure(benchmark::State& state, const Setting& setting, addend::Preset preset, int64_t numc) {
+  c10::AutoGradMode no_grad(false);
+  addend::Input input;
+  input.value = setting.input;
+  const at::Tensor numbers = torch::arange(setting.input.numel(), torch::kLong).remainder(numc);
+  input.split = addend::Split::ByLabels(numbers.view(setting.input.sizes()));
+  input.baseline = addend::Baseline::Of(0.0);
+  addend::AttributeOptions options;
+  options.policy.preset = preset;
+  options.targets[0].top1 = false;
+  options.targets[0].index = setting.target;
+  const addend::TracedModel model = addend::Trace(setting.model);
+  Spent plain, attributed;
+  std::vector<double> traced, linearized, swept;
+  const auto one_round = [&] {
+    plain.Measure([&] { benchmark::DoNotOptimize(setting.plain()); });
+    addend::Attribution result;
+    attributed.Measure([&] { result = addend::Attribute(model, {input}, options); });
+    traced.push_back(result.report.trace_seconds);
+    linearized.push_back(result.report.linearize_seconds);
+    swept.push_back(result.report.sweep_seconds);
+  };
+  one_round();  // warms caches and thread pools
+  plain = attributed = Spent();
+  for (auto* times : {&traced, &linearized, &swept}) times->clear();
+  for (auto _ : state) {
+    one_round();
+    state.SetIterationTime(attributed.clock.back());
+  }
+  const double forward = Median(plain.clock);
+  state.counters["ratio_to_forward"] = Median(attributed.clock) / forward;
+  state.counters["processor_ratio"] = Median(attributed.processor) / Median(plain.processor);
+  state.counters["preset"] = preset == addend::Preset::kFaithful ? 1 : 0;
+  state.counters["numc"] = static_cast<double>(numc);
+  state.counters["plain_ms"] = 1e3 * forward;
+  state.counters["trace_ratio"] = Median(traced) / forward;
+  state.counters["linearize_ratio"] = Median(linearized) / forward;
+  state.counters["sweep_ratio"] = Median(swept) / forward;
+}
+
+void RegisterAll() {
+  for (const addend::Preset preset : {addend::Preset::kFast, addend::Preset::kFaithful}) {
+    for (const int64_t numc : {32, 512, 4096}) {
+      const std::string behind = "/" + addend::PresetName(preset) + "/" + std::to_string(numc);
+      const auto add = [&](const std::string& name, const std::function<const Setting&()>& setting) {
+        benchmark::RegisterBenchmark((name + behind).c_str(),
+                                     [=](benchmark::State& state) { Measure(state, setting(), preset, numc); })
+            ->UseManualTime()
+            ->Iterations(25)
+            ->Unit(benchmark::kMillisecond);
+      };
+      for (const int64_t tokens : {32, 128}) {
+        add("encoder_" + std::to_string(tokens), [tokens]() -> const Setting& { return EncoderSetting(tokens); });
+      }
+      add("cnn", []() -> const Setting& { return CnnSetting(); });
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  const char* blas = std::getenv("OPENBLAS_CORETYPE");
+  benchmark::AddCustomContext("OPENBLAS_CORETYPE", blas != nullptr ? blas : "chosen by OpenBLAS");
+  benchmark::AddCustomContext("threads", std::to_string(at::get_num_threads()));
+  RegisterAll();
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

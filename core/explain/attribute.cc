@@ -1,0 +1,247 @@
+#include "core/explain/attribute.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/explain/finish.h"
+#include "core/linearize/segments.h"
+#include "core/linearize/view.h"
+
+namespace addend {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
+
+std::vector<double> Numbers(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.to(at::kCPU, at::kDouble).contiguous();
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index) {
+  for (const int64_t i : index) tensor = tensor.select(0, i);
+  return tensor;
+}
+
+double NumberOf(const at::Tensor& tensor, const TargetElements& target) {
+  const double first = ElementAt(tensor, target.index).item<double>();
+  return target.subtract.empty() ? first : first - ElementAt(tensor, target.subtract).item<double>();
+}
+
+// The elements of each target in the whole tensor.
+std::vector<TargetElements> FindTargets(const at::Tensor& value, const AttributeOptions& options) {
+  std::vector<TargetElements> found;
+  if (options.targets.empty()) throw InvalidArgument("there is no target; give an element, or top1");
+  if (!options.each_example) {
+    for (const Target& target : options.targets) found.push_back(FindElements(value, target));
+    return found;
+  }
+  const int64_t examples = value.dim() == 0 ? 0 : value.size(0);
+  const int64_t given = static_cast<int64_t>(options.targets.size());
+  if (given != 1 && given != examples) {
+    throw InvalidArgument(absl::StrCat("there are ", given, " targets for an output of shape ", ShapeOf(value),
+                                       "; give one for each of its ", examples, " rows, or one for all"));
+  }
+  for (int64_t i = 0; i < examples; ++i) {
+    TargetElements own = FindElements(value.select(0, i), options.targets[given == 1 ? 0 : i]);
+    own.index.insert(own.index.begin(), i);
+    if (!own.subtract.empty()) own.subtract.insert(own.subtract.begin(), i);
+    found.push_back(std::move(own));
+  }
+  return found;
+}
+
+void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
+  for (size_t k = 0; k < prepared.inputs.size(); ++k) {
+    const PreparedInput& input = prepared.inputs[k];
+    if (input.kind == Split::Kind::kPlain) continue;
+    if (input.parts.defined()) {
+      throw InvalidArgument(absl::StrCat("input ", k,
+                                         " is given as explicit parts, which belong to no example; ask for ",
+                                         "each example's target by its whole index"));
+    }
+    if (value.dim() > 0 && input.value.dim() > 0 && input.value.size(0) == value.size(0)) continue;
+    throw InvalidArgument(absl::StrCat("each example has a target, but input ", k, " of shape ", ShapeOf(input.value),
+                                       " and the output of shape ", ShapeOf(value),
+                                       " do not hold equally many examples in their first dimension"));
+  }
+}
+
+// [targets, *S]; for examples all in one, [1, *S].
+at::Tensor CotangentOf(const std::vector<TargetElements>& targets, const at::Tensor& value, bool together) {
+  at::DimVector sizes = {together ? 1 : static_cast<int64_t>(targets.size())};
+  sizes.append(value.sizes().begin(), value.sizes().end());
+  const at::Tensor cotangent = at::zeros(sizes, value.options().dtype(RowDtype(value.scalar_type())));
+  for (size_t t = 0; t < targets.size(); ++t) {
+    const at::Tensor own = cotangent.select(0, together ? 0 : static_cast<int64_t>(t));
+    ElementAt(own, targets[t].index).add_(1);
+    if (!targets[t].subtract.empty()) ElementAt(own, targets[t].subtract).sub_(1);
+  }
+  return cotangent;
+}
+
+// Ids get components of their own, one for each element, behind those that the caller asked for: an embedding knows its
+// ids by labels only. Returns the number of all components.
+int64_t LabelEveryId(PreparedInputs& prepared) {
+  int64_t next = prepared.numc;
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.ids || input.kind == Split::Kind::kPlain) continue;
+    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
+    input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
+    next += input.value.numel();
+  }
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.parts.defined() || next == prepared.numc) continue;
+    at::DimVector sizes(input.parts.sizes());
+    sizes[0] = next - prepared.numc;
+    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
+  }
+  return next;
+}
+
+// products [targets, *S] and labels [*S] -> [targets, numc]
+void AddByLabel(const at::Tensor& products, const at::Tensor& labels, at::Tensor& sums) {
+  const at::Tensor flat = labels.reshape({-1}).to(products.device());
+  const at::Tensor taken = products.reshape({products.size(0), -1}).to(at::kDouble).masked_fill(flat.lt(0), 0);
+  sums.index_add_(1, flat.clamp_min(0), taken);
+}
+
+// The same where labels and products fall into examples: products [*S], sums [examples, numc].
+void AddByExampleAndLabel(const at::Tensor& products, const at::Tensor& labels, at::Tensor& sums) {
+  const int64_t examples = sums.size(0);
+  const at::Tensor own = labels.reshape({examples, -1}).to(products.device());
+  const at::Tensor taken = products.reshape({examples, -1}).to(at::kDouble).masked_fill(own.lt(0), 0);
+  sums.scatter_add_(1, own.clamp_min(0), taken);
+}
+
+// The tensor that is asked for: an output by its name, or a probe.
+RecordedOutput FindExplained(const RecordedModel& recorded, const TracedRun& trace, const std::string& at) {
+  if (at.empty()) return recorded.outputs[0];
+  for (const RecordedOutput& output : recorded.outputs) {
+    if (output.name == at) return output;
+  }
+  if (at == "output" || absl::StartsWith(at, "output.")) {
+    throw InvalidArgument(absl::StrCat(
+        "the model has no ", at, " that is floating-point; it has ",
+        absl::StrJoin(recorded.outputs, ", ", [](std::string* out, const auto& output) { out->append(output.name); })));
+  }
+  const Probe probe = FindProbe(trace, at, recorded.outputs[0].probe);
+  return {at, trace.Value(probe.operand), probe};
+}
+
+}  // namespace
+
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
+  const auto start = Clock::now();
+  const PreparedInputs asked = Prepare(inputs);
+  PreparedInputs prepared = asked;
+  const int64_t all_components = LabelEveryId(prepared);
+  DecomposeOptions run_options;
+  run_options.registry = options.registry;
+  run_options.progress = options.progress;
+  const Policy policy = options.policy.Resolved(prepared.baseline_given);
+  Tracer tracer(&RulesOf(run_options), &policy, all_components);
+  const RecordedModel recorded = RecordModel(*model.model(), prepared, run_options, tracer);
+  const auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  if (options.progress) options.progress("trace", 1, 1);
+
+  Attribution result;
+  result.numc = asked.numc;
+  const RecordedOutput explained = FindExplained(recorded, *trace, options.at);
+  result.name = explained.name;
+  result.value = explained.value;
+  const std::vector<TargetElements> targets = FindTargets(result.value, options);
+  if (options.each_example) CheckExamples(asked, result.value);
+  const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
+  result.report.trace_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+
+  const Attributed swept =
+      LinearizeAndTranspose(trace, RulesOf(run_options), policy, {explained.probe}, {cotangent}, options.operators,
+                            [&](const char* stage, int64_t done, int64_t total) {
+                              if (options.progress) options.progress(stage, done, total);
+                            });
+  const AdjointResult& adjoint = swept.adjoint;
+  result.report.linearize_seconds = swept.linearize_seconds;
+  result.report.sweep_seconds = swept.sweep_seconds;
+
+  // By element.
+  const int64_t rows = cotangent.size(0);
+  const int64_t examples = static_cast<int64_t>(targets.size());
+  at::Tensor components = options.each_example ? at::zeros({examples, asked.numc}, adjoint.components.options())
+                                               : adjoint.components.narrow(1, 0, asked.numc).clone();
+  size_t next_start = 0;
+  int64_t next_id = asked.numc;
+  for (const PreparedInput& input : asked.inputs) {
+    result.inputs.emplace_back();
+    if (input.kind == Split::Kind::kPlain) continue;
+    at::DimVector sizes = {rows};
+    sizes.append(input.value.sizes().begin(), input.value.sizes().end());
+    at::Tensor elements;
+    if (input.ids) {
+      elements = adjoint.components.narrow(1, next_id, input.value.numel()).reshape(sizes);
+      next_id += input.value.numel();
+    } else {
+      elements = adjoint.starts[next_start++];
+      if (!elements.defined()) {
+        elements = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
+      }
+    }
+    if (options.each_example) {
+      elements = elements.select(0, 0);
+      AddByExampleAndLabel(elements, input.labels, components);
+    } else if (input.ids) {
+      AddByLabel(elements, input.labels, components);
+    }
+    result.inputs.back() = elements;
+  }
+
+  // By target. A stand-in may have taken the place of a reference, so that is read behind the sweep.
+  const at::Tensor reference = swept.linearization.trace->Reference(explained.probe.operand);
+  const std::vector<double> leftover = Numbers(adjoint.leftover);
+  for (size_t t = 0; t < targets.size(); ++t) {
+    Contributions own;
+    own.index = targets[t].index;
+    own.subtract = targets[t].subtract;
+    own.contributions = Numbers(components.select(0, static_cast<int64_t>(t)));
+    own.value = NumberOf(result.value, targets[t]);
+    own.reference = NumberOf(reference, targets[t]);
+    if (options.each_example) {
+      double sum = 0;
+      for (const double part : own.contributions) sum += part;
+      own.leftover = own.value - own.reference - sum;
+    } else {
+      own.leftover = leftover[t];
+    }
+    AddUp(own);
+    result.targets.push_back(std::move(own));
+  }
+
+  for (const NodeRelevance& node : adjoint.nodes) {
+    const Call& call = trace->program.calls[node.call];
+    result.operators.push_back(
+        {call.position, DescribeCall(call), node.output, Numbers(node.passed), Numbers(node.leftover)});
+  }
+  SweepResult judged;
+  judged.failures = adjoint.failures;
+  judged.worst_recovery_error = adjoint.recovery_error;
+  FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
+  if (!CarriesRows(explained.probe.operand)) {
+    result.report.notes.push_back(
+        absl::StrCat(result.name, " does not depend on the split inputs through operators that tracing sees"));
+  }
+  return result;
+}
+
+}  // namespace addend

@@ -1,0 +1,337 @@
+// Contributions found by one sweep back: against decompositions, against autograd, and against each other.
+#include "core/explain/attribute.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/error_testing.h"
+#include "core/linearize/small_models.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+
+TracedModel ModelOf(std::function<Tensor(const Tensor&)> function) {
+  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
+}
+
+Input SplitInput(const Tensor& value, std::vector<int64_t> dims, const Tensor& baseline) {
+  Input input;
+  input.value = value;
+  input.split = Split::AlongDims(std::move(dims));
+  input.baseline = Baseline::Of(baseline);
+  return input;
+}
+
+Target Element(std::vector<int64_t> index, std::vector<int64_t> subtract = {}) {
+  Target target;
+  target.top1 = false;
+  target.index = std::move(index);
+  target.subtract = std::move(subtract);
+  return target;
+}
+
+Tensor PartsOf(const Contributions& target) { return at::tensor(target.contributions, at::kDouble); }
+
+double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+void ExpectSame(const Contributions& own, const Contributions& other, double tolerance) {
+  EXPECT_EQ(own.index, other.index);
+  EXPECT_EQ(own.subtract, other.subtract);
+  EXPECT_NEAR(own.value, other.value, tolerance);
+  EXPECT_NEAR(own.reference, other.reference, tolerance);
+  EXPECT_NEAR(own.leftover, other.leftover, tolerance);
+  EXPECT_NEAR(own.recovery, other.recovery, tolerance);
+  EXPECT_NEAR(own.mass, other.mass, tolerance * own.contributions.size());
+  ASSERT_EQ(own.contributions.size(), other.contributions.size());
+  EXPECT_LE(Apart(PartsOf(own), PartsOf(other)), tolerance);
+}
+
+class SmallModelsBothWays : public testing::TestWithParam<SmallModel> {};
+
+TEST_P(SmallModelsBothWays, AttributesWhatDecomposeFinds) {
+  const Input input = SplitInput(Random({2, 6}, 1), {1}, Random({2, 6}, 2));
+  const TracedModel model = ModelOf(GetParam().run);
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    DecomposeOptions forward;
+    forward.policy.preset = preset;
+    at::manual_seed(5);
+    const Decomposed whole = model.Decompose({input}, forward).outputs[0];
+    const at::IntArrayRef sizes = whole.value.sizes();
+    const std::vector<int64_t> first(sizes.size(), 0);
+    std::vector<int64_t> last;
+    for (const int64_t size : sizes) last.push_back(size - 1);
+    AttributeOptions options;
+    options.policy.preset = preset;
+    options.targets = {Element(first), Element(last), Element(last, first)};
+    at::manual_seed(5);
+    const Attribution found = Attribute(model, {input}, options);
+    EXPECT_EQ(found.numc, 6);
+    EXPECT_TRUE(at::equal(found.value, whole.value));
+    ASSERT_EQ(found.targets.size(), 3u);
+    ASSERT_EQ(found.inputs[0].sizes(), at::IntArrayRef({3, 2, 6}));
+    for (size_t t = 0; t < 3; ++t) {
+      ExpectSame(found.targets[t], Contribute(whole.value, whole.composition, options.targets[t]), 1e-10);
+      EXPECT_LE(Apart(found.inputs[0][static_cast<int64_t>(t)].sum(0), PartsOf(found.targets[t])), 1e-12);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, SmallModelsBothWays, testing::ValuesIn(SmallModels()),
+                         [](const auto& info) { return info.param.name; });
+
+// ---- what the contributions are
+
+TEST(Attribute, OfALinearModelIsWeightTimesMove) {
+  const Tensor x = Random({4, 3}, 1);
+  const Tensor b = Random({4, 3}, 2);
+  const Tensor w = Random({5, 3}, 3);
+  const Tensor bias = Random({5}, 4);
+  AttributeOptions options;
+  options.targets = {Element({2, 4}), Element({0, 1}, {3, 2})};
+  const Attribution found =
+      Attribute(ModelOf([&](const Tensor& t) { return at::linear(t, w, bias); }), {SplitInput(x, {1}, b)}, options);
+  Tensor expected = at::zeros({2, 4, 3}, at::kDouble);
+  expected[0][2] = w[4] * (x - b)[2];
+  expected[1][0] = w[1] * (x - b)[0];
+  expected[1][3] = -w[2] * (x - b)[3];
+  EXPECT_LE(Apart(found.inputs[0], expected), 1e-14);
+  EXPECT_NEAR(found.targets[0].reference, at::linear(b, w, bias)[2][4].item<double>(), 1e-14);
+  EXPECT_NEAR(found.targets[0].leftover, 0, 1e-14);
+}
+
+// Cut into more and more pieces, secants become derivatives on the line: integrated gradients.
+TEST(Attribute, ManySegmentsAreIntegratedGradients) {
+  const Tensor x = Random({2, 6}, 1);
+  const Tensor b = Random({2, 6}, 2);
+  const auto run = [](const Tensor& t) {
+    return at::softmax(at::linear(at::layer_norm(at::gelu(at::linear(t, Weight())), {6}), Weight()), 1);
+  };
+  Tensor mean = at::zeros_like(x);
+  const int points = 2000;
+  for (int k = 0; k < points; ++k) {
+    const Tensor at_point = (b + (x - b) * ((k + 0.5) / points)).requires_grad_();
+    run(at_point)[1][2].backward();
+    mean += at_point.grad() / points;
+  }
+  const Tensor integrated = mean * (x - b);
+  double before = integrated.abs().max().item<double>();
+  for (const int64_t segments : {4, 16, 64}) {
+    AttributeOptions options;
+    options.policy.segments = segments;
+    options.targets = {Element({1, 2})};
+    const Attribution found = Attribute(ModelOf(run), {SplitInput(x, {0, 1}, b)}, options);
+    const double apart = Apart(found.inputs[0][0], integrated);
+    EXPECT_LE(apart, before / 3) << segments;
+    before = apart;
+    EXPECT_NEAR(found.inputs[0].sum().item<double>(), (run(x) - run(b))[1][2].item<double>(), 1e-10);
+  }
+}
+
+TEST(Attribute, FastLeavesSomethingOverAndSaysHowMuch) {
+  const auto run = [](const Tensor& t) { return at::layer_norm(t.mm(Weight()), {6}); };
+  const Tensor x = Random({2, 6}, 1);
+  const Tensor b = Random({2, 6}, 2);
+  AttributeOptions options;
+  options.targets = {Element({0, 3})};
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    options.policy.preset = preset;
+    const Contributions target = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options).targets[0];
+    EXPECT_NEAR(target.reference, run(b)[0][3].item<double>(), 1e-14);
+    EXPECT_NEAR(PartsOf(target).sum().item<double>() + target.leftover, (run(x) - run(b))[0][3].item<double>(), 1e-12);
+    EXPECT_EQ(std::abs(target.leftover) > 1e-3, preset == Preset::kFast);
+  }
+}
+
+TEST(Attribute, BeforeAFinalSoftmax) {
+  const auto scores = [](const Tensor& t) { return at::linear(at::gelu(t), Weight()); };
+  const Input input = SplitInput(Random({1, 6}, 1), {1}, Random({1, 6}, 2));
+  AttributeOptions options;
+  options.at = "logits";
+  const Attribution before =
+      Attribute(ModelOf([&](const Tensor& t) { return at::softmax(scores(t), -1); }), {input}, options);
+  options.at = "output";
+  const Attribution without = Attribute(ModelOf(scores), {input}, options);
+  EXPECT_EQ(before.name, "logits");
+  EXPECT_EQ(before.targets[0].index.back(), scores(input.value).argmax().item<int64_t>());
+  ExpectSame(before.targets[0], without.targets[0], 1e-12);
+}
+
+// ---- what goes in comes out
+
+TEST(Attribute, EveryInputGetsATensorOfItsShape) {
+  const Tensor table = Random({10, 4}, 1);
+  Input ids;
+  ids.value = at::tensor({3, 1, 4, 1, 5, 9}, at::kLong).view({2, 3});
+  ids.split = Split::ByLabels(at::tensor({0, 0, 1, 2, 2, -1}, at::kLong).view({2, 3}));
+  ids.baseline = Baseline::Token(0);
+  const Input numbers = SplitInput(Random({2, 3, 4}, 2), {1}, Random({2, 3, 4}, 3));
+  const Input plain = Input::Plain(Random({4}, 4));
+  Input parts;
+  const Tensor given = Random({2, 2, 3, 4}, 5);
+  parts.value = given.sum(0) + 1;
+  parts.split = Split::Parts(given);
+  const TracedModel model = Trace(FromFunction([table](const std::vector<Tensor>& in) {
+    // The ids are read through copies and views of other shapes.
+    const Tensor embedded = at::embedding(table, in[0].t().clone()).transpose(0, 1);
+    return at::layer_norm(embedded * in[1] + in[3].tanh(), {4}).matmul(in[2]).sum(1);
+  }));
+  const std::vector<Input> inputs = {ids, numbers, plain, parts};
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    AttributeOptions options;
+    options.policy.preset = preset;
+    options.targets = {Element({0}), Element({1}), Element({1}, {0})};
+    const Attribution found = Attribute(model, inputs, options);
+    DecomposeOptions forward;
+    forward.policy.preset = preset;
+    const Decomposition whole = model.Decompose(inputs, forward);
+    ASSERT_EQ(found.numc, 3 + 3 + 2);
+    ASSERT_EQ(found.inputs.size(), 4u);
+    EXPECT_EQ(found.inputs[0].sizes(), at::IntArrayRef({3, 2, 3}));
+    EXPECT_EQ(found.inputs[1].sizes(), at::IntArrayRef({3, 2, 3, 4}));
+    EXPECT_FALSE(found.inputs[2].defined());
+    EXPECT_EQ(found.inputs[3].sizes(), at::IntArrayRef({3, 2, 3, 4}));
+    for (int64_t t = 0; t < 3; ++t) {
+      const Contributions& target = found.targets[t];
+      ExpectSame(target, Contribute(whole.outputs[0].value, whole.outputs[0].composition, options.targets[t]), 1e-11);
+      const Tensor own = PartsOf(target);
+      const Tensor of_ids = found.inputs[0][t].reshape({6});
+      const Tensor by_label = at::stack({of_ids[0] + of_ids[1], of_ids[2], of_ids[3] + of_ids[4]});
+      EXPECT_LE(Apart(by_label, own.slice(0, 0, 3)), 1e-12);
+      EXPECT_EQ(of_ids[5].item<double>(), 0);  // the label -1
+      EXPECT_LE(Apart(found.inputs[1][t].sum(at::IntArrayRef({0, 2})), own.slice(0, 3, 6)), 1e-12);
+      EXPECT_LE(std::abs((found.inputs[3][t].sum() - own.slice(0, 6, 8).sum()).item<double>()), 1e-12);
+    }
+  }
+}
+
+// ---- one target for each example
+
+TEST(Attribute, ExamplesOfABatchGetWhatTheyGetAlone) {
+  const Tensor x = Random({5, 6}, 1);
+  const Tensor b = Random({6}, 2);
+  const auto run = [](const Tensor& t) { return at::linear(at::layer_norm(at::gelu(t.mm(Weight())), {6}), Weight()); };
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    AttributeOptions options;
+    options.policy.preset = preset;
+    options.each_example = true;
+    options.targets = {Element({2}), Element({0}, {5}), Target(), Element({1}), Element({3})};
+    const Attribution batch = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+    ASSERT_EQ(batch.targets.size(), 5u);
+    ASSERT_EQ(batch.inputs[0].sizes(), x.sizes());
+    double leftover = 0;
+    for (int64_t i = 0; i < 5; ++i) {
+      AttributeOptions alone;
+      alone.policy.preset = preset;
+      alone.targets = {options.targets[i]};
+      const Attribution one = Attribute(ModelOf(run), {SplitInput(x.narrow(0, i, 1), {1}, b)}, alone);
+      EXPECT_LE(Apart(batch.inputs[0][i], one.inputs[0][0][0]), 1e-12);
+      Contributions own = batch.targets[i];
+      EXPECT_EQ(own.index.front(), i);
+      own.index.front() = 0;
+      if (!own.subtract.empty()) own.subtract.front() = 0;
+      ExpectSame(own, one.targets[0], 1e-11);
+      leftover += own.leftover;
+    }
+    EXPECT_EQ(std::abs(leftover) > 1e-3, preset == Preset::kFast);
+  }
+  // One target for all of them.
+  AttributeOptions options;
+  options.each_example = true;
+  options.targets = {Element({4})};
+  const Attribution all = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(all.targets[i].index, (std::vector<int64_t>{i, 4}));
+}
+
+// ---- operators
+
+TEST(Attribute, OperatorsTellWhatPassesThroughThem) {
+  const auto run = [](const Tensor& t) { return at::gelu(t.mm(Weight())) * 2 + at::tanh(t); };
+  AttributeOptions options;
+  options.operators = true;
+  options.targets = {Element({0, 1})};
+  const Tensor x = Random({2, 6}, 1);
+  const Tensor b = Random({2, 6}, 2);
+  const Attribution found = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  std::map<std::string, double> passed;
+  for (const OperatorRelevance& one : found.operators) passed[one.position.op] = one.passed.at(0);
+  const double left = (at::gelu(x.mm(Weight())) - at::gelu(b.mm(Weight())))[0][1].item<double>() * 2;
+  const double right = (at::tanh(x) - at::tanh(b))[0][1].item<double>();
+  EXPECT_EQ(passed.size(), 5u);
+  for (const char* op : {"aten::mm", "aten::gelu", "aten::mul"}) EXPECT_NEAR(passed[op], left, 1e-12) << op;
+  EXPECT_NEAR(passed["aten::tanh"], right, 1e-12);
+  EXPECT_NEAR(passed["aten::add"], left + right, 1e-12);
+  EXPECT_THAT(found.operators.back().call, HasSubstr("add.Tensor(f64[2, 6], f64[2, 6]"));
+  options.operators = false;
+  EXPECT_TRUE(Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options).operators.empty());
+}
+
+// ---- reports and errors
+
+TEST(Attribute, ReportsAsDecompositionsDo) {
+  Input input = SplitInput(Random({1, 6}, 1), {1}, at::zeros({6}, at::kDouble));
+  std::vector<std::string> stages;
+  AttributeOptions options;
+  options.progress = [&](const std::string& stage, int64_t, int64_t) {
+    if (stages.empty() || stages.back() != stage) stages.push_back(stage);
+  };
+  const Attribution found = Attribute(ModelOf([](const Tensor& t) { return t.relu().mm(Weight()); }), {input}, options);
+  EXPECT_EQ(stages, (std::vector<std::string>{"trace", "linearize", "sweep"}));
+  EXPECT_EQ(found.report.operators, 2);
+  EXPECT_EQ(found.report.nodes, 2);
+  EXPECT_EQ(found.report.policy.preset, Preset::kFaithful);
+  EXPECT_LE(found.report.worst_recovery_error, 1e-12);
+  const Attribution constant = Attribute(ModelOf([](const Tensor&) { return at::ones({1, 3}); }), {input}, {});
+  EXPECT_THAT(testing::PrintToString(constant.report.notes), HasSubstr("output does not depend on the split inputs"));
+  EXPECT_EQ(constant.inputs[0].abs().max().item<double>(), 0);
+  EXPECT_EQ(constant.targets[0].value, constant.targets[0].reference);
+}
+
+TEST(AttributeErrors, SayWhatToDo) {
+  const Tensor x = Random({4, 6}, 1);
+  const Tensor b = at::zeros({6}, at::kDouble);
+  const auto run = [](const Tensor& t) { return at::tanh(t.mm(Weight())); };
+  const auto message = [&](const AttributeOptions& options) {
+    return MessageOf([&] { Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options); });
+  };
+  AttributeOptions options;
+  EXPECT_THAT(message(options), HasSubstr("more than one largest element"));
+  options.targets = {Element({4, 0})};
+  EXPECT_THAT(message(options), HasSubstr("target 4,0 does not fit an output of shape [4, 6]"));
+  options.targets = {};
+  EXPECT_THAT(message(options), HasSubstr("no target"));
+  options.each_example = true;
+  options.targets = {Element({1}), Element({1})};
+  EXPECT_THAT(message(options), HasSubstr("there are 2 targets for an output of shape [4, 6]; give one for each of "
+                                          "its 4 rows, or one for all"));
+  options.targets = {Element({1})};
+  EXPECT_EQ(message(options), "(no error)");
+  options.at = "output.1";
+  EXPECT_THAT(message(options), HasSubstr("the model has no output.1 that is floating-point; it has output"));
+  options.at = "head";
+  EXPECT_THAT(message(options), HasSubstr("nothing inside the model is called head"));
+  options.at = "";
+  options.policy.nonlinearity = Nonlinearity::kAbsAffine;
+  EXPECT_THAT(message(options), HasSubstr("nonlinearity=abs_affine looks at all components together"));
+  EXPECT_THAT(MessageOf([&] {
+                Attribute(ModelOf([](const Tensor& t) { return t.sum(0); }), {SplitInput(x, {1}, b)}, [&] {
+                  AttributeOptions each;
+                  each.each_example = true;
+                  each.targets = {Element({})};
+                  return each;
+                }());
+              }),
+              HasSubstr("do not hold equally many examples"));
+  EXPECT_THAT(MessageOf([&] {
+                Attribute(ModelOf([](const Tensor& t) { return at::fft_fft(t); }), {SplitInput(x, {1}, b)}, {});
+              }),
+              HasSubstr("the output is complex"));
+}
+
+}  // namespace
+}  // namespace addend

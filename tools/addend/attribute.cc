@@ -1,0 +1,122 @@
+// Explains numbers that a model computes by one sweep back, whatever the number of parts.
+#include "core/explain/attribute.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/explain/tensor_io.h"
+#include "tools/addend/commands.h"
+#include "tools/addend/explanation.h"
+#include "tools/addend/files.h"
+#include "tools/addend/inputs.h"
+#include "tools/addend/parts.h"
+#include "tools/addend/record.h"
+#include "tools/addend/run.h"
+#include "tools/addend/table.h"
+#include "tools/addend/targets.h"
+#include "tools/addend/text.h"
+
+namespace addend::cli {
+namespace {
+
+// "contributions": [targets, numc]; "NAME/elements": [targets, *input] for every input that is split.
+TensorFile TensorsOf(const Attribution& attribution, const Explanation& explanation) {
+  TensorFile file;
+  const auto count = static_cast<int64_t>(attribution.targets.size());
+  at::Tensor contributions = at::zeros({count, attribution.numc}, at::kDouble);
+  at::Tensor sums = at::zeros({3, count}, at::kDouble);
+  for (int64_t t = 0; t < count; ++t) {
+    const Contributions& target = attribution.targets[t];
+    contributions[t].copy_(at::tensor(target.contributions, at::kDouble));
+    sums.select(1, t).copy_(at::tensor({target.value, target.reference, target.leftover}, at::kDouble));
+  }
+  file.tensors.emplace_back("contributions", contributions);
+  file.tensors.emplace_back("value", sums[0].clone());
+  file.tensors.emplace_back("reference", sums[1].clone());
+  file.tensors.emplace_back("leftover", sums[2].clone());
+  for (size_t k = 0; k < attribution.inputs.size(); ++k) {
+    if (!attribution.inputs[k].defined()) continue;
+    file.tensors.emplace_back(explanation.run.inputs[k].name + "/elements", attribution.inputs[k].contiguous());
+  }
+  const Json record = ExplanationRecord(explanation);
+  Json names = Json::array();
+  for (const Part& part : explanation.parts.parts) names.push_back(part.name);
+  Json targets = record["targets"];
+  for (Json& target : targets) target.erase("contributions");
+  file.metadata = {{"names", Dump(names)},
+                   {"targets", Dump(targets)},
+                   {"at", Dump(record["at"])},
+                   {"model", Dump(record["model"])},
+                   {"inputs", Dump(record["inputs"])},
+                   {"preset", record["preset"].get<std::string>()},
+                   {"policy", Dump(record["policy"])},
+                   {"libtorch", Dump(record["libtorch"])},
+                   {"addend", Dump(record["addend"])}};
+  return file;
+}
+
+}  // namespace
+
+int RunAttribute(const AttributeArguments& arguments) {
+  const Terminal terminal = StdoutTerminal();
+  ParsePolicy(arguments.run.policy);
+  if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
+  if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
+
+  Explanation explanation;
+  explanation.run = Load(arguments.run);
+  explanation.parts = DescribeParts(explanation.run, arguments.names, arguments.classes);
+  explanation.at = arguments.at;
+  explanation.operators_asked = arguments.nodes;
+  AttributeOptions options;
+  options.policy = explanation.run.policy;
+  options.at = arguments.at;
+  options.operators = arguments.nodes;
+  options.targets.clear();
+  for (const std::string& text : arguments.targets) {
+    options.targets.push_back(FindTarget(text, explanation.parts.classes));
+  }
+  if (options.targets.empty()) options.targets.emplace_back();
+  const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), [](const Target& t) { return t.top1; });
+  if (top1 && explanation.at.empty()) CheckOneSample(explanation.run);
+
+  Attribution attribution = Attribute(explanation.run, std::move(options));
+  explanation.report = attribution.report;
+  explanation.operators = attribution.operators;
+  const TargetMaker maker(attribution.value, explanation.at, explanation.parts, explanation.report);
+  for (const Contributions& target : attribution.targets) explanation.targets.push_back(maker.Make(target));
+  if (maker.probabilities(explanation.targets[0])) {
+    explanation.notes.push_back("these are probabilities; --at logits explains the scores that they were made from");
+  }
+
+  std::string text;
+  if (arguments.json) {
+    text = Dump(ExplanationRecord(explanation), 1) + "\n";
+  } else {
+    text = ExplanationTable(explanation, arguments.top, terminal);
+    // The table shows the first; the others follow in the same way, without what they have in common.
+    for (size_t t = 1; t < explanation.targets.size(); ++t) {
+      Explanation other = explanation;
+      other.targets = {explanation.targets[t]};
+      for (OperatorRelevance& one : other.operators) {
+        one.passed = {one.passed[t]};
+        one.leftover = {one.leftover[t]};
+      }
+      absl::StrAppend(&text, "\n", TargetTable(other, arguments.top, terminal));
+    }
+  }
+  if (!arguments.out.empty()) {
+    WriteTensorFile(arguments.out, TensorsOf(attribution, explanation));
+    if (!arguments.json) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");
+  }
+  WriteStdout(text);
+  return kSuccess;
+}
+
+}  // namespace addend::cli
