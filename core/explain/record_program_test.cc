@@ -192,7 +192,8 @@ std::vector<SmallModel> OddModels() {
          return y + mean + var;
        }},
       {"undefined_tensors", [](const Tensor& x) { return at::linear(x, SmallModelWeight(), Tensor()); }},
-      {"inner_dtype", [](const Tensor& x) { return x.to(at::kFloat).round().to(at::kLong).flatten().bincount().sum() + x; }},
+      {"inner_dtype",
+       [](const Tensor& x) { return x.to(at::kFloat).round().to(at::kLong).flatten().bincount().sum() + x; }},
   };
 }
 

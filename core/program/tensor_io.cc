@@ -1,4 +1,4 @@
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
