@@ -9,15 +9,17 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "core/base/error_testing.h"
 #include "core/explain/program_model.h"
 #include "core/explain/small_models.h"
-#include "core/explain/tensor_io.h"
 #include "core/explain/torchscript.h"
+#include "core/program/program_file.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
@@ -222,6 +224,20 @@ TEST_P(Replayed, GivesTheSameBits) {
   }
 }
 
+TEST_P(Replayed, GivesTheSameBitsFromAFile) {
+  const Tensor x = Random({2, 6}, 1).abs_();
+  at::manual_seed(5);
+  const Recording recording = RecordFunction(GetParam().run, x.clone());
+  const EncodedProgram encoded = EncodeProgram(*recording.program);
+  const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(encoded, "program"));
+  EXPECT_EQ(Lines(*loaded), Lines(*recording.program));
+  at::manual_seed(5);
+  EXPECT_TRUE(Same(Replay(loaded).Run({x.clone()}).output.toTensor(), recording.output.toTensor()));
+  const EncodedProgram again = EncodeProgram(*loaded);
+  EXPECT_EQ(again.graph, encoded.graph);
+  EXPECT_EQ(again.weights, encoded.weights);
+}
+
 TEST_P(Replayed, GivesEveryValueAsTheModelMadeIt) {
   at::manual_seed(5);
   const Tensor x = Random({2, 6}, 1).abs_();
@@ -280,6 +296,14 @@ TEST_P(ReplayedScripts, GiveTheSameBits) {
   const Recording recording = Record(*model_, Inputs());
   ExpectSame(recording.output, expected);
   ExpectSame(Replay(recording.program).Run(Inputs()).output, expected);
+  const std::string folder = testing::TempDir() + "/program_" + GetParam().model;
+  SaveProgram(*recording.program, folder);
+  const auto loaded = std::make_shared<const RecordedProgram>(LoadProgram(folder));
+  ExpectSame(Replay(loaded).Run(Inputs()).output, expected);
+  for (size_t c = 0; c < loaded->calls.size(); ++c) {
+    EXPECT_EQ(PositionOf(*loaded, static_cast<int>(c)).Describe(),
+              PositionOf(*recording.program, static_cast<int>(c)).Describe());
+  }
   for (const RecordedStorage& storage : recording.program->storages) {
     EXPECT_EQ(storage.copied, storage.initial.defined() && !storage.writers.empty());
   }
@@ -294,6 +318,307 @@ INSTANTIATE_TEST_SUITE_P(Conformance, ReplayedScripts,
                                          ScriptCase{"transformer_decoder", {"tokens", "memory"}},
                                          ScriptCase{"transformer_encoder", {"tokens"}}, ScriptCase{"unet", {"image"}}),
                          [](const auto& info) { return info.param.model; });
+
+// ---- what is recorded
+
+TEST(Record, NamesInputsParametersConstantsAndResults) {
+  AnyModel model([&](const std::vector<c10::IValue>& in) {
+    const auto pair = in[1].toTuple();
+    const Tensor y = at::linear(in[0].toTensor(), model.named[0].second, model.named[1].second);
+    model.named[2].second.add_(1);
+    return y + pair->elements()[0].toTensor() + at::tensor({1.0, 2.0}, at::kDouble) + model.named[2].second;
+  });
+  model.named = {{"fc.weight", Random({2, 3}, 1)}, {"fc.bias", Random({2}, 2)}, {"steps", at::zeros({2}, at::kDouble)}};
+  model.buffers = {"steps"};
+  RecordOptions options;
+  options.input_names = {"x"};
+  const auto nested = c10::ivalue::Tuple::create({Random({2}, 3), 4});
+  const Recording recording = Record(model, {Random({5, 3}, 4), nested}, options);
+  const RecordedProgram& program = *recording.program;
+  std::map<std::string, ValueKind> kinds;
+  for (const RecordedValue& value : program.values) kinds[value.name] = value.kind;
+  EXPECT_EQ(kinds.at("x"), ValueKind::kInput);
+  EXPECT_EQ(kinds.at("input_1"), ValueKind::kInput);
+  EXPECT_EQ(kinds.at("fc.weight"), ValueKind::kParameter);
+  EXPECT_EQ(kinds.at("fc.bias"), ValueKind::kParameter);
+  EXPECT_EQ(kinds.at("steps"), ValueKind::kBuffer);
+  EXPECT_EQ(kinds.at("linear"), ValueKind::kResult);
+  EXPECT_EQ(kinds.at("add_2"), ValueKind::kResult);
+  EXPECT_EQ(program.calls[0].op.schema().arguments()[program.calls[0].uses[2].argument].name(), "bias");
+  EXPECT_EQ(PositionOf(program, 0).module_path, "fc");
+  // The model's own memory, but for what it overwrites.
+  const auto initial = [&](const std::string& name) {
+    return program.storages[program.values[FindValue(program, name)].storage];
+  };
+  EXPECT_EQ(initial("fc.weight").initial.data_ptr(), model.named[0].second.data_ptr());
+  EXPECT_FALSE(initial("fc.weight").copied);
+  EXPECT_TRUE(initial("steps").copied);
+  EXPECT_TRUE(at::equal(initial("steps").initial, at::zeros({2}, at::kDouble)));
+}
+
+TEST(Record, KeepsNestedOutputs) {
+  AnyModel model([](const std::vector<c10::IValue>& in) {
+    const c10::Dict<std::string, Tensor> given = c10::impl::toTypedDict<std::string, Tensor>(in[0].toGenericDict());
+    c10::Dict<std::string, Tensor> named;
+    named.insert("sum", given.at("a") + given.at("b"));
+    named.insert("a", given.at("a"));
+    c10::List<Tensor> list({given.at("a") * 2, given.at("b")});
+    return c10::ivalue::Tuple::create({c10::IValue(named), c10::IValue(list), 3, std::string("text"), c10::IValue()});
+  });
+  c10::Dict<std::string, Tensor> input;
+  input.insert("a", Random({2}, 1));
+  input.insert("b", Random({2}, 2));
+  const Recording recording = Record(model, {input});
+  EXPECT_EQ(DescribeStructure(recording.program->output),
+            "({\"sum\": Tensor, \"a\": Tensor}, [Tensor, Tensor], 3, \"text\", None)");
+  const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*recording.program), "p"));
+  const c10::IValue output = Replay(loaded).Run({input}).output;
+  ExpectSame(output, recording.output);
+  const auto& elements = output.toTupleRef().elements();
+  EXPECT_TRUE(elements[1].isTensorList());
+  EXPECT_EQ(elements[2].toInt(), 3);
+  EXPECT_EQ(elements[3].toStringRef(), "text");
+  EXPECT_TRUE(elements[4].isNone());
+
+  c10::Dict<std::string, Tensor> other;
+  other.insert("a", Random({2}, 1));
+  other.insert("c", Random({2}, 2));
+  EXPECT_THAT(MessageOf([&] { Replay(loaded).Run({other}); }), HasSubstr("has the key \"c\", not \"b\""));
+}
+
+TEST(Record, TellsWhichOperatorsDrawAndWhichAreViews) {
+  const Recording recording = RecordFunction(
+      [](const Tensor& x) { return at::dropout(at::dropout(x.t(), 0.5, false), 0.5, true); }, Random({2, 6}, 1));
+  const auto& calls = recording.program->calls;
+  ASSERT_EQ(calls.size(), 3u);
+  EXPECT_TRUE(calls[0].is_view);
+  EXPECT_FALSE(calls[0].random);
+  EXPECT_FALSE(calls[1].random);
+  EXPECT_TRUE(calls[2].random);
+  EXPECT_FALSE(calls[2].is_view);
+}
+
+// A write through a view makes the next reader of the whole depend on it.
+TEST(Record, DependenciesSeeWritesThroughViews) {
+  const Recording recording = RecordFunction(
+      [](const Tensor& x) {
+        Tensor y = x.clone();             // 0
+        y.select(0, 1).mul_(2);           // 1, 2
+        return y.sin() + y.select(0, 0);  // 3, 4, 5
+      },
+      Random({2, 6}, 1));
+  EXPECT_THAT(Dependencies(*recording.program, 2), ElementsAre(1));
+  EXPECT_THAT(Dependencies(*recording.program, 3), ElementsAre(0, 2));
+  EXPECT_THAT(Dependencies(*recording.program, 4), ElementsAre(0, 2));
+}
+
+// No tensor that the model drops is kept alive.
+TEST(Record, HoldsNoIntermediates) {
+  c10::weak_intrusive_ptr<c10::StorageImpl> weak(
+      c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(at::empty({1}).storage().unsafeGetStorageImpl()));
+  bool gone = false;
+  RecordFunction(
+      [&](const Tensor& x) {
+        {
+          const Tensor inner = x.exp();
+          weak = c10::weak_intrusive_ptr<c10::StorageImpl>(
+              c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(inner.storage().unsafeGetStorageImpl()));
+        }
+        gone = weak.expired();
+        return x * 2;
+      },
+      Random({2, 6}, 1));
+  EXPECT_TRUE(gone);
+}
+
+TEST(Record, RefusesWhatItCannotRecord) {
+  const Tensor x = Random({2, 6}, 1);
+  EXPECT_THAT(MessageOf([&] { RecordFunction([](const Tensor& t) { return t.to_sparse().to_dense(); }, x); }),
+              HasSubstr("not dense"));
+  EXPECT_THAT(MessageOf([&] { RecordFunction([](const Tensor& t) { return t.mm(t); }, x); }),
+              HasSubstr("the model fails on an input f64[2, 6]: mat1 and mat2"));
+}
+
+TEST(Record, MetaModelsHaveNoValues) {
+  const Tensor w = at::empty({4, 6}, at::TensorOptions().device(at::kMeta));
+  const Tensor x = at::empty({2, 6}, at::TensorOptions().device(at::kMeta));
+  const Recording recording =
+      Record(*FromFunction([&](const std::vector<Tensor>& in) { return at::linear(in[0], w).sigmoid(); }), {x});
+  EXPECT_THAT(Lines(*recording.program),
+              ElementsAre("linear(f32[2, 6], f32[4, 6], None) -> f32[2, 4]", "sigmoid(f32[2, 4]) -> f32[2, 4]"));
+  for (const RecordedStorage& storage : recording.program->storages) EXPECT_FALSE(storage.initial.defined());
+  const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*recording.program), "p"));
+  EXPECT_EQ(Replay(loaded).Run({x}).output.toTensor().sizes(), at::IntArrayRef({2, 4}));
+}
+
+// ---- guards
+
+std::string ReplayError(const std::function<Tensor(const Tensor&)>& function, const Tensor& recorded,
+                        const Tensor& given, const ReplayOptions& options = {}) {
+  const Recording recording = RecordFunction(function, recorded.clone());
+  return MessageOf([&] { Replay(recording.program).Run({given.clone()}, options); });
+}
+
+TEST(Guards, StopOnTheBranchNotTaken) {
+  const auto branch = [](const Tensor& x) { return at::is_nonzero(x.sum().gt(0)) ? x.exp() : x.neg(); };
+  const Tensor up = at::ones({2, 3}, at::kDouble);
+  EXPECT_EQ(ReplayError(branch, up, up * 2), "(no error)");
+  const std::string message = ReplayError(branch, up, -up);
+  EXPECT_THAT(message, HasSubstr("a guard does not hold: the operator gives False; recorded was True"));
+  EXPECT_THAT(message, HasSubstr("aten::is_nonzero"));
+  EXPECT_THAT(message, HasSubstr("op #2"));
+  ReplayOptions off;
+  off.guards = false;
+  EXPECT_EQ(ReplayError(branch, up, -up, off), "(no error)");
+}
+
+TEST(Guards, StopOnNumbersThatBecameArguments) {
+  const auto scaled = [](const Tensor& x) { return x * x.max().item<double>(); };
+  const Tensor x = at::tensor({1.0, 4.0}, at::kDouble);
+  EXPECT_EQ(ReplayError(scaled, x, x.flip({0})), "(no error)");
+  EXPECT_THAT(ReplayError(scaled, x, x * 2), HasSubstr("gives 8.; recorded was 4."));
+  ReplayOptions loose;
+  loose.guard_tolerance = 0.01;
+  EXPECT_EQ(ReplayError(scaled, x, x * 1.001, loose), "(no error)");
+  EXPECT_THAT(ReplayError(scaled, x, x * 1.1, loose), HasSubstr("a guard does not hold"));
+}
+
+TEST(Guards, StopOnSizesThatDependOnElements) {
+  const auto nonzero = [](const Tensor& x) { return x.nonzero(); };
+  const Tensor x = at::tensor({1.0, 0.0, 4.0}, at::kDouble);
+  EXPECT_EQ(ReplayError(nonzero, x, x.flip({0})), "(no error)");
+  EXPECT_THAT(ReplayError(nonzero, x, x + 1), HasSubstr("sizes [3, 1]; recorded were [2, 1]"));
+  const auto masked = [](const Tensor& t) { return t.index({t > 1}); };
+  EXPECT_THAT(ReplayError(masked, x, x + 1), HasSubstr("a guard does not hold"));
+}
+
+TEST(Guards, InputsThatDoNotFitAreAllNamed) {
+  const Recording recording = Record(*FromFunction([](const std::vector<Tensor>& in) { return in[0] + in[1]; }),
+                                     {Random({2, 3}, 1), Random({3}, 2)});
+  const Replay replay(recording.program);
+  const std::string message = MessageOf([&] { replay.Run({Random({2, 4}, 1), Random({3}, 2, at::kFloat)}); });
+  EXPECT_THAT(message, HasSubstr("input_0 is f64[2, 4], recorded was f64[2, 3]"));
+  EXPECT_THAT(message, HasSubstr("input_1 is f32[3], recorded was f64[3]"));
+  EXPECT_THAT(MessageOf([&] { replay.Run({Random({2, 3}, 1)}); }), HasSubstr("takes 2 inputs, not 1"));
+  EXPECT_THAT(MessageOf([&] { replay.Run({Random({2, 3}, 1), 3}); }), HasSubstr("is a plain value, not a tensor"));
+  ReplayOptions options;
+  options.values = {"nothing"};
+  EXPECT_THAT(MessageOf([&] {
+                replay.Run({Random({2, 3}, 1), Random({3}, 2)}, options);
+              }),
+              HasSubstr("no value called nothing"));
+}
+
+TEST(Guards, InputsThatShareMemoryKeepDoingSo) {
+  const Tensor x = Random({3}, 1);
+  const auto model = FromFunction([](const std::vector<Tensor>& in) {
+    in[0].add_(1);
+    return in[0] * in[1];
+  });
+  const Recording apart = Record(*model, {x.clone(), x.clone()});
+  EXPECT_THAT(MessageOf([&] { Replay(apart.program).Run({x, x}); }), HasSubstr("share memory, which they did not"));
+  const Tensor both = x.clone();
+  const Recording shared = Record(*model, {both, both});
+  const Tensor again = x.clone();
+  EXPECT_TRUE(Same(Replay(shared.program).Run({again, again}).output.toTensor(), shared.output.toTensor()));
+}
+
+TEST(Values, AreThoseOfTheirTime) {
+  const Tensor x = Random({4}, 5);
+  const Recording recording = RecordFunction(
+      [](const Tensor& t) {
+        Tensor y = t * 2;
+        return y.add_(1).relu_();
+      },
+      x);
+  ReplayOptions options;
+  options.values = {"mul", "add_", "relu_"};
+  const ReplayResult result = Replay(recording.program).Run({x}, options);
+  ASSERT_EQ(result.values.size(), 3u);
+  EXPECT_TRUE(Same(result.values[0].second, x * 2));
+  EXPECT_TRUE(Same(result.values[1].second, x * 2 + 1));
+  EXPECT_TRUE(Same(result.values[2].second, (x * 2 + 1).relu()));
+}
+
+// ---- files
+
+class Damaged : public testing::Test {
+ protected:
+  Damaged() {
+    SmallModelWeight();  // made before, not while it is recorded
+    const Recording recording = RecordFunction(
+        [](const Tensor& x) {
+          Tensor y = at::cat({at::linear(x, SmallModelWeight()), x}, 1);
+          y.select(1, 0).add_(y.sum().item<double>());
+          const auto both = y.max(1);
+          return std::get<0>(both) + at::tensor({1.0, 2.0}, at::kDouble);
+        },
+        Random({2, 6}, 1));
+    good_ = EncodeProgram(*recording.program);
+  }
+  // Either an Error or a program that can be encoded and, if it runs, throws nothing but exceptions.
+  static void Survive(const EncodedProgram& encoded) {
+    try {
+      const auto program = std::make_shared<const RecordedProgram>(DecodeProgram(encoded, "damaged"));
+      EncodeProgram(*program);
+      Replay(program).Run({Random({2, 6}, 1)});
+    } catch (const Error& e) {
+      EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos) << e.what();
+    } catch (const c10::Error&) {  // an operator refuses what it is given
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << e.what();
+    }
+  }
+  std::string Why(const std::string& from, const std::string& to) const {
+    EncodedProgram edited = good_;
+    const size_t at = edited.graph.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    edited.graph.replace(at, from.size(), to);
+    return MessageOf([&] { DecodeProgram(edited, "edited"); });
+  }
+
+  EncodedProgram good_;
+};
+
+TEST_F(Damaged, TruncatedFilesAreRefused) {
+  for (size_t size = 0; size < good_.graph.size(); size += 97) {
+    EncodedProgram cut = good_;
+    cut.graph.resize(size);
+    EXPECT_THAT(MessageOf([&] { DecodeProgram(cut, "cut"); }), HasSubstr("cut: "));
+  }
+  for (size_t size = 0; size < good_.weights.size(); size += 31) {
+    EncodedProgram cut = good_;
+    cut.weights.resize(size);
+    EXPECT_NE(MessageOf([&] { DecodeProgram(cut, "cut"); }), "(no error)");
+  }
+}
+
+TEST_F(Damaged, EveryByteChangedIsTakenOrRefused) {
+  for (size_t at = 0; at < good_.graph.size(); at += 11) {
+    for (const char byte : {'9', '"', '-', '\0'}) {
+      EncodedProgram edited = good_;
+      edited.graph[at] = byte;
+      Survive(edited);
+    }
+  }
+}
+
+TEST_F(Damaged, SaysWhatIsWrong) {
+  EXPECT_THAT(Why("\"version\": 1,", "\"version\": 2,"), HasSubstr("2 is not known; this library reads version 1"));
+  EXPECT_THAT(Why("addend program", "something else"), HasSubstr("format is not \"addend program\""));
+  EXPECT_THAT(Why("\"guards\":", "\"hints\": [], \"guards\":"), HasSubstr("has an unknown \"hints\""));
+  EXPECT_THAT(Why("\"aten::linear\"", "\"aten::lineal\""),
+              HasSubstr("aten::lineal, which this LibTorch does not have"));
+  EXPECT_THAT(Why("\"aten::linear\"", "\"aten::from_file\""), HasSubstr("that is refused"));
+  EXPECT_THAT(Why("\"weight\":", "\"weigth\":"), HasSubstr("calls[0].weight is missing"));
+  EXPECT_THAT(Why("\"dtype\": \"f64\"", "\"dtype\": \"f65\""), HasSubstr("unknown dtype f65"));
+  EXPECT_THAT(Why("\"kind\": \"input\"", "\"kind\": \"output\""), HasSubstr("unknown kind output"));
+  EXPECT_THAT(Why("\"value\": 0", "\"value\": 99999"), HasSubstr("is not between"));
+  EncodedProgram other = good_;
+  other.weights = EncodeSafetensors({});
+  EXPECT_THAT(MessageOf([&] { DecodeProgram(other, "other"); }), HasSubstr("names weights that are not there"));
+  EXPECT_THAT(MessageOf([] { LoadProgram(testing::TempDir() + "/nowhere"); }), HasSubstr("nowhere"));
+}
 
 }  // namespace
 }  // namespace addend

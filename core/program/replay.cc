@@ -1,5 +1,6 @@
 #include "core/program/replay.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
@@ -72,6 +73,12 @@ class Replay::Execution {
 
   ReplayResult Run(const std::vector<c10::IValue>& inputs) {
     TakeInputs(inputs);
+    // Before the program writes over what they lie in.
+    for (size_t v = 0; v < wanted_.size(); ++v) {
+      const ValueKind kind = program_.values[v].kind;
+      const bool outside = kind == ValueKind::kParameter || kind == ValueKind::kBuffer || kind == ValueKind::kConstant;
+      if (wanted_[v] && outside) Get(static_cast<int>(v));
+    }
     for (size_t c = 0; c < program_.calls.size(); ++c) {
       RunCall(static_cast<int>(c));
       for (const int dead : replay_.dead_[c]) tensors_[dead] = at::Tensor();
@@ -95,7 +102,8 @@ class Replay::Execution {
 
  private:
   [[noreturn]] void Stop(int call, const std::string& what) const {
-    throw Error(absl::StatusCode::kFailedPrecondition, what, PositionOf(program_, call),
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(program_.calls[call].op.schema()), ": ", what), PositionOf(program_, call),
                 "the program holds for runs that go the way of the recorded one; record another");
   }
 
@@ -204,7 +212,15 @@ class Replay::Execution {
       const TracingPause pause;
       const c10::AutoGradMode no_grad(false);
       const RecordedValue& recorded = program_.values[value];
-      Set(value, In(Memory(recorded.storage, value), recorded), now_);
+      const c10::Storage& memory = Memory(recorded.storage, value);
+      const size_t needed =
+          at::detail::computeStorageNbytes(recorded.geometry.sizes, recorded.geometry.strides,
+                                           c10::elementSize(recorded.dtype), recorded.geometry.offset);
+      if (needed > memory.nbytes()) {
+        throw FailedPrecondition(absl::StrCat(recorded.name, " reaches behind its storage of ", memory.nbytes(),
+                                              " bytes; sizes that no operator gave cannot change"));
+      }
+      Set(value, In(memory, recorded), now_);
     }
     return tensors_[value];
   }

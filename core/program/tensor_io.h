@@ -32,6 +32,9 @@ TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name);
 std::string EncodeSafetensors(const TensorFile& file);
 void WriteTensorFile(const std::string& path, const TensorFile& file);
 
+// The bytes of a file. Throws NotFound where there is none.
+std::string ReadFileWhole(const std::string& path);
+
 // Replaces the content of a regular file or creates it, all or nothing: the bytes go to a temporary file in the same
 // folder, which is then renamed. Symbolic links are followed. What cannot be replaced (a pipe, a terminal, whatever
 // lies under /dev or /proc) is written to directly.
