@@ -596,7 +596,10 @@ class Decoder {
   void Sizes() {
     for (const Json& json : Array(json_, "free", "the file")) {
       FreeDimension dimension;
+      Only(json, "free", {"input", "dim", "like"});
       Dimension(json, "free", &dimension.input, &dimension.dim);
+      const auto before = static_cast<int64_t>(program_.free.size()) - 1;
+      dimension.like = static_cast<int>(Integer(json, "like", "free", -1, before));
       program_.free.push_back(dimension);
     }
     for (const Json& json : Array(json_, "sizes", "the file")) {

@@ -213,7 +213,7 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
   list("places", program.places);
   Json free = Json::array();
   for (const FreeDimension& dimension : program.free) {
-    free.push_back({{"input", dimension.input}, {"dim", dimension.dim}});
+    free.push_back({{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}});
   }
   json["free"] = std::move(free);
   Json sizes = Json::array();

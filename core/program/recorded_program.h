@@ -142,7 +142,7 @@ struct SizeRelation {
 struct FreeDimension {
   int input = -1;  // value
   int dim = -1;
-  bool operator==(const FreeDimension& other) const { return input == other.input && dim == other.dim; }
+  int like = -1;  // in RecordedProgram::free: the dimension whose size it must have; -1: free by itself
 };
 
 struct RecordedProgram {

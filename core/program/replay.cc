@@ -6,6 +6,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/TensorImpl.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <sstream>
@@ -144,6 +145,7 @@ class Replay::Execution {
       });
     }
     if (complaints.empty()) CheckAliases(values, given, complaints);
+    if (complaints.empty()) CheckFree(values, given, complaints);
     if (!complaints.empty()) {
       throw InvalidArgument(absl::StrCat("the inputs do not fit the program: ", absl::StrJoin(complaints, "; ")));
     }
@@ -169,6 +171,24 @@ class Replay::Execution {
     } else if (tensor.device() != recorded.device) {
       complaints.push_back(
           absl::StrCat(recorded.name, " is on ", tensor.device().str(), ", recorded was ", recorded.device.str()));
+    }
+  }
+
+  // Dimensions that always had the same size: which of them a number followed is not known.
+  void CheckFree(const std::vector<int>& values, const std::vector<at::Tensor>& given,
+                 std::vector<std::string>& complaints) const {
+    const auto size = [&](const FreeDimension& dimension) {
+      const auto at = std::find(values.begin(), values.end(), dimension.input) - values.begin();
+      return given[at].size(dimension.dim);
+    };
+    const auto name = [&](const FreeDimension& dimension) {
+      return absl::StrCat("dimension ", dimension.dim, " of ", program_.values[dimension.input].name);
+    };
+    for (const FreeDimension& dimension : program_.free) {
+      if (dimension.like < 0) continue;
+      const FreeDimension& other = program_.free[dimension.like];
+      if (size(dimension) == size(other)) continue;
+      complaints.push_back(absl::StrCat(name(dimension), " has to be as large as ", name(other)));
     }
   }
 
