@@ -44,6 +44,13 @@ enum class ValueKind {
 const char* ValueKindName(ValueKind kind);
 
 struct RecordedValue {
+  // Moves promise not to throw, or a growing vector would copy.
+  RecordedValue() = default;
+  RecordedValue(const RecordedValue&) = default;
+  RecordedValue(RecordedValue&&) noexcept = default;
+  RecordedValue& operator=(const RecordedValue&) = default;
+  RecordedValue& operator=(RecordedValue&&) noexcept = default;
+
   // Unique in the program: the input's or the parameter's qualified name, "constant_0", and for results the operator
   // with a counter: "linear", "linear_1"; "max_2.0" and "max_2.1" where a call gives several.
   std::string name;
@@ -89,6 +96,10 @@ struct TensorUse {
 
 struct RecordedCall {
   explicit RecordedCall(const Operator& called) : op(called) {}
+  RecordedCall(const RecordedCall&) = default;
+  RecordedCall(RecordedCall&&) noexcept = default;
+  RecordedCall& operator=(const RecordedCall&) = default;
+  RecordedCall& operator=(RecordedCall&&) noexcept = default;
 
   Operator op;
   // By position in op.schema().arguments(), whose name() is what they are called. Tensors are None: they are uses. A
