@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/intercept/module_path.h"
+#include "core/intercept/script_frames.h"
 
 namespace addend {
 namespace {
@@ -71,16 +73,6 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
 
 // Lines inside LibTorch's own Python modules say less than the line of the model that called them.
 bool IsLibraryFile(const std::string& file) { return file.find("torch/nn/") != std::string::npos; }
-
-// "layers(ModuleList)::forward" -> "layers"; empty for the root, for functions and for calls without an instance.
-std::string InstanceName(const std::string& frame) {
-  const size_t paren = frame.find('(');
-  if (paren == std::string::npos) return "";
-  const std::string name = frame.substr(0, paren);
-  const bool unknown = name == "TOP" || name == "SELF" || name.find("CALL_FUNCTION") == 0 ||
-                       name.find("UNKNOWN") != std::string::npos || name.find("INSTANCE") != std::string::npos;
-  return unknown ? "" : name;
-}
 
 }  // namespace
 
@@ -179,6 +171,7 @@ TracingPause::~TracingPause() = default;
 std::string TracingKeyName() { return c10::toString(Key().key); }
 
 Position CurrentScriptPosition() {
+  if (const CodePlace* place = PlaceScope::Current(); place != nullptr) return PositionAt(*place);
   Position position;
   const auto frames = torch::jit::currentCallstack();  // innermost first
   if (frames.empty()) return position;
@@ -194,10 +187,7 @@ Position CurrentScriptPosition() {
     }
     if (!IsLibraryFile(position.file)) break;
   }
-  for (const std::string& frame : torch::jit::currentModuleHierarchy()) {
-    const std::string name = InstanceName(frame);
-    if (!name.empty()) absl::StrAppend(&position.module_path, position.module_path.empty() ? "" : ".", name);
-  }
+  position.module_path = ModulePathOf(torch::jit::currentModuleHierarchy());
   return position;
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "core/program/module_paths.h"
 
 namespace addend {
 namespace {
@@ -51,20 +52,6 @@ bool ChangesGeometryOnly(const std::string& rule_name) {
       "aten::t",       "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
       "aten::squeeze", "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
   return names.contains(rule_name);
-}
-
-// Where a module path such as "0.fc" skips containers, finds the one registered path that it abbreviates.
-bool Abbreviates(const std::string& path, const std::string& full) {
-  size_t at = 0;
-  size_t start = 0;
-  while (start <= full.size() && at <= path.size()) {
-    const size_t end = std::min(full.find('.', start), full.size());
-    const size_t path_end = std::min(path.find('.', at), path.size());
-    if (full.compare(start, end - start, path, at, path_end - at) == 0) at = path_end + 1;
-    start = end + 1;
-    if (at > path.size()) return start > full.size();
-  }
-  return false;
 }
 
 // RAII: what is recorded while it lives is part of an operator that is not recorded itself.
@@ -179,30 +166,8 @@ Position Recorder::PositionOf(const Call& call) const {
     position.module_path = module_;
     return position;
   }
-  std::string candidate;
-  if (!position.parameters.empty()) {
-    // "layers.0.fc.weight" belongs to the module "layers.0.fc".
-    const std::string& name = position.parameters.front();
-    const size_t dot = name.rfind('.');
-    if (dot != std::string::npos) candidate = name.substr(0, dot);
-  }
-  if (position.module_path.empty()) {
-    position.module_path = candidate;
-  } else {
-    std::string match;
-    int matches = 0;
-    for (const std::string& path : module_paths_) {
-      if (!Abbreviates(position.module_path, path)) continue;
-      if (path == candidate) {  // the parameters settle which of several layers it is
-        match = path;
-        matches = 1;
-        break;
-      }
-      match = path;
-      ++matches;
-    }
-    if (matches == 1) position.module_path = match;
-  }
+  const std::string parameter = position.parameters.empty() ? "" : position.parameters.front();
+  position.module_path = ResolveModulePath(position.module_path, parameter, module_paths_);
   return position;
 }
 

@@ -1,0 +1,126 @@
+#include "core/program/recorded_program.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace addend {
+
+const char* ValueKindName(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::kInput:
+      return "input";
+    case ValueKind::kParameter:
+      return "parameter";
+    case ValueKind::kBuffer:
+      return "buffer";
+    case ValueKind::kConstant:
+      return "constant";
+    case ValueKind::kResult:
+      return "result";
+    case ValueKind::kPart:
+      return "part";
+  }
+  return "";
+}
+
+const char* GuardKindName(GuardKind kind) {
+  switch (kind) {
+    case GuardKind::kNumber:
+      return "number";
+    case GuardKind::kShape:
+      return "shape";
+    case GuardKind::kProperty:
+      return "property";
+  }
+  return "";
+}
+
+Position PositionOf(const RecordedProgram& program, int call) {
+  const RecordedCall& recorded = program.calls.at(call);
+  Position position;
+  if (recorded.place >= 0) position = PositionAt(program.places[recorded.place]);
+  position.op_index = call;
+  position.op = recorded.op.schema().name();
+  for (const TensorUse& use : recorded.uses) {
+    if (use.value < 0) continue;
+    const RecordedStorage& storage = program.storages[program.values[use.value].storage];
+    const bool own = storage.kind == ValueKind::kParameter || storage.kind == ValueKind::kBuffer;
+    if (own) position.parameters.push_back(program.values[storage.value].name);
+  }
+  return position;
+}
+
+std::string DescribeValue(const RecordedValue& value) {
+  return absl::StrCat(DtypeName(value.dtype), "[", absl::StrJoin(value.geometry.sizes, ", "), "]");
+}
+
+std::string DescribeCall(const RecordedProgram& program, int call) {
+  const RecordedCall& recorded = program.calls.at(call);
+  const auto describe = [&](int value) {
+    return value < 0 ? std::string("None") : DescribeValue(program.values[value]);
+  };
+  std::vector<std::string> parts;
+  for (size_t a = 0; a < recorded.arguments.size(); ++a) {
+    std::vector<std::string> tensors;
+    for (const TensorUse& use : recorded.uses) {
+      if (use.argument == static_cast<int16_t>(a)) tensors.push_back(describe(use.value));
+    }
+    const bool list = recorded.op.schema().arguments()[a].type()->kind() == c10::TypeKind::ListType;
+    if (tensors.empty()) {
+      std::ostringstream text;
+      text << recorded.arguments[a];
+      parts.push_back(list && recorded.arguments[a].isNone() ? "[]" : text.str());
+    } else {
+      parts.push_back(list ? absl::StrCat("[", absl::StrJoin(tensors, ", "), "]") : tensors.front());
+    }
+  }
+  std::vector<std::string> results;
+  for (const int value : recorded.results) results.push_back(describe(value));
+  if (results.empty()) {
+    for (const int value : recorded.written) results.push_back(describe(value));
+  }
+  if (results.empty() && recorded.guard >= 0) {
+    std::ostringstream text;
+    text << program.guards[recorded.guard].value;
+    results.push_back(text.str());
+  }
+  std::string name = FullName(recorded.op.schema());
+  if (absl::StartsWith(name, "aten::")) name = name.substr(6);
+  return absl::StrCat(name, "(", absl::StrJoin(parts, ", "), ") -> ",
+                      results.size() == 1 ? results[0] : absl::StrCat("(", absl::StrJoin(results, ", "), ")"));
+}
+
+int FindValue(const RecordedProgram& program, const std::string& name) {
+  for (size_t v = 0; v < program.values.size(); ++v) {
+    if (program.values[v].name == name) return static_cast<int>(v);
+  }
+  throw NotFound(absl::StrCat("the program has no value called ", name));
+}
+
+int Producer(const RecordedProgram& program, const TensorUse& use) {
+  if (use.value < 0) return -1;
+  const RecordedValue& value = program.values[use.value];
+  if (use.version > value.version && value.storage >= 0)
+    return program.storages[value.storage].writers[use.version - 1];
+  return value.call;
+}
+
+std::vector<int> Dependencies(const RecordedProgram& program, int call) {
+  std::vector<int> calls;
+  for (const TensorUse& use : program.calls.at(call).uses) {
+    if (use.value < 0) continue;
+    // A writer between the two has itself read or replaced what was there before: it depends on its predecessor.
+    for (const int before : {Producer(program, use), program.values[use.value].call}) {
+      if (before >= 0) calls.push_back(before);
+    }
+  }
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  return calls;
+}
+
+}  // namespace addend
