@@ -1,7 +1,5 @@
 #include "core/explain/decompose.h"
 
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,9 +9,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
+#include "core/explain/run_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/segments.h"
@@ -27,38 +25,10 @@ using Clock = std::chrono::steady_clock;
 
 double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// LibTorch's messages are pages: the sentence is the first line of its own errors and the last of the interpreter's.
-std::string OneLine(const std::exception& e) {
-  const auto* own = dynamic_cast<const c10::Error*>(&e);
-  const std::string text = own != nullptr ? own->what_without_backtrace() : e.what();
-  std::vector<std::string> lines;
-  for (const auto line : absl::StrSplit(text, '\n')) {
-    const auto trimmed = absl::StripAsciiWhitespace(line);
-    if (!trimmed.empty()) lines.emplace_back(trimmed.data(), trimmed.size());
-  }
-  if (lines.empty()) return "no reason given";
-  if (!absl::StrContains(text, "TorchScript interpreter")) return lines.front();
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (absl::StartsWith(*line, "RuntimeError: ")) return line->substr(14);
-  }
-  return lines.back();
-}
-
 std::string DescribeInputs(const PreparedInputs& prepared) {
   return absl::StrJoin(prepared.inputs, ", ", [](std::string* out, const PreparedInput& input) {
     absl::StrAppend(out, DtypeName(input.value.scalar_type()), "[", absl::StrJoin(input.value.sizes(), ", "), "]");
   });
-}
-
-c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described) {
-  c10::AutoGradMode no_grad(false);
-  try {
-    return model.Run(inputs);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& e) {
-    throw InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", OneLine(e)));
-  }
 }
 
 std::string FirstPositions(const std::vector<Position>& positions) {

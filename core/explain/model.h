@@ -21,6 +21,8 @@ class Model {
   virtual c10::IValue Run(const std::vector<c10::IValue>& inputs) = 0;
   // Parameters and buffers by name; positions of operators are told by them.
   virtual std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const { return {}; }
+  // Which of the named tensors are buffers: not learned.
+  virtual std::vector<std::string> BufferNames() const { return {}; }
   // Paths of all modules ("layers.0.attention"); empty where the model has none.
   virtual std::vector<std::string> ModulePaths() const { return {}; }
 };
@@ -35,10 +37,11 @@ struct ScriptOptions {
 // operations that tracing cannot see.
 std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options = {});
 
-// A C++ function of tensors. `named`: what it reads beside its inputs, for positions.
+// A C++ function of tensors. `named`: what it reads beside its inputs, for positions; `buffers`: which of these are not
+// learned.
 std::shared_ptr<Model> FromFunction(std::function<at::Tensor(const std::vector<at::Tensor>&)> function,
                                     std::vector<std::pair<std::string, at::Tensor>> named = {},
-                                    std::vector<std::string> module_paths = {});
+                                    std::vector<std::string> module_paths = {}, std::vector<std::string> buffers = {});
 
 }  // namespace addend
 

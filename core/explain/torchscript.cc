@@ -92,6 +92,12 @@ class ScriptModel : public Model {
     return named;
   }
 
+  std::vector<std::string> BufferNames() const override {
+    std::vector<std::string> names;
+    for (const auto& item : module_.named_buffers()) names.push_back(item.name);
+    return names;
+  }
+
   std::vector<std::string> ModulePaths() const override {
     std::vector<std::string> paths;
     for (const auto& item : module_.named_modules()) {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "core/intercept/module_path.h"
 
 namespace addend {
@@ -67,8 +67,39 @@ struct ScriptPlaces::State {
   absl::flat_hash_map<PlaceKey, int> numbers;
   // Sources stay alive, so that none is mistaken for another at the same address.
   std::vector<std::vector<torch::jit::StackEntry>> held;
+  absl::flat_hash_map<const CodePlace*, int> scoped;
   std::vector<CodePlace> places;
 };
+
+Position PositionAt(const CodePlace& place) {
+  Position position;
+  position.module_path = place.module_path;
+  for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame) {
+    if (frame->line < 0) continue;
+    // Lines inside LibTorch's own Python modules say less than the line of the model that called them.
+    const bool library = absl::StrContains(frame->file, "torch/nn/");
+    if (position.file.empty() || !library) {
+      position.function = frame->function;
+      position.file = frame->file;
+      position.line = frame->line;
+    }
+    if (!library) break;
+  }
+  return position;
+}
+
+namespace {
+
+const CodePlace*& CurrentPlace() {
+  thread_local const CodePlace* place = nullptr;
+  return place;
+}
+
+}  // namespace
+
+PlaceScope::PlaceScope(const CodePlace* place) : before_(CurrentPlace()) { CurrentPlace() = place; }
+PlaceScope::~PlaceScope() { CurrentPlace() = before_; }
+const CodePlace* PlaceScope::Current() { return CurrentPlace(); }
 
 ScriptPlaces::ScriptPlaces() : state_(std::make_unique<State>()) {}
 ScriptPlaces::~ScriptPlaces() = default;
@@ -76,6 +107,15 @@ ScriptPlaces::~ScriptPlaces() = default;
 const std::vector<CodePlace>& ScriptPlaces::places() const { return state_->places; }
 
 int ScriptPlaces::Current() {
+  if (const CodePlace* place = PlaceScope::Current(); place != nullptr) {
+    const auto [found, is_new] = state_->scoped.try_emplace(place, static_cast<int>(state_->places.size()));
+    // Addresses are used again: what was there before may be another program's.
+    if (is_new || !(state_->places[found->second] == *place)) {
+      found->second = static_cast<int>(state_->places.size());
+      state_->places.push_back(*place);
+    }
+    return found->second;
+  }
   std::vector<torch::jit::StackEntry> stack = torch::jit::currentCallstack();  // innermost first
   if (stack.empty()) return -1;
   PlaceKey key;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace addend {
 
 // One line of the source of a model.
@@ -30,6 +32,24 @@ struct CodePlace {
   bool operator==(const CodePlace& other) const { return module_path == other.module_path && frames == other.frames; }
 };
 
+// Of the frames the innermost that is the model's own, and the module.
+Position PositionAt(const CodePlace& place);
+
+// RAII: operators of this thread count as called at `place`, which must outlive it; a replay runs them somewhere else
+// than they stood. The scopes of a thread nest.
+class PlaceScope {
+ public:
+  explicit PlaceScope(const CodePlace* place);
+  ~PlaceScope();
+  PlaceScope(const PlaceScope&) = delete;
+  PlaceScope& operator=(const PlaceScope&) = delete;
+  // Of the innermost scope; null where there is none.
+  static const CodePlace* Current();
+
+ private:
+  const CodePlace* before_;
+};
+
 // Reads the interpreter's stack. A place is worked out once and known by a number from then on: that takes
 // microseconds, and a model calls the operators of a loop at the same place again and again.
 class ScriptPlaces {
@@ -39,7 +59,7 @@ class ScriptPlaces {
   ScriptPlaces(const ScriptPlaces&) = delete;
   ScriptPlaces& operator=(const ScriptPlaces&) = delete;
 
-  // The place of the operator that runs now, an index into places(); -1 outside the interpreter.
+  // The place of the operator that runs now, an index into places(); -1 outside interpreter and PlaceScope.
   int Current();
   const std::vector<CodePlace>& places() const;
 

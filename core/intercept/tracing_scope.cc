@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/module_path.h"
+#include "core/intercept/script_frames.h"
 
 namespace addend {
 namespace {
@@ -170,6 +171,7 @@ TracingPause::~TracingPause() = default;
 std::string TracingKeyName() { return c10::toString(Key().key); }
 
 Position CurrentScriptPosition() {
+  if (const CodePlace* place = PlaceScope::Current(); place != nullptr) return PositionAt(*place);
   Position position;
   const auto frames = torch::jit::currentCallstack();  // innermost first
   if (frames.empty()) return position;

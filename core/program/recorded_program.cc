@@ -42,23 +42,9 @@ const char* GuardKindName(GuardKind kind) {
 Position PositionOf(const RecordedProgram& program, int call) {
   const RecordedCall& recorded = program.calls.at(call);
   Position position;
+  if (recorded.place >= 0) position = PositionAt(program.places[recorded.place]);
   position.op_index = call;
   position.op = recorded.op.schema().name();
-  if (recorded.place >= 0) {
-    const CodePlace& place = program.places[recorded.place];
-    position.module_path = place.module_path;
-    for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame) {
-      if (frame->line < 0) continue;
-      // Lines inside LibTorch's own Python modules say less than the line of the model that called them.
-      const bool library = absl::StrContains(frame->file, "torch/nn/");
-      if (position.file.empty() || !library) {
-        position.function = frame->function;
-        position.file = frame->file;
-        position.line = frame->line;
-      }
-      if (!library) break;
-    }
-  }
   for (const TensorUse& use : recorded.uses) {
     if (use.value < 0) continue;
     const RecordedStorage& storage = program.storages[program.values[use.value].storage];

@@ -62,14 +62,20 @@ struct RecordedValue {
 };
 
 struct RecordedStorage {
-  ValueKind kind = ValueKind::kResult;  // how it came into the program
-  int64_t nbytes = 0;                   // at the end of the run
-  int value = -1;                       // the first value that lay in it
-  std::vector<int> writers;             // the calls that wrote it, ascending; writers[v - 1] made version v
+  // How it came into the program. kConstant: from outside; also where a call allocated it and no recorded call wrote it
+  // before its elements were read (torch.tensor() does so).
+  ValueKind kind = ValueKind::kResult;
+  int64_t nbytes = 0;        // as last seen
+  int value = -1;            // the first value that lay in it
+  std::vector<int> writers;  // the calls that wrote it, ascending; writers[v - 1] made version v
   // Parameters, buffers and constants: one-dimensional over the whole storage as it was when the run met it. It shares
-  // the model's memory unless the run overwrote it. Undefined for every other kind, and on the meta device.
+  // the model's memory unless the run overwrote it. Undefined for every other kind, and without elements on the meta
+  // device.
   at::Tensor initial;
   bool copied = false;  // `initial` is a copy
+  // kConstant in memory that a call allocated: the call that was the first to read it, which is where `initial` was
+  // found there; the number of calls where only the output does. -1: no call allocated it.
+  int filled = -1;
 };
 
 // A tensor argument of a call.
@@ -77,7 +83,8 @@ struct TensorUse {
   int16_t argument = -1;  // position in the schema
   int value = -1;         // -1: an undefined tensor
   int version = 0;        // of the value's storage at the call
-  bool written = false;   // the call writes it
+  // The call changes it: its elements, or with in-place views (t_) and set_() only where they lie.
+  bool written = false;
 };
 
 struct RecordedCall {
@@ -85,7 +92,8 @@ struct RecordedCall {
 
   Operator op;
   // By position in op.schema().arguments(), whose name() is what they are called. Tensors are None: they are uses. A
-  // list of optional tensors is a list of integers, 1 for each tensor that is there and 0 for each that is not.
+  // list of optional tensors is a list of integers, 1 for each tensor that is there and 0 for each that is not; an
+  // empty list of tensors is an empty one.
   std::vector<c10::IValue> arguments;
   c10::SmallVector<TensorUse, 4> uses;    // in the order of the arguments, lists flattened
   c10::SmallVector<int, 2> results;       // values returned, lists flattened; -1: an undefined tensor

@@ -1,4 +1,4 @@
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/complex.h>

@@ -1,4 +1,4 @@
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 #include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
@@ -591,14 +591,16 @@ TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name) {
                                      " bytes are neither (or are truncated)"));
 }
 
-TensorFile ReadTensorFile(const std::string& path) {
+std::string ReadFileWhole(const std::string& path) {
   size_t size = 0;
   const Descriptor file(Open(path, &size));
   std::string bytes;
   bytes.reserve(size);
   ReadPieces(path, file.get(), [&](const char* data, size_t count) { bytes.append(data, count); });
-  return DecodeTensorFile(bytes, path);
+  return bytes;
 }
+
+TensorFile ReadTensorFile(const std::string& path) { return DecodeTensorFile(ReadFileWhole(path), path); }
 
 std::string EncodeSafetensors(const TensorFile& file) {
   struct Stored {

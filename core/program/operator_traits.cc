@@ -1,0 +1,176 @@
+#include "core/program/operator_traits.h"
+
+#include <ATen/core/jit_type.h>
+
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/program/program.h"
+
+namespace addend {
+namespace {
+
+using Names = absl::flat_hash_set<std::string>;
+
+ArgumentKind KindOf(const c10::TypePtr& type) {
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+      return ArgumentKind::kTensor;
+    case c10::TypeKind::OptionalType:
+      return KindOf(type->expectRef<c10::OptionalType>().getElementType());
+    case c10::TypeKind::ListType:
+      return KindOf(type->expectRef<c10::ListType>().getElementType()) == ArgumentKind::kTensor
+                 ? ArgumentKind::kTensorList
+                 : ArgumentKind::kPlain;
+    default:
+      return ArgumentKind::kPlain;
+  }
+}
+
+// The names below are without the underscore of in-place forms.
+
+bool GeometryOnly(const std::string& name) {
+  static const auto& names = *new Names{"aten::t",          "aten::transpose", "aten::swapaxes",      "aten::swapdims",
+                                        "aten::unsqueeze",  "aten::set_data",  "aten::squeeze",       "aten::detach",
+                                        "aten::as_strided", "aten::rename",    "aten::requires_grad", "aten::set"};
+  return names.contains(name);
+}
+
+bool Overwrites(const std::string& name) {
+  static const auto& names =
+      *new Names{"aten::copy",      "aten::zero",   "aten::fill",       "aten::normal",    "aten::uniform",
+                 "aten::bernoulli", "aten::random", "aten::log_normal", "aten::geometric", "aten::exponential",
+                 "aten::cauchy",    "aten::resize", "aten::resize_as",  "aten::set",       "aten::eye"};
+  return names.contains(name);
+}
+
+bool Property(const std::string& name) {
+  static const auto& names = *new Names{"aten::size",
+                                        "aten::sym_size",
+                                        "aten::stride",
+                                        "aten::sym_stride",
+                                        "aten::numel",
+                                        "aten::sym_numel",
+                                        "aten::dim",
+                                        "aten::storage_offset",
+                                        "aten::sym_storage_offset",
+                                        "aten::is_floating_point",
+                                        "aten::is_complex",
+                                        "aten::is_signed",
+                                        "aten::is_same_size",
+                                        "aten::is_contiguous",
+                                        "aten::is_conj",
+                                        "aten::is_neg",
+                                        "aten::is_inference",
+                                        "aten::is_leaf",
+                                        "aten::is_pinned",
+                                        "aten::is_distributed",
+                                        "aten::_is_zerotensor",
+                                        "aten::retains_grad",
+                                        "aten::output_nr",
+                                        "aten::_version",
+                                        "aten::result_type",
+                                        "aten::can_cast",
+                                        "aten::promote_types",
+                                        "aten::_has_compatible_shallow_copy_type",
+                                        "aten::qscheme"};
+  return names.contains(name);
+}
+
+bool DataShape(const std::string& name, const std::string& overload) {
+  static const auto& names = *new Names{"aten::nonzero",
+                                        "aten::nonzero_numpy",
+                                        "aten::argwhere",
+                                        "aten::masked_select",
+                                        "aten::_unique",
+                                        "aten::_unique2",
+                                        "aten::unique_dim",
+                                        "aten::unique_consecutive",
+                                        "aten::unique_dim_consecutive",
+                                        "aten::bincount",
+                                        "aten::one_hot",
+                                        "aten::_pack_padded_sequence",
+                                        "aten::_pad_packed_sequence",
+                                        "torchvision::nms"};
+  if (name == "aten::where") return overload.empty();
+  if (name == "aten::repeat_interleave") return overload != "self_int";
+  return names.contains(name) || (name == "aten::tensor_split" && absl::StrContains(overload, "tensor"));
+}
+
+bool Has(const c10::FunctionSchema& schema, const std::string& argument) {
+  return schema.argumentIndexWithName(argument).has_value();
+}
+
+}  // namespace
+
+OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
+  const std::string name = RuleName(schema.name());
+  const std::string& full = schema.name();
+  geometry_only = GeometryOnly(name);
+  for (const c10::Argument& argument : schema.arguments()) {
+    arguments.push_back(KindOf(argument.type()));
+    const bool changed = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    written.push_back(changed);
+    output.push_back(changed && argument.is_out());
+    writes |= changed;
+    may_reshape |= changed && argument.is_out();
+  }
+  for (const c10::Argument& result : schema.returns()) {
+    returns.push_back(KindOf(result.type()));
+    gives_plain |= returns.back() == ArgumentKind::kPlain;
+  }
+  // Only in-place forms change where elements lie; transpose() has no written argument.
+  geometry_only &= writes;
+  const bool resizes = absl::StartsWith(name, "aten::resize") || name == "aten::sparse_resize";
+  may_reshape |= geometry_only || (writes && resizes);
+  overwrites = Overwrites(name);
+  allocates = absl::StartsWith(full, "aten::empty") || absl::StartsWith(full, "aten::new_empty") || (writes && resizes);
+  metadata_only = allocates || absl::EndsWith(full, "_like") || absl::StartsWith(full, "aten::new_");
+  property = Property(name);
+  random = Has(schema, "generator");
+  for (const char* drawing :
+       {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout",
+        "aten::native_dropout", "aten::multinomial", "aten::rand", "aten::randn", "aten::randint", "aten::randperm",
+        "aten::rand_like", "aten::randn_like", "aten::randint_like", "aten::rrelu", "aten::poisson", "aten::binomial",
+        "aten::_fused_dropout"}) {
+    random |= name == drawing;
+  }
+  for (const char* flag : {"train", "training"}) {
+    if (const auto found = schema.argumentIndexWithName(flag)) train_ = static_cast<int16_t>(*found);
+  }
+  for (const char* probability : {"dropout", "dropout_p"}) {
+    const auto found = schema.argumentIndexWithName(probability);
+    if (!found || schema.arguments()[*found].type()->kind() != c10::TypeKind::FloatType) continue;
+    probability_ = static_cast<int16_t>(*found);
+    random = true;
+  }
+  data_shape = DataShape(name, schema.overload_name());
+  data_shape_bool = name == "aten::index" || name == "aten::_index";
+  // Normalizations in training update what their schemas call plain arguments.
+  for (const char* flag : {"training", "train", "use_input_stats"}) {
+    const auto flagged = schema.argumentIndexWithName(flag);
+    if (!flagged || writes) continue;
+    for (const char* statistic : {"running_mean", "running_var"}) {
+      const auto found = schema.argumentIndexWithName(statistic);
+      if (found) statistics.push_back(static_cast<int16_t>(*found));
+    }
+    if (!statistics.empty()) statistics_flag = static_cast<int16_t>(*flagged);
+  }
+  if (const auto noise = schema.argumentIndexWithName("noise"); noise && absl::StrContains(name, "rrelu")) {
+    const auto flagged = schema.argumentIndexWithName("training");
+    if (flagged && !written[*noise]) {
+      statistics.push_back(static_cast<int16_t>(*noise));
+      statistics_flag = static_cast<int16_t>(*flagged);
+    }
+  }
+}
+
+bool OperatorTraits::Draws(c10::ArrayRef<c10::IValue> values) const {
+  if (!random) return false;
+  if (train_ >= 0 && values[train_].isBool() && !values[train_].toBool()) return false;
+  return probability_ < 0 || !values[probability_].isDouble() || values[probability_].toDouble() > 0;
+}
+
+}  // namespace addend

@@ -1,0 +1,49 @@
+// What recording and replay have to know about an operator beyond its schema.
+#ifndef ADDEND_CORE_PROGRAM_OPERATOR_TRAITS_H_
+#define ADDEND_CORE_PROGRAM_OPERATOR_TRAITS_H_
+
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+
+namespace addend {
+
+enum class ArgumentKind : uint8_t { kPlain, kTensor, kTensorList };
+
+struct OperatorTraits {
+  explicit OperatorTraits(const c10::FunctionSchema& schema);
+
+  c10::SmallVector<ArgumentKind, 8> arguments;
+  c10::SmallVector<ArgumentKind, 2> returns;
+  c10::SmallVector<bool, 8> written;  // by argument: the schema says that it is changed
+  c10::SmallVector<bool, 8> output;   // by argument: an out= argument, whose elements are not read
+  bool writes = false;                // some argument is written
+  bool geometry_only = false;         // what is written is where elements lie, not the elements: t_(), set_()
+  // Written arguments may be given another geometry: replay hands such an operator an alias.
+  bool may_reshape = false;
+  bool overwrites = false;  // does not read the elements that it writes: copy_(), zero_()
+  // Updates running statistics that its schema does not mark; which arguments, and the flag that says so.
+  c10::SmallVector<int16_t, 2> statistics;
+  int16_t statistics_flag = -1;
+  bool allocates = false;        // gives memory with no defined content
+  bool metadata_only = false;    // reads no elements of its arguments: zeros_like()
+  bool random = false;           // may draw from a generator; see Draws()
+  bool property = false;         // gives numbers known without looking at elements
+  bool gives_plain = false;      // some return is no tensor
+  bool data_shape = false;       // the sizes of its results depend on elements
+  bool data_shape_bool = false;  // the same, where an index is boolean
+
+  // Whether a call with these arguments draws from a generator: dropout in evaluation does not.
+  bool Draws(c10::ArrayRef<c10::IValue> values) const;
+
+ private:
+  int16_t train_ = -1;        // the argument that says whether it trains
+  int16_t probability_ = -1;  // of dropping
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_PROGRAM_OPERATOR_TRAITS_H_

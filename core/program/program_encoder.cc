@@ -1,0 +1,240 @@
+// From a program to its files.
+#include <ATen/ops/view_as_real.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/program/operator_traits.h"
+#include "core/program/program_file.h"
+#include "core/program/tensor_io.h"
+
+namespace addend {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinities.
+Json Number(double number) {
+  if (std::isfinite(number)) return number;
+  if (std::isnan(number)) return "nan";
+  return number > 0 ? "inf" : "-inf";
+}
+
+// Integers and floating-point numbers stay apart: one is written without, the other with a decimal point.
+Json Plain(const c10::IValue& value) {
+  if (value.isNone()) return nullptr;
+  if (value.isInt()) return value.toInt();
+  if (value.isBool()) return value.toBool();
+  if (value.isString()) return value.toStringRef();
+  if (value.isDouble()) {
+    const Json number = Number(value.toDouble());
+    return number.is_string() ? Json{{"float", number}} : number;
+  }
+  if (value.isComplexDouble()) {
+    const c10::complex<double> z = value.toComplexDouble();
+    return Json{{"complex", {Number(z.real()), Number(z.imag())}}};
+  }
+  if (value.isDevice()) return Json{{"device", value.toDevice().str()}};
+  if (value.isIntList()) return Json{{"ints", value.toIntVector()}};
+  if (value.isBoolList()) {
+    Json list = Json::array();
+    for (const bool element : value.toBoolList()) list.push_back(element);
+    return Json{{"bools", std::move(list)}};
+  }
+  if (value.isDoubleList()) {
+    Json list = Json::array();
+    for (const double element : value.toDoubleVector()) list.push_back(Number(element));
+    return Json{{"floats", std::move(list)}};
+  }
+  if (value.isTuple() || value.isList()) {
+    Json list = Json::array();
+    if (value.isTuple()) {
+      for (const c10::IValue& element : value.toTupleRef().elements()) list.push_back(Plain(element));
+      return Json{{"tuple", std::move(list)}};
+    }
+    for (const c10::IValue& element : value.toListRef()) {
+      if (!element.isString()) throw Unimplemented("a list of other things than numbers and strings cannot be saved");
+      list.push_back(element.toStringRef());
+    }
+    return Json{{"strings", std::move(list)}};
+  }
+  throw Unimplemented(absl::StrCat("a ", value.tagKind(), " cannot be saved"));
+}
+
+Json Encode(const Structure& structure) {
+  Json elements = Json::array();
+  for (const Structure& element : structure.elements) elements.push_back(Encode(element));
+  switch (structure.kind) {
+    case Structure::Kind::kTensor:
+      return Json{{"tensor", structure.tensor}};
+    case Structure::Kind::kPlain:
+      return Json{{"plain", Plain(structure.plain)}};
+    case Structure::Kind::kTuple:
+      return structure.names.empty() ? Json{{"tuple", elements}}
+                                     : Json{{"tuple", elements}, {"names", structure.names}, {"type", structure.type}};
+    case Structure::Kind::kList:
+      return Json{{"list", elements}, {"type", structure.type}};
+    case Structure::Kind::kDict: {
+      Json keys = Json::array();
+      for (const c10::IValue& key : structure.keys) keys.push_back(Plain(key));
+      return Json{{"dict", elements}, {"keys", keys}, {"type", structure.type}};
+    }
+  }
+  return nullptr;
+}
+
+Json Encode(const TensorUse& use) {
+  if (use.value < 0) return Json{{"value", -1}};
+  Json json{{"value", use.value}, {"version", use.version}};
+  if (use.written) json["written"] = true;
+  return json;
+}
+
+Json Encode(const RecordedCall& call) {
+  const OperatorTraits traits(call.op.schema());
+  Json arguments = Json::object();
+  size_t next = 0;
+  for (size_t a = 0; a < call.arguments.size(); ++a) {
+    Json uses = Json::array();
+    for (; next < call.uses.size() && call.uses[next].argument == static_cast<int16_t>(a); ++next) {
+      uses.push_back(Encode(call.uses[next]));
+    }
+    Json& argument = arguments[call.op.schema().arguments()[a].name()];
+    if (traits.arguments[a] == ArgumentKind::kTensorList && (!uses.empty() || !call.arguments[a].isNone())) {
+      argument = Json{{"tensors", std::move(uses)}};
+      if (!call.arguments[a].isNone()) argument["present"] = call.arguments[a].toIntVector();
+    } else if (!uses.empty()) {
+      argument = Json{{"tensor", std::move(uses[0])}};
+    } else {
+      argument = Plain(call.arguments[a]);
+    }
+  }
+  Json json{{"operator", call.op.schema().name()},
+            {"overload", call.op.schema().overload_name()},
+            {"arguments", std::move(arguments)},
+            {"results", std::vector<int>(call.results.begin(), call.results.end())}};
+  if (!call.result_sizes.empty()) {
+    json["result_sizes"] = std::vector<int>(call.result_sizes.begin(), call.result_sizes.end());
+  }
+  if (!call.written.empty()) json["written"] = std::vector<int>(call.written.begin(), call.written.end());
+  if (call.place >= 0) json["place"] = call.place;
+  if (call.guard >= 0) json["guard"] = call.guard;
+  if (call.is_view) json["view"] = true;
+  if (call.random) json["random"] = true;
+  if (call.grad_mode) json["grad"] = true;
+  return json;
+}
+
+Json Encode(const RecordedValue& value) {
+  Json json{{"name", value.name},
+            {"kind", ValueKindName(value.kind)},
+            {"storage", value.storage},
+            {"version", value.version},
+            {"dtype", DtypeName(value.dtype)},
+            {"sizes", std::vector<int64_t>(value.geometry.sizes.begin(), value.geometry.sizes.end())},
+            {"strides", std::vector<int64_t>(value.geometry.strides.begin(), value.geometry.strides.end())},
+            {"offset", value.geometry.offset},
+            {"device", value.device.str()}};
+  if (value.conjugated) json["conjugated"] = true;
+  if (value.negated) json["negated"] = true;
+  if (value.wrapped_number) json["wrapped_number"] = true;
+  if (value.requires_grad) json["requires_grad"] = true;
+  if (value.call >= 0) {
+    json["call"] = value.call;
+    json["result"] = value.result;
+  }
+  return json;
+}
+
+Json Encode(const CodePlace& place) {
+  Json frames = Json::array();
+  for (const SourceFrame& frame : place.frames) {
+    frames.push_back({{"file", frame.file},
+                      {"line", frame.line},
+                      {"column", frame.column},
+                      {"length", frame.length},
+                      {"function", frame.function},
+                      {"text", frame.text}});
+  }
+  return Json{{"module", place.module_path}, {"frames", std::move(frames)}};
+}
+
+}  // namespace
+
+EncodedProgram EncodeProgram(const RecordedProgram& program) {
+  Json json{{"format", "addend program"}, {"version", kProgramFileVersion}};
+  TensorFile weights;
+  Json inputs = Json::array();
+  for (const RecordedInput& input : program.inputs) {
+    inputs.push_back({{"name", input.name}, {"structure", Encode(input.structure)}});
+  }
+  json["inputs"] = std::move(inputs);
+  json["output"] = Encode(program.output);
+  json["output_versions"] = program.output_versions;
+  json["module_paths"] = program.module_paths;
+  const auto list = [&](const char* name, const auto& elements) {
+    Json& array = json[name] = Json::array();
+    for (const auto& element : elements) array.push_back(Encode(element));
+  };
+  list("values", program.values);
+  Json storages = Json::array();
+  for (const RecordedStorage& storage : program.storages) {
+    Json entry{{"kind", ValueKindName(storage.kind)}, {"nbytes", storage.nbytes}, {"value", storage.value}};
+    if (!storage.writers.empty()) entry["writers"] = storage.writers;
+    if (storage.filled >= 0) entry["filled"] = storage.filled;
+    if (storage.initial.defined()) {
+      const std::string& name = program.values.at(storage.value).name;
+      const at::Tensor initial = storage.initial.detach();
+      entry["weights"] = name;
+      entry["dtype"] = DtypeName(initial.scalar_type());
+      const at::Tensor numbers = initial.is_complex() ? at::view_as_real(initial) : initial;
+      weights.tensors.emplace_back(name, numbers.flatten().cpu());
+    }
+    storages.push_back(std::move(entry));
+  }
+  json["storages"] = std::move(storages);
+  Json calls = Json::array();
+  for (size_t c = 0; c < program.calls.size(); ++c) {
+    try {
+      calls.push_back(Encode(program.calls[c]));
+    } catch (const Error& e) {
+      throw Error(e.code(), e.what(), PositionOf(program, static_cast<int>(c)));
+    }
+  }
+  json["calls"] = std::move(calls);
+  Json guards = Json::array();
+  for (const RecordedGuard& guard : program.guards) {
+    guards.push_back({{"kind", GuardKindName(guard.kind)}, {"call", guard.call}, {"value", Plain(guard.value)}});
+  }
+  json["guards"] = std::move(guards);
+  list("places", program.places);
+  Json free = Json::array();
+  for (const FreeDimension& dimension : program.free) {
+    free.push_back({{"input", dimension.input}, {"dim", dimension.dim}});
+  }
+  json["free"] = std::move(free);
+  Json sizes = Json::array();
+  for (const SizeRelation& relation : program.sizes) {
+    sizes.push_back({{"call", relation.call},
+                     {"argument", relation.argument},
+                     {"element", relation.element},
+                     {"input", relation.input},
+                     {"dim", relation.dim},
+                     {"factor", relation.factor},
+                     {"offset", relation.offset}});
+  }
+  json["sizes"] = std::move(sizes);
+  EncodedProgram encoded;
+  try {
+    encoded.graph = json.dump(1);
+  } catch (const Json::exception&) {
+    throw InvalidArgument("names, strings and source lines of a program must be UTF-8 to be saved");
+  }
+  encoded.weights = EncodeSafetensors(weights);
+  return encoded;
+}
+
+}  // namespace addend

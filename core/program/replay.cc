@@ -1,0 +1,460 @@
+#include "core/program/replay.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/ops/alias.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/TensorImpl.h>
+
+#include <cmath>
+#include <optional>
+#include <sstream>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/program/operator_traits.h"
+
+namespace addend {
+namespace {
+
+std::string Text(const c10::IValue& value) {
+  std::ostringstream out;
+  out.precision(17);
+  out << value;
+  return out.str();
+}
+
+std::string SizesText(at::IntArrayRef sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]"); }
+
+std::string TensorText(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "an undefined tensor";
+  return absl::StrCat(DtypeName(tensor.scalar_type()), SizesText(tensor.sizes()));
+}
+
+// A tensor as recorded in the given memory.
+at::Tensor In(const c10::Storage& storage, const RecordedValue& value) {
+  at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(value.dtype).device(value.device));
+  tensor.set_(storage, value.geometry.offset, value.geometry.sizes, value.geometry.strides);
+  tensor._set_conj(value.conjugated);
+  tensor._set_neg(value.negated);
+  if (value.wrapped_number) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
+// All of a tensor's storage, seen as `like` is: one-dimensional, of its dtype.
+at::Tensor Whole(const at::Tensor& tensor, const at::Tensor& like) {
+  return at::empty({0}, like.options()).set_(tensor.storage(), 0, {like.numel()}, {1});
+}
+
+bool Near(const c10::IValue& recorded, const c10::IValue& found, double tolerance) {
+  if (SamePlain(recorded, found)) return true;
+  if (tolerance <= 0 || !recorded.isDouble() || !found.isDouble()) return false;
+  return std::abs(found.toDouble() - recorded.toDouble()) <= tolerance * std::abs(recorded.toDouble());
+}
+
+}  // namespace
+
+// One run.
+class Replay::Execution {
+ public:
+  Execution(const Replay& replay, const ReplayOptions& options)
+      : replay_(replay),
+        program_(*replay.program_),
+        options_(options),
+        tensors_(program_.values.size()),
+        memory_(program_.storages.size()),
+        wanted_(program_.values.size(), false) {
+    for (const std::string& name : options.values) wanted_[FindValue(program_, name)] = true;
+    if (options.every_value) wanted_.assign(wanted_.size(), true);
+  }
+
+  ReplayResult Run(const std::vector<c10::IValue>& inputs) {
+    TakeInputs(inputs);
+    // Before the program writes over what they lie in.
+    for (size_t v = 0; v < wanted_.size(); ++v) {
+      const ValueKind kind = program_.values[v].kind;
+      const bool outside = kind == ValueKind::kParameter || kind == ValueKind::kBuffer || kind == ValueKind::kConstant;
+      if (wanted_[v] && outside) Get(static_cast<int>(v));
+    }
+    for (size_t c = 0; c < program_.calls.size(); ++c) {
+      RunCall(static_cast<int>(c));
+      for (const int dead : replay_.dead_[c]) tensors_[dead] = at::Tensor();
+    }
+    ReplayResult result;
+    const TracingPause pause;
+    const int end = static_cast<int>(program_.calls.size());
+    ForEachNumber(program_.output, [&](int value) { Fill(end, value, Get(value)); });
+    result.output = PutTogether(program_.output, [&](int value) { return Get(value); });
+    const auto take = [&](int v) {
+      if (!kept_.contains(v)) Get(v);
+      result.values.emplace_back(program_.values[v].name, kept_[v]);
+    };
+    if (options_.every_value) {
+      for (size_t v = 0; v < program_.values.size(); ++v) take(static_cast<int>(v));
+    } else {
+      for (const std::string& name : options_.values) take(FindValue(program_, name));
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] void Stop(int call, const std::string& what) const {
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(program_.calls[call].op.schema()), ": ", what), PositionOf(program_, call),
+                "the program holds for runs that go the way of the recorded one; record another");
+  }
+
+  bool Free(int value, int dim) const {
+    for (const FreeDimension& free : program_.free) {
+      if (free.input == value && free.dim == dim) return true;
+    }
+    return false;
+  }
+
+  // ------------------------------------------------------------------------------------------------ inputs
+
+  void TakeInputs(const std::vector<c10::IValue>& inputs) {
+    const TracingPause pause;
+    if (inputs.size() != program_.inputs.size()) {
+      throw InvalidArgument(absl::StrCat("the program takes ", program_.inputs.size(), " inputs, not ", inputs.size()));
+    }
+    std::vector<std::string> complaints;
+    std::vector<int> values;
+    std::vector<at::Tensor> given;
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const RecordedInput& input = program_.inputs[k];
+      std::vector<at::Tensor> tensors;
+      const Structure found = TakeApart(inputs[k], input.name, [&](const at::Tensor& tensor) {
+        tensors.push_back(tensor);
+        return 0;
+      });
+      const std::string difference = Difference(input.structure, found);
+      if (!difference.empty()) {
+        complaints.push_back(absl::StrCat(input.name, difference));
+        continue;
+      }
+      size_t t = 0;
+      ForEachNumber(input.structure, [&](int value) {
+        CheckInput(value, tensors[t], complaints);
+        values.push_back(value);
+        given.push_back(tensors[t++]);
+      });
+    }
+    if (complaints.empty()) CheckAliases(values, given, complaints);
+    if (!complaints.empty()) {
+      throw InvalidArgument(absl::StrCat("the inputs do not fit the program: ", absl::StrJoin(complaints, "; ")));
+    }
+    for (size_t k = 0; k < values.size(); ++k) {
+      sizes_[values[k]] = given[k].sizes().vec();
+      Set(values[k], given[k], -1);
+    }
+  }
+
+  void CheckInput(int value, const at::Tensor& tensor, std::vector<std::string>& complaints) const {
+    const RecordedValue& recorded = program_.values[value];
+    const std::string expected = DescribeValue(recorded);
+    const bool same_rank = tensor.dim() == static_cast<int64_t>(recorded.geometry.sizes.size());
+    bool fits = same_rank && tensor.scalar_type() == recorded.dtype && tensor.has_storage();
+    bool only_sizes = fits;
+    for (int64_t d = 0; same_rank && d < tensor.dim(); ++d) {
+      if (tensor.size(d) != recorded.geometry.sizes[d] && !Free(value, static_cast<int>(d))) fits = false;
+    }
+    if (!fits) {
+      complaints.push_back(
+          absl::StrCat(recorded.name, " is ", TensorText(tensor), ", recorded was ", expected,
+                       only_sizes ? " (recordings with inputs of several sizes learn which sizes may change)" : ""));
+    } else if (tensor.device() != recorded.device) {
+      complaints.push_back(
+          absl::StrCat(recorded.name, " is on ", tensor.device().str(), ", recorded was ", recorded.device.str()));
+    }
+  }
+
+  // Writes make it matter which inputs share memory.
+  void CheckAliases(const std::vector<int>& values, const std::vector<at::Tensor>& given,
+                    std::vector<std::string>& complaints) const {
+    for (size_t a = 0; a < values.size(); ++a) {
+      for (size_t b = 0; b < a; ++b) {
+        const int storage_a = program_.values[values[a]].storage;
+        const int storage_b = program_.values[values[b]].storage;
+        const bool now = given[a].storage().unsafeGetStorageImpl() == given[b].storage().unsafeGetStorageImpl();
+        if (now == (storage_a == storage_b)) continue;
+        if (program_.storages[storage_a].writers.empty() && program_.storages[storage_b].writers.empty()) continue;
+        complaints.push_back(
+            absl::StrCat(program_.values[values[a]].name, " and ", program_.values[values[b]].name,
+                         now ? " share memory, which they did not when recorded, and the program writes it"
+                             : " do not share memory, which they did when recorded, and the program writes it"));
+      }
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------------ values
+
+  // The value is `tensor` from now on. `call`: that made it.
+  void Set(int value, const at::Tensor& tensor, int call) {
+    const RecordedValue& recorded = program_.values[value];
+    tensors_[value] = tensor;
+    if (replay_.needs_memory_[recorded.storage] && !memory_[recorded.storage]) {
+      memory_[recorded.storage] = tensor.storage();
+    }
+    if (!wanted_[value] || kept_.contains(value)) return;
+    const std::vector<int>& writers = program_.storages[recorded.storage].writers;
+    const bool overwritten = !writers.empty() && writers.back() > call;
+    const TracingPause pause;
+    const c10::AutoGradMode no_grad(false);
+    kept_[value] = overwritten ? tensor.detach().clone() : tensor;
+  }
+
+  const at::Tensor& Get(int value) {
+    if (!tensors_[value].defined()) {
+      const TracingPause pause;
+      const c10::AutoGradMode no_grad(false);
+      const RecordedValue& recorded = program_.values[value];
+      const c10::Storage& memory = Memory(recorded.storage, value);
+      const size_t needed =
+          at::detail::computeStorageNbytes(recorded.geometry.sizes, recorded.geometry.strides,
+                                           c10::elementSize(recorded.dtype), recorded.geometry.offset);
+      if (needed > memory.nbytes()) {
+        throw FailedPrecondition(absl::StrCat(recorded.name, " reaches behind its storage of ", memory.nbytes(),
+                                              " bytes; sizes that no operator gave cannot change"));
+      }
+      Set(value, In(memory, recorded), now_);
+    }
+    return tensors_[value];
+  }
+
+  const c10::Storage& Memory(int storage, int value) {
+    std::optional<c10::Storage>& memory = memory_[storage];
+    if (memory) return *memory;
+    const RecordedStorage& recorded = program_.storages[storage];
+    if (recorded.initial.defined() && recorded.filled < 0) {
+      memory = (recorded.writers.empty() ? recorded.initial : recorded.initial.clone()).storage();
+    } else if (program_.values[value].device.is_meta()) {
+      memory = at::empty({recorded.nbytes}, at::TensorOptions().dtype(at::kByte).device(at::kMeta)).storage();
+    } else {
+      throw Internal(absl::StrCat("the program reads ", program_.values[value].name, " before it is made"));
+    }
+    return *memory;
+  }
+
+  // Puts what was there from outside into memory that a call allocated.
+  void Fill(int call, int value, const at::Tensor& tensor) {
+    const RecordedStorage& storage = program_.storages[program_.values[value].storage];
+    if (storage.filled != call || !storage.initial.defined()) return;
+    if (tensor.storage().nbytes() != storage.initial.nbytes()) {
+      throw FailedPrecondition(absl::StrCat(program_.values[storage.value].name, " was filled from outside with ",
+                                            storage.initial.nbytes(), " bytes; here it has ",
+                                            tensor.storage().nbytes()));
+    }
+    const c10::AutoGradMode no_grad(false);
+    Whole(tensor, storage.initial).copy_(storage.initial);
+  }
+
+  // ------------------------------------------------------------------------------------------------- calls
+
+  void RunCall(int index) {
+    now_ = index;
+    const RecordedCall& call = program_.calls[index];
+    const OperatorTraits& traits = *replay_.traits_[index];
+    Stack stack;
+    stack.reserve(call.arguments.size());
+    changed_.clear();
+    size_t next = 0;
+    for (size_t a = 0; a < call.arguments.size(); ++a) {
+      stack.push_back(Argument(call, traits, index, static_cast<int16_t>(a), next));
+    }
+    while (relation_ < program_.sizes.size() && program_.sizes[relation_].call == index) {
+      Apply(program_.sizes[relation_++], stack);
+    }
+    {
+      const c10::AutoGradMode grad(call.grad_mode);
+      std::optional<PlaceScope> place;
+      if (options_.places && call.place >= 0) place.emplace(&program_.places[call.place]);
+      call.op.Call(&stack);
+    }
+    TakeResults(call, traits, index, stack);
+    if (call.guard >= 0 && options_.guards) CheckGuard(call, traits, index, stack);
+  }
+
+  at::Tensor Operand(const RecordedCall& call, const OperatorTraits& traits, int index, const TensorUse& use) {
+    if (use.value < 0) return {};
+    at::Tensor tensor = Get(use.value);
+    if (program_.storages[program_.values[use.value].storage].filled == index) {
+      const TracingPause pause;
+      Fill(index, use.value, tensor);
+    }
+    if (!use.written) return tensor;
+    if (traits.may_reshape) {
+      const TracingPause pause;
+      const c10::AutoGradMode grad(call.grad_mode);
+      tensor = at::alias(tensor);
+    }
+    changed_.push_back(tensor);
+    return tensor;
+  }
+
+  // `next`: the next use that has not become an argument.
+  c10::IValue Argument(const RecordedCall& call, const OperatorTraits& traits, int index, int16_t a, size_t& next) {
+    const auto more = [&] { return next < call.uses.size() && call.uses[next].argument == a; };
+    const c10::IValue& recorded = call.arguments[a];
+    if (traits.arguments[a] == ArgumentKind::kPlain) return recorded;
+    if (traits.arguments[a] == ArgumentKind::kTensor) {
+      return more() ? c10::IValue(Operand(call, traits, index, call.uses[next++])) : recorded;
+    }
+    if (!more() && recorded.isNone()) return recorded;
+    if (!replay_.optional_elements_[index]) {
+      c10::List<at::Tensor> list;
+      while (more()) list.push_back(Operand(call, traits, index, call.uses[next++]));
+      return list;
+    }
+    c10::List<c10::optional<at::Tensor>> list;
+    if (recorded.isIntList()) {
+      for (const int64_t present : recorded.toIntVector()) {
+        if (present != 0 && more()) {
+          list.push_back(Operand(call, traits, index, call.uses[next++]));
+        } else {
+          list.push_back(c10::nullopt);
+        }
+      }
+    } else {
+      while (more()) list.push_back(Operand(call, traits, index, call.uses[next++]));
+    }
+    return list;
+  }
+
+  void Apply(const SizeRelation& relation, Stack& stack) const {
+    const int64_t size = sizes_.at(relation.input)[relation.dim];
+    const int64_t number = relation.factor * size + relation.offset;
+    c10::IValue& argument = stack[relation.argument];
+    if (relation.element < 0) {
+      argument = number;
+    } else {
+      c10::List<int64_t> list = argument.toIntList().copy();
+      list.set(relation.element, number);
+      argument = std::move(list);
+    }
+  }
+
+  void TakeResults(const RecordedCall& call, const OperatorTraits& traits, int index, const Stack& stack) {
+    size_t k = 0;
+    const auto take = [&](const at::Tensor& tensor) {
+      if (k >= call.results.size()) Stop(index, "the operator gives more tensors than it gave when recorded");
+      const int value = call.results[k++];
+      if ((value >= 0) != tensor.defined()) {
+        Stop(index, absl::StrCat("the operator gives ", TensorText(tensor), "; recorded was ",
+                                 value < 0 ? "an undefined tensor" : DescribeValue(program_.values[value])));
+      }
+      if (value >= 0) Made(value, tensor, index);
+    };
+    const size_t behind = stack.size() - traits.returns.size();
+    for (size_t r = 0; r < traits.returns.size(); ++r) {
+      const c10::IValue& result = stack[behind + r];
+      if (traits.returns[r] == ArgumentKind::kTensor && result.isTensor()) {
+        take(result.toTensor());
+      } else if (traits.returns[r] == ArgumentKind::kTensorList && result.isList()) {
+        for (const c10::IValue& element : result.toListRef()) take(element.toTensor());
+      }
+    }
+    if (k < call.results.size()) Stop(index, "the operator gives fewer tensors than it gave when recorded");
+    for (size_t w = 0; w < call.written.size(); ++w) Made(call.written[w], changed_.at(w), index);
+  }
+
+  void Made(int value, const at::Tensor& tensor, int index) {
+    const RecordedValue& recorded = program_.values[value];
+    const at::IntArrayRef sizes = recorded.geometry.sizes;
+    const bool fits = tensor.scalar_type() == recorded.dtype && tensor.dim() == static_cast<int64_t>(sizes.size()) &&
+                      (!program_.free.empty() || tensor.sizes() == sizes);
+    const bool shape_guard =
+        program_.calls[index].guard >= 0 && program_.guards[program_.calls[index].guard].kind == GuardKind::kShape;
+    if (!fits && (!shape_guard || tensor.scalar_type() != recorded.dtype)) {
+      Stop(index, absl::StrCat("the operator gives ", TensorText(tensor), "; recorded was ", DescribeValue(recorded)));
+    }
+    Set(value, tensor, index);
+  }
+
+  void CheckGuard(const RecordedCall& call, const OperatorTraits& traits, int index, const Stack& stack) const {
+    const RecordedGuard& guard = program_.guards[call.guard];
+    if (guard.kind == GuardKind::kShape) {
+      const auto& sizes = guard.value.toTupleRef().elements();
+      for (size_t r = 0; r < sizes.size() && r < call.results.size(); ++r) {
+        if (call.results[r] < 0) continue;
+        const at::Tensor& found = tensors_[call.results[r]];
+        if (found.sizes() == at::IntArrayRef(sizes[r].toIntVector())) continue;
+        Stop(index, absl::StrCat("a guard does not hold: the result has the sizes ", SizesText(found.sizes()),
+                                 "; recorded were ", SizesText(sizes[r].toIntVector())));
+      }
+      return;
+    }
+    std::vector<c10::IValue> found;
+    const size_t behind = stack.size() - traits.returns.size();
+    for (size_t r = 0; r < traits.returns.size(); ++r) {
+      if (traits.returns[r] == ArgumentKind::kPlain) found.push_back(stack[behind + r]);
+    }
+    for (size_t r = 0; r < found.size(); ++r) {
+      const c10::IValue recorded = found.size() == 1 ? guard.value : guard.value.toTupleRef().elements()[r];
+      // Sizes follow the input where the program has learned how; what they steered it has learned as well.
+      if (guard.kind == GuardKind::kProperty && !program_.free.empty() && (recorded.isInt() || recorded.isIntList())) {
+        continue;
+      }
+      if (Near(recorded, found[r], options_.guard_tolerance)) continue;
+      Stop(index, absl::StrCat("a guard does not hold: the operator gives ", Text(found[r]), "; recorded was ",
+                               Text(recorded)));
+    }
+  }
+
+  const Replay& replay_;
+  const RecordedProgram& program_;
+  const ReplayOptions& options_;
+  std::vector<at::Tensor> tensors_;                       // by value
+  std::vector<std::optional<c10::Storage>> memory_;       // by storage, where needs_memory_ says so
+  std::vector<bool> wanted_;                              // by value
+  absl::flat_hash_map<int, at::Tensor> kept_;             // by value
+  absl::flat_hash_map<int, std::vector<int64_t>> sizes_;  // of the inputs, by value
+  std::vector<at::Tensor> changed_;                       // by written use of the call at hand
+  size_t relation_ = 0;
+  int now_ = -1;
+};
+
+Replay::Replay(std::shared_ptr<const RecordedProgram> program) : program_(std::move(program)) {
+  if (program_ == nullptr) throw InvalidArgument("there is no program");
+  const size_t num_calls = program_->calls.size();
+  absl::flat_hash_map<const c10::FunctionSchema*, std::shared_ptr<const OperatorTraits>> traits;
+  dead_.resize(num_calls);
+  needs_memory_.assign(program_->storages.size(), false);
+  std::vector<int> last(program_->values.size(), -1);
+  for (size_t c = 0; c < num_calls; ++c) {
+    const RecordedCall& call = program_->calls[c];
+    std::shared_ptr<const OperatorTraits>& known = traits[&call.op.schema()];
+    if (known == nullptr) known = std::make_shared<OperatorTraits>(call.op.schema());
+    traits_.push_back(known);
+    bool optional = false;
+    for (size_t a = 0; a < call.arguments.size(); ++a) {
+      const c10::TypePtr& type = call.op.schema().arguments()[a].type();
+      if (known->arguments[a] != ArgumentKind::kTensorList || type->kind() != c10::TypeKind::ListType) continue;
+      optional |= type->expectRef<c10::ListType>().getElementType()->kind() == c10::TypeKind::OptionalType;
+    }
+    optional_elements_.push_back(optional);
+    for (const TensorUse& use : call.uses) {
+      if (use.value >= 0) last[use.value] = static_cast<int>(c);
+    }
+    for (const int value : call.results) {
+      if (value >= 0) last[value] = static_cast<int>(c);
+    }
+    for (const int value : call.written) last[value] = static_cast<int>(c);
+  }
+  ForEachNumber(program_->output, [&](int value) { last[value] = static_cast<int>(num_calls); });
+  for (size_t v = 0; v < last.size(); ++v) {
+    const RecordedValue& value = program_->values[v];
+    // What no call gives is made from its storage, whenever it is needed first.
+    if (value.kind != ValueKind::kResult) needs_memory_[value.storage] = true;
+    if (last[v] >= 0 && last[v] < static_cast<int>(num_calls)) dead_[last[v]].push_back(static_cast<int>(v));
+  }
+}
+
+ReplayResult Replay::Run(const std::vector<c10::IValue>& inputs, const ReplayOptions& options) const {
+  return Execution(*this, options).Run(inputs);
+}
+
+}  // namespace addend
