@@ -2,17 +2,10 @@
 
 #include <utility>
 
-#include "absl/strings/str_replace.h"
-#include "core/base/error.h"
 #include "core/explain/page_template.h"
 #include "core/rules/rule.h"
 
 namespace addend {
-namespace {
-
-constexpr char kMarker[] = "__ADDEND_DATA__";
-
-}  // namespace
 
 Json PolicyRecord(Policy policy, Preset asked) {
   policy.freeze = policy.FrozenKinds();
@@ -77,17 +70,6 @@ Json OperatorRecord(const OperatorReport& reported) {
           {"parameters", position.parameters}};
 }
 
-std::string Dump(const Json& record, int indent) {
-  return record.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
-}
-
-std::string MakePage(const Json& record) {
-  // Outside of strings JSON has no '<'; inside of them it may not stand in a script element as it is.
-  const std::string data = absl::StrReplaceAll(Dump(record), {{"<", "\\u003c"}});
-  std::string page = kPageTemplate;
-  const size_t marker = page.find(kMarker);
-  if (marker == std::string::npos) throw Internal("the page has no place for its data");
-  return page.replace(marker, sizeof(kMarker) - 1, data);
-}
+std::string MakePage(const Json& record) { return FillPage(kPageTemplate, record); }
 
 }  // namespace addend

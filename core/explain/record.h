@@ -2,17 +2,14 @@
 #ifndef ADDEND_CORE_EXPLAIN_RECORD_H_
 #define ADDEND_CORE_EXPLAIN_RECORD_H_
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/json.h"
 #include "core/base/policy.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
 
 namespace addend {
-
-// Keys stay in the order in which they are written.
-using Json = nlohmann::ordered_json;
 
 // Every choice as text: the preset as asked for, and everything spelled out that is frozen.
 Json PolicyRecord(Policy policy, Preset asked);
@@ -24,8 +21,6 @@ Json ReportRecord(const Report& report);
 // One operator's check.
 Json OperatorRecord(const OperatorReport& reported);
 
-// The text of a record: UTF-8 whatever the names hold, numbers that are not finite as null. indent -1: one line.
-std::string Dump(const Json& record, int indent = -1);
 // The page, self-contained.
 std::string MakePage(const Json& record);
 

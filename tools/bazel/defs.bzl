@@ -111,6 +111,30 @@ def addend_cc_test(
         **kwargs
     )
 
+def embedded_text(name, src, out, header, symbol):
+    """A source of C++ that defines `const char symbol[]` with the content of a text file.
+
+    Args:
+      name: the target's name.
+      src: the text; it may not hold )ADDEND_TEXT".
+      out: the source that is made, for `srcs` of a library.
+      header: what declares the symbol, as an #include names it.
+      symbol: the qualified name.
+    """
+    native.genrule(
+        name = name,
+        srcs = [src],
+        outs = [out],
+        cmd = """
+            {{
+              printf '%s\\n' '#include "{header}"'
+              printf '%s' 'const char {symbol}[] = R"ADDEND_TEXT('
+              cat $<
+              printf '%s\\n' ')ADDEND_TEXT";'
+            }} > $@
+        """.format(header = header, symbol = symbol),
+    )
+
 _STALENESS_SCRIPT = """#!/bin/sh
 # Are the two files equal?
 if cmp -s '{generated}' '{committed}'; then

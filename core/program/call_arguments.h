@@ -1,0 +1,50 @@
+// The arguments of a recorded call by name, and how they are written down.
+#ifndef ADDEND_CORE_PROGRAM_CALL_ARGUMENTS_H_
+#define ADDEND_CORE_PROGRAM_CALL_ARGUMENTS_H_
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/program/recorded_program.h"
+
+namespace addend {
+
+struct CallArgument {
+  // What an integer stands for.
+  enum class Meaning { kNumber, kDtype, kLayout, kMemoryFormat };
+
+  std::string name;             // as the schema calls it: "weight", "stride"
+  bool is_tensor = false;       // a tensor or a list of tensors
+  bool is_list = false;         // a list, of tensors or of numbers
+  bool is_default = false;      // no tensor is given, and what is given the schema has as its default
+  bool keyword_only = false;    // can only be given by name
+  std::vector<TensorUse> uses;  // is_tensor; in a list those that are not there have the value -1
+  c10::IValue value;            // of everything else; None also for a tensor that is not there
+  Meaning meaning = Meaning::kNumber;
+};
+
+// In the order of the schema.
+std::vector<CallArgument> ArgumentsOf(const RecordedCall& call);
+
+// As Python writes it, on one line: "[2, 2]", "1e-05", "True", "None", "(1+2j)", "cpu". Strings stand without quotes.
+std::string PlainText(const c10::IValue& value, CallArgument::Meaning meaning = CallArgument::Meaning::kNumber);
+// The same as JSON. What JSON has no form for is text: numbers that are not finite ("inf", "-inf", "nan"), complex
+// ones, dtypes ("bfloat16"), devices.
+Json PlainJson(const c10::IValue& value, CallArgument::Meaning meaning = CallArgument::Meaning::kNumber);
+
+// {"name", "dtype", "shape", "strides", "offset", "device", "storage", "version"}; `version`: the storage's, at a use.
+Json ValueJson(const RecordedValue& value, int version);
+// {"name", "default", "value"}, or for tensors {"name", "tensors"} with {"value", "version", "written"} for each, null
+// for those that are not there, and for a tensor alone one that is not there as an empty list.
+Json ArgumentJson(const RecordedProgram& program, const CallArgument& argument);
+// {"kind", "value"} of the guard that the call is; null where it is none.
+Json GuardJson(const RecordedProgram& program, const RecordedCall& call);
+// [{"file", "line", "column", "length", "function", "text"}], outermost first; what is not known is null.
+Json FramesJson(const CodePlace& place);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_PROGRAM_CALL_ARGUMENTS_H_
