@@ -414,6 +414,88 @@ TEST_F(AddendTest, LabelsAndPartsComeFromOtherFiles) {
   EXPECT_LT(RelativeError(record["targets"][0]), 1e-5);
 }
 
+// ---- trace
+
+// Writes in place, and takes another branch where its input's sum is not positive.
+constexpr char kAwkward[] = "tests/conformance/models/awkward.pt";
+
+TEST_F(AddendTest, TraceShowsOperatorsUnderSourceLines) {
+  const Result result = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits")}, "LC_ALL=C.UTF-8");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("  # "));  // a source line ends with its place
+  EXPECT_THAT(result.out, HasSubstr("in forward:\n"));
+  EXPECT_THAT(result.out, HasSubstr("# conv2d(f32[1, 1, "));
+  EXPECT_THAT(result.out, HasSubstr(" operators recorded\n"));
+  EXPECT_THAT(result.out, Not(HasSubstr("\x1b[")));
+  const Result named = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--names", "--color"});
+  EXPECT_THAT(named.out, HasSubstr("weight: f32["));
+  EXPECT_THAT(named.out, HasSubstr("\x1b["));
+  EXPECT_THAT(named.out, Not(HasSubstr("\u2502")));  // the C locale cannot show it
+}
+
+TEST_F(AddendTest, TraceGivesTheGraphInThreeForms) {
+  const Arguments base = {"trace", ModelOf("language"), "--input", SampleOf("language"), "--graph"};
+  const Result json = Run(base + Arguments{"json"});
+  ASSERT_EQ(json.code, 0) << json.err;
+  const Json graph = Json::parse(json.out);
+  size_t calls = 0;
+  for (const Json& node : graph["nodes"]) calls += node["kind"] == "call" ? 1 : 0;
+  const Json code = Json::parse(Run({"trace", ModelOf("language"), "--input", SampleOf("language"), "--json"}).out);
+  EXPECT_GT(calls, 10);
+  EXPECT_EQ(calls, code["calls"].size());
+  const Result dot = Run(base + Arguments{"dot"});
+  EXPECT_THAT(dot.out, StartsWith("digraph"));
+  const std::string page = Path("graph.html");
+  const Result html = Run(base + Arguments{"html", "--out", page});
+  ASSERT_EQ(html.code, 0) << html.err;
+  EXPECT_THAT(html.out, HasSubstr("Written: " + page));
+  EXPECT_THAT(ReadFile(page), HasSubstr("</html>"));
+}
+
+TEST_F(AddendTest, SavedProgramsAreModels) {
+  const std::string folder = Path("program");
+  const Arguments input = {"--input", SampleOf("digits") + ":dim=2,3", "--baseline", "0", "--json"};
+  const Result saved = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--save", folder});
+  ASSERT_EQ(saved.code, 0) << saved.err;
+  const Result of_model = Run(Arguments{"decompose", ModelOf("digits")} + input);
+  const Result of_program = Run(Arguments{"decompose", folder} + input);
+  ASSERT_EQ(of_program.code, 0) << of_program.err;
+  EXPECT_EQ(Json::parse(of_program.out)["targets"], Json::parse(of_model.out)["targets"]);
+  // Its trace is that of the model, source lines included.
+  const Result again = Run({"trace", folder, "--input", SampleOf("digits")});
+  EXPECT_EQ(again.out, saved.out);
+  EXPECT_EQ(Run(Arguments{"attribute", folder} + input).code, 0);
+  ExpectError(Arguments{"decompose", folder, "--dtype", "float64"} + input, "is a saved program");
+  std::ofstream(folder + "/program.json") << "{\"version\": 99}";
+  ExpectError(Arguments{"decompose", folder} + input, "program.json");
+}
+
+TEST_F(AddendTest, TraceChecksTheRecording) {
+  const Arguments check = {"trace", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer"), "--check"};
+  const std::string other = Save("other.safetensors", at::ones({1, 30}));
+  const Result good = Run(check + Arguments{"--with", other});
+  EXPECT_EQ(good.code, 0) << good.out << good.err;
+  EXPECT_THAT(good.out, HasSubstr("operators checked, 0 found"));
+  const Json record = Json::parse(Run(check + Arguments{"--json"}).out);
+  EXPECT_EQ(record["ok"], true);
+  ExpectError(Arguments{"trace", ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer"), "--with", other},
+              "--with is for --check");
+  const auto table = [&](double number) {
+    return Save(absl::StrCat("table", number, ".safetensors"), at::full({2, 6}, number));
+  };
+  const Result bad = Run({"trace", kAwkward, "--input", table(1), "--check", "--with", table(-1)});
+  EXPECT_EQ(bad.code, 1) << bad.out << bad.err;
+  EXPECT_THAT(bad.out, HasSubstr("error: "));
+}
+
+TEST_F(AddendTest, TraceRefuses) {
+  const Arguments base = {"trace", ModelOf("digits"), "--input", SampleOf("digits")};
+  ExpectError(base + Arguments{"--graph", "html"}, "--out FILE");
+  ExpectError(base + Arguments{"--graph", "json", "--json"}, "--graph json");
+  ExpectError(base + Arguments{"--save", Save("file.safetensors", at::ones({1}))}, "is a file");
+  ExpectError({"trace", ModelOf("digits"), "--input", SampleOf("digits") + ":dim=1"}, "nothing is split");
+}
+
 // ---- check, ops, help
 
 // ---- attribute

@@ -21,7 +21,8 @@ struct RunArguments {
   std::vector<std::string> baselines;  // FILE[#NAME], number, token:ID or token:KEY
   std::vector<std::string> policy;     // FIELD=VALUE
   std::optional<int64_t> row;
-  std::string dtype;  // "float32", "float64" or empty: as the files have it
+  std::string dtype;   // "float32", "float64" or empty: as the files have it
+  bool whole = false;  // no input is split into parts
 };
 
 struct DecomposeArguments {
@@ -54,6 +55,19 @@ struct CheckArguments {
   bool json = false;
 };
 
+struct TraceArguments {
+  RunArguments run;
+  bool names = false;
+  bool marks = false;
+  bool color = false;
+  bool json = false;
+  std::string graph;  // "json", "dot", "html" or empty: the code trace
+  std::string out;
+  std::string save;
+  bool check = false;
+  std::vector<std::string> others;  // further inputs for the check, FILE[#NAME]
+};
+
 struct OpsArguments {
   bool json = false;
 };
@@ -62,6 +76,7 @@ struct OpsArguments {
 int RunDecompose(const DecomposeArguments& arguments);
 int RunAttribute(const AttributeArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
+int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);
 
 }  // namespace addend::cli

@@ -31,6 +31,11 @@ bool FileExists(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
+bool FolderExists(const std::string& path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 void CheckWritable(const std::string& path, const std::vector<std::string>& sources) {
   const auto fail = [&](const std::string& why) {
     return InvalidArgument(absl::StrCat("cannot write ", path, ": ", why));

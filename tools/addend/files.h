@@ -9,6 +9,7 @@ namespace addend::cli {
 
 // A file that can be read, or at least looked at; a folder does not count.
 bool FileExists(const std::string& path);
+bool FolderExists(const std::string& path);
 
 // Throws unless a file can probably be written there: called before a long computation, so that its result is not lost.
 // `sources`: files that are being read; writing over one of them is refused.

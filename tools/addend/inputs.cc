@@ -11,8 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/explain/program_model.h"
 #include "core/explain/tensor_io.h"
 #include "core/program/program.h"
+#include "core/program/program_file.h"
 #include "tools/addend/files.h"
 
 namespace addend::cli {
@@ -175,7 +177,7 @@ void PickRow(int64_t row, LoadedInput& loaded) {
   input.value = PickRow(input.value, row);
 }
 
-LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype) {
+LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, bool whole) {
   LoadedInput loaded;
   loaded.path = text.file.path;
   const TensorFile file = ReadTensorFile(loaded.path);
@@ -187,7 +189,12 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
   input.name = loaded.path;
   input.value = dtype && at::isFloatingType(value.scalar_type()) ? value.to(*dtype) : value;
   const SplitText split = text.split.value_or(SplitText());
-  if (!text.split) {
+  if (whole) {
+    if (text.split && split.kind != Split::Kind::kPlain) {
+      throw InvalidArgument(absl::StrCat("--input ", loaded.path, ": nothing is split into parts here"));
+    }
+    input.split = Split::Plain();
+  } else if (!text.split) {
     input.split = DefaultSplit(input.name, value);
   } else if (split.kind == Split::Kind::kDims) {
     input.split = Split::AlongDims(split.dims);
@@ -261,6 +268,27 @@ std::optional<at::ScalarType> ParseDtype(const std::string& text) {
   return text == "float64" ? at::kDouble : at::kFloat;
 }
 
+// From run.model_path, which may also be a folder that addend trace --save wrote.
+void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
+  if (!FolderExists(run.model_path)) {
+    ScriptOptions options;
+    options.dtype = dtype;
+    run.model = LoadTorchScript(run.model_path, options);
+    run.model_sha256 = Sha256OfFile(run.model_path);
+    return;
+  }
+  if (!FileExists(run.model_path + "/program.json")) {
+    throw InvalidArgument(
+        absl::StrCat(run.model_path, " is not a TorchScript file, and no folder of addend trace --save"));
+  }
+  if (dtype) {
+    throw InvalidArgument(absl::StrCat("--dtype: ", run.model_path,
+                                       " is a saved program, which computes in the dtypes that it was recorded with"));
+  }
+  run.model = FromProgram(std::make_shared<const RecordedProgram>(LoadProgram(run.model_path)));
+  run.model_sha256 = Sha256OfFile(run.model_path + "/program.json");
+}
+
 }  // namespace
 
 std::vector<Input> LoadedRun::Inputs() const {
@@ -293,7 +321,9 @@ LoadedRun Load(const RunArguments& arguments) {
   run.policy = ParsePolicy(arguments.policy);
   run.row = arguments.row;
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
-  for (const std::string& text : arguments.inputs) run.inputs.push_back(LoadInput(ParseInput(text), dtype));
+  for (const std::string& text : arguments.inputs) {
+    run.inputs.push_back(LoadInput(ParseInput(text), dtype, arguments.whole));
+  }
   LoadBaselines(arguments.baselines, run.inputs);
   for (size_t k = 0; k < run.inputs.size(); ++k) {
     LoadedInput& loaded = run.inputs[k];
@@ -301,11 +331,14 @@ LoadedRun Load(const RunArguments& arguments) {
     if (run.inputs.size() > 1 || loaded.name.empty()) loaded.name = absl::StrCat("input ", k);
   }
   run.model_path = arguments.model;
-  ScriptOptions options;
-  options.dtype = dtype;
-  run.model = LoadTorchScript(arguments.model, options);
-  run.model_sha256 = Sha256OfFile(arguments.model);
+  LoadModel(dtype, run);
   return run;
+}
+
+at::Tensor LoadTensor(const std::string& text, const std::string& dtype, std::optional<int64_t> row) {
+  LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(dtype), /*whole=*/true);
+  if (row) PickRow(*row, loaded);
+  return loaded.input.value;
 }
 
 }  // namespace addend::cli

@@ -34,7 +34,7 @@ struct LoadedInput {
 
 struct LoadedRun {
   std::shared_ptr<Model> model;
-  std::string model_path;
+  std::string model_path;  // a TorchScript file, or the folder of a saved program
   std::string model_sha256;
   std::vector<LoadedInput> inputs;
   Policy policy;  // as asked for
@@ -45,6 +45,8 @@ struct LoadedRun {
 
 // Throws addend::Error for whatever is missing, malformed or contradictory.
 LoadedRun Load(const RunArguments& arguments);
+// A tensor alone: FILE[#NAME], as an input of `dtype` ("float32", "float64" or empty) and, where given, its one row.
+at::Tensor LoadTensor(const std::string& text, const std::string& dtype, std::optional<int64_t> row);
 // The policy alone, to complain about it before anything is read.
 Policy ParsePolicy(const std::vector<std::string>& fields);
 // The files that a run reads.

@@ -71,6 +71,18 @@ constexpr char kCheckExamples[] =
     "Exit code: 0 if every operator passes, 1 if one fails, 2 if it cannot be run.\n"
     "\n";
 
+constexpr char kTraceExamples[] =
+    "Examples:\n"
+    "  addend trace model.pt --input row.npy\n"
+    "      Every operator under the source line that called it.\n"
+    "  addend trace model.pt --input row.npy --graph html --out graph.html\n"
+    "      The graph as a page for a browser.\n"
+    "  addend trace model.pt --input row.npy --check --with other.npy\n"
+    "      Does the recording hold for another input? Exit code 1 if it does not.\n"
+    "  addend trace model.pt --input row.npy --save program\n"
+    "      Keeps the run; every command takes the folder in place of the model.\n"
+    "\n";
+
 constexpr char kOpsKinds[] =
     "Kinds:\n"
     "  Linear, Affine  the operator itself on each part, its constant apart\n"
@@ -120,11 +132,24 @@ int Fail(const std::string& message, int code = kBadInput) {
   return code;
 }
 
-void AddRunOptions(CLI::App& app, RunArguments& run) {
+void AddModelOption(CLI::App& app, RunArguments& run) {
   app.add_option("MODEL", run.model,
-                 std::string("A TorchScript file. ") + "Such a file is a program:\nload only what you trust.")
+                 "A TorchScript file, or a folder of addend trace\n--save. Such a file is a program: load only what\n"
+                 "you trust.")
       ->required()
       ->option_text(" ");
+}
+
+void AddSampleOptions(CLI::App& app, RunArguments& run) {
+  app.add_option("-r,--row", run.row, "The sample to take out of a batch, counted from 0")->option_text("N");
+  app.add_option("--dtype", run.dtype,
+                 "Computes in float64 or float32, whatever the files\nhold; float64 is more exact")
+      ->check(CLI::IsMember({"float32", "float64"}))
+      ->option_text("DTYPE");
+}
+
+void AddRunOptions(CLI::App& app, RunArguments& run) {
+  AddModelOption(app, run);
   app.add_option("-i,--input", run.inputs,
                  "What the model is given, and how it is split into\nparts (see below); once for each of its arguments")
       ->required()
@@ -136,11 +161,7 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
          "each input that is split. Contributions are\nmeasured from it (default: 0)")
       ->allow_extra_args(false)
       ->option_text("WHAT");
-  app.add_option("-r,--row", run.row, "The sample to take out of a batch, counted from 0")->option_text("N");
-  app.add_option("--dtype", run.dtype,
-                 "Computes in float64 or float32, whatever the files\nhold; float64 is more exact")
-      ->check(CLI::IsMember({"float32", "float64"}))
-      ->option_text("DTYPE");
+  AddSampleOptions(app, run);
   app.add_option("-p,--policy", run.policy, kPolicyHelp)->allow_extra_args(false)->option_text("FIELD=VALUE");
 }
 
@@ -216,6 +237,38 @@ CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
   return command;
 }
 
+CLI::App* AddTrace(CLI::App& app, TraceArguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("trace", "Shows what a model does: operators under source\nlines, or its graph");
+  AddModelOption(*command, arguments.run);
+  command->add_option("-i,--input", arguments.run.inputs, "What the model is given; once for each argument")
+      ->required()
+      ->allow_extra_args(false)
+      ->option_text("FILE");
+  AddSampleOptions(*command, arguments.run);
+  command->add_flag("--names", arguments.names, "Tensors with their names");
+  command->add_flag("--marks", arguments.marks, "Marks tensors that share memory, and what is\nwritten in place");
+  command->add_flag("--color", arguments.color, "Colours even where the output is no terminal");
+  command->add_flag("--json", arguments.json, "Prints JSON instead of text");
+  command->add_option("--graph", arguments.graph, "Shows the graph instead: json, dot (Graphviz), or\nhtml (a page)")
+      ->check(CLI::IsMember({"json", "dot", "html"}))
+      ->option_text("FORM");
+  command->add_option("--out", arguments.out, "Writes that to a file instead")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_option("--save", arguments.save, "Keeps the recorded program in a folder")
+      ->check(NotEmpty, "", "")
+      ->option_text("FOLDER");
+  command->add_flag("--check", arguments.check,
+                    "Runs the model twice, and the recording without\nit; names what differs or could");
+  command
+      ->add_option("--with", arguments.others, "A further input for --check; as many as --input,\nany number of times")
+      ->allow_extra_args(false)
+      ->option_text("FILE");
+  command->footer(std::string(kTraceExamples) + kTrust);
+  return command;
+}
+
 CLI::App* AddOps(CLI::App& app, OpsArguments& arguments) {
   CLI::App* command = app.add_subcommand("ops", "Lists the operators that have a rule, with its kind");
   command->add_flag("--json", arguments.json, "Prints JSON instead of the list");
@@ -228,6 +281,7 @@ int Run(int argc, char** argv) {
   DecomposeArguments decompose_arguments;
   AttributeArguments attribute_arguments;
   CheckArguments check_arguments;
+  TraceArguments trace_arguments;
   OpsArguments ops_arguments;
   app.get_formatter()->column_width(kOptionColumn);
   app.set_version_flag("--version", std::string("addend ") + kVersion + " (LibTorch " + TORCH_VERSION + ")");
@@ -238,6 +292,7 @@ int Run(int argc, char** argv) {
   const CLI::App* decompose = AddDecompose(app, decompose_arguments);
   const CLI::App* attribute = AddAttribute(app, attribute_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
+  const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
   const auto chosen = [&]() -> std::string {
     const auto commands = app.get_subcommands();
@@ -255,6 +310,7 @@ int Run(int argc, char** argv) {
   if (decompose->parsed()) return RunDecompose(decompose_arguments);
   if (attribute->parsed()) return RunAttribute(attribute_arguments);
   if (check->parsed()) return RunCheck(check_arguments);
+  if (trace->parsed()) return RunTrace(trace_arguments);
   return RunOps(ops_arguments);
 }
 

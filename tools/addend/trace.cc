@@ -1,0 +1,164 @@
+// What a model did for one input: its operators under their source lines, its graph, and the program that can be kept.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/base/error.h"
+#include "core/explain/check_trace.h"
+#include "core/explain/record_program.h"
+#include "core/program/code_trace.h"
+#include "core/program/graph.h"
+#include "core/program/graph_record.h"
+#include "core/program/program_file.h"
+#include "core/program/tensor_io.h"
+#include "tools/addend/commands.h"
+#include "tools/addend/files.h"
+#include "tools/addend/inputs.h"
+#include "tools/addend/record.h"
+#include "tools/addend/text.h"
+
+namespace addend::cli {
+namespace {
+
+void CheckArguments(const TraceArguments& arguments) {
+  if (arguments.json && !arguments.graph.empty()) {
+    throw InvalidArgument("--json is the code trace; the graph as JSON is --graph json");
+  }
+  if (arguments.graph == "html" && arguments.out.empty()) {
+    throw InvalidArgument("--graph html is a page for a browser; say where it goes with --out FILE");
+  }
+  if (!arguments.others.empty() && !arguments.check) throw InvalidArgument("--with is for --check");
+  if (!arguments.others.empty() && arguments.others.size() % arguments.run.inputs.size() != 0) {
+    throw InvalidArgument(absl::StrCat("--with is given ", arguments.others.size(),
+                                       " times, but each further run takes ", arguments.run.inputs.size(),
+                                       " inputs, as --input does"));
+  }
+  if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
+  if (!arguments.save.empty() && FileExists(arguments.save)) {
+    throw InvalidArgument(absl::StrCat("--save ", arguments.save, " is a file; a program is saved as a folder"));
+  }
+}
+
+std::vector<c10::IValue> ValuesOf(const LoadedRun& run) {
+  std::vector<c10::IValue> values;
+  // The model may write its inputs.
+  for (const LoadedInput& loaded : run.inputs) values.emplace_back(loaded.input.value.clone());
+  return values;
+}
+
+std::vector<std::vector<c10::IValue>> Others(const TraceArguments& arguments) {
+  std::vector<std::vector<c10::IValue>> sets;
+  for (size_t k = 0; k < arguments.others.size(); ++k) {
+    if (k % arguments.run.inputs.size() == 0) sets.emplace_back();
+    sets.back().emplace_back(LoadTensor(arguments.others[k], arguments.run.dtype, arguments.run.row));
+  }
+  return sets;
+}
+
+std::string GuardText(const RecordedProgram& program, const RecordedGuard& guard) {
+  std::string what = absl::StrCat(guard.value);
+  return absl::StrCat(DescribeCall(program, guard.call), " gave ", what, " (",
+                      PositionOf(program, guard.call).Describe(), ")");
+}
+
+// What a reader of the trace has to know beside it; each a line that begins with "# ".
+std::string Summary(const RecordedProgram& program) {
+  std::string out = absl::StrCat("# ", Plural(program.calls.size(), "operator"), " recorded\n");
+  for (const RecordedGuard& guard : program.guards) {
+    absl::StrAppend(&out, "# guard: ", Clean(GuardText(program, guard)), "\n");
+  }
+  return out;
+}
+
+std::string FindingsText(const CheckReport& report, const Terminal& terminal) {
+  std::string out;
+  size_t errors = 0;
+  for (const Finding& finding : report.findings) {
+    errors += finding.error ? 1 : 0;
+    const std::string where = finding.position.Describe();
+    const std::string which = finding.input_set < 0 ? "" : absl::StrCat(", further input ", finding.input_set);
+    out += Wrap(Clean(absl::StrCat(finding.error ? "error: " : "note: ", finding.message,
+                                   where.empty() ? "" : absl::StrCat(" (", where, which, ")"))),
+                terminal.width, 2);
+  }
+  absl::StrAppend(&out, Plural(report.recording.program->calls.size(), "operator"), " checked, ", errors,
+                  " found that the recording does not hold for\n");
+  return out;
+}
+
+Json FindingsRecord(const CheckReport& report) {
+  Json record = {{"format", "addend.check_trace"},
+                 {"version", 1},
+                 {"ok", report.ok()},
+                 {"worst_error", report.worst_error},
+                 {"findings", Json::array()}};
+  for (const Finding& finding : report.findings) {
+    record["findings"].push_back({{"kind", FindingKindName(finding.kind)},
+                                  {"error", finding.error},
+                                  {"input_set", finding.input_set < 0 ? Json() : Json(finding.input_set)},
+                                  {"position", finding.position.Describe()},
+                                  {"message", finding.message}});
+  }
+  return record;
+}
+
+std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const RecordedProgram>& program,
+                  const Terminal& terminal) {
+  if (!arguments.graph.empty()) {
+    const Graph graph(program);
+    if (arguments.graph == "json") return Dump(GraphRecord(graph), 1) + "\n";
+    if (arguments.graph == "dot") return GraphDot(graph);
+    return GraphPage(graph, arguments.run.model);
+  }
+  const bool to_file = !arguments.out.empty();
+  CodeTraceOptions options;
+  options.names = arguments.names;
+  options.marks = arguments.marks;
+  options.color = arguments.color || (!to_file && isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr);
+  if (arguments.json) return Dump(CodeTraceRecord(*program, options), 1) + "\n";
+  const std::string text = CodeTrace(*program, options) + Summary(*program);
+  if (terminal.utf8 || to_file) return text;
+  return absl::StrReplaceAll(text, {{"\u2502", "|"}, {"\u2b07\ufe0f", "v"}});
+}
+
+}  // namespace
+
+int RunTrace(const TraceArguments& arguments) {
+  const Terminal terminal = StdoutTerminal();
+  CheckArguments(arguments);
+  RunArguments whole = arguments.run;
+  whole.whole = true;
+  const LoadedRun run = Load(whole);
+  if (arguments.check) {
+    CheckOptions options;
+    options.inputs = Others(arguments);
+    const CheckReport report = CheckTrace(*run.model, ValuesOf(run), options);
+    if (!arguments.save.empty()) SaveProgram(*report.recording.program, arguments.save);
+    const std::string text = arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal);
+    if (arguments.out.empty()) {
+      WriteStdout(text);
+    } else {
+      WriteFileWhole(arguments.out, text);
+    }
+    return report.ok() ? kSuccess : kDoesNotAddUp;
+  }
+  const std::shared_ptr<const RecordedProgram> program = Record(*run.model, ValuesOf(run)).program;
+  if (!arguments.save.empty()) SaveProgram(*program, arguments.save);
+  const std::string text = Shown(arguments, program, terminal);
+  if (arguments.out.empty()) {
+    WriteStdout(text);
+  } else {
+    WriteFileWhole(arguments.out, text);
+    WriteStdout(absl::StrCat("Written: ", arguments.out, "\n"));
+  }
+  return kSuccess;
+}
+
+}  // namespace addend::cli
