@@ -204,7 +204,6 @@ TEST(CodeTrace, WritesArgumentsAsCodeWouldGiveThem) {
   const int i = builder.Add(ValueKind::kInput, "i", {2}, at::kLong);
   const Argument tx = Argument::Tensor(x);
   const Argument none = Argument::Plain(c10::IValue());
-  std::vector<std::string> lines;
   const auto line = [&] {
     return CodeTraceLine(builder.program(), static_cast<int>(builder.program().calls.size()) - 1);
   };
@@ -282,7 +281,9 @@ TEST(CodeTrace, ShowsCallsAsTheyComeUnlessQuiet) {
     CodeTraceWriter writer(options, [&](const std::string& lines) { shown.push_back(lines); });
     for (int c = 0; c < 3; ++c) writer.Add(*program, c);
     EXPECT_EQ(shown.size(), quiet ? 0u : 3u);
-    if (!quiet) EXPECT_EQ(shown[0] + shown[1] + shown[2], writer.text());
+    if (!quiet) {
+      EXPECT_EQ(shown[0] + shown[1] + shown[2], writer.text());
+    }
     EXPECT_THAT(CodeTrace(*program), testing::StartsWith(writer.text()));
     EXPECT_THAT(writer.text(), testing::EndsWith("-> i64[3];\n"));
   }

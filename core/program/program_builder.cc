@@ -1,5 +1,6 @@
 #include "core/program/program_builder.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
