@@ -315,12 +315,11 @@ TEST(CodeTraceRecord, HoldsEverything) {
   const Json& frames = record["places"][full["place"].get<int>()]["frames"];
   ASSERT_EQ(frames.size(), 4u);
   EXPECT_EQ(Dump(frames[0]), R"({"file":"test.py","line":41,"column":null,"length":null,"function":"<module>",)"
-                             R"("text":"out = model(**example_kwargs)"
-})");
+                             "\"text\":\"out = model(**example_kwargs)\"}");
   const Json& embedding = record["calls"][0];
-EXPECT_EQ(Dump(embedding["arguments"][1]),
-          R"({"name":"indices","tensors":[{"value":"input_ids","version":0,"written":false}]})");
-EXPECT_EQ(embedding["line"], "embedding(bf16[262208, 2560], i64[2, 3], 0) -> bf16[2, 3, 2560]");
+  EXPECT_EQ(Dump(embedding["arguments"][1]),
+            R"({"name":"indices","tensors":[{"value":"input_ids","version":0,"written":false}]})");
+  EXPECT_EQ(embedding["line"], "embedding(bf16[262208, 2560], i64[2, 3], 0) -> bf16[2, 3, 2560]");
 }
 
 }  // namespace

@@ -49,22 +49,21 @@ TEST(GraphRecord, HoldsNodesAndEdges) {
                                        R"({"name":"weight","tensors":[{"value":"body.fc.weight","version":0,)"
                                        R"("written":false}]},{"name":"bias","tensors":[]}])");
   EXPECT_EQ(Dump(linear["frames"]), R"([{"file":"model.py","line":7,"column":4,"length":6,"function":"forward",)"
-                                    R"("text":"y = F.linear(x, self.weight)"
-}])");
+                                    "\"text\":\"y = F.linear(x, self.weight)\"}]");
   EXPECT_EQ(Dump(linear["numbers"]), "[0.5]");
-EXPECT_EQ(Dump(record["nodes"][3]["numbers"]), "[null]");
-EXPECT_EQ(record["nodes"][3]["view"], true);
-EXPECT_EQ(record["nodes"][4]["in_place"], true);
-EXPECT_EQ(Dump(record["nodes"][4]["arguments"][1]), R"({"name":"other","default":false,"value":1})");
+  EXPECT_EQ(Dump(record["nodes"][3]["numbers"]), "[null]");
+  EXPECT_EQ(record["nodes"][3]["view"], true);
+  EXPECT_EQ(record["nodes"][4]["in_place"], true);
+  EXPECT_EQ(Dump(record["nodes"][4]["arguments"][1]), R"({"name":"other","default":false,"value":1})");
 
-ASSERT_EQ(record["edges"].size(), 6u);
-EXPECT_EQ(Dump(record["edges"][1]),
-          R"({"from":1,"to":2,"kind":"elements","value":"body.fc.weight","version":0,"argument":"weight"})");
-// The output lies where linear put it and holds what add_ wrote.
-EXPECT_EQ(Dump(record["edges"][4]),
-          R"({"from":4,"to":5,"kind":"elements","value":"linear_0","version":1,"argument":null})");
-EXPECT_EQ(Dump(record["edges"][5]),
-          R"({"from":2,"to":5,"kind":"tensor","value":"linear_0","version":1,"argument":null})");
+  ASSERT_EQ(record["edges"].size(), 6u);
+  EXPECT_EQ(Dump(record["edges"][1]),
+            R"({"from":1,"to":2,"kind":"elements","value":"body.fc.weight","version":0,"argument":"weight"})");
+  // The output lies where linear put it and holds what add_ wrote.
+  EXPECT_EQ(Dump(record["edges"][4]),
+            R"({"from":4,"to":5,"kind":"elements","value":"linear_0","version":1,"argument":null})");
+  EXPECT_EQ(Dump(record["edges"][5]),
+            R"({"from":2,"to":5,"kind":"tensor","value":"linear_0","version":1,"argument":null})");
 }
 
 TEST(GraphRecord, RefusesNumbersThatDoNotFit) {
