@@ -42,7 +42,7 @@ TEST(FromPydecTest, EveryNewNameExists) {
        {"core/base/policy.h", "core/explain/argument.h", "core/explain/call_options.h", "core/explain/composition.h",
         "core/explain/composition_methods.inc", "core/explain/composition_operators.h",
         "core/explain/composition_ops.h", "core/explain/decompose.h", "core/explain/eager.h", "core/explain/input.h",
-        "core/explain/tensor_io.h", "core/rules/registry.h"}) {
+        "core/program/tensor_io.h", "core/rules/registry.h"}) {
     for (const std::string& word : Words(WithoutComments(Read(header)))) known.insert(word);
   }
   // Of the language and of LibTorch, and what stands for an argument in the table.

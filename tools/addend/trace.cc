@@ -27,7 +27,7 @@
 namespace addend::cli {
 namespace {
 
-void CheckArguments(const TraceArguments& arguments) {
+void RefuseContradictions(const TraceArguments& arguments) {
   if (arguments.json && !arguments.graph.empty()) {
     throw InvalidArgument("--json is the code trace; the graph as JSON is --graph json");
   }
@@ -63,8 +63,9 @@ std::vector<std::vector<c10::IValue>> Others(const TraceArguments& arguments) {
 }
 
 std::string GuardText(const RecordedProgram& program, const RecordedGuard& guard) {
-  std::string what = absl::StrCat(guard.value);
-  return absl::StrCat(DescribeCall(program, guard.call), " gave ", what, " (",
+  std::ostringstream what;
+  what << guard.value;
+  return absl::StrCat(DescribeCall(program, guard.call), " gave ", what.str(), " (",
                       PositionOf(program, guard.call).Describe(), ")");
 }
 
@@ -132,7 +133,7 @@ std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const R
 
 int RunTrace(const TraceArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
-  CheckArguments(arguments);
+  RefuseContradictions(arguments);
   RunArguments whole = arguments.run;
   whole.whole = true;
   const LoadedRun run = Load(whole);
