@@ -467,7 +467,7 @@ TEST_F(AddendTest, SavedProgramsAreModels) {
   EXPECT_EQ(Run(Arguments{"attribute", folder} + input).code, 0);
   ExpectError(Arguments{"decompose", folder, "--dtype", "float64"} + input, "is a saved program");
   std::ofstream(folder + "/program.json") << "{\"version\": 99}";
-  ExpectError(Arguments{"decompose", folder} + input, "program.json");
+  ExpectError(Arguments{"decompose", folder} + input, "has no \"format\"");
 }
 
 TEST_F(AddendTest, TraceChecksTheRecording) {
