@@ -369,7 +369,7 @@ TEST(Record, KeepsNestedOutputs) {
   const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*recording.program), "p"));
   const c10::IValue output = Replay(loaded).Run({input}).output;
   ExpectSame(output, recording.output);
-  const auto& elements = output.toTupleRef().elements();
+  const std::vector<c10::IValue> elements = output.toTupleRef().elements().vec();
   EXPECT_TRUE(elements[1].isTensorList());
   EXPECT_EQ(elements[2].toInt(), 3);
   EXPECT_EQ(elements[3].toStringRef(), "text");
