@@ -91,7 +91,7 @@ ADDEND_HANDLE(addend_trace)
 /* Except where it is bytes. */
 %typemap(in, numinputs=0) addend_string** out_bytes (addend_string* text = nullptr) { $1 = &text; }
 %typemap(argout) addend_string** out_bytes {
-  $result = SWIG_Python_AppendOutput(
+  $result = addend_python::AddResult(
       $result, PyBytes_FromStringAndSize(addend_string_data(*$1), static_cast<Py_ssize_t>(addend_string_size(*$1))));
   addend_string_release(*$1);
 }
