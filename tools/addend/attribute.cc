@@ -45,19 +45,11 @@ TensorFile TensorsOf(const Attribution& attribution, const Explanation& explanat
     file.tensors.emplace_back(explanation.run.inputs[k].name + "/elements", attribution.inputs[k].contiguous());
   }
   const Json record = ExplanationRecord(explanation);
-  Json names = Json::array();
-  for (const Part& part : explanation.parts.parts) names.push_back(part.name);
   Json targets = record["targets"];
   for (Json& target : targets) target.erase("contributions");
-  file.metadata = {{"names", Dump(names)},
-                   {"targets", Dump(targets)},
-                   {"at", Dump(record["at"])},
-                   {"model", Dump(record["model"])},
-                   {"inputs", Dump(record["inputs"])},
-                   {"preset", record["preset"].get<std::string>()},
-                   {"policy", Dump(record["policy"])},
-                   {"libtorch", Dump(record["libtorch"])},
-                   {"addend", Dump(record["addend"])}};
+  file.metadata = OriginOf(record, explanation.parts);
+  file.metadata["targets"] = Dump(targets);
+  file.metadata["at"] = Dump(record["at"]);
   return file;
 }
 

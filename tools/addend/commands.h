@@ -56,6 +56,8 @@ struct CheckArguments {
 };
 
 struct TraceArguments {
+  TraceArguments() { run.whole = true; }
+
   RunArguments run;
   bool names = false;
   bool marks = false;

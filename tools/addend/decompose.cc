@@ -85,18 +85,10 @@ TensorFile TensorsOf(const Decomposition& decomposition, const Explanation& expl
   }
   for (const Decomposed& probe : decomposition.probes) AddTensors(probe, probe.name + "/", file);
   const Json record = ExplanationRecord(explanation);
-  Json names = Json::array();
-  for (const Part& part : explanation.parts.parts) names.push_back(part.name);
   Json target = record["targets"][0];
   target["at"] = record["at"];
-  file.metadata = {{"names", Dump(names)},
-                   {"target", Dump(target)},
-                   {"model", Dump(record["model"])},
-                   {"inputs", Dump(record["inputs"])},
-                   {"preset", record["preset"].get<std::string>()},
-                   {"policy", Dump(record["policy"])},
-                   {"libtorch", Dump(record["libtorch"])},
-                   {"addend", Dump(record["addend"])}};
+  file.metadata = OriginOf(record, explanation.parts);
+  file.metadata["target"] = Dump(target);
   if (!explanation.parts.classes.empty()) file.metadata["classes"] = Dump(Json(explanation.parts.classes));
   return file;
 }

@@ -297,6 +297,12 @@ std::vector<Input> LoadedRun::Inputs() const {
   return all;
 }
 
+std::vector<at::Tensor> LoadedRun::Values() const {
+  std::vector<at::Tensor> all;
+  for (const LoadedInput& loaded : inputs) all.push_back(loaded.input.value.clone());
+  return all;
+}
+
 Policy ParsePolicy(const std::vector<std::string>& fields) {
   Policy policy;
   for (const std::string& field : fields) {

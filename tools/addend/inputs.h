@@ -41,6 +41,8 @@ struct LoadedRun {
   std::optional<int64_t> row;
 
   std::vector<Input> Inputs() const;
+  // The tensors alone, copied: the model may write what it is given.
+  std::vector<at::Tensor> Values() const;
 };
 
 // Throws addend::Error for whatever is missing, malformed or contradictory.

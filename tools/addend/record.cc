@@ -106,6 +106,18 @@ Json ExplanationRecord(const Explanation& explanation) {
   return record;
 }
 
+std::map<std::string, std::string> OriginOf(const Json& record, const Parts& parts) {
+  Json names = Json::array();
+  for (const Part& part : parts.parts) names.push_back(part.name);
+  return {{"names", Dump(names)},
+          {"model", Dump(record["model"])},
+          {"inputs", Dump(record["inputs"])},
+          {"preset", record["preset"].get<std::string>()},
+          {"policy", Dump(record["policy"])},
+          {"libtorch", Dump(record["libtorch"])},
+          {"addend", Dump(record["addend"])}};
+}
+
 Json CheckRecord(const LoadedRun& run, const Report& report, const std::vector<OperatorReport>& worst_first) {
   Json operators = Json::array();
   for (const OperatorReport& reported : worst_first) operators.push_back(OperatorRecord(reported));

@@ -77,10 +77,7 @@ Attribution Attribute(const LoadedRun& run, AttributeOptions options) {
 }
 
 c10::IValue RunPlain(const LoadedRun& run) {
-  std::vector<at::Tensor> values;
-  // The model may write its inputs.
-  for (const LoadedInput& loaded : run.inputs) values.push_back(loaded.input.value.clone());
-  return WithHints(run, [&] { return Trace(run.model).Run(values); });
+  return WithHints(run, [&] { return Trace(run.model).Run(run.Values()); });
 }
 
 }  // namespace addend::cli

@@ -46,13 +46,6 @@ void RefuseContradictions(const TraceArguments& arguments) {
   }
 }
 
-std::vector<c10::IValue> ValuesOf(const LoadedRun& run) {
-  std::vector<c10::IValue> values;
-  // The model may write its inputs.
-  for (const LoadedInput& loaded : run.inputs) values.emplace_back(loaded.input.value.clone());
-  return values;
-}
-
 std::vector<std::vector<c10::IValue>> Others(const TraceArguments& arguments) {
   std::vector<std::vector<c10::IValue>> sets;
   for (size_t k = 0; k < arguments.others.size(); ++k) {
@@ -134,13 +127,13 @@ std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const R
 int RunTrace(const TraceArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   RefuseContradictions(arguments);
-  RunArguments whole = arguments.run;
-  whole.whole = true;
-  const LoadedRun run = Load(whole);
+  const LoadedRun run = Load(arguments.run);
+  const std::vector<at::Tensor> tensors = run.Values();
+  const std::vector<c10::IValue> values(tensors.begin(), tensors.end());
   if (arguments.check) {
     CheckOptions options;
     options.inputs = Others(arguments);
-    const CheckReport report = CheckTrace(*run.model, ValuesOf(run), options);
+    const CheckReport report = CheckTrace(*run.model, values, options);
     if (!arguments.save.empty()) SaveProgram(*report.recording.program, arguments.save);
     const std::string text = arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal);
     if (arguments.out.empty()) {
@@ -150,7 +143,7 @@ int RunTrace(const TraceArguments& arguments) {
     }
     return report.ok() ? kSuccess : kDoesNotAddUp;
   }
-  const std::shared_ptr<const RecordedProgram> program = Record(*run.model, ValuesOf(run)).program;
+  const std::shared_ptr<const RecordedProgram> program = Record(*run.model, values).program;
   if (!arguments.save.empty()) SaveProgram(*program, arguments.save);
   const std::string text = Shown(arguments, program, terminal);
   if (arguments.out.empty()) {
