@@ -1,56 +1,18 @@
 // A recorded program is decomposed as the model it was recorded from: the same numbers, the same positions.
 #include "core/explain/program_model.h"
 
-#include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 #include "core/explain/decompose.h"
 #include "core/explain/record_program.h"
-#include "core/explain/tensor_io.h"
-#include "core/explain/torchscript.h"
-#include "core/linearize/small_models.h"
+#include "core/explain/script_testing.h"
 
 namespace addend {
 namespace {
 
 using at::Tensor;
 
-// Bit for bit: dtype, sizes, strides, and every element, NaN included.
-testing::AssertionResult Same(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.strides() != b.strides()) {
-    return testing::AssertionFailure() << a.toString() << a.sizes() << " and " << b.toString() << b.sizes();
-  }
-  const Tensor x = a.detach().resolve_conj().resolve_neg().contiguous();
-  const Tensor y = b.detach().resolve_conj().resolve_neg().contiguous();
-  if (x.nbytes() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "elements differ";
-}
-
-struct ScriptCase {
-  std::string model;
-  std::vector<std::string> inputs;
-};
-void PrintTo(const ScriptCase& script, std::ostream* out) { *out << script.model; }
-
-class DecomposedScripts : public testing::TestWithParam<ScriptCase> {
- protected:
-  DecomposedScripts() : model_(LoadTorchScript(Folder() + GetParam().model + ".pt")) {
-    const TensorFile file = ReadTensorFile(Folder() + GetParam().model + ".safetensors");
-    for (const std::string& name : GetParam().inputs) inputs_.push_back(file.Find(name)->clone());
-  }
-  static std::string Folder() { return "tests/conformance/models/"; }
-  std::vector<c10::IValue> Inputs() const {
-    std::vector<c10::IValue> copies;
-    for (const Tensor& input : inputs_) copies.emplace_back(input.clone());
-    return copies;
-  }
-
-  std::shared_ptr<Model> model_;
-  std::vector<Tensor> inputs_;
-};
+using DecomposedScripts = ScriptTest;
 
 TEST_P(DecomposedScripts, DecomposeAsTheModelsDo) {
   const Recording recording = Record(*model_, Inputs());
@@ -80,14 +42,7 @@ TEST_P(DecomposedScripts, DecomposeAsTheModelsDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, DecomposedScripts,
-                         testing::Values(ScriptCase{"awkward", {"same_branch"}}, ScriptCase{"cnn", {"image"}},
-                                         ScriptCase{"gru", {"sequence"}}, ScriptCase{"lstm", {"sequence"}},
-                                         ScriptCase{"mixed", {"table", "image", "tokens"}},
-                                         ScriptCase{"mlp", {"table"}}, ScriptCase{"nested", {"table"}},
-                                         ScriptCase{"relu_network", {"image"}},
-                                         ScriptCase{"transformer_decoder", {"tokens", "memory"}},
-                                         ScriptCase{"transformer_encoder", {"tokens"}}, ScriptCase{"unet", {"image"}}),
+INSTANTIATE_TEST_SUITE_P(Conformance, DecomposedScripts, testing::ValuesIn(ScriptCases()),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace

@@ -8,12 +8,12 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 
-#include <cstring>
 #include <map>
 #include <set>
 
 #include "core/base/error_testing.h"
 #include "core/explain/program_model.h"
+#include "core/explain/script_testing.h"
 #include "core/explain/torchscript.h"
 #include "core/linearize/small_models.h"
 #include "core/program/program_file.h"
@@ -47,17 +47,6 @@ class AnyModel : public Model {
 
 Recording RecordFunction(const std::function<Tensor(const Tensor&)>& function, const Tensor& x) {
   return Record(*FromFunction([&](const std::vector<Tensor>& in) { return function(in[0]); }), {x});
-}
-
-// Bit for bit: dtype, sizes, strides, and every element, NaN included.
-testing::AssertionResult Same(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || a.strides() != b.strides()) {
-    return testing::AssertionFailure() << a.toString() << a.sizes() << " and " << b.toString() << b.sizes();
-  }
-  const Tensor x = a.detach().resolve_conj().resolve_neg().contiguous();
-  const Tensor y = b.detach().resolve_conj().resolve_neg().contiguous();
-  if (x.nbytes() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "elements differ";
 }
 
 std::vector<Tensor> TensorsOf(const c10::IValue& value) {
@@ -263,28 +252,7 @@ INSTANTIATE_TEST_SUITE_P(Odd, Replayed, testing::ValuesIn(OddModels()),
 
 // ---- TorchScript
 
-struct ScriptCase {
-  std::string model;
-  std::vector<std::string> inputs;
-};
-void PrintTo(const ScriptCase& script, std::ostream* out) { *out << script.model; }
-
-class ReplayedScripts : public testing::TestWithParam<ScriptCase> {
- protected:
-  ReplayedScripts() : model_(LoadTorchScript(Folder() + GetParam().model + ".pt")) {
-    const TensorFile file = ReadTensorFile(Folder() + GetParam().model + ".safetensors");
-    for (const std::string& name : GetParam().inputs) inputs_.push_back(file.Find(name)->clone());
-  }
-  static std::string Folder() { return "tests/conformance/models/"; }
-  std::vector<c10::IValue> Inputs() const {
-    std::vector<c10::IValue> copies;
-    for (const Tensor& input : inputs_) copies.emplace_back(input.clone());
-    return copies;
-  }
-
-  std::shared_ptr<Model> model_;
-  std::vector<Tensor> inputs_;
-};
+using ReplayedScripts = ScriptTest;
 
 TEST_P(ReplayedScripts, GiveTheSameBits) {
   const c10::IValue expected = model_->Run(Inputs());
@@ -304,14 +272,7 @@ TEST_P(ReplayedScripts, GiveTheSameBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, ReplayedScripts,
-                         testing::Values(ScriptCase{"awkward", {"same_branch"}}, ScriptCase{"cnn", {"image"}},
-                                         ScriptCase{"gru", {"sequence"}}, ScriptCase{"lstm", {"sequence"}},
-                                         ScriptCase{"mixed", {"table", "image", "tokens"}},
-                                         ScriptCase{"mlp", {"table"}}, ScriptCase{"nested", {"table"}},
-                                         ScriptCase{"relu_network", {"image"}},
-                                         ScriptCase{"transformer_decoder", {"tokens", "memory"}},
-                                         ScriptCase{"transformer_encoder", {"tokens"}}, ScriptCase{"unet", {"image"}}),
+INSTANTIATE_TEST_SUITE_P(Conformance, ReplayedScripts, testing::ValuesIn(ScriptCases()),
                          [](const auto& info) { return info.param.model; });
 
 // ---- what is recorded
