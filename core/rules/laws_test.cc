@@ -1,6 +1,7 @@
 // The laws that every rule obeys, judged case by case. A new rule needs a line in core/rules/cases: without one,
 // EveryRuleHasACase fails.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -208,6 +209,49 @@ TEST_P(LawTest, TransposeIsTheAdjoint) {
       if (g.defined() && g.dim() > 1) g = g.transpose(0, -1).contiguous().transpose(0, -1);
     }
     EXPECT_LE(Apart(rule.map->Transpose(cotangents), back), Rounding(call)) << "cotangents of unusual strides";
+  });
+}
+
+// Several cotangents at once are those one after the other, and apply and transpose agree on each of them with each
+// row.
+TEST_P(LawTest, TransposeRowsIsTheAdjointOfEachRow) {
+  ForEach(Call(), [&](const RuleCall& call, const RuleResult& rule) {
+    if (!rule.map) return;
+    Draw draw = Drawer();
+    const int64_t count = 3;
+    const Rows rows = RandomRows(draw, call, rule, count);
+    const Rows forward = Pass(call, rule, rows, count);
+    std::vector<Rows> each;
+    for (int64_t i = 0; i < count; ++i) each.push_back(RandomCotangents(draw, call));
+    Rows all;
+    for (size_t k = 0; k < each[0].size(); ++k) {
+      std::vector<at::Tensor> own;
+      for (const Rows& one : each) own.push_back(one[k]);
+      all.push_back(each[0][k].defined() ? at::stack(own) : at::Tensor());
+    }
+    const Rows back = rule.map->TransposeRows(all);
+    ASSERT_EQ(back.size(), rule.inputs.size());
+    for (size_t k = 0; k < back.size(); ++k) {
+      Sizes sizes(call.operands[rule.inputs[k]].value.sizes().begin(),
+                  call.operands[rule.inputs[k]].value.sizes().end());
+      sizes.insert(sizes.begin(), count);
+      EXPECT_EQ(back[k].sizes(), at::IntArrayRef(sizes));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      Rows own;
+      for (const at::Tensor& input : back) own.push_back(input.select(0, i));
+      EXPECT_LE(Apart(own, rule.map->Transpose(each[i])), Rounding(call)) << "cotangent " << i;
+      for (int64_t r = 0; r < count; ++r) {
+        Rows applied;
+        for (const at::Tensor& output : forward) applied.push_back(output.defined() ? output.select(0, r) : output);
+        Rows row;
+        for (const at::Tensor& input : rows) row.push_back(input.select(0, r));
+        const auto left = Inner(each[i], applied);
+        const auto right = Inner(own, row);
+        EXPECT_LE(std::abs(left.first - right.first), Rounding(call) * (1 + left.second + right.second))
+            << "cotangent " << i << ", row " << r;
+      }
+    }
   });
 }
 
