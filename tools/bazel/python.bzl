@@ -72,6 +72,7 @@ def python_extension(name, srcs, hdrs, library):
         copts = include + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
+        visibility = ["//tools/gpu:__pkg__"],
         deps = [":helpers"],
     )
 

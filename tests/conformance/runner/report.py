@@ -3,6 +3,7 @@
 import collections
 import json
 import platform
+import subprocess
 import time
 import xml.etree.ElementTree as ElementTree
 
@@ -31,11 +32,25 @@ def head(hello, suite, threads, cpu=None):
         ("machine", platform.machine()),
         ("processor", cpu or processor()),
     ]
+    pairs += zip(("GPU", "driver"), gpu(hello.get("device", "")))
     for line in hello.get("about", "").split("\n"):
         key, _, value = line.partition("\t")
         if value:
             pairs.append((key, value))
     return pairs
+
+
+def gpu(device, program="nvidia-smi"):
+    """The name and the driver of "cuda:1", as far as the system tells."""
+    kind, _, index = device.partition(":")
+    if kind != "cuda":
+        return []
+    command = [program, "--query-gpu=name,driver_version", "--format=csv,noheader", "--id=" + (index or "0")]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ["unknown", "unknown"]
+    return [word.strip() for word in told.strip().split(",", 1)]
 
 
 def processor():

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, ".."))
 
 from runner import __main__ as program  # noqa: E402
-from runner import cases, engine, failures, testee, tolerances  # noqa: E402
+from runner import cases, engine, failures, report, testee, tolerances  # noqa: E402
 
 TOY = "%s %s" % (shlex.quote(sys.executable), shlex.quote(os.path.join(HERE, "toy.py")))
 DIAGONAL = {"composition": {"value": [1.5, -2.0], "baseline": [0.5, 0.0], "split": {"dims": [0]}}}
@@ -214,6 +214,16 @@ class RunTest(unittest.TestCase):
             result = json.load(file)
         self.assertEqual(result["total"], [5, 4, 1])
         self.assertEqual(result["subjects"]["toy::affine"], [2, 2, 1])
+
+    def test_the_head_names_a_gpu_and_its_driver(self):
+        program_path = self.path("smi")
+        with open(program_path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\ncase $* in *--id=1) echo 'Some GPU, 580.1' ;; *) exit 6 ;; esac\n")
+        os.chmod(program_path, 0o755)
+        self.assertEqual(report.gpu("cuda:1", program_path), ["Some GPU", "580.1"])
+        self.assertEqual(report.gpu("cuda", program_path), ["unknown", "unknown"])
+        self.assertEqual(report.gpu("cuda", self.path("nothing")), ["unknown", "unknown"])
+        self.assertEqual(report.gpu("cpu", program_path), [])
 
     def test_bazel_says_where_xml_goes(self):
         os.environ["XML_OUTPUT_FILE"] = self.path("y.xml")
