@@ -1,15 +1,10 @@
 #include "core/explain/live.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
 
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,25 +13,12 @@
 #include "core/explain/finish.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
+#include "core/program/memory.h"
 
 namespace addend {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-const char* Begin(const c10::StorageImpl& storage) { return static_cast<const char*>(storage.data()); }
-
-// A tensor of this geometry in another storage.
-at::Tensor In(const c10::Storage& storage, const at::Tensor& like, at::IntArrayRef strides, int64_t offset) {
-  return at::empty({0}, like.options().requires_grad(false)).set_(storage, offset, like.sizes(), strides);
-}
-
-// How many bytes a tensor reaches from its first element on.
-size_t Extent(const at::Tensor& tensor) {
-  int64_t last = 0;
-  for (int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  return tensor.numel() == 0 ? 0 : (last + 1) * tensor.itemsize();
-}
 
 }  // namespace
 
@@ -65,11 +47,10 @@ class LiveTrace::Recording : public CallHandler {
     }
     if (options_.progress) options_.progress("trace", 0, 1);
     start_ = Clock::now();
-    scope_.emplace(this);
   }
 
   void Handle(const Operator& op, Stack* stack) override {
-    if (stopped_ || error_) return op.Run(stack);
+    if (error_) return op.Run(stack);
     const size_t first = stack->size() - op.schema().arguments().size();
     try {
       {
@@ -88,17 +69,9 @@ class LiveTrace::Recording : public CallHandler {
     }
   }
 
-  bool OnOwnThread() const { return std::this_thread::get_id() == thread_; }
-  void RequireOwnThread() const {
-    if (!OnOwnThread()) throw FailedPrecondition("the trace was begun on another thread; it belongs there");
-  }
-  void SetModule(const std::string& module_path) {
-    RequireOwnThread();
-    tracer_.recorder().SetModule(module_path);
-  }
+  void SetModule(const std::string& module_path) { tracer_.recorder().SetModule(module_path); }
 
   void AddOutput(const std::string& name, const at::Tensor& tensor) {
-    RequireOwnThread();
     if (finished_) throw FailedPrecondition("the trace has ended");
     if (error_) std::rethrow_exception(error_);
     if (!tensor.defined() || !Continuous(tensor.scalar_type())) {
@@ -115,19 +88,14 @@ class LiveTrace::Recording : public CallHandler {
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}});
   }
 
-  void Abandon() { stopped_ = true; }
-
   void Stop() {
-    if (!scope_) return;
-    RequireOwnThread();
+    if (stopped_) return;
     stopped_ = true;
-    scope_.reset();
     seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   }
 
   Decomposition Finish() {
     if (finished_) throw FailedPrecondition("the trace has ended");
-    Stop();
     finished_ = true;
     if (error_) std::rethrow_exception(error_);
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
@@ -159,7 +127,7 @@ class LiveTrace::Recording : public CallHandler {
       throw InvalidArgument(absl::StrCat(waiting.name, " has ", nbytes, " bytes, but the storage that it lies in has ",
                                          tensor.storage().nbytes(), "; trace a contiguous copy of it"));
     }
-    AddInput(input, In(tensor.storage(), input.value, input.value.strides(), 0), tracer_);
+    AddInput(input, TensorIn(tensor.storage(), input.value, input.value.strides(), 0), tracer_);
   }
 
   void Know(const at::Tensor& tensor) {
@@ -171,20 +139,15 @@ class LiveTrace::Recording : public CallHandler {
   }
 
   at::Tensor Find(const at::Tensor& tensor) const {
-    const char* from = static_cast<const char*>(tensor.data_ptr());
     c10::intrusive_ptr<c10::StorageImpl> best;
     int64_t seen = -1;
     for (const auto& [address, known] : known_) {
       const c10::intrusive_ptr<c10::StorageImpl> storage = known.storage.lock();
-      if (!storage || storage->data() == nullptr || known.seen < seen) continue;
-      if (from < Begin(*storage) || from + Extent(tensor) > Begin(*storage) + storage->nbytes()) continue;
+      if (!storage || known.seen < seen || !LiesIn(*storage, tensor)) continue;
       best = storage;
       seen = known.seen;
     }
-    if (!best) return {};
-    const auto bytes = from - Begin(*best);
-    if (bytes % static_cast<int64_t>(tensor.itemsize()) != 0) return {};
-    return In(c10::Storage(best), tensor, tensor.strides(), bytes / static_cast<int64_t>(tensor.itemsize()));
+    return best ? SeenIn(c10::Storage(best), tensor) : at::Tensor();
   }
 
   struct Known {
@@ -203,34 +166,37 @@ class LiveTrace::Recording : public CallHandler {
   int64_t sights_ = 0;
   std::vector<RecordedOutput> outputs_;
   std::exception_ptr error_;
-  const std::thread::id thread_ = std::this_thread::get_id();
   Clock::time_point start_;
   double seconds_ = 0;
-  std::atomic<bool> stopped_{false};
+  bool stopped_ = false;
   bool finished_ = false;
-  std::optional<TracingScope> scope_;
 };
 
 LiveTrace::LiveTrace(const std::vector<Input>& inputs, const std::vector<std::pair<std::string, at::Tensor>>& named,
                      DecomposeOptions options)
-    : recording_(std::make_unique<Recording>(inputs, named, std::move(options))) {}
+    : recording_(std::make_shared<Recording>(inputs, named, std::move(options))),
+      scope_(std::make_unique<LiveScope>(recording_)) {}
 
-LiveTrace::~LiveTrace() {
-  if (recording_->OnOwnThread()) {
-    recording_->Stop();
-    return;
-  }
-  // The scope is the other thread's, which alone could close it. What is called there runs as ever from now on.
-  recording_->Abandon();
-  static auto& abandoned = *new std::vector<std::unique_ptr<Recording>>();
-  static auto& mutex = *new std::mutex();
-  const std::lock_guard<std::mutex> one_at_a_time(mutex);
-  abandoned.push_back(std::move(recording_));
+LiveTrace::~LiveTrace() = default;
+
+void LiveTrace::SetModule(const std::string& module_path) {
+  scope_->RequireOwnThread();
+  recording_->SetModule(module_path);
 }
 
-void LiveTrace::SetModule(const std::string& module_path) { recording_->SetModule(module_path); }
-void LiveTrace::AddOutput(const std::string& name, const at::Tensor& tensor) { recording_->AddOutput(name, tensor); }
-void LiveTrace::Stop() { recording_->Stop(); }
-Decomposition LiveTrace::Finish() { return recording_->Finish(); }
+void LiveTrace::AddOutput(const std::string& name, const at::Tensor& tensor) {
+  scope_->RequireOwnThread();
+  recording_->AddOutput(name, tensor);
+}
+
+void LiveTrace::Stop() {
+  scope_->Close();
+  recording_->Stop();
+}
+
+Decomposition LiveTrace::Finish() {
+  Stop();
+  return recording_->Finish();
+}
 
 }  // namespace addend

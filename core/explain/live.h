@@ -16,6 +16,7 @@
 
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
+#include "core/explain/live_scope.h"
 
 namespace addend {
 
@@ -43,7 +44,8 @@ class LiveTrace {
 
  private:
   class Recording;
-  std::unique_ptr<Recording> recording_;
+  std::shared_ptr<Recording> recording_;
+  std::unique_ptr<LiveScope> scope_;
 };
 
 }  // namespace addend

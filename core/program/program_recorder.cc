@@ -5,9 +5,9 @@
 #include <c10/core/GradMode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
-#include <c10/core/UndefinedTensorImpl.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/program/memory.h"
 #include "core/program/module_paths.h"
 #include "core/program/operator_traits.h"
 
@@ -61,8 +62,13 @@ class ProgramRecorder::Impl {
     declared_tensors_.try_emplace(tensor.unsafeGetTensorImpl(), declared_.size());
     // Of several names for one storage the first is the owner's.
     declared_storages_.try_emplace(impl, declared_.size());
+    if (match_memory_ && tensor.numel() > 0 && !tensor.is_meta()) {
+      declared_memory_.try_emplace(static_cast<const char*>(tensor.data_ptr()), declared_.size());
+    }
     declared_.push_back({name, tensor, learned});
   }
+
+  void MatchMemory() { match_memory_ = true; }
 
   void AddInput(const std::string& name, const c10::IValue& value) {
     const TracingPause pause;
@@ -73,6 +79,7 @@ class ProgramRecorder::Impl {
       const std::string own = count == 0 ? input.name : absl::StrCat(input.name, ".", count);
       ++count;
       Require(tensor, input.name);
+      if (match_memory_) Await(tensor, own);
       if (FindImpl(tensor) >= 0) {
         throw InvalidArgument(absl::StrCat(own, " is the same tensor as another input; record with an alias of it"));
       }
@@ -84,7 +91,8 @@ class ProgramRecorder::Impl {
   void Handle(const Operator& op, Stack* stack) {
     if (finished_) return op.Run(stack);
     const c10::FunctionSchema& schema = op.schema();
-    const OperatorTraits& traits = TraitsOf(schema);
+    const SchemaFacts& facts = FactsOf(schema);
+    const OperatorTraits& traits = facts.traits;
     const size_t count = schema.arguments().size();
     const size_t first = stack->size() - count;
     const int index = static_cast<int>(program_.calls.size());
@@ -159,13 +167,15 @@ class ProgramRecorder::Impl {
       AddGuard(call, traits, index, *stack, behind);
     if (!read_.empty() && !call.is_view && !traits.metadata_only) FillFromOutside();
     program_.calls.push_back(std::move(call));
+    stems_.push_back(facts.stem);
   }
 
   RecordedProgram Finish(const c10::IValue& output) {
     const TracingPause pause;
     read_.clear();
-    program_.output = TakeApart(output, "the output", [&](const at::Tensor& tensor) {
-      Require(tensor, "the output");
+    program_.output = TakeApart(output, "the output", [&](const at::Tensor& given) {
+      Require(given, "the output");
+      const at::Tensor tensor = match_memory_ ? Met(given) : given;
       const int value = ValueOf(tensor);
       const int storage = program_.values[value].storage;
       if (states_[storage].unwritten) read_.push_back(tensor);
@@ -181,7 +191,10 @@ class ProgramRecorder::Impl {
   }
 
   void SetModulePaths(std::vector<std::string> paths) { program_.module_paths = std::move(paths); }
-  void SetModule(const std::string& path) { module_ = path; }
+  void SetModule(const std::string& path) {
+    module_ = path;
+    module_number_ = modules_.try_emplace(path, static_cast<int>(modules_.size())).first->second;
+  }
   void SetFrameProvider(std::function<std::vector<SourceFrame>()> frames) { frames_ = std::move(frames); }
 
  private:
@@ -190,16 +203,19 @@ class ProgramRecorder::Impl {
     at::Tensor tensor;
     bool learned = false;
   };
+  struct Awaited {
+    at::Tensor tensor;
+    int storage = -1;
+    std::string name;
+  };
   struct StorageState {
     explicit StorageState(c10::StorageImpl* impl)
         : guard(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl)), address(impl) {}
     c10::weak_intrusive_ptr<c10::StorageImpl> guard;  // keeps the address from being used again
     c10::StorageImpl* address;
-    std::vector<int> values;
+    int last = -1;           // the value made in it last; before_ leads to the others
     bool unwritten = false;  // allocated by a call, and no call has written it since
   };
-  using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-
   [[noreturn]] void Refuse(const RecordedCall& call, const std::string& why) { throw Refusal(call, why); }
 
   Error Refusal(const RecordedCall& call, const std::string& why) {
@@ -216,14 +232,28 @@ class ProgramRecorder::Impl {
     throw Unimplemented(absl::StrCat(what, " is or holds a tensor that is not dense (sparse, nested, quantized)"));
   }
 
-  const OperatorTraits& TraitsOf(const c10::FunctionSchema& schema) {
-    std::unique_ptr<OperatorTraits>& slot = traits_[&schema];
-    if (slot == nullptr) slot = std::make_unique<OperatorTraits>(schema);
+  // What is worked out once for each operator.
+  struct SchemaFacts {
+    explicit SchemaFacts(const c10::FunctionSchema& schema) : traits(schema) {}
+    OperatorTraits traits;
+    int stem = -1;  // in stem_names_
+  };
+
+  const SchemaFacts& FactsOf(const c10::FunctionSchema& schema) {
+    std::unique_ptr<SchemaFacts>& slot = facts_[&schema];
+    if (slot != nullptr) return *slot;
+    slot = std::make_unique<SchemaFacts>(schema);
+    const std::string name = ShortName(schema.name());
+    const auto known = std::find(stem_names_.begin(), stem_names_.end(), name);
+    slot->stem = static_cast<int>(known - stem_names_.begin());
+    if (known == stem_names_.end()) stem_names_.push_back(name);
     return *slot;
   }
 
   // ------------------------------------------------------------------------------------------- tensors to values
 
+  // A freed tensor's address may be used again. Who has it then is either known by it anew, or lies in the same storage
+  // in the same way, which makes it the same elements.
   int FindImpl(const at::Tensor& tensor) const {
     const auto found = impls_.find(tensor.unsafeGetTensorImpl());
     if (found == impls_.end()) return -1;
@@ -255,35 +285,34 @@ class ProgramRecorder::Impl {
     value.storage = storage;
     value.version = static_cast<int>(program_.storages[storage].writers.size());
     value.dtype = tensor.scalar_type();
-    value.geometry.sizes = c10::DimVector(tensor.sizes());
-    value.geometry.strides = c10::DimVector(tensor.strides());
+    const at::IntArrayRef sizes = tensor.sizes();
+    const at::IntArrayRef strides = tensor.strides();
+    value.geometry.sizes.append(sizes.begin(), sizes.end());
+    value.geometry.strides.append(strides.begin(), strides.end());
     value.geometry.offset = tensor.storage_offset();
     value.device = tensor.device();
     value.conjugated = tensor.is_conj();
     value.negated = tensor.is_neg();
     value.wrapped_number = tensor.unsafeGetTensorImpl()->is_wrapped_number();
     if (program_.storages[storage].value < 0) program_.storages[storage].value = number;
-    states_[storage].values.push_back(number);
-    Remember(tensor, number);
+    before_.push_back(std::exchange(states_[storage].last, number));
+    impls_[tensor.unsafeGetTensorImpl()] = number;
     return number;
-  }
-
-  void Remember(const at::Tensor& tensor, int number) {
-    const auto [found, is_new] = impls_.insert_or_assign(tensor.unsafeGetTensorImpl(), number);
-    if (is_new) impl_guards_.emplace_back(tensor.getIntrusivePtr());
   }
 
   int ValueOf(const at::Tensor& tensor) {
     int number = FindImpl(tensor);
     if (number >= 0) return number;
-    const auto storage = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
+    auto storage = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
+    if (storage == storage_ids_.end() && !awaited_.empty() && Adopt(tensor)) {
+      storage = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
+    }
     if (storage == storage_ids_.end()) return NewOutside(tensor);
     // Another tensor object for what is known: an alias made behind the dispatcher's back.
-    const std::vector<int>& values = states_[storage->second].values;
-    for (auto v = values.rbegin(); v != values.rend(); ++v) {
-      if (!SamePlaceAs(program_.values[*v], tensor)) continue;
-      Remember(tensor, *v);
-      return *v;
+    for (int v = states_[storage->second].last; v >= 0; v = before_[v]) {
+      if (!SamePlaceAs(program_.values[v], tensor)) continue;
+      impls_[tensor.unsafeGetTensorImpl()] = v;
+      return v;
     }
     return NewValue(tensor, storage->second, ValueKind::kPart, "");
   }
@@ -297,6 +326,9 @@ class ProgramRecorder::Impl {
     }
     const auto owner = declared_storages_.find(tensor.storage().unsafeGetStorageImpl());
     if (declared == nullptr && owner != declared_storages_.end()) declared = &declared_[owner->second];
+    at::Tensor own;  // what is declared, in the storage that the model reads
+    if (declared == nullptr && !tensor.is_meta()) declared = DeclaredIn(tensor, own);
+    if (declared != nullptr && !own.defined()) own = declared->tensor;
     ValueKind kind = ValueKind::kConstant;
     std::string name = absl::StrCat("constant_", constants_);
     if (declared != nullptr) {
@@ -307,15 +339,101 @@ class ProgramRecorder::Impl {
     }
     const int storage = StorageOf(tensor, kind);
     if (!tensor.is_meta()) program_.storages[storage].initial = Whole(tensor);
-    if (declared != nullptr && !SameTensor(declared->tensor, tensor)) {
+    if (declared != nullptr && !SameTensor(own, tensor)) {
       // The model reads a part of the parameter: the parameter itself is a value as well.
-      const int whole = NewValue(declared->tensor, storage, kind, Unique(name));
+      const int whole = NewValue(own, storage, kind, Unique(name));
       program_.values[whole].requires_grad = declared->tensor.requires_grad();
       return NewValue(tensor, storage, ValueKind::kPart, "");
     }
     const int number = NewValue(tensor, storage, kind, Unique(name));
     program_.values[number].requires_grad = tensor.requires_grad();
     return number;
+  }
+
+  // ------------------------------------------------------------------------------------------- tensors by memory
+
+  // The declared tensor that the memory of this one belongs to: itself, or the first in its storage.
+  const Declared* DeclaredIn(const at::Tensor& tensor, at::Tensor& own) const {
+    const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+    const auto* begin = static_cast<const char*>(storage.data());
+    const Declared* first = nullptr;
+    for (auto at = declared_memory_.lower_bound(begin);
+         at != declared_memory_.end() && at->first < begin + storage.nbytes(); ++at) {
+      const Declared& declared = declared_[at->second];
+      if (!LiesIn(storage, declared.tensor)) continue;
+      const at::Tensor seen = SeenIn(tensor.storage(), declared.tensor);
+      if (!seen.defined()) continue;
+      if (first == nullptr || SameTensor(seen, tensor)) {
+        first = &declared;
+        own = seen;
+      }
+      if (SameTensor(seen, tensor)) break;
+    }
+    return first;
+  }
+
+  // An input that may come in another storage.
+  void Await(const at::Tensor& tensor, const std::string& name) {
+    if (tensor.numel() == 0 || tensor.is_meta()) return;
+    for (size_t s = 0; s < states_.size(); ++s) {
+      const auto alive = states_[s].guard.lock();
+      if (!alive || !LiesIn(*alive, tensor)) continue;
+      throw FailedPrecondition(absl::StrCat(name, program_.storages[s].kind == ValueKind::kInput
+                                                      ? " shares the memory of another input; record a copy of it"
+                                                      : " was used before it was declared as an input"));
+    }
+    awaited_.push_back({tensor, static_cast<int>(states_.size()), name});
+  }
+
+  // True when the storage turns out to be that of an input, as which it is known from now on.
+  bool Adopt(const at::Tensor& tensor) {
+    c10::StorageImpl* live = tensor.storage().unsafeGetStorageImpl();
+    int adopted = -1;
+    for (auto input = awaited_.begin(); input != awaited_.end();) {
+      if (!LiesIn(*live, input->tensor)) {
+        ++input;
+        continue;
+      }
+      if (adopted >= 0) {
+        throw InvalidArgument(
+            absl::StrCat(input->name, " lies in one storage with another input; record a copy of it"));
+      }
+      const TracingPause pause;
+      const at::Tensor seen = SeenIn(tensor.storage(), input->tensor);
+      if (!seen.defined()) {
+        throw InvalidArgument(absl::StrCat(input->name,
+                                           " is no whole number of elements from the beginning of its "
+                                           "storage; record a copy of it"));
+      }
+      adopted = input->storage;
+      RecordedValue& value = program_.values[program_.storages[adopted].value];
+      value.geometry.offset = seen.storage_offset();
+      storage_ids_.erase(input->tensor.storage().unsafeGetStorageImpl());
+      held_.push_back(std::move(input->tensor));  // keeps the address from being used again
+      input = awaited_.erase(input);
+    }
+    if (adopted < 0) return false;
+    StorageState state(live);
+    state.last = states_[adopted].last;
+    states_[adopted] = std::move(state);
+    storage_ids_[live] = adopted;
+    program_.storages[adopted].nbytes = static_cast<int64_t>(live->nbytes());
+    return true;
+  }
+
+  // The tensor as operators have met it.
+  at::Tensor Met(const at::Tensor& tensor) const {
+    if (storage_ids_.contains(tensor.storage().unsafeGetStorageImpl()) || tensor.is_meta()) return tensor;
+    // Two storages that are alive hold the same memory only where one was made to alias the other.
+    for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
+      const auto alive = state->guard.lock();
+      if (!alive || !LiesIn(*alive, tensor)) continue;
+      const at::Tensor seen = SeenIn(c10::Storage(alive), tensor);
+      if (seen.defined()) return seen;
+    }
+    at::Tensor own;
+    if (DeclaredIn(tensor, own) != nullptr) return tensor;
+    throw NotFound("no operator of the recording has met the memory of the output");
   }
 
   static bool SameTensor(const at::Tensor& a, const at::Tensor& b) {
@@ -492,10 +610,11 @@ class ProgramRecorder::Impl {
     const int script = script_places_.Current();
     if (script < 0 && frames_) {
       CodePlace place;
+      const TracingPause pause;
       place.frames = frames_();
       return Place(std::move(place), parameter);
     }
-    const auto [found, is_new] = places_.try_emplace({script, parameter, module_}, -1);
+    const auto [found, is_new] = places_.try_emplace({script, parameter, module_number_}, -1);
     if (is_new) found->second = Place(script < 0 ? CodePlace() : script_places_.places()[script], parameter);
     return found->second;
   }
@@ -524,21 +643,32 @@ class ProgramRecorder::Impl {
     return unique;
   }
 
+  // "relu_1" cannot be the second relu and the first relu_1: with such an operator every name has to be looked up.
+  bool StemsEndInNumbers() const {
+    return std::any_of(stem_names_.begin(), stem_names_.end(), [](const std::string& stem) {
+      const size_t last = stem.find_last_not_of("0123456789");
+      return last != std::string::npos && last + 1 < stem.size() && stem[last] == '_';
+    });
+  }
+
   void NameResults() {
-    absl::flat_hash_map<std::string, int> counts;
-    const auto numbered = [&](const std::string& stem) {
+    std::vector<int> counts(stem_names_.size(), 0);
+    const bool keep = StemsEndInNumbers();
+    const auto numbered = [&](int stem) {
       for (;;) {
         const int k = counts[stem]++;
-        std::string name = k == 0 ? stem : absl::StrCat(stem, "_", k);
-        if (names_.insert(name).second) return name;
+        std::string name = stem_names_[stem];
+        if (k > 0) absl::StrAppend(&name, "_", k);
+        if (keep ? names_.insert(name).second : !names_.contains(name)) return name;
       }
     };
-    for (const RecordedCall& call : program_.calls) {
-      std::vector<int> own;
-      const int index = static_cast<int>(&call - program_.calls.data());
+    std::vector<int> own;
+    for (size_t c = 0; c < program_.calls.size(); ++c) {
+      const RecordedCall& call = program_.calls[c];
+      own.clear();
       const auto add = [&](int value) {
         const bool made_here =
-            value >= 0 && program_.values[value].call == index && program_.values[value].name.empty();
+            value >= 0 && program_.values[value].call == static_cast<int>(c) && program_.values[value].name.empty();
         if (made_here && std::find(own.begin(), own.end(), value) == own.end()) own.push_back(value);
       };
       for (size_t r = 0; r < call.results.size(); ++r) {
@@ -554,11 +684,12 @@ class ProgramRecorder::Impl {
         }
       }
       if (own.empty()) continue;
-      const std::string stem = numbered(ShortName(call.op.schema().name()));
-      for (size_t k = 0; k < own.size(); ++k) {
-        std::string name = own.size() == 1 ? stem : Unique(absl::StrCat(stem, ".", k));
-        program_.values[own[k]].name = std::move(name);
+      std::string stem = numbered(stems_[c]);
+      if (own.size() == 1) {
+        program_.values[own[0]].name = std::move(stem);
+        continue;
       }
+      for (size_t k = 0; k < own.size(); ++k) program_.values[own[k]].name = Unique(absl::StrCat(stem, ".", k));
     }
     for (RecordedValue& value : program_.values) {
       if (!value.name.empty()) continue;
@@ -571,17 +702,25 @@ class ProgramRecorder::Impl {
   bool finished_ = false;
   int constants_ = 0;
   std::string module_;
+  int module_number_ = -1;
+  absl::flat_hash_map<std::string, int> modules_;  // by path
   std::function<std::vector<SourceFrame>()> frames_;
   std::vector<Declared> declared_;
   absl::flat_hash_map<const c10::TensorImpl*, size_t> declared_tensors_;
   absl::flat_hash_map<const c10::StorageImpl*, size_t> declared_storages_;
-  absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OperatorTraits>> traits_;
+  bool match_memory_ = false;
+  std::map<const char*, size_t> declared_memory_;  // where the elements of the declared tensors begin
+  std::vector<Awaited> awaited_;                   // inputs that no operator has met
+  std::vector<at::Tensor> held_;
+  absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<SchemaFacts>> facts_;
+  std::vector<std::string> stem_names_;
+  std::vector<int> stems_;            // by call, in stem_names_
   std::vector<StorageState> states_;  // by storage
   absl::flat_hash_map<const c10::StorageImpl*, int> storage_ids_;
   absl::flat_hash_map<const c10::TensorImpl*, int> impls_;
-  std::vector<WeakTensor> impl_guards_;
+  std::vector<int> before_;  // by value: the value made in its storage before it
   ScriptPlaces script_places_;
-  absl::flat_hash_map<std::tuple<int, int, std::string>, int> places_;
+  absl::flat_hash_map<std::tuple<int, int, int>, int> places_;
   absl::flat_hash_set<std::string> names_;
   // Of the call at hand: the tensors of its written uses, in order, and those in memory that nobody has written.
   std::vector<at::Tensor> changed_;
@@ -596,6 +735,8 @@ void ProgramRecorder::NameTensor(const std::string& name, const at::Tensor& tens
 }
 
 void ProgramRecorder::AddInput(const std::string& name, const c10::IValue& value) { impl_->AddInput(name, value); }
+
+void ProgramRecorder::MatchMemory() { impl_->MatchMemory(); }
 
 void ProgramRecorder::SetModulePaths(std::vector<std::string> paths) { impl_->SetModulePaths(std::move(paths)); }
 

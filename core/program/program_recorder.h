@@ -26,8 +26,12 @@ class ProgramRecorder : public CallHandler {
 
   // A parameter (`learned`) or a buffer. Those that no operator reads do not become part of the program.
   void NameTensor(const std::string& name, const at::Tensor& tensor, bool learned);
-  // The next argument of the model. Names are made unique. Throws Unimplemented for what cannot be recorded.
+  // The next argument of the model. Names are made unique. Throws Unimplemented for what cannot be recorded, and
+  // FailedPrecondition where an operator has met the tensor already.
   void AddInput(const std::string& name, const c10::IValue& value);
+  // What is declared here, and the output, may be other storage objects over the memory that the model computes with;
+  // see core/program/memory.h.
+  void MatchMemory();
   void SetModulePaths(std::vector<std::string> paths);
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
   void SetModule(const std::string& path);
@@ -39,7 +43,8 @@ class ProgramRecorder : public CallHandler {
   // The first error of Handle(): an interpreter around the run may have wrapped what it threw.
   std::exception_ptr error() const { return error_; }
 
-  // Ends the recording. `output`: what the model gave.
+  // Ends the recording. `output`: what the model gave. With MatchMemory() throws NotFound for tensors whose memory no
+  // operator has met.
   RecordedProgram Finish(const c10::IValue& output);
 
  private:
