@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <streambuf>
 #include <utility>
 
@@ -75,6 +76,8 @@ class ScriptModel : public Model {
     c10::AutoGradMode grad(facts_.fused_attention);
     return module_.forward(inputs);
   }
+
+  void Save(std::ostream& stream) const { module_.save(stream); }
 
   std::vector<std::string> InputNames() const {
     std::vector<std::string> names;
@@ -173,6 +176,27 @@ std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const
     std::istream stream(&buffer);
     return jit::load(stream, at::Device(at::kCPU));
   });
+}
+
+std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) {
+    throw Unimplemented("only models from TorchScript files can be copied to a device; move this one where it is made");
+  }
+  try {
+    // As a file: constants within its graphs move too, which Module::to() leaves where they are.
+    std::stringstream stream;
+    script->Save(stream);
+    jit::Module module = jit::load(stream, device);
+    if (dtype) module.to(*dtype);
+    return std::make_shared<ScriptModel>(std::move(module));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw InvalidArgument(
+        absl::StrCat("the model cannot be copied to ", device.str(), ": ", text.substr(0, text.find('\n'))));
+  }
 }
 
 std::vector<std::string> InputNames(const Model& model) {

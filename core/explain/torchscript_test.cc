@@ -1,4 +1,6 @@
 // TorchScript files as models: what is loaded, what is refused, and where operators are said to be.
+#include "core/explain/torchscript.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,6 +49,23 @@ TEST(TorchScript, RunsAsSaved) {
   ScriptOptions options;
   options.dtype = at::kDouble;
   EXPECT_EQ(Trace(LoadTorchScript(path, options)).Run({x.to(at::kDouble)}).toTensor().scalar_type(), at::kDouble);
+}
+
+TEST(TorchScript, IsCopiedToADevice) {
+  const std::string path = SavedScript(
+      "copied.pt", "def forward(self, x: Tensor) -> Tensor:\n  return x * self.weight + torch.tensor([1., 2., 3.])\n");
+  const std::shared_ptr<Model> model = LoadTorchScript(path);
+  const at::Tensor x = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
+  const std::shared_ptr<Model> copy = CopyTo(*model, at::kCPU);
+  EXPECT_TRUE(at::equal(copy->Run({x}).toTensor(), model->Run({x}).toTensor()));
+  EXPECT_FALSE(copy->NamedTensors()[0].second.is_alias_of(model->NamedTensors()[0].second));
+  const std::shared_ptr<Model> wide = CopyTo(*model, at::kCPU, at::kDouble);
+  EXPECT_EQ(wide->NamedTensors()[0].second.scalar_type(), at::kDouble);
+  EXPECT_EQ(model->NamedTensors()[0].second.scalar_type(), at::kFloat);
+  EXPECT_THROW(CopyTo(*FromFunction([](const std::vector<at::Tensor>& in) { return in[0]; }), at::kCPU), Error);
+  if (!at::hasCUDA()) {
+    EXPECT_THROW(CopyTo(*model, at::Device("cuda:0")), Error);
+  }
 }
 
 TEST(TorchScript, GivesTheSourceLineOfAnOperator) {
