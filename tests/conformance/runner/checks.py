@@ -199,7 +199,7 @@ def check_explanation(subject, judge):
         _judge_explanation(judge, answer, "explanation.%d" % index, results[0])
 
 
-def _judge_explanation(judge, answer, key, result):
+def _judge_explanation(judge, answer, key, result, ranked=True):
     target = answer.entries.get(key + ".target", "")
     places = [[int(i) for i in re.findall(r"\d+", text)] for text in target.split(" minus ")]
     shape = result.reference.shape
@@ -220,6 +220,8 @@ def _judge_explanation(judge, answer, key, result):
     judge.close(key + ".contributions", answer.tensor(key + ".contributions"),
                 Tensor("f64", (len(contributions),), contributions), size)
     judge.close(key + ".numbers", answer.tensor(key + ".numbers"), Tensor("f64", (5,), numbers), size)
+    if not ranked:
+        return
     told = list(answer.tensor(key + ".contributions").numbers)
     order = sorted(range(len(told)), key=lambda component: -abs(told[component]))
     judge.equal(key + ".ranked", list(answer.tensor(key + ".ranked").numbers), order)
@@ -502,9 +504,44 @@ def law_alias(subject, judge):
             judge.same_bits("%s of argument %s" % (part, key), base.tensor("%s.%s" % (key, part)), sent)
 
 
+def law_adjoint(subject, judge):
+    """One sweep back from a number of the output finds what decomposing finds for it."""
+    (base,) = yield [subject.base()]
+    found = _compositions(judge, base) if judge.ok(base) else []
+    if not found:
+        return
+    result = found[0][1]
+    shape = result.reference.shape
+    last = [extent - 1 for extent in shape]
+    targets = [",".join(map(str, last))]
+    if any(last):
+        targets.append(",".join("0" * len(shape)) + "-" + targets[0])
+    (swept,) = yield [subject.attribution(targets)]
+    if judge.ok(swept) and not judge.muted:
+        for index in range(len(targets)):
+            _judge_explanation(judge, swept, "attribution.%d" % index, result, ranked=False)
+
+
+def law_program(subject, judge):
+    """A recorded program that was saved and loaded stands for the model: the same bits, plain and decomposed."""
+    requests = [subject.value(), subject.base()]
+    plain, base, *others = yield requests + [subject.recorded(request) for request in requests]
+    if judge.ok(plain, base, *others) and _compositions(judge, base) and not judge.muted:
+        for expected, got in zip((plain, base), others):
+            if len(got.results) != len(expected.results):
+                judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
+            for a, b in zip(got.results, expected.results):
+                for message in result_differences(a, b):
+                    judge.say("bits", "%s: %s" % (b.name, message))
+
+
 LAWS = {name[len("law_") :]: law for name, law in list(globals().items()) if name.startswith("law_")}
 LAWS["reference"] = _reference(exact=False)
 LAWS["reference_exact"] = _reference(exact=True)
+
+
+# What a testee has to announce for a law.
+NEEDED_FEATURE = {"adjoint": "attribution", "program": "programs"}
 
 
 # ---- verbs that speak of one language
@@ -561,7 +598,7 @@ def differences(got, expected, named=False, numbers=True):
         found.append("%d results instead of %d" % (len(got.results), len(expected.results)))
     for a, b in zip(got.results, expected.results):
         found += result_differences(a, b, named, numbers)
-    owned = ("explanation.", "c", "shared", "copied", "file.")
+    owned = ("attribution.", "explanation.", "c", "shared", "copied", "file.")
     for name in sorted(expected.tensors):
         if name.startswith(owned) and not _of_a_result(name, expected):
             found += _tensor_difference(name, got.tensor(name), expected.tensors[name], numbers)

@@ -88,6 +88,14 @@ class Engine:
                 return "%s does not announce %s" % (one.hello.get("language", "the testee"), ", ".join(lacks))
         return ""
 
+    def missing_for(self, check):
+        """Why a check of a variant that can be executed is skipped; "" if it is not."""
+        feature = checks.NEEDED_FEATURE.get(check)
+        for one in filter(None, (self.own, self.other)):
+            if feature and feature not in one.features:
+                return "%s does not announce %s" % (one.hello.get("language", "the testee"), feature)
+        return ""
+
     def _skipped(self, variant, reason):
         for check in checks.of(variant, self.comparing):
             outcome = _outcome(variant, check)
@@ -177,6 +185,10 @@ class _Execution:
             return
         for name, check in checks.of(variant, engine.comparing).items():
             self.outcomes[name] = _outcome(variant, name)
+            reason = engine.missing_for(name)
+            if reason:
+                self.outcomes[name].skipped = reason
+                continue
             judge = checks.Judge(variant, name, engine.tolerances, muted=engine.other is not None)
             self._step(name, check(self.subject, judge), judge, None)
         self._collect()

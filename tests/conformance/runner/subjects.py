@@ -307,6 +307,17 @@ class ModelSubject:
             source.put(key, entries, tensors)
         return self._request(verb or self.variant.verb, names, entries, tensors, parts, policy)
 
+    def attribution(self, targets):
+        """What each component gives to some numbers of the first output."""
+        request = self.base(verb="attribute")
+        return Request("attribute", dict(request.entries, targets=protocol.lines((target,) for target in targets)),
+                       request.tensors)
+
+    @staticmethod
+    def recorded(request):
+        """The same of a program that was recorded of the model, saved and loaded."""
+        return Request(request.verb, dict(request.entries, program="1"), request.tensors)
+
     def value(self):
         return self._plain([source.value for source in self.inputs])
 
@@ -355,9 +366,9 @@ class ModelSubject:
             tensors = dict(tensors, model=self.variant.tensor(dict(_as_object(case["model_bytes"]), dtype="u8")))
         entries["model_dtype"] = LONG_NAMES[self.variant.dtype]
         choices = self.variant.policy if policy is None else policy
+        if verb in ("decompose", "attribute") and choices:
+            entries["policy"] = protocol.lines(choices)
         if verb == "decompose":
-            if choices:
-                entries["policy"] = protocol.lines(choices)
             if parts:
                 entries["parts"] = " ".join(parts)
             entries["probes"] = protocol.lines(case.get("probes", []))

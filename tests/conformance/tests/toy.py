@@ -78,7 +78,7 @@ class Toy:
             device="cpu",
             devices="cpu",
             dtypes="float64 float32 int64 uint8",
-            features="models explain threads lifecycle share read operators",
+            features="models attribution programs explain threads lifecycle share read operators",
         )
 
     def do_call(self):
@@ -99,6 +99,11 @@ class Toy:
         self.out["report"] = protocol.lines([("failures", protocol.number(0.0))])
         for index, (_, target) in enumerate(protocol.fields(self.entries.get("explain", ""), 2)):
             self.explain("explanation.%d" % index, results[0], int(target))
+
+    def do_attribute(self):
+        (result,) = self.compute("decompose")
+        for index, target in enumerate(protocol.unlines(self.entries["targets"])):
+            self.explain("attribution.%d" % index, result, *(int(place) for place in target.split("-")))
 
     def do_threads(self):
         for index in range(int(self.entries["count"])):
@@ -199,12 +204,15 @@ class Toy:
                 self.out_tensors["%s.%s" % (key, part)] = result.part(part)
         self.out["results"] = "\n".join(entries)
 
-    def explain(self, key, result, place):
-        contributions = [row.numbers[place] for row in result.components.rows()]
-        numbers = [part.numbers[place] for part in (result.value, result.reference, result.leftover)]
+    def explain(self, key, result, place, subtract=None):
+        def at(tensor):
+            return tensor.numbers[place] - (0 if subtract is None else tensor.numbers[subtract])
+
+        contributions = [at(row) for row in result.components.rows()]
+        numbers = [at(part) for part in (result.value, result.reference, result.leftover)]
         recovery = sum(contributions) + numbers[1] + numbers[2]
         ranked = sorted(range(len(contributions)), key=lambda index: -abs(contributions[index]))
-        self.out[key + ".target"] = "[%d]" % place
+        self.out[key + ".target"] = "[%d]" % place + ("" if subtract is None else " minus [%d]" % subtract)
         self.out[key + ".names"] = protocol.lines(str(index) for index in range(len(contributions)))
         self.out_tensors[key + ".numbers"] = Tensor("f64", (5,), numbers + [recovery, recovery - numbers[0]])
         self.out_tensors[key + ".contributions"] = Tensor("f64", (len(contributions),), contributions)
@@ -367,6 +375,16 @@ class Doctors:
 
     def wrong_contribution(toy, verb):
         change(toy, ".contributions", first(0.5))
+
+    def swept_off(toy, verb):
+        change(toy, ".contributions", first(1e-9), begin="attribution")
+
+    def forgets_a_target(toy, verb):
+        change(toy, ".contributions", lambda n: n[:-1] + [0.0], begin="attribution.1")
+
+    def program_off(toy, verb):
+        if toy.entries.get("program"):
+            change(toy, "", up, begin="r")
 
     def wrong_ranks(toy, verb):
         change(toy, ".ranked", lambda n: n[::-1])
