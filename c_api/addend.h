@@ -14,10 +14,11 @@
  * Functions without status answer 0, NULL or NaN to handles and positions that are not there. No exception leaves the
  * library, it prints nothing and it ends no process.
  *
- * Threads. There is no set-up call. Tensors, compositions, models, contexts, results and explanations never change and
- * may be used by any number of threads at once; builders (context options, requests, arguments, tensor files, rules)
- * and traces belong to one thread at a time. Anything may be released on any thread. Callbacks come on the thread that
- * called; the library starts no thread beside those of LibTorch, and keeps nothing per thread but an open trace.
+ * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations and
+ * attributions never change and may be used by any number of threads at once; builders (context options, requests,
+ * arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any thread.
+ * Callbacks come on the thread that called; the library starts no thread beside those of LibTorch, and keeps nothing
+ * per thread but an open trace.
  *
  * Text is UTF-8 and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as the
  * handle that it was asked from. Dimensions and indices are int64_t, counts and bytes size_t, flags int32_t 0 or 1.
@@ -67,6 +68,8 @@ typedef struct addend_explanation addend_explanation;
 typedef struct addend_model addend_model;
 typedef struct addend_request addend_request;
 typedef struct addend_results addend_results;
+typedef struct addend_attribution addend_attribution;
+typedef struct addend_program addend_program;
 typedef struct addend_trace addend_trace;
 typedef struct addend_arguments addend_arguments;
 
@@ -142,7 +145,9 @@ enum addend_handle_kind {
   ADDEND_HANDLE_ARGUMENTS = 14,
   ADDEND_HANDLE_RULES = 15,
   /* Not a handle: tensors that addend_tensor_to_dlpack gave and nobody has deleted yet. */
-  ADDEND_HANDLE_DLPACK = 16
+  ADDEND_HANDLE_DLPACK = 16,
+  ADDEND_HANDLE_ATTRIBUTION = 17,
+  ADDEND_HANDLE_PROGRAM = 18
 };
 
 /* How many handles of a kind (one of addend_handle_kind) are not released yet; -1 where there is no such kind. For
@@ -438,6 +443,25 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_reque
 /* A parameter or buffer of a live model, so that reports can name operators by what they read. in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_request* request, const char* name,
                                                                         const addend_tensor* tensor) ADDEND_NOEXCEPT;
+/* One more number for addend_model_attribute to explain: a target as addend_results_explain takes it, of the tensor
+ * that addend_request_set_explained names. Without any it is "top1". */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_target(addend_request* request,
+                                                                     const char* target) ADDEND_NOEXCEPT;
+/* What the targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe. NULL, as at the
+ * beginning: the model's first output. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_explained(addend_request* request,
+                                                                        const char* selector) ADDEND_NOEXCEPT;
+/* 1: the first dimension of every split input and of the explained tensor counts examples, and each has a target of its
+ * own in its row, whose index leaves out that dimension: one target for each example, or one for all. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_each_example(addend_request* request,
+                                                                           int32_t each_example) ADDEND_NOEXCEPT;
+/* 1: addend_model_attribute also finds what passes through every operator. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_operators(addend_request* request,
+                                                                        int32_t operators) ADDEND_NOEXCEPT;
+/* The inputs that are added from here on are a further example of what the model takes: other sizes to learn from, for
+ * addend_model_record, or other values to try, for addend_model_check_trace. Nothing else takes several.
+ * errors: FAILED_PRECONDITION where the example before it has no input yet. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_next_example(addend_request* request) ADDEND_NOEXCEPT;
 /* 1: every operator is checked, not only those that results depend on. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
@@ -474,6 +498,29 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_decompose(const addend_c
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_shapley(const addend_model* model,
                                                                 const addend_request* request,
                                                                 addend_composition** out_composition) ADDEND_NOEXCEPT;
+/* The same question asked the other way round: what did each element of the inputs give to these numbers? One sweep
+ * back, at the same price for ten components and for ten thousand. Takes the targets of the request; its probes are not
+ * looked at. in: context (borrowed, may be NULL), model, request (borrowed). out: out_attribution (new). errors: as
+ * addend_model_decompose; FAILED_PRECONDITION for choices of the policy that look at all components together. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_context* context,
+                                                                  const addend_model* model,
+                                                                  const addend_request* request,
+                                                                  addend_attribution** out_attribution) ADDEND_NOEXCEPT;
+/* Runs the model once and keeps what it did; splits and probes are not looked at. Further examples (see
+ * addend_request_next_example), of other sizes, teach the program which numbers follow which dimension of the inputs,
+ * so that it runs for other sizes too; without any it runs for the sizes of the recording. in: model, request
+ * (borrowed). out: out_program (new). errors: UNIMPLEMENTED with the position of what cannot be recorded,
+ * FAILED_PRECONDITION with that of a number that follows no dimension. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_model* model, const addend_request* request,
+                                                               addend_program** out_program) ADDEND_NOEXCEPT;
+/* Whether a recording is the model: records twice, replays, and tries every further example of the request. options:
+ * {"tolerance": 1e-5, "strict": true}, a JSON object as addend_program_code_text describes it. out: out_json (new),
+ * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}: `kind` "graph", "value",
+ * "guard", "constant", "random", "training", "state" or "output"; `error` false for what is only worth knowing;
+ * `input_set` which further example showed it, or null. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_check_trace(const addend_model* model,
+                                                                    const addend_request* request, const char* options,
+                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_model_release(addend_model* model) ADDEND_NOEXCEPT;
 
 /* ---- Results: what a run or a call gives ------------------------------------------------------------------------ */
@@ -517,6 +564,87 @@ ADDEND_API const char* addend_results_note(const addend_results* results, size_t
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_report(const addend_results* results,
                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
+
+/* ---- Attributions: numbers, and what each element of the inputs gave to them ---------------------------------------
+ */
+
+/* How many numbers are explained: the targets of the request, or one for each example. */
+ADDEND_API size_t addend_attribution_num_targets(const addend_attribution* attribution) ADDEND_NOEXCEPT;
+/* One of them by component, as addend_results_explain would have it. Its leftover is what integrated gradients call the
+ * convergence delta. out: out_explanation (new). errors: OUT_OF_RANGE. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
+    const addend_attribution* attribution, size_t target, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
+/* The explained tensor, then for each input of the model what its elements give, by the input's name: [targets, *S], or
+ * [*S] where each example has a target (for ids one number each); ADDEND_RESULT_NONE for plain inputs. The report is
+ * that of the run. out: out_results (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_results(const addend_attribution* attribution,
+                                                                      addend_results** out_results) ADDEND_NOEXCEPT;
+/* All targets in one, as addend_explanation_json and addend_explanation_html have them. Where the request asked for
+ * operators, the JSON has "operators": [{"index", "op", "output", "call", "module", "passed", "leftover"}], numbers by
+ * target (one for all examples together). out: out_json, out_html (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_attribution* attribution,
+                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_html(const addend_attribution* attribution,
+                                                                   addend_string** out_html) ADDEND_NOEXCEPT;
+ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDEND_NOEXCEPT;
+
+/* ---- Programs: what a model did, to be read, kept and run again ----------------------------------------------------
+ */
+
+/* A folder with program.json and weights.safetensors, made if there is none. errors: UNIMPLEMENTED, with the position,
+ * for arguments that no file can hold. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_save(const addend_program* program,
+                                                               const char* folder) ADDEND_NOEXCEPT;
+/* Loading runs nothing, and refuses what is malformed or of another version. Running a program runs the operators that
+ * the file names: run only what you trust. out: out_program (new). errors: NOT_FOUND. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_load(const char* folder,
+                                                               addend_program** out_program) ADDEND_NOEXCEPT;
+/* The program as a model, to be run, decomposed and attributed without the one that was recorded. in: program (shared).
+ * out: out_model (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_model(const addend_program* program,
+                                                                addend_model** out_model) ADDEND_NOEXCEPT;
+/* Runs it on other inputs. options: {"values": [names of inner values that are wanted], "every_value": false, "guards":
+ * true, "guard_tolerance": 0}. out: out_results (new), the outputs as addend_model_run gives them, then the values by
+ * their names. errors: FAILED_PRECONDITION, with the position, where a number that left the tensors is another one than
+ * in the recording (unless "guards" is false); INVALID_ARGUMENT for inputs that are not like those of the recording. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_replay(const addend_program* program,
+                                                                 const addend_request* request, const char* options,
+                                                                 addend_results** out_results) ADDEND_NOEXCEPT;
+/* How many operators were called. */
+ADDEND_API size_t addend_program_num_operators(const addend_program* program) ADDEND_NOEXCEPT;
+/* The tensors of the program: their names, which are unique, and what they are: "input", "parameter", "buffer",
+ * "constant", "result" or "part". NULL where there is none. Borrowed. */
+ADDEND_API size_t addend_program_num_values(const addend_program* program) ADDEND_NOEXCEPT;
+ADDEND_API const char* addend_program_value_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* {"operators": 7, "inputs": [{"name", "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}],
+ * "guards": [{"kind", "call", "value", "position"}], "free": [{"input", "dim", "like"}]}: `free` has the dimensions of
+ * inputs that may have another size, with the one (a position in the list, or null) whose size they share.
+ * out: out_json (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_summary(const addend_program* program,
+                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
+/* Its operators as text, each under the source lines that called it. options, here and elsewhere: a JSON object in
+ * which every key may be left out, or NULL; unknown keys are refused. Here, with the defaults: {"succinct": true,
+ * "color": false, "names": false, "marks": false, "include": [], "exclude": [LibTorch's Python package], "numbers":
+ * []}. include, exclude: patterns for the files of lines, in which a star stands for anything. numbers: what is known
+ * of the operators, [{"name": "time", "unit": "seconds", "values": [one for each operator, or null]}]; the unit is "",
+ * "seconds" or "bytes". See docs/tracing.md. out: out_text (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_code_text(const addend_program* program, const char* options,
+                                                                    addend_string** out_text) ADDEND_NOEXCEPT;
+/* The same for programs. out: out_json (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_code_json(const addend_program* program, const char* options,
+                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
+/* Its graph: nodes in topological order and edges. options: {"numbers": []}. out: out_json (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_json(const addend_program* program, const char* options,
+                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
+/* For Graphviz. options: {"sources": false, "modules": true}: parameters, buffers and constants as nodes, and modules
+ * as boxes. out: out_dot (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_dot(const addend_program* program, const char* options,
+                                                                    addend_string** out_dot) ADDEND_NOEXCEPT;
+/* A page for a browser that needs nothing else. options: {"title": "program", "numbers": []}. out: out_html (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_html(const addend_program* program, const char* options,
+                                                                     addend_string** out_html) ADDEND_NOEXCEPT;
+ADDEND_API void addend_program_release(addend_program* program) ADDEND_NOEXCEPT;
 
 /* ---- Traces: live models ---------------------------------------------------------------------------------------- */
 

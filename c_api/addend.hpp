@@ -309,6 +309,37 @@ class Results : public Handle<addend_results, addend_results_release> {
   }
 };
 
+// Numbers, and what each element of the inputs gave to them.
+class Attribution : public Handle<addend_attribution, addend_attribution_release> {
+ public:
+  using Handle::Handle;
+
+  size_t num_targets() const { return addend_attribution_num_targets(get()); }
+  Explanation Explain(size_t target = 0) const {
+    addend_explanation* explanation = nullptr;
+    Check(addend_attribution_explain(get(), target, &explanation));
+    return Explanation(explanation);
+  }
+  // The explained tensor, the elements of each input, and the report.
+  Results results() const {
+    addend_results* results = nullptr;
+    Check(addend_attribution_results(get(), &results));
+    return Results(results);
+  }
+  // What the elements of an input give, [targets, *S], or [*S] where each example has a target.
+  Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
+  std::string Json() const {
+    addend_string* text = nullptr;
+    Check(addend_attribution_json(get(), &text));
+    return Take(text);
+  }
+  std::string Html() const {
+    addend_string* text = nullptr;
+    Check(addend_attribution_html(get(), &text));
+    return Take(text);
+  }
+};
+
 // A policy. Immutable; Context() holds the defaults.
 class Context : public Handle<addend_context, addend_context_release> {
  public:
@@ -363,6 +394,29 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_first_component(get(), first));
     return *this;
   }
+  // One more number for Model::Attribute to explain.
+  Request& Target(const std::string& target) {
+    Check(addend_request_add_target(get(), target.c_str()));
+    return *this;
+  }
+  // What the targets are elements of; "": the first output.
+  Request& Explained(const std::string& selector) {
+    Check(addend_request_set_explained(get(), selector.c_str()));
+    return *this;
+  }
+  Request& EachExample(bool each_example = true) {
+    Check(addend_request_set_each_example(get(), each_example ? 1 : 0));
+    return *this;
+  }
+  Request& Operators(bool operators = true) {
+    Check(addend_request_set_operators(get(), operators ? 1 : 0));
+    return *this;
+  }
+  // The inputs that follow are a further example, for Model::Record and Model::CheckTrace.
+  Request& NextExample() {
+    Check(addend_request_next_example(get()));
+    return *this;
+  }
   Request& Everything(bool everything = true) {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
@@ -381,6 +435,55 @@ class Request : public Handle<addend_request, addend_request_release> {
     addend_request* request = nullptr;
     Check(addend_request_create(&request));
     return request;
+  }
+};
+
+class Model;
+
+// What a model did, to be read, kept and run again. `options` everywhere: JSON as addend.h describes it.
+class Program : public Handle<addend_program, addend_program_release> {
+ public:
+  using Handle::Handle;
+
+  static Program Load(const std::string& folder) {
+    addend_program* program = nullptr;
+    Check(addend_program_load(folder.c_str(), &program));
+    return Program(program);
+  }
+  void Save(const std::string& folder) const { Check(addend_program_save(get(), folder.c_str())); }
+  // The program in place of the model that was recorded.
+  inline Model AsModel() const;
+  Results Replay(const Request& request, const std::string& options = "{}") const {
+    addend_results* results = nullptr;
+    Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
+    return Results(results);
+  }
+  size_t num_operators() const { return addend_program_num_operators(get()); }
+  // The names of its tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
+  std::vector<std::string> Names(const std::string& kind) const {
+    std::vector<std::string> names;
+    for (size_t k = 0; k < addend_program_num_values(get()); ++k) {
+      if (addend_program_value_kind(get(), k) == kind) names.emplace_back(addend_program_value_name(get(), k));
+    }
+    return names;
+  }
+  std::string SummaryJson() const {
+    addend_string* text = nullptr;
+    Check(addend_program_summary(get(), &text));
+    return Take(text);
+  }
+  std::string CodeText(const std::string& options = "{}") const { return Text(addend_program_code_text, options); }
+  std::string CodeJson(const std::string& options = "{}") const { return Text(addend_program_code_json, options); }
+  std::string GraphJson(const std::string& options = "{}") const { return Text(addend_program_graph_json, options); }
+  std::string GraphDot(const std::string& options = "{}") const { return Text(addend_program_graph_dot, options); }
+  std::string GraphHtml(const std::string& options = "{}") const { return Text(addend_program_graph_html, options); }
+
+ private:
+  template <typename Function>
+  std::string Text(const Function& function, const std::string& options) const {
+    addend_string* text = nullptr;
+    Check(function(get(), options.c_str(), &text));
+    return Take(text);
   }
 };
 
@@ -408,6 +511,24 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
     return Results(results);
   }
+  // One sweep back from the targets of the request to every element of its inputs.
+  Attribution Attribute(const Request& request, const Context& context = {}) const {
+    addend_attribution* attribution = nullptr;
+    Check(addend_model_attribute(context.get(), get(), request.get(), &attribution));
+    return Attribution(attribution);
+  }
+  // Further examples of the request teach the program other sizes.
+  Program Record(const Request& request) const {
+    addend_program* program = nullptr;
+    Check(addend_model_record(get(), request.get(), &program));
+    return Program(program);
+  }
+  // Whether a recording is the model, tried on further examples of the request: JSON.
+  std::string CheckTrace(const Request& request, const std::string& options = "{}") const {
+    addend_string* text = nullptr;
+    Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
+    return Take(text);
+  }
   // The exact Shapley values for the first output.
   Composition Shapley(const Request& request) const {
     addend_composition* composition = nullptr;
@@ -415,6 +536,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     return Composition(composition);
   }
 };
+
+inline Model Program::AsModel() const {
+  addend_model* model = nullptr;
+  Check(addend_program_model(get(), &model));
+  return Model(model);
+}
 
 // The arguments of one call, in order: Call("aten::softmax", Arguments().Add(x).Add(int64_t{-1})).
 class Arguments : public Handle<addend_arguments, addend_arguments_release> {

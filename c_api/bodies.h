@@ -18,6 +18,7 @@
 #include "core/explain/input.h"
 #include "core/explain/model.h"
 #include "core/explain/report.h"
+#include "core/explain/target.h"
 #include "core/rules/registry.h"
 
 namespace addend::c_api {
@@ -80,8 +81,13 @@ struct RequestInput {
 };
 
 struct RequestBody {
-  std::vector<RequestInput> inputs;
+  std::vector<RequestInput> inputs;                // of the first example
+  std::vector<std::vector<RequestInput>> further;  // examples
   std::vector<std::string> probes;
+  std::vector<Target> targets;
+  std::string explained;
+  bool each_example = false;
+  bool operators = false;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   bool everything = false;
   std::shared_ptr<std::atomic<bool>> cancelled;

@@ -30,11 +30,10 @@ double Epsilon(at::ScalarType dtype) {
 }
 
 // How far the recovery may be off by rounding, relative to what was summed.
-double Tolerance(const Composition& composition, const RunRecord* run) {
+double Tolerance(at::ScalarType dtype, size_t numc, int64_t operators, const RunRecord* run) {
   if (run != nullptr && run->report.policy.tolerance) return *run->report.policy.tolerance;
-  const int64_t operators = run == nullptr ? composition.origin().depth : run->report.operators;
-  const auto terms = static_cast<double>(std::max<int64_t>(composition.numc(), 1) * std::max<int64_t>(operators, 1));
-  return 8 * Epsilon(composition.dtype()) * std::sqrt(terms);
+  const auto terms = static_cast<double>(std::max<size_t>(numc, 1)) * std::max<double>(operators, 1);
+  return 8 * Epsilon(dtype) * std::sqrt(terms);
 }
 
 std::string Shown(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
@@ -82,16 +81,19 @@ std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs,
   return names;
 }
 
-ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
+namespace {
+
+// `operators`: how many there were on the way to the value.
+ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t operators, const std::string& at,
                         std::shared_ptr<const RunRecord> run) {
-  const TracingPause pause;
   ExplanationBody body;
-  body.numbers = Contribute(composition.value(), composition, ParseTarget(target));
+  body.numbers = std::move(numbers);
   body.at = at;
   body.target = Shown(body.numbers.index);
   if (!body.numbers.subtract.empty()) absl::StrAppend(&body.target, " minus ", Shown(body.numbers.subtract));
-  body.tolerance = Tolerance(composition, run.get()) * (body.numbers.mass + std::abs(body.numbers.value));
   const std::vector<double>& contributions = body.numbers.contributions;
+  body.tolerance =
+      Tolerance(dtype, contributions.size(), operators, run.get()) * (body.numbers.mass + std::abs(body.numbers.value));
   if (run != nullptr && run->names.size() == contributions.size()) {
     body.names = run->names;
   } else {
@@ -103,6 +105,22 @@ ExplanationBody Explain(const Composition& composition, const std::string& targe
                    [&](int64_t a, int64_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
   body.run = std::move(run);
   return body;
+}
+
+}  // namespace
+
+ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
+                        std::shared_ptr<const RunRecord> run) {
+  const TracingPause pause;
+  const int64_t operators = run == nullptr ? composition.origin().depth : run->report.operators;
+  return Explain(Contribute(composition.value(), composition, ParseTarget(target)), composition.dtype(), operators, at,
+                 std::move(run));
+}
+
+ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, const std::string& at,
+                        std::shared_ptr<const RunRecord> run) {
+  const int64_t operators = run->report.operators;
+  return Explain(std::move(numbers), dtype, operators, at, std::move(run));
 }
 
 extern "C" {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "c_api/bodies.h"
+#include "core/explain/attribute.h"
 #include "core/explain/target.h"
 
 namespace addend::c_api {
@@ -24,9 +25,17 @@ struct ExplanationBody {
 ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
                         std::shared_ptr<const RunRecord> run);
 
+// Of one target of an attribution, whose value is of this dtype.
+ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, const std::string& at,
+                        std::shared_ptr<const RunRecord> run);
+
 // All of it as core/explain/page/README.md describes it, and the page that shows it.
 std::string ExplanationJson(const ExplanationBody& explanation);
 std::string ExplanationPage(const ExplanationBody& explanation);
+// The same of several targets of one run, with what passed through its operators; null: that was not asked for.
+std::string AttributionJson(const std::vector<ExplanationBody>& targets,
+                            const std::vector<OperatorRelevance>* operators);
+std::string AttributionPage(const std::vector<ExplanationBody>& targets);
 // Of a whole run.
 std::string ReportJson(const Report& report, Preset asked);
 

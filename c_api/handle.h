@@ -28,7 +28,7 @@ struct Slot {
 };
 
 // Kinds of addend_handle_kind.
-constexpr int32_t kNumKinds = ADDEND_HANDLE_DLPACK + 1;
+constexpr int32_t kNumKinds = ADDEND_HANDLE_PROGRAM + 1;
 // Behind them those that live as long as a callback runs.
 constexpr int32_t kNumPools = kNumKinds + 2;
 
@@ -74,6 +74,8 @@ ADDEND_DECLARE_HANDLE(addend_explanation, ADDEND_HANDLE_EXPLANATION, Explanation
 ADDEND_DECLARE_HANDLE(addend_model, ADDEND_HANDLE_MODEL, ModelBody);
 ADDEND_DECLARE_HANDLE(addend_request, ADDEND_HANDLE_REQUEST, RequestBody);
 ADDEND_DECLARE_HANDLE(addend_results, ADDEND_HANDLE_RESULTS, ResultsBody);
+ADDEND_DECLARE_HANDLE(addend_attribution, ADDEND_HANDLE_ATTRIBUTION, AttributionBody);
+ADDEND_DECLARE_HANDLE(addend_program, ADDEND_HANDLE_PROGRAM, ProgramBody);
 ADDEND_DECLARE_HANDLE(addend_trace, ADDEND_HANDLE_TRACE, TraceBody);
 ADDEND_DECLARE_HANDLE(addend_arguments, ADDEND_HANDLE_ARGUMENTS, ArgumentsBody);
 ADDEND_DECLARE_HANDLE(addend_rules, ADDEND_HANDLE_RULES, RulesBody);

@@ -35,6 +35,8 @@ class HostileTest : public CApiTest {
     addend_model* model = nullptr;
     addend_request* request = nullptr;
     addend_results* results = nullptr;
+    addend_attribution* attribution = nullptr;
+    addend_program* program = nullptr;
     addend_trace* trace = nullptr;
     addend_arguments* arguments = nullptr;
     addend_rules* rules = nullptr;
@@ -67,6 +69,8 @@ class HostileTest : public CApiTest {
       request.Input(Tensor::Copy<float>({1, 2}, {1, 2})).SplitAlong({1});
       return request;
     }();
+    ExpectOk(addend_model_attribute(nullptr, h.model, DigitRequest().get(), &h.attribution));
+    ExpectOk(addend_model_record(h.model, DigitRequest().get(), &h.program));
     ExpectOk(addend_trace_begin(nullptr, live.get(), &h.trace));
     ExpectOk(addend_rules_create(&h.rules));
     ReleaseAll(h);
@@ -84,6 +88,9 @@ class HostileTest : public CApiTest {
     static addend_composition* c = nullptr;
     static addend_explanation* e = nullptr;
     static addend_results* r = nullptr;
+    static addend_attribution* a = nullptr;
+    static addend_program* p = nullptr;
+    static addend_model* m = nullptr;
     static addend_trace* trace = nullptr;
     static addend_context* context = nullptr;
     static const addend_rule_callbacks callbacks = {
@@ -128,10 +135,31 @@ class HostileTest : public CApiTest {
         {"request_add_name", [=] { return addend_request_add_name(h.request, "a"); }},
         {"request_add_probe", [=] { return addend_request_add_probe(h.request, "#0"); }},
         {"request_add_parameter", [=] { return addend_request_add_parameter(h.request, "w", h.tensor); }},
+        {"request_add_target", [=] { return addend_request_add_target(h.request, "top1"); }},
+        {"request_set_explained", [=] { return addend_request_set_explained(h.request, "logits"); }},
+        {"request_set_each_example", [=] { return addend_request_set_each_example(h.request, 1); }},
+        {"request_set_operators", [=] { return addend_request_set_operators(h.request, 1); }},
+        {"request_next_example", [=] { return addend_request_next_example(h.request); }},
         {"request_set_everything", [=] { return addend_request_set_everything(h.request, 1); }},
         {"request_set_cancellation", [=] { return addend_request_set_cancellation(h.request, h.cancellation); }},
         {"model_run", [=] { return addend_model_run(h.model, h.request, &r); }},
         {"model_decompose", [=] { return addend_model_decompose(h.context, h.model, h.request, &r); }},
+        {"model_attribute", [=] { return addend_model_attribute(h.context, h.model, h.request, &a); }},
+        {"model_record", [=] { return addend_model_record(h.model, h.request, &p); }},
+        {"model_check_trace", [=] { return addend_model_check_trace(h.model, h.request, nullptr, &s); }},
+        {"attribution_explain", [=] { return addend_attribution_explain(h.attribution, 0, &e); }},
+        {"attribution_results", [=] { return addend_attribution_results(h.attribution, &r); }},
+        {"attribution_json", [=] { return addend_attribution_json(h.attribution, &s); }},
+        {"attribution_html", [=] { return addend_attribution_html(h.attribution, &s); }},
+        {"program_save", [=] { return addend_program_save(h.program, "/dev/null/program"); }},
+        {"program_model", [=] { return addend_program_model(h.program, &m); }},
+        {"program_replay", [=] { return addend_program_replay(h.program, h.request, nullptr, &r); }},
+        {"program_summary", [=] { return addend_program_summary(h.program, &s); }},
+        {"program_code_text", [=] { return addend_program_code_text(h.program, nullptr, &s); }},
+        {"program_code_json", [=] { return addend_program_code_json(h.program, nullptr, &s); }},
+        {"program_graph_json", [=] { return addend_program_graph_json(h.program, nullptr, &s); }},
+        {"program_graph_dot", [=] { return addend_program_graph_dot(h.program, nullptr, &s); }},
+        {"program_graph_html", [=] { return addend_program_graph_html(h.program, nullptr, &s); }},
         {"model_shapley", [=] { return addend_model_shapley(h.model, h.request, &c); }},
         {"results_composition", [=] { return addend_results_composition(h.results, 0, &c); }},
         {"results_tensor", [=] { return addend_results_tensor(h.results, 0, &t); }},
@@ -199,6 +227,11 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_results_name(h.results, 0), nullptr);
     EXPECT_TRUE(std::isnan(addend_results_report_number(h.results, "nodes")));
     EXPECT_EQ(addend_results_note(h.results, 0), nullptr);
+    EXPECT_EQ(addend_attribution_num_targets(h.attribution), 0u);
+    EXPECT_EQ(addend_program_num_operators(h.program), 0u);
+    EXPECT_EQ(addend_program_num_values(h.program), 0u);
+    EXPECT_EQ(addend_program_value_name(h.program, 0), nullptr);
+    EXPECT_EQ(addend_program_value_kind(h.program, 0), nullptr);
     EXPECT_EQ(addend_rule_call_num_operands(h.rule_call), 0u);
     EXPECT_EQ(addend_rule_call_decomposed(h.rule_call, 0), 0);
     addend_cancellation_cancel(h.cancellation);
@@ -217,6 +250,8 @@ class HostileTest : public CApiTest {
     addend_model_release(h.model);
     addend_request_release(h.request);
     addend_results_release(h.results);
+    addend_attribution_release(h.attribution);
+    addend_program_release(h.program);
     addend_trace_release(h.trace);
     addend_arguments_release(h.arguments);
     addend_rules_release(h.rules);
@@ -266,6 +301,8 @@ TEST_F(HostileTest, NullOutParameters) {
   const Composition composition = Composition::FromTensors(tensor);
   const Request request = DigitRequest();
   const Model model = Model::Load(kDigits);
+  const Attribution attribution = model.Attribute(request);
+  const Program program = model.Record(request);
   const TensorFile file = TensorFile::Create();
   const Arguments arguments = [&] {
     Arguments list;
@@ -290,6 +327,22 @@ TEST_F(HostileTest, NullOutParameters) {
            [] { return addend_model_load(kDigits, 0, nullptr); },
            [&] { return addend_model_decompose(nullptr, model.get(), request.get(), nullptr); },
            [&] { return addend_model_run(model.get(), request.get(), nullptr); },
+           [&] { return addend_model_attribute(nullptr, model.get(), request.get(), nullptr); },
+           [&] { return addend_model_record(model.get(), request.get(), nullptr); },
+           [&] { return addend_model_check_trace(model.get(), request.get(), nullptr, nullptr); },
+           [&] { return addend_attribution_explain(attribution.get(), 0, nullptr); },
+           [&] { return addend_attribution_results(attribution.get(), nullptr); },
+           [&] { return addend_attribution_json(attribution.get(), nullptr); },
+           [&] { return addend_attribution_html(attribution.get(), nullptr); },
+           [] { return addend_program_load("/nowhere", nullptr); },
+           [&] { return addend_program_model(program.get(), nullptr); },
+           [&] { return addend_program_replay(program.get(), request.get(), nullptr, nullptr); },
+           [&] { return addend_program_summary(program.get(), nullptr); },
+           [&] { return addend_program_code_text(program.get(), nullptr, nullptr); },
+           [&] { return addend_program_code_json(program.get(), nullptr, nullptr); },
+           [&] { return addend_program_graph_json(program.get(), nullptr, nullptr); },
+           [&] { return addend_program_graph_dot(program.get(), nullptr, nullptr); },
+           [&] { return addend_program_graph_html(program.get(), nullptr, nullptr); },
            [&] { return addend_trace_begin(nullptr, request.get(), nullptr); },
            [] { return addend_arguments_create(nullptr); },
            [&] { return addend_call(nullptr, "aten::relu", arguments.get(), nullptr); },
@@ -311,6 +364,7 @@ TEST_F(HostileTest, TextThatIsNone) {
   ExpectOk(addend_context_options_create(&options));
   const Handle<addend_context_options, addend_context_options_release> owner(options);
   addend_model* model = nullptr;
+  addend_program* program = nullptr;
   addend_tensor_file* file = nullptr;
   addend_results* results = nullptr;
   addend_explanation* explanation = nullptr;
@@ -326,6 +380,9 @@ TEST_F(HostileTest, TextThatIsNone) {
              [&] { return addend_request_add_input(request.get(), text, tensor.get()); },
              [&] { return addend_request_add_name(request.get(), text); },
              [&] { return addend_request_add_probe(request.get(), text); },
+             [&] { return addend_request_add_target(request.get(), text); },
+             [&] { return addend_request_set_explained(request.get(), text); },
+             [&] { return addend_program_load(text, &program); },
              [&] { return addend_request_add_parameter(request.get(), text, tensor.get()); },
              [&] { return addend_arguments_add_str(arguments.get(), nullptr, text); },
              [&] { return addend_arguments_add_i64(arguments.get(), text, 1); },
@@ -376,10 +433,13 @@ TEST_F(HostileTest, NumbersThatFitNothing) {
     EXPECT_EQ(Outcome(addend_composition_explain(composition.get(), target, &explanation)).code,
               ADDEND_INVALID_ARGUMENT)
         << target;
+    // Whether an element is there shows in the run.
+    if (std::string(target) == "9" || std::string(target) == "1,2,3,4") continue;
+    EXPECT_EQ(Outcome(addend_request_add_target(request.get(), target)).code, ADDEND_INVALID_ARGUMENT) << target;
   }
   EXPECT_EQ(Outcome(addend_set_num_threads(0)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(addend_debug_live(-1), -1);
-  EXPECT_EQ(addend_debug_live(17), -1);
+  EXPECT_EQ(addend_debug_live(19), -1);
 }
 
 TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {
@@ -400,6 +460,55 @@ TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {
   EXPECT_EQ(Outcome(addend_model_load("/nowhere", 0, &none)).code, ADDEND_NOT_FOUND);
   EXPECT_EQ(Outcome(addend_model_load("/tmp", 0, &none)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(Outcome(addend_tensor_file_read("/tmp", &file)).code, ADDEND_INVALID_ARGUMENT);
+}
+
+TEST_F(HostileTest, OptionsThatAreNone) {
+  const Program program = Model::Load(kDigits).Record(DigitRequest());
+  const Request request = DigitRequest();
+  addend_string* text = nullptr;
+  addend_results* results = nullptr;
+  for (const char* options :
+       {"", "{", "[]", "null", "1", "{\"names\": 1}", "{\"include\": \"x\"}", "{\"include\": [1]}",
+        "{\"unknown\": true}", "{\"numbers\": 1}", "{\"numbers\": [1]}", "{\"numbers\": [{}]}",
+        "{\"numbers\": [{\"name\": \"a\", \"values\": []}]}", "{\"numbers\": [{\"name\": \"a\", \"values\": [\"b\"]}]}",
+        "{\"numbers\": [{\"name\": \"a\", \"unit\": \"miles\", \"values\": []}]}", kNoUtf8}) {
+    SCOPED_TRACE(options);
+    EXPECT_EQ(Outcome(addend_program_code_text(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_program_code_json(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_program_graph_json(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_program_graph_dot(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_program_graph_html(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_program_replay(program.get(), request.get(), options, &results)).code,
+              ADDEND_INVALID_ARGUMENT);
+    EXPECT_EQ(Outcome(addend_model_check_trace(program.AsModel().get(), request.get(), options, &text)).code,
+              ADDEND_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(Outcome(addend_program_replay(program.get(), request.get(), "{\"values\": [\"nowhere\"]}", &results)).code,
+            ADDEND_NOT_FOUND);
+  EXPECT_EQ(
+      Outcome(addend_model_check_trace(program.AsModel().get(), request.get(), "{\"tolerance\": -1}", &text)).code,
+      ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(text, nullptr);
+  EXPECT_EQ(results, nullptr);
+}
+
+TEST_F(HostileTest, ProgramsThatEndEarlyOrAreDamaged) {
+  const std::string folder = testing::TempDir() + "/hostile_program";
+  Model::Load(kDigits).Record(DigitRequest()).Save(folder);
+  addend_program* none = nullptr;
+  for (const char* name : {"/program.json", "/weights.safetensors"}) {
+    const std::string whole = Content(folder + name);
+    ASSERT_GT(whole.size(), 100u);
+    for (size_t size = 0; size < whole.size(); size += 1 + size / 2) {
+      std::ofstream(folder + name, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+      EXPECT_EQ(Outcome(addend_program_load(folder.c_str(), &none)).code, ADDEND_INVALID_ARGUMENT) << name << size;
+    }
+    std::ofstream(folder + name, std::ios::binary | std::ios::trunc) << whole;
+  }
+  EXPECT_EQ(Outcome(addend_program_load("/nowhere", &none)).code, ADDEND_NOT_FOUND);
+  EXPECT_EQ(none, nullptr);
+  const Program program = Program::Load(folder);
+  EXPECT_NE(Outcome(addend_program_save(program.get(), "/dev/null/program")).code, ADDEND_OK);
 }
 
 TEST_F(HostileTest, RequestsThatFitNoModel) {

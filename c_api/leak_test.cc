@@ -70,6 +70,41 @@ TEST(LeakTest, Decompositions) {
   EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_ANY), 0);
 }
 
+TEST(LeakTest, ProgramsAndAttributions) {
+  addend_model* model = nullptr;
+  ExpectOk(addend_model_load("docs/examples/models/breast_cancer/model.pt", 0, &model));
+  {
+    Request request;
+    request.Input(TensorFile::Read("docs/examples/models/breast_cancer/sample.safetensors").tensor("input"))
+        .SplitAlong({1});
+    const int64_t held = addend_debug_live(ADDEND_HANDLE_ANY);
+    ExpectNoGrowth(
+        2000,
+        [&] {
+          addend_attribution* attribution = nullptr;
+          ExpectOk(addend_model_attribute(nullptr, model, request.get(), &attribution));
+          addend_explanation* explanation = nullptr;
+          ExpectOk(addend_attribution_explain(attribution, 0, &explanation));
+          addend_results* results = nullptr;
+          ExpectOk(addend_attribution_results(attribution, &results));
+          addend_explanation_release(explanation);
+          addend_results_release(results);
+          addend_attribution_release(attribution);
+          addend_program* program = nullptr;
+          ExpectOk(addend_model_record(model, request.get(), &program));
+          addend_model* replayed = nullptr;
+          ExpectOk(addend_program_model(program, &replayed));
+          addend_program_release(program);
+          ExpectOk(addend_model_run(replayed, request.get(), &results));
+          addend_results_release(results);
+          addend_model_release(replayed);
+        },
+        held);
+  }
+  addend_model_release(model);
+  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_ANY), 0);
+}
+
 TEST(LeakTest, Loads) {
   ExpectNoGrowth(300, [] {
     addend_model* model = nullptr;

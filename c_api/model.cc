@@ -1,13 +1,17 @@
-// Models from TorchScript files.
-#include <algorithm>
+// Models: what is done with them.
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "c_api/options.h"
+#include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
+#include "core/explain/check_trace.h"
 #include "core/explain/decompose.h"
+#include "core/explain/learn_sizes.h"
+#include "core/explain/record_program.h"
 #include "core/explain/shapley.h"
 #include "core/explain/torchscript.h"
 #include "core/intercept/tracing_scope.h"
@@ -34,50 +38,23 @@ ModelBody BodyFor(std::shared_ptr<Model> model, std::string path) {
   return body;
 }
 
-// The inputs of a request in the order of the model's arguments: those with a name where it says, the others in the
-// places that are left.
-std::vector<RequestInput> Arrange(const ModelBody& model, const std::vector<RequestInput>& inputs) {
-  const std::vector<std::string>& names = model.input_names;
-  std::vector<std::optional<RequestInput>> places(std::max(names.size(), inputs.size()));
-  for (const RequestInput& input : inputs) {
-    if (!input.named) continue;
-    const auto found = std::find(names.begin(), names.end(), input.input.name);
-    if (found == names.end()) {
-      throw InvalidArgument(
-          absl::StrCat("the model has no input ", input.input.name, "; it has ", absl::StrJoin(names, ", ")));
-    }
-    places[found - names.begin()] = input;
-  }
-  auto place = places.begin();
-  for (const RequestInput& input : inputs) {
-    if (input.named) continue;
-    while (place->has_value()) ++place;
-    *place = input;
-  }
-  std::vector<RequestInput> arranged;
-  for (size_t k = 0; k < places.size(); ++k) {
-    if (places[k]) {
-      if (arranged.size() < k) {
-        throw InvalidArgument(absl::StrCat("the request lacks the input ", names[arranged.size()],
-                                           ", which comes before ", places[k]->input.name));
-      }
-      arranged.push_back(std::move(*places[k]));
-    }
-  }
-  return arranged;
+// Of every example of a request.
+std::vector<std::vector<c10::IValue>> ExamplesOf(const ModelBody& model, const RequestBody& request) {
+  std::vector<std::vector<c10::IValue>> examples;
+  const auto add = [&](const std::vector<RequestInput>& inputs) {
+    if (inputs.empty() && !examples.empty()) throw InvalidArgument("the last example of the request has no input");
+    const std::vector<at::Tensor> values = CopiesOf(Arrange(model.input_names, inputs));
+    examples.emplace_back(values.begin(), values.end());
+  };
+  add(request.inputs);
+  for (const std::vector<RequestInput>& inputs : request.further) add(inputs);
+  return examples;
 }
 
-std::vector<ResultEntry> Run(const ModelBody& model, const std::vector<RequestInput>& inputs) {
-  std::vector<at::Tensor> values;
-  // The model may write its inputs.
-  for (const RequestInput& input : inputs) values.push_back(input.input.value.clone());
-  std::vector<ResultEntry> entries;
-  ForEachTensor(Trace(model.model).Run(values), [&](const at::Tensor& tensor) {
-    if (!tensor.defined()) return;
-    const std::string name = entries.empty() ? "output" : absl::StrCat("output.", entries.size());
-    entries.push_back({name, std::nullopt, tensor.detach(), std::nullopt});
-  });
-  return entries;
+RecordOptions RecordOptionsOf(const ModelBody& model) {
+  RecordOptions options;
+  options.input_names = model.input_names;
+  return options;
 }
 
 at::Tensor FirstNumbers(const c10::IValue& result) {
@@ -90,7 +67,7 @@ at::Tensor FirstNumbers(const c10::IValue& result) {
 }
 
 Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
-  const PreparedInputs prepared = Prepare(InputsOf(Arrange(model, request.inputs)));
+  const PreparedInputs prepared = Prepare(InputsOf(Arrange(model.input_names, request.inputs)));
   if (prepared.numc > kMostShapleyComponents) {
     throw InvalidArgument(absl::StrCat("there are ", prepared.numc,
                                        " components, and exact Shapley values take at most ", kMostShapleyComponents));
@@ -162,8 +139,9 @@ ADDEND_API addend_status* addend_model_run(const addend_model* model, const adde
     RequireLibTorch();
     RequireNoTrace();
     RequireGoingOn(asked);
+    RequireOneExample(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    Give(out_results, Run(body, Arrange(body, asked.inputs)), nullptr);
+    Give(out_results, OutputsOf(Trace(body.model).Run(CopiesOf(Arrange(body.input_names, asked.inputs)))), nullptr);
   });
 }
 
@@ -177,9 +155,10 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     RequireLibTorch();
     RequireNoTrace();
     RequireGoingOn(asked);
+    RequireOneExample(asked);
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
-    const std::vector<RequestInput> inputs = Arrange(body, asked.inputs);
+    const std::vector<RequestInput> inputs = Arrange(body.input_names, asked.inputs);
     ResultsBody results = ResultsOf(Trace(body.model).Decompose(InputsOf(inputs), OptionsOf(own, asked)), inputs,
                                     own.policy.preset, body.path);
     LogNotes(own, results.run->report);
@@ -195,8 +174,49 @@ ADDEND_API addend_status* addend_model_shapley(const addend_model* model, const 
     RequireOut(out_composition, "out_composition");
     RequireLibTorch();
     RequireNoTrace();
+    RequireOneExample(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     Give(out_composition, ExactShapley(body, asked));
+  });
+}
+
+ADDEND_API addend_status* addend_model_record(const addend_model* model, const addend_request* request,
+                                              addend_program** out_program) noexcept {
+  return Guard([&] {
+    const ModelBody& body = Get(model, "model");
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_program, "out_program");
+    RequireLibTorch();
+    RequireNoTrace();
+    RequireGoingOn(asked);
+    const WarningsToLog warnings(ContextOf(nullptr).log);
+    const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(body, asked);
+    const RecordOptions options = RecordOptionsOf(body);
+    const Recording recording =
+        asked.further.empty() ? Record(*body.model, examples[0], options) : RecordSizes(*body.model, examples, options);
+    Give(out_program, ProgramOf(recording.program, body.path));
+  });
+}
+
+ADDEND_API addend_status* addend_model_check_trace(const addend_model* model, const addend_request* request,
+                                                   const char* options, addend_string** out_json) noexcept {
+  return Guard([&] {
+    const ModelBody& body = Get(model, "model");
+    const RequestBody& asked = Get(request, "request");
+    CheckOptions checks;
+    JsonOptions given(options);
+    given.Read("tolerance", &checks.tolerance);
+    given.Read("strict", &checks.strict);
+    given.RequireAllRead();
+    RequireOut(out_json, "out_json");
+    RequireLibTorch();
+    RequireNoTrace();
+    RequireGoingOn(asked);
+    const WarningsToLog warnings(ContextOf(nullptr).log);
+    checks.inputs = ExamplesOf(body, asked);
+    const std::vector<c10::IValue> first = checks.inputs[0];
+    checks.inputs.erase(checks.inputs.begin());
+    Give(out_json, Dump(FindingsRecord(CheckTrace(*body.model, first, checks, RecordOptionsOf(body)))));
   });
 }
 

@@ -66,7 +66,9 @@ Json TargetRecord(const ExplanationBody& explanation) {
                               numbers.recovery - numbers.value, explanation.tolerance);
 }
 
-Json ExplanationRecord(const ExplanationBody& explanation) {
+// Of one or more targets of the same run.
+Json ExplanationRecord(const std::vector<ExplanationBody>& targets) {
+  const ExplanationBody& explanation = targets.at(0);
   static const auto& none = *new RunRecord();
   const RunRecord& run = explanation.run == nullptr ? none : *explanation.run;
   Policy policy = run.report.policy;
@@ -87,16 +89,28 @@ Json ExplanationRecord(const ExplanationBody& explanation) {
   }
   record["image"] = std::move(image);
   record["text"] = nullptr;
-  record["targets"] = Json::array({TargetRecord(explanation)});
+  record["targets"] = Json::array();
+  for (const ExplanationBody& target : targets) record["targets"].push_back(TargetRecord(target));
   record["report"] = ReportRecord(run.report);
   return record;
 }
 
 }  // namespace
 
-std::string ExplanationJson(const ExplanationBody& explanation) { return Dump(ExplanationRecord(explanation)); }
+std::string ExplanationJson(const ExplanationBody& explanation) { return Dump(ExplanationRecord({explanation})); }
 
-std::string ExplanationPage(const ExplanationBody& explanation) { return MakePage(ExplanationRecord(explanation)); }
+std::string ExplanationPage(const ExplanationBody& explanation) { return MakePage(ExplanationRecord({explanation})); }
+
+std::string AttributionJson(const std::vector<ExplanationBody>& targets,
+                            const std::vector<OperatorRelevance>* operators) {
+  Json record = ExplanationRecord(targets);
+  if (operators != nullptr) record["operators"] = RelevanceRecord(*operators);
+  return Dump(record);
+}
+
+std::string AttributionPage(const std::vector<ExplanationBody>& targets) {
+  return MakePage(ExplanationRecord(targets));
+}
 
 std::string ReportJson(const Report& report, Preset asked) {
   Policy policy = report.policy;

@@ -8,10 +8,15 @@
 namespace addend::c_api {
 namespace {
 
+// Of the example that is being added.
+std::vector<RequestInput>& Inputs(RequestBody& body) {
+  return body.further.empty() ? body.inputs : body.further.back();
+}
+
 RequestInput& LastOf(addend_request* request) {
-  RequestBody& body = Get(request, "request");
-  if (body.inputs.empty()) throw FailedPrecondition("the request has no input yet; add one first");
-  return body.inputs.back();
+  std::vector<RequestInput>& inputs = Inputs(Get(request, "request"));
+  if (inputs.empty()) throw FailedPrecondition("the request has no input yet; add one first");
+  return inputs.back();
 }
 
 }  // namespace
@@ -28,17 +33,17 @@ ADDEND_API addend_status* addend_request_create(addend_request** out_request) no
 ADDEND_API addend_status* addend_request_add_input(addend_request* request, const char* name,
                                                    const addend_tensor* value) noexcept {
   return Guard([&] {
-    RequestBody& body = Get(request, "request");
+    std::vector<RequestInput>& inputs = Inputs(Get(request, "request"));
     RequestInput own;
     own.named = name != nullptr;
-    own.input.name = own.named ? Text(name, "name") : absl::StrCat("input ", body.inputs.size());
+    own.input.name = own.named ? Text(name, "name") : absl::StrCat("input ", inputs.size());
     own.input.value = TensorOf(value, "value");
-    for (const RequestInput& other : body.inputs) {
+    for (const RequestInput& other : inputs) {
       if (own.named && other.input.name == own.input.name) {
         throw InvalidArgument(absl::StrCat("the request has an input ", name, " already"));
       }
     }
-    body.inputs.push_back(std::move(own));
+    inputs.push_back(std::move(own));
   });
 }
 
@@ -123,6 +128,33 @@ ADDEND_API addend_status* addend_request_add_parameter(addend_request* request, 
     RequestBody& body = Get(request, "request");
     const std::string own = Text(name, "name");
     body.parameters.emplace_back(own, TensorOf(tensor, "tensor"));
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_target(addend_request* request, const char* target) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    body.targets.push_back(ParseTarget(Text(target, "target")));
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_explained(addend_request* request, const char* selector) noexcept {
+  return Guard([&] { Get(request, "request").explained = TextOrEmpty(selector, "selector"); });
+}
+
+ADDEND_API addend_status* addend_request_set_each_example(addend_request* request, int32_t each_example) noexcept {
+  return Guard([&] { Get(request, "request").each_example = each_example != 0; });
+}
+
+ADDEND_API addend_status* addend_request_set_operators(addend_request* request, int32_t operators) noexcept {
+  return Guard([&] { Get(request, "request").operators = operators != 0; });
+}
+
+ADDEND_API addend_status* addend_request_next_example(addend_request* request) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    if (Inputs(body).empty()) throw FailedPrecondition("the example before the next one has no input yet");
+    body.further.emplace_back();
   });
 }
 

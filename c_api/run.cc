@@ -1,11 +1,17 @@
 #include "c_api/run.h"
 
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "c_api/explanation.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/recorder.h"
 
 namespace addend::c_api {
 
@@ -36,6 +42,42 @@ void RequireGoingOn(const RequestBody& request) {
   }
 }
 
+void RequireOneExample(const RequestBody& request) {
+  if (request.further.empty()) return;
+  throw InvalidArgument(absl::StrCat("the request has ", request.further.size() + 1,
+                                     " examples; only a recording and its check take more than one"));
+}
+
+std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const std::vector<RequestInput>& inputs) {
+  std::vector<std::optional<RequestInput>> places(std::max(names.size(), inputs.size()));
+  for (const RequestInput& input : inputs) {
+    if (!input.named) continue;
+    const auto found = std::find(names.begin(), names.end(), input.input.name);
+    if (found == names.end()) {
+      throw InvalidArgument(
+          absl::StrCat("the model has no input ", input.input.name, "; it has ", absl::StrJoin(names, ", ")));
+    }
+    places[found - names.begin()] = input;
+  }
+  auto place = places.begin();
+  for (const RequestInput& input : inputs) {
+    if (input.named) continue;
+    while (place->has_value()) ++place;
+    *place = input;
+  }
+  std::vector<RequestInput> arranged;
+  for (size_t k = 0; k < places.size(); ++k) {
+    if (places[k]) {
+      if (arranged.size() < k) {
+        throw InvalidArgument(absl::StrCat("the request lacks the input ", names[arranged.size()],
+                                           ", which comes before ", places[k]->input.name));
+      }
+      arranged.push_back(std::move(*places[k]));
+    }
+  }
+  return arranged;
+}
+
 std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
   std::vector<Input> list;
   list.reserve(inputs.size());
@@ -43,15 +85,27 @@ std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
   return list;
 }
 
-ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
-                      const std::string& model_path) {
+std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs) {
+  std::vector<at::Tensor> values;
+  for (const RequestInput& input : inputs) values.push_back(input.input.value.clone());
+  return values;
+}
+
+std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std::vector<RequestInput>& inputs,
+                                          Preset asked, const std::string& model_path) {
   auto run = std::make_shared<RunRecord>();
-  run->report = std::move(decomposition.report);
+  run->report = std::move(report);
   run->preset = asked;
-  run->names = ComponentNames(inputs, decomposition.numc);
+  run->names = ComponentNames(inputs, numc);
   run->inputs = InputsOf(inputs);
   run->model_path = model_path;
+  return run;
+}
+
+ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
+                      const std::string& model_path) {
   ResultsBody results;
+  results.run = RecordOf(std::move(decomposition.report), decomposition.numc, inputs, asked, model_path);
   const auto add = [&results](Decomposed& one) {
     results.entries.push_back({std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt});
   };
@@ -68,8 +122,17 @@ ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInpu
   }
   add_plain(std::numeric_limits<size_t>::max());
   for (Decomposed& one : decomposition.probes) add(one);
-  results.run = std::move(run);
   return results;
+}
+
+std::vector<ResultEntry> OutputsOf(const c10::IValue& output) {
+  std::vector<ResultEntry> entries;
+  ForEachTensor(output, [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const std::string name = entries.empty() ? "output" : absl::StrCat("output.", entries.size());
+    entries.push_back({name, std::nullopt, tensor.detach(), std::nullopt});
+  });
+  return entries;
 }
 
 }  // namespace addend::c_api

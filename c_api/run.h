@@ -3,6 +3,8 @@
 #ifndef ADDEND_C_API_RUN_H_
 #define ADDEND_C_API_RUN_H_
 
+#include <ATen/core/ivalue.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,10 +21,24 @@ void RequireNoTrace();
 // Throws the error of a run that was cancelled.
 void RequireGoingOn(const RequestBody& request);
 
+// Throws InvalidArgument for a request with further examples, where only one is taken.
+void RequireOneExample(const RequestBody& request);
+
+// The inputs of an example in the order of a model's arguments: those with a name where it says, the others in the
+// places that are left.
+std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const std::vector<RequestInput>& inputs);
 std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs);
-// `inputs` as they were handed in; the results know their components by name.
+// What a model is run on; it may write them.
+std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs);
+
+// What handles know of a run; `inputs` as they were handed in.
+std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std::vector<RequestInput>& inputs,
+                                          Preset asked, const std::string& model_path);
+// The results know their components by name.
 ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
                       const std::string& model_path);
+// The tensors that a model gives, "output", "output.1"...; what else it gives is left out.
+std::vector<ResultEntry> OutputsOf(const c10::IValue& output);
 
 }  // namespace addend::c_api
 

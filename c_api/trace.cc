@@ -48,6 +48,7 @@ ADDEND_API addend_status* addend_trace_begin(const addend_context* context, cons
     RequireLibTorch();
     RequireNoTrace();
     RequireGoingOn(asked);
+    RequireOneExample(asked);
     TraceBody body;
     body.context = ContextOf(context);
     body.inputs = asked.inputs;

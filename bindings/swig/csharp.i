@@ -39,12 +39,14 @@
 %enddef
 
 ADDEND_SAFE_HANDLE(addend_arguments, ArgumentsHandle)
+ADDEND_SAFE_HANDLE(addend_attribution, AttributionHandle)
 ADDEND_SAFE_HANDLE(addend_cancellation, CancellationHandle)
 ADDEND_SAFE_HANDLE(addend_composition, CompositionHandle)
 ADDEND_SAFE_HANDLE(addend_context, ContextHandle)
 ADDEND_SAFE_HANDLE(addend_context_options, ContextOptionsHandle)
 ADDEND_SAFE_HANDLE(addend_explanation, ExplanationHandle)
 ADDEND_SAFE_HANDLE(addend_model, ModelHandle)
+ADDEND_SAFE_HANDLE(addend_program, ProgramHandle)
 ADDEND_SAFE_HANDLE(addend_request, RequestHandle)
 ADDEND_SAFE_HANDLE(addend_results, ResultsHandle)
 ADDEND_SAFE_HANDLE(addend_string, StringHandle)

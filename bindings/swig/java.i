@@ -65,12 +65,14 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %enddef
 
 %handle(addend_arguments)
+%handle(addend_attribution)
 %handle(addend_cancellation)
 %handle(addend_composition)
 %handle(addend_context)
 %handle(addend_context_options)
 %handle(addend_explanation)
 %handle(addend_model)
+%handle(addend_program)
 %handle(addend_request)
 %handle(addend_results)
 %handle(addend_rules)

@@ -313,4 +313,20 @@ CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, con
   return Checker(model, inputs, options, record_options).Run();
 }
 
+Json FindingsRecord(const CheckReport& report) {
+  Json record = {{"format", "addend.check_trace"},
+                 {"version", 1},
+                 {"ok", report.ok()},
+                 {"worst_error", report.worst_error},
+                 {"findings", Json::array()}};
+  for (const Finding& finding : report.findings) {
+    record["findings"].push_back({{"kind", FindingKindName(finding.kind)},
+                                  {"error", finding.error},
+                                  {"input_set", finding.input_set < 0 ? Json() : Json(finding.input_set)},
+                                  {"position", finding.position.Describe()},
+                                  {"message", finding.message}});
+  }
+  return record;
+}
+
 }  // namespace addend

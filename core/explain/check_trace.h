@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/explain/record_program.h"
 
 namespace addend {
@@ -54,6 +55,10 @@ struct CheckReport {
 // is left as it was found. Throws what Record() throws for the inputs themselves.
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options = {},
                        const RecordOptions& record_options = {});
+
+// {"format": "addend.check_trace", "version": 1, "ok", "worst_error",
+//  "findings": [{"kind", "error", "input_set", "position", "message"}]}; `input_set` is null for the recording's own.
+Json FindingsRecord(const CheckReport& report);
 
 }  // namespace addend
 

@@ -70,6 +70,21 @@ Json OperatorRecord(const OperatorReport& reported) {
           {"parameters", position.parameters}};
 }
 
+Json RelevanceRecord(const std::vector<OperatorRelevance>& operators) {
+  Json records = Json::array();
+  for (const OperatorRelevance& one : operators) {
+    const Position& position = one.position;
+    records.push_back({{"index", position.op_index},
+                       {"op", position.op},
+                       {"output", one.output},
+                       {"call", one.call},
+                       {"module", position.module_path.empty() ? Json(nullptr) : Json(position.module_path)},
+                       {"passed", one.passed},
+                       {"leftover", one.leftover}});
+  }
+  return records;
+}
+
 std::string MakePage(const Json& record) { return FillPage(kPageTemplate, record); }
 
 }  // namespace addend

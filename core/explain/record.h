@@ -3,9 +3,11 @@
 #define ADDEND_CORE_EXPLAIN_RECORD_H_
 
 #include <string>
+#include <vector>
 
 #include "core/base/json.h"
 #include "core/base/policy.h"
+#include "core/explain/attribute.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
 
@@ -20,6 +22,9 @@ Json TargetRecord(const std::string& name, const Contributions& numbers, Json pr
 Json ReportRecord(const Report& report);
 // One operator's check.
 Json OperatorRecord(const OperatorReport& reported);
+
+// What passed through each operator, by target.
+Json RelevanceRecord(const std::vector<OperatorRelevance>& operators);
 
 // The page, self-contained.
 std::string MakePage(const Json& record);

@@ -90,17 +90,7 @@ Json ExplanationRecord(const Explanation& explanation) {
   Json& targets = record["targets"] = Json::array();
   for (const ExplainedTarget& target : explanation.targets) targets.push_back(TargetRecord(target));
   if (explanation.operators_asked) {
-    Json& operators = record["operators"] = Json::array();
-    for (const OperatorRelevance& one : explanation.operators) {
-      const Position& position = one.position;
-      operators.push_back({{"index", position.op_index},
-                           {"op", position.op},
-                           {"output", one.output},
-                           {"call", one.call},
-                           {"module", OrNull(position.module_path)},
-                           {"passed", one.passed},
-                           {"leftover", one.leftover}});
-    }
+    record["operators"] = RelevanceRecord(explanation.operators);
   }
   record["report"] = NotedRecord(explanation.report, explanation.notes);
   return record;

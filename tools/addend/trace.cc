@@ -86,22 +86,6 @@ std::string FindingsText(const CheckReport& report, const Terminal& terminal) {
   return out;
 }
 
-Json FindingsRecord(const CheckReport& report) {
-  Json record = {{"format", "addend.check_trace"},
-                 {"version", 1},
-                 {"ok", report.ok()},
-                 {"worst_error", report.worst_error},
-                 {"findings", Json::array()}};
-  for (const Finding& finding : report.findings) {
-    record["findings"].push_back({{"kind", FindingKindName(finding.kind)},
-                                  {"error", finding.error},
-                                  {"input_set", finding.input_set < 0 ? Json() : Json(finding.input_set)},
-                                  {"position", finding.position.Describe()},
-                                  {"message", finding.message}});
-  }
-  return record;
-}
-
 std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const RecordedProgram>& program,
                   const Terminal& terminal) {
   if (!arguments.graph.empty()) {

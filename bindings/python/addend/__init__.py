@@ -13,6 +13,7 @@ The components and the residual of ``output`` add up to what the model computed,
 
 from . import _load  # noqa: F401  # isort: skip: before everything that is native
 from . import _native, ops
+from ._attribution import Attribution
 from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
 from ._composition import Composition
@@ -34,7 +35,8 @@ from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
 from ._input import Input
 from ._live import Trace, TracedModel, compile, tracing
-from ._model import Model, load_model
+from ._model import Model, attribute, load_model
+from ._program import Finding, Program, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
 
@@ -48,6 +50,7 @@ def set_num_threads(count: int) -> None:
 
 
 __all__ = [
+    "Attribution",
     "Cancellation",
     "Cancelled",
     "Code",
@@ -58,21 +61,25 @@ __all__ = [
     "Error",
     "Explanation",
     "FailedPrecondition",
+    "Finding",
     "Input",
     "InvalidArgument",
     "Model",
     "NotFound",
     "Operator",
     "OutOfRange",
+    "Program",
     "ResourceExhausted",
     "Results",
     "Scope",
     "Tensor",
     "TensorFile",
     "Trace",
+    "TraceCheck",
     "TracedModel",
     "Unimplemented",
     "as_tensor",
+    "attribute",
     "call",
     "compile",
     "encode_tensors",

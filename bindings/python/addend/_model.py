@@ -1,15 +1,18 @@
 """Models from TorchScript files."""
 
+import json
 import os
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _native
+from ._attribution import Attribution, add_targets, as_given, numbers_like, split_for_attribution
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
 from ._input import add_input, as_input, new_request
+from ._program import Program, TraceCheck, read_check
 from ._results import Results
 
 
@@ -55,17 +58,151 @@ class Model(Handle):
             Error: a tracing failure: recovery and value differ, at the operator that the payload names.
         """
         chosen = as_context(context, policy)
-        request = _request(inputs, probes, everything, cancellation)
+        request = new_model_request([inputs], probes, everything, cancellation)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 
     def run(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Results:
         """Runs the plain model: its tensors, without compositions."""
-        return Results(_native.model_run(self._handle, _request(inputs, (), False, cancellation)))
+        return Results(_native.model_run(self._handle, new_model_request([inputs], cancellation=cancellation)))
+
+    def explain(
+        self,
+        *inputs: Any,
+        targets: Any = "top1",
+        at: Optional[str] = None,
+        each_example: bool = False,
+        operators: bool = False,
+        cancellation: Optional[Cancellation] = None,
+        context: Optional[Context] = None,
+        **policy: Any,
+    ) -> Attribution:
+        """Finds what each element of the inputs gave to one number of the output, or to several: one sweep back, at the
+        same price for ten components and for ten thousand.
+
+        Args:
+            inputs: what the model is given, split as for `decompose`.
+            targets: the number to explain as `Results.explain` takes it, or a list of several.
+            at: what the targets are elements of, unless it is the first output: ``"output.1"``, or an inner tensor as
+                for `decompose`.
+            each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
+                has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
+            operators: also finds what passes through every operator.
+            cancellation: who may end the run.
+            context: how to decompose.
+            policy: choices of a `Context`, in place of one.
+
+        Raises:
+            FailedPrecondition: a choice of the policy looks at all components together, which no sweep back can.
+            Unimplemented: an operator has no rule; the payload says where it is.
+        """
+        chosen = as_context(context, policy)
+        request = new_model_request([inputs], cancellation=cancellation)
+        add_targets(request, targets, at, each_example, operators)
+        return Attribution(_native.model_attribute(chosen._handle, self._handle, request))
+
+    def attribute(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        target: Any = None,
+        additional_forward_args: Any = None,
+        return_convergence_delta: bool = False,
+        *,
+        each_example: bool = True,
+        at: Optional[str] = None,
+        cancellation: Optional[Cancellation] = None,
+        context: Optional[Context] = None,
+        **policy: Any,
+    ) -> Any:
+        """What each element of the inputs gave to the target, with the arguments of Captum.
+
+        Args:
+            inputs: a tensor, or a tuple, list or dict (by name) of them. Their first dimension counts examples.
+            baselines: what means "nothing": a tensor that broadcasts to the input, or a number, or one for each input
+                in the same structure. Zero unless given.
+            target: which element of each example's output: a number, a tuple for outputs of more dimensions, or a list
+                or tensor with one of these for each example; text such as ``"7-2"`` is the seventh minus the second.
+                None: the largest, or the only one.
+            additional_forward_args: further inputs that nothing is attributed to: a tensor, or a tuple of them.
+            return_convergence_delta: also returns what is not attributed.
+            each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
+                returned counts targets.
+            at: as for `explain`.
+            cancellation: who may end the run.
+            context: how to decompose.
+            policy: choices of a `Context`, in place of one.
+
+        Returns:
+            Attributions in the structure of the inputs, each of the shape of its input and of the same library; with
+            `return_convergence_delta` a tuple of these and the leftover of each target,
+            value - reference - sum of attributions (Captum's delta has the other sign).
+        """
+        split, values = split_for_attribution(inputs, baselines)
+        further = () if additional_forward_args is None else additional_forward_args
+        further = further if isinstance(further, (tuple, list)) else (further,)
+        if isinstance(split, dict):
+            if further:
+                raise TypeError("inputs are a dict, so plain ones are named in it too: as addend.Input(value)")
+            names = [name for name in self.input_names if name in split]
+            arguments: Tuple[Any, ...] = (split,)
+        else:
+            names = []
+            arguments = (*split, *further)
+        found = self.explain(
+            *arguments,
+            targets=target,
+            at=at,
+            each_example=each_example,
+            cancellation=cancellation,
+            context=context,
+            **policy,
+        )
+        tensors: List[Any] = found.inputs
+        if isinstance(split, dict):
+            by_name = dict(zip(names, tensors))
+            tensors = [by_name[name] for name in split]
+        given = as_given(tensors, inputs, values)
+        return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
+
+    def record(
+        self,
+        *inputs: Any,
+        others: Sequence[Any] = (),
+        cancellation: Optional[Cancellation] = None,
+    ) -> Program:
+        """Runs the model once and keeps what it did.
+
+        Args:
+            inputs: what the model is given.
+            others: inputs of other sizes, each a tuple or a dict where the model takes several: from these the program
+                learns which numbers follow which size, so that it runs for other sizes too. What it learned from two
+                sizes it tries on a third. Without others, it runs for the sizes of the recording.
+            cancellation: who may end the run.
+
+        Raises:
+            Unimplemented: something cannot be recorded (tensors that are not dense); the payload says where it is.
+            FailedPrecondition: a number follows no size of the inputs.
+        """
+        request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
+        return Program(_native.model_record(self._handle, request), (self, inputs))
+
+    def check_trace(
+        self,
+        *inputs: Any,
+        others: Sequence[Any] = (),
+        tolerance: float = 1e-5,
+        strict: bool = True,
+        cancellation: Optional[Cancellation] = None,
+    ) -> TraceCheck:
+        """Whether a recording is the model: records twice, replays, and tries other inputs. See `Program.check`."""
+        request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
+        options = json.dumps({"tolerance": tolerance, "strict": strict})
+        return read_check(_native.model_check_trace(self._handle, request, options))
 
     def shapley(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Composition:
         """The exact Shapley values of the components for the first output: at most 16 components, which take 2**16
         runs. What decompositions are compared with."""
-        request = _request(inputs, (), False, cancellation)
+        request = new_model_request([inputs], cancellation=cancellation)
         return Composition._adopt(_native.model_shapley(self._handle, request))
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
@@ -95,16 +232,41 @@ def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None)
     return Model(_native.model_load(os.fspath(source), to_code(dtype)))
 
 
-def _request(inputs: Sequence[Any], probes: Union[str, Sequence[str]], everything: bool, cancellation: Any) -> Any:
+def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+    """What each element of the inputs gave to the target; see `Model.attribute`, whose arguments these are.
+
+    Args:
+        model: a `Model` or a `Program`.
+    """
+    if isinstance(model, Program):
+        model = model.model()
+    return model.attribute(inputs, *args, **options)
+
+
+def new_model_request(
+    examples: Sequence[Sequence[Any]],
+    probes: Union[str, Sequence[str]] = (),
+    everything: bool = False,
+    cancellation: Optional[Cancellation] = None,
+) -> Any:
+    """A native request with what a model is given, once or several times."""
     request = new_request(probes, everything, cancellation)
-    named: Dict[Optional[str], Any] = {}
-    if len(inputs) == 1 and isinstance(inputs[0], dict):
-        named = inputs[0]
-        inputs = ()
-    for name, value in [(None, value) for value in inputs] + list(named.items()):
-        source = as_input(value)
-        add_input(request, name, source, source.value)
+    for index, inputs in enumerate(examples):
+        if index > 0:
+            _native.request_next_example(request)
+        named: Dict[Optional[str], Any] = {}
+        if len(inputs) == 1 and isinstance(inputs[0], dict):
+            named = inputs[0]
+            inputs = ()
+        for name, value in [(None, value) for value in inputs] + list(named.items()):
+            source = as_input(value)
+            add_input(request, name, source, source.value)
     return request
+
+
+def as_arguments(example: Any) -> Sequence[Any]:
+    """One example among others: a tuple or list of what a model is given, or the only input."""
+    return example if isinstance(example, (tuple, list)) else (example,)
 
 
 def _is_output(name: Optional[str]) -> bool:

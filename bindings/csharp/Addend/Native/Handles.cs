@@ -23,6 +23,11 @@ internal sealed class ArgumentsHandle : NativeHandle
     private protected override void Release(IntPtr owned) => Releases.addend_arguments_release(owned);
 }
 
+internal sealed class AttributionHandle : NativeHandle
+{
+    private protected override void Release(IntPtr owned) => Releases.addend_attribution_release(owned);
+}
+
 internal sealed class CancellationHandle : NativeHandle
 {
     internal static readonly CancellationHandle Null = new();
@@ -56,6 +61,11 @@ internal sealed class ExplanationHandle : NativeHandle
 internal sealed class ModelHandle : NativeHandle
 {
     private protected override void Release(IntPtr owned) => Releases.addend_model_release(owned);
+}
+
+internal sealed class ProgramHandle : NativeHandle
+{
+    private protected override void Release(IntPtr owned) => Releases.addend_program_release(owned);
 }
 
 internal sealed class RequestHandle : NativeHandle
@@ -99,6 +109,9 @@ internal static class Releases
     internal static extern void addend_arguments_release(IntPtr arguments);
 
     [DllImport(Library.Core)]
+    internal static extern void addend_attribution_release(IntPtr attribution);
+
+    [DllImport(Library.Core)]
     internal static extern void addend_cancellation_release(IntPtr cancellation);
 
     [DllImport(Library.Core)]
@@ -115,6 +128,9 @@ internal static class Releases
 
     [DllImport(Library.Core)]
     internal static extern void addend_model_release(IntPtr model);
+
+    [DllImport(Library.Core)]
+    internal static extern void addend_program_release(IntPtr program);
 
     [DllImport(Library.Core)]
     internal static extern void addend_request_release(IntPtr request);

@@ -1,0 +1,257 @@
+"""Recorded programs: what a model did, to be read, kept and run again."""
+
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _native
+from ._cancellation import Cancellation
+from ._handle import Handle
+from ._results import Results
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+# What is known of each operator: numbers, or ("seconds", numbers) or ("bytes", numbers); None where there is none.
+Numbers = Mapping[str, Union[Sequence[Optional[float]], Tuple[str, Sequence[Optional[float]]]]]
+
+
+class Finding(NamedTuple):
+    """Something that a check of a recording has found.
+
+    Attributes:
+        kind: ``"graph"`` (another run calls other operators), ``"value"`` (results differ), ``"guard"`` (a number that
+            left the tensors is another one), ``"constant"``, ``"random"``, ``"training"``, ``"state"`` (the model
+            overwrites its own parameters) or ``"output"``.
+        error: whether the program gives something else than the model; else it is worth knowing.
+        input_set: which of the further inputs showed it; None: those of the recording.
+        position: of the operator; "" where none is to blame.
+        message: one line.
+    """
+
+    kind: str
+    error: bool
+    input_set: Optional[int]
+    position: str
+    message: str
+
+
+class TraceCheck(NamedTuple):
+    """Whether a recording is the model.
+
+    Attributes:
+        ok: no finding is an error.
+        worst_error: the largest relative difference between a replay and the model.
+        findings: errors, and what is worth knowing.
+    """
+
+    ok: bool
+    worst_error: float
+    findings: List[Finding]
+
+
+class Program(Handle):
+    """What a model did for one input: `Model.record` and `Program.load` give it. Immutable; threads may share one.
+
+    It runs again with other inputs, without the model, and stops where a number that left the tensors (``item()``, a
+    condition, the size of ``nonzero()``) is another one than in the recording.
+    """
+
+    __slots__ = ("_source",)
+
+    def __init__(self, capsule: Any, source: Optional[Tuple["Model", Tuple[Any, ...]]] = None):
+        super().__init__(capsule)
+        self._source = source  # the model that was recorded and its inputs
+
+    @staticmethod
+    def load(folder: Union[str, "os.PathLike[str]"]) -> "Program":
+        """Reads what `save` has written. That runs nothing; running a program runs the operators that the files name, so
+        run only what you trust.
+
+        Raises:
+            NotFound: there is no such folder.
+            InvalidArgument: its files are cut off, edited, or of another version.
+        """
+        return Program(_native.program_load(os.fspath(folder)))
+
+    def save(self, folder: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes ``program.json`` and ``weights.safetensors`` into a folder, made if there is none."""
+        _native.program_save(self._handle, os.fspath(folder))
+
+    def model(self) -> "Model":
+        """The program as a model, to be run, decomposed and attributed without the one that was recorded."""
+        from ._model import Model
+
+        return Model(_native.program_model(self._handle))
+
+    def replay(
+        self,
+        *inputs: Any,
+        values: Union[None, str, Iterable[str]] = None,
+        every_value: bool = False,
+        guards: bool = True,
+        guard_tolerance: float = 0.0,
+        cancellation: Optional[Cancellation] = None,
+    ) -> Results:
+        """Runs the program.
+
+        Args:
+            inputs: as `Model.run` takes them.
+            values: names of inner tensors that are wanted too, as `names` has them.
+            every_value: all of them.
+            guards: whether a number that left the tensors and is another one now stops the run. Without, it follows the
+                branch of the recording, right or wrong.
+            guard_tolerance: by how much floating-point numbers among them may differ, relative.
+            cancellation: who may end the run.
+
+        Raises:
+            FailedPrecondition: a guard does not hold; the message says where.
+            InvalidArgument: the inputs are not like those of the recording.
+        """
+        from ._model import new_model_request
+
+        options: Dict[str, Any] = {"every_value": every_value, "guards": guards, "guard_tolerance": guard_tolerance}
+        if values is not None:
+            options["values"] = [values] if isinstance(values, str) else list(values)
+        request = new_model_request([inputs], cancellation=cancellation)
+        return Results(_native.program_replay(self._handle, request, json.dumps(options)))
+
+    def check(self, *others: Any, tolerance: float = 1e-5, strict: bool = True) -> TraceCheck:
+        """Whether the program is the model that it was recorded from: records again, replays, and tries other inputs.
+
+        Args:
+            others: further inputs to try; each a tuple or a dict where the model takes several. Only they show what
+                depends on the input.
+            tolerance: how far results may differ, relative.
+            strict: whether outputs that callers could change, lists and dictionaries, are worth a finding.
+
+        Raises:
+            ValueError: the program was not recorded here, so there is no model to compare it with.
+        """
+        if self._source is None:
+            raise ValueError("this program was loaded; record the model again, and check what that gives")
+        model, inputs = self._source
+        return model.check_trace(*inputs, others=others, tolerance=tolerance, strict=strict)
+
+    @property
+    def num_operators(self) -> int:
+        """How many operators were called."""
+        return _native.program_num_operators(self._handle)
+
+    def names(self, kind: Optional[str] = None) -> List[str]:
+        """The names of its tensors: all, or those that are an ``"input"``, ``"parameter"``, ``"buffer"``,
+        ``"constant"``, ``"result"`` or ``"part"``."""
+        handle = self._handle
+        return [
+            _native.program_value_name(handle, index)
+            for index in range(_native.program_num_values(handle))
+            if kind is None or _native.program_value_kind(handle, index) == kind
+        ]
+
+    @property
+    def summary(self) -> Dict[str, Any]:
+        """``operators``, ``inputs``, ``output``, ``values``, ``guards``, and ``free``: the dimensions of inputs that may
+        have another size."""
+        return json.loads(_native.program_summary(self._handle))
+
+    def code(
+        self,
+        *,
+        succinct: bool = True,
+        color: bool = False,
+        names: bool = False,
+        marks: bool = False,
+        include: Iterable[str] = (),
+        exclude: Optional[Iterable[str]] = None,
+        numbers: Optional[Numbers] = None,
+    ) -> str:
+        """Its operators as text, each under the source lines that called it.
+
+        Args:
+            succinct: a line stands once for all its expressions.
+            color: with the escapes of terminals.
+            names: tensors with their names.
+            marks: tensors that share memory, with the number of their storage, and ``!`` where it is written.
+            include: patterns for the files whose lines are shown; all unless given.
+            exclude: patterns for those that are not; the inside of PyTorch unless given.
+            numbers: what stands behind each operator: ``{"time": ("seconds", [...]), "contribution": [...]}``.
+        """
+        return _native.program_code_text(
+            self._handle, _code_options(succinct, color, names, marks, include, exclude, numbers)
+        )
+
+    def code_record(
+        self,
+        *,
+        names: bool = False,
+        marks: bool = False,
+        include: Iterable[str] = (),
+        exclude: Optional[Iterable[str]] = None,
+        numbers: Optional[Numbers] = None,
+    ) -> Dict[str, Any]:
+        """The same as data: ``calls``, each with its ``line``, and the ``places`` where they stand."""
+        options = _code_options(True, False, names, marks, include, exclude, numbers)
+        return json.loads(_native.program_code_json(self._handle, options))
+
+    def graph(self, numbers: Optional[Numbers] = None) -> Dict[str, Any]:
+        """Its graph: ``nodes`` in topological order and ``edges``."""
+        return json.loads(_native.program_graph_json(self._handle, json.dumps(_with_numbers({}, numbers))))
+
+    def dot(self, *, sources: bool = False, modules: bool = True) -> str:
+        """Its graph for Graphviz.
+
+        Args:
+            sources: parameters, buffers and constants as nodes.
+            modules: modules as boxes.
+        """
+        return _native.program_graph_dot(self._handle, json.dumps({"sources": sources, "modules": modules}))
+
+    def html(self, title: str = "program", numbers: Optional[Numbers] = None) -> str:
+        """Its graph as a page for a browser that needs nothing else."""
+        return _native.program_graph_html(self._handle, json.dumps(_with_numbers({"title": title}, numbers)))
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "Program(closed)"
+        return "Program(%s: %d operators)" % (", ".join(self.names("input")), self.num_operators)
+
+
+def read_check(record: str) -> TraceCheck:
+    """What the C interface tells of a check."""
+    data = json.loads(record)
+    findings = [Finding(*(finding[field] for field in Finding._fields)) for finding in data["findings"]]
+    return TraceCheck(data["ok"], data["worst_error"], findings)
+
+
+def _code_options(
+    succinct: bool,
+    color: bool,
+    names: bool,
+    marks: bool,
+    include: Iterable[str],
+    exclude: Optional[Iterable[str]],
+    numbers: Optional[Numbers],
+) -> str:
+    options: Dict[str, Any] = {"succinct": succinct, "color": color, "names": names, "marks": marks}
+    options["include"] = _patterns("include", include)
+    if exclude is not None:
+        options["exclude"] = _patterns("exclude", exclude)
+    return json.dumps(_with_numbers(options, numbers))
+
+
+def _patterns(name: str, patterns: Iterable[str]) -> List[str]:
+    if isinstance(patterns, str):
+        raise TypeError("%s is a list of patterns, not one" % name)
+    return list(patterns)
+
+
+def _with_numbers(options: Dict[str, Any], numbers: Optional[Numbers]) -> Dict[str, Any]:
+    if numbers is None:
+        return options
+    options["numbers"] = []
+    for name, given in numbers.items():
+        unit, values = given if isinstance(given, tuple) and given and isinstance(given[0], str) else ("", given)
+        listed = [None if value is None or not math.isfinite(value) else float(value) for value in values]
+        options["numbers"].append({"name": name, "unit": unit, "values": listed})
+    return options

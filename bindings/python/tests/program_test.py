@@ -1,0 +1,306 @@
+"""Recorded programs, and attributions."""
+
+import io
+import math
+import os
+import tempfile
+import unittest
+
+import numpy as np
+import torch
+
+import addend
+
+DIGITS = "docs/examples/models/digits/"
+
+
+def script(module):
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module.eval()), file)
+    return file.getvalue()
+
+
+def load(module, dtype=None):
+    return addend.load_model(script(module), dtype)
+
+
+class Branch(torch.nn.Module):
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            return x.relu() * 2
+        return x.tanh()
+
+
+class Steps(torch.nn.Module):
+    """Sizes in its arguments follow those of the input."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.layer(x).view(x.size(0), 4 * x.size(1))
+
+
+class Pair(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left = torch.nn.Linear(3, 2)
+        self.right = torch.nn.Linear(4, 2)
+
+    def forward(self, left, right):
+        return torch.tanh(self.left(left)) + self.right(right), self.left(left)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(0)
+        self.network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
+        self.x = torch.randn(2, 3)
+
+    def test_replays_the_same_bits(self):
+        program = load(self.network).record(self.x)
+        other = torch.randn(2, 3)
+        with torch.no_grad():
+            expected = self.network(other)
+        results = program.replay(other)
+        self.assertEqual(results.names, ["output"])
+        self.assertTrue(torch.equal(results[0].torch(), expected))
+        self.assertEqual(program.num_operators, 3)
+        self.assertEqual(program.names("input"), ["input"])
+        self.assertEqual(sorted(program.names("parameter")), ["0.bias", "0.weight", "2.bias", "2.weight"])
+        self.assertEqual(repr(program), "Program(input: 3 operators)")
+        with self.assertRaisesRegex(addend.InvalidArgument, r"\[4, 3\]"):
+            program.replay(torch.randn(4, 3))
+
+    def test_inner_values(self):
+        program = load(self.network).record(self.x)
+        results = program.replay(self.x, values="relu")
+        with torch.no_grad():
+            self.assertTrue(torch.equal(results["relu"].torch(), self.network[:2](self.x)))
+        everything = program.replay(self.x, every_value=True)
+        self.assertEqual(everything.names[1:], program.names())
+
+    def test_learns_sizes(self):
+        model = load(Steps())
+        program = model.record(torch.randn(2, 4, 3), others=[torch.randn(3, 5, 3), torch.randn(4, 7, 3)])
+        self.assertEqual([(d["input"], d["dim"]) for d in program.summary["free"]], [("x", 0), ("x", 1)])
+        x = torch.randn(5, 2, 3)
+        self.assertTrue(torch.equal(program.replay(x)[0].torch(), model.run(x)[0].torch()))
+
+    def test_guards(self):
+        model = load(Branch())
+        x = torch.tensor([1.0, 2.0, -0.5])
+        program = model.record(x)
+        self.assertEqual([guard["kind"] for guard in program.summary["guards"]], ["number"])
+        with self.assertRaises(addend.FailedPrecondition):
+            program.replay(-x)
+        wrong = program.replay(-x, guards=False)[0].torch()
+        self.assertTrue(torch.equal(wrong, (-x).relu() * 2))
+        check = program.check(-x)
+        self.assertFalse(check.ok)
+        self.assertIn(("guard", 0), [(finding.kind, finding.input_set) for finding in check.findings if finding.error])
+        self.assertTrue(load(self.network).record(self.x).check(self.x * 2, tolerance=0.0).ok)
+        self.assertTrue(load(Pair()).check_trace(torch.randn(1, 3), torch.randn(1, 4)).ok)
+
+    def test_is_kept(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "program")
+            load(self.network).record(self.x).save(path)
+            self.assertEqual(sorted(os.listdir(path)), ["program.json", "weights.safetensors"])
+            program = addend.Program.load(path)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(program.replay(self.x)[0].torch(), self.network(self.x)))
+        with self.assertRaisesRegex(ValueError, "record the model again"):
+            program.check()
+        with self.assertRaises(addend.NotFound):
+            addend.Program.load("/nowhere")
+
+    def test_stands_for_the_model(self):
+        model = load(self.network)
+        program = model.record(self.x).model()
+        split = addend.Input(self.x, dims=1, baseline=0.5)
+        expected, found = model.decompose(split)[0], program.decompose(split)[0]
+        np.testing.assert_array_equal(found.components, expected.components)
+        self.assertEqual(program.input_names, model.input_names)
+
+    def test_code(self):
+        program = load(self.network).record(self.x)
+        text = program.code()
+        self.assertIn("# linear(f32[2, 3], f32[5, 3], f32[5]) -> f32[2, 5];", text)
+        self.assertIn("input: f32[2, 3]", program.code(names=True))
+        self.assertIn("\x1b[", program.code(color=True))
+        timed = program.code(numbers={"time": ("seconds", [0.5, None, math.nan]), "score": [1, 2, 3]})
+        self.assertIn("[time 500.0 ms | score 1]", timed)
+        record = program.code_record(numbers={"score": [1, 2, 3]})
+        self.assertEqual([call["numbers"] for call in record["calls"]], [[1], [2], [3]])
+        with self.assertRaises(addend.InvalidArgument):
+            program.code(numbers={"score": [1]})
+        with self.assertRaises(TypeError):
+            program.code(include="*.py")
+
+    def test_graph(self):
+        program = load(self.network).record(self.x)
+        graph = program.graph()
+        kinds = [node["kind"] for node in graph["nodes"]]
+        self.assertEqual((kinds.count("call"), kinds.count("parameter"), kinds.count("output")), (3, 4, 1))
+        names = [node["name"] for node in graph["nodes"]]
+        self.assertIn(
+            (names.index("linear"), names.index("relu")), [(edge["from"], edge["to"]) for edge in graph["edges"]]
+        )
+        self.assertTrue(program.dot().startswith("digraph"))
+        self.assertNotIn("0.weight", program.dot())
+        self.assertIn("0.weight", program.dot(sources=True))
+        page = program.html("<script>", numbers={"score": [1, 2, 3]})
+        self.assertIn("</html>", page)
+        self.assertIn("\\u003cscript>", page)
+
+    def test_closed(self):
+        program = load(self.network).record(self.x)
+        program.close()
+        self.assertEqual(repr(program), "Program(closed)")
+        with self.assertRaises(ValueError):
+            program.code()
+
+
+class AttributionTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(1)
+        network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4)).double()
+        self.network = network
+        self.model = load(network)
+        self.x = torch.randn(6, 3, dtype=torch.float64)
+
+    def expected(self, row, target):
+        """By a decomposition of one example alone."""
+        output = self.model.decompose(addend.Input(self.x[row : row + 1], dims=1))[0]
+        return output.components.torch()[:, 0, target], output.leftover.torch()[0, target]
+
+    def test_target_of_each_example(self):
+        targets = [0, 1, 2, 3, 1, 0]
+        found, delta = self.model.attribute(self.x, target=targets, return_convergence_delta=True)
+        self.assertIsInstance(found, torch.Tensor)
+        self.assertEqual((found.shape, found.dtype, delta.shape), (self.x.shape, self.x.dtype, (6,)))
+        for row, target in enumerate(targets):
+            components, leftover = self.expected(row, target)
+            torch.testing.assert_close(found[row], components, rtol=1e-10, atol=1e-12)
+            self.assertAlmostEqual(delta[row].item(), leftover.item(), places=12)
+        with torch.no_grad():
+            gone = self.network(self.x) - self.network(torch.zeros_like(self.x))
+        total = found.sum(1) + delta
+        torch.testing.assert_close(total, gone[range(6), targets], rtol=1e-10, atol=1e-12)
+        for same in (torch.tensor(targets), np.array(targets)):
+            self.assertTrue(torch.equal(self.model.attribute(self.x, target=same), found))
+
+    def test_one_target_for_all(self):
+        found = self.model.attribute(self.x, target=2)
+        for row in range(6):
+            torch.testing.assert_close(found[row], self.expected(row, 2)[0], rtol=1e-10, atol=1e-12)
+        self.assertTrue(torch.equal(self.model.attribute(self.x, target=(2,)), found))
+        difference = self.model.attribute(self.x, target="2-1")
+        torch.testing.assert_close(difference, found - self.model.attribute(self.x, target=1), rtol=1e-9, atol=1e-12)
+        with torch.no_grad():
+            best = self.network(self.x).argmax(1)
+        self.assertTrue(torch.equal(self.model.attribute(self.x), self.model.attribute(self.x, target=best)))
+
+    def test_several_targets(self):
+        found = self.model.attribute(self.x, target=[(0, 2), (4, 1)], each_example=False)
+        self.assertEqual(found.shape, (2, 6, 3))
+        torch.testing.assert_close(found[1, 4], self.expected(4, 1)[0], rtol=1e-10, atol=1e-12)
+        self.assertTrue(torch.equal(found[1, :4], torch.zeros(4, 3, dtype=torch.float64)))
+
+    def test_structures_and_libraries(self):
+        model = load(Pair())
+        left, right = torch.randn(2, 3), torch.randn(2, 4)
+        both = model.attribute((left, right), target=1)
+        self.assertIsInstance(both, tuple)
+        self.assertEqual([part.shape for part in both], [left.shape, right.shape])
+        named = model.attribute({"right": right, "left": left}, target=1)
+        self.assertEqual(list(named), ["right", "left"])
+        self.assertTrue(torch.equal(named["left"], both[0]) and torch.equal(named["right"], both[1]))
+        arrays = model.attribute([left.numpy(), right.numpy()], target=1)
+        self.assertIsInstance(arrays, list)
+        self.assertIsInstance(arrays[0], np.ndarray)
+        np.testing.assert_array_equal(arrays[1], both[1])
+        only = model.attribute(left, target=1, additional_forward_args=right)
+        # The right input no longer moves, so all of its part is gone, and that of the left one is what it was: a sum.
+        torch.testing.assert_close(only, both[0], rtol=1e-5, atol=1e-6)
+        fixed = model.attribute({"left": left, "right": addend.Input(right)}, target=1)
+        self.assertIsNone(fixed["right"])
+        self.assertTrue(torch.equal(fixed["left"], only))
+        # Linear in the right input: the attributions are weight * (input - baseline).
+        baseline = torch.full((1, 4), 0.25)
+        moved = model.attribute((left, right), baselines=(None, baseline), target=1)
+        shifted = model.attribute((left, right - baseline), target=1)
+        torch.testing.assert_close(moved[1], shifted[1], rtol=1e-4, atol=1e-6)
+        second = model.attribute((left, right), target=0, at="output.1")
+        self.assertTrue(torch.equal(second[1], torch.zeros_like(right)))
+
+    def test_wrong_arguments(self):
+        with self.assertRaisesRegex(ValueError, "2 baselines for 1 inputs"):
+            self.model.attribute(self.x, baselines=(0, 0))
+        with self.assertRaises(addend.InvalidArgument):
+            self.model.attribute(self.x, target=7)
+        with self.assertRaises(addend.InvalidArgument):
+            self.model.attribute(self.x, target=[1, 2])
+        with self.assertRaises(addend.FailedPrecondition):
+            self.model.attribute(self.x, target=0, bias="abs")
+        with self.assertRaises(TypeError):
+            self.model.attribute({"input": self.x}, baselines=(0,))
+        with self.assertRaises(TypeError):
+            self.model.attribute({"input": self.x}, additional_forward_args=self.x)
+        with self.assertRaisesRegex(ValueError, "nowhere"):
+            self.model.attribute({"input": self.x}, baselines={"nowhere": 0})
+
+    def test_explain(self):
+        model = addend.load_model(DIGITS + "model.pt")
+        image = addend.read_tensors(DIGITS + "sample.safetensors")["input"]
+        split = addend.Input(image, (2, 3), baseline=0)
+        found = model.explain(split, targets=["8", (0, 3)], operators=True)
+        decomposed = model.decompose(split)
+        self.assertEqual((len(found), found.inputs[0].shape), (2, (2, 1, 1, 8, 8)))
+        for explanation, target in zip(found, ("8", "3")):
+            expected = decomposed.explain(target)
+            self.assertEqual(explanation.target, expected.target)
+            np.testing.assert_allclose(explanation.contributions, expected.contributions, atol=1e-5)
+            self.assertEqual(explanation.names, expected.names)
+        self.assertEqual(found.leftovers, [explanation.leftover for explanation in found])
+        self.assertEqual(found[-1].target, "[0, 3]")
+        with self.assertRaises(IndexError):
+            found[2]
+        self.assertEqual(len(found.operators[0]["passed"]), 2)
+        self.assertEqual(model.explain(split).operators, [])
+        np.testing.assert_array_equal(found.value, model.run(image)[0])
+        self.assertEqual(found.report["operators"], found.number("operators"))
+        self.assertTrue(any("preset auto" in note for note in found.notes))
+        self.assertIn("</html>", found.to_html())
+        self.assertEqual(len(found.to_dict()["targets"]), 2)
+        self.assertEqual(repr(found), "Attribution([0, 8], [0, 3])")
+        found.close()
+        self.assertEqual(repr(found), "Attribution(closed)")
+
+    def test_of_a_program(self):
+        program = self.model.record(self.x)
+        self.assertTrue(torch.equal(addend.attribute(program, self.x, target=1), self.model.attribute(self.x, target=1)))
+        self.assertTrue(
+            torch.equal(addend.attribute(self.model, self.x, target=1), self.model.attribute(self.x, target=1))
+        )
+
+    def test_progress_ends_the_run(self):
+        class Enough(Exception):
+            pass
+
+        def stop(stage, done, total):
+            if stage == "sweep":
+                raise Enough
+
+        with self.assertRaises(Enough):
+            self.model.attribute(self.x, target=0, progress=stop)
+        cancellation = addend.Cancellation()
+        cancellation.cancel()
+        with self.assertRaises(addend.Cancelled):
+            self.model.explain(addend.Input(self.x, 1), targets=(0, 0), cancellation=cancellation)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+// Attributions: numbers, and what each element of the inputs gave to them.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "c_api/explanation.h"
+#include "c_api/run.h"
+#include "c_api/warnings.h"
+#include "core/explain/attribute.h"
+#include "core/intercept/tracing_scope.h"
+
+namespace addend::c_api {
+
+struct AttributionBody {
+  Attribution attribution;  // without its report, which `run` has
+  std::string at;           // as asked for
+  bool operators = false;   // were asked for
+  std::shared_ptr<const RunRecord> run;
+};
+
+namespace {
+
+AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request) {
+  const DecomposeOptions run = OptionsOf(context, request);
+  AttributeOptions options;
+  options.policy = run.policy;
+  options.registry = run.registry;
+  options.progress = run.progress;
+  options.at = request.explained;
+  if (!request.targets.empty()) options.targets = request.targets;
+  options.each_example = request.each_example;
+  options.operators = request.operators;
+  return options;
+}
+
+ExplanationBody ExplanationOf(const AttributionBody& body, size_t target) {
+  const Attribution& attribution = body.attribution;
+  return Explain(attribution.targets[target], attribution.value.scalar_type(), body.at, body.run);
+}
+
+std::vector<ExplanationBody> Explanations(const AttributionBody& body) {
+  std::vector<ExplanationBody> all;
+  for (size_t t = 0; t < body.attribution.targets.size(); ++t) all.push_back(ExplanationOf(body, t));
+  return all;
+}
+
+}  // namespace
+
+extern "C" {
+
+ADDEND_API addend_status* addend_model_attribute(const addend_context* context, const addend_model* model,
+                                                 const addend_request* request,
+                                                 addend_attribution** out_attribution) noexcept {
+  return Guard(DetailOf(context), [&] {
+    const ContextBody& own = ContextOf(context);
+    const ModelBody& body = Get(model, "model");
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_attribution, "out_attribution");
+    RequireLibTorch();
+    RequireNoTrace();
+    RequireGoingOn(asked);
+    RequireOneExample(asked);
+    SetCallbackNumber(0);
+    const WarningsToLog warnings(own.log);
+    const std::vector<RequestInput> inputs = Arrange(body.input_names, asked.inputs);
+    AttributionBody made;
+    made.attribution = Attribute(Trace(body.model), InputsOf(inputs), AttributeOptionsOf(own, asked));
+    made.at = asked.explained;
+    made.operators = asked.operators;
+    made.run =
+        RecordOf(std::move(made.attribution.report), made.attribution.numc, inputs, own.policy.preset, body.path);
+    LogNotes(own, made.run->report);
+    Give(out_attribution, std::move(made));
+  });
+}
+
+ADDEND_API size_t addend_attribution_num_targets(const addend_attribution* attribution) noexcept {
+  const AttributionBody* body = Peek(attribution);
+  return body == nullptr ? 0 : body->attribution.targets.size();
+}
+
+ADDEND_API addend_status* addend_attribution_explain(const addend_attribution* attribution, size_t target,
+                                                     addend_explanation** out_explanation) noexcept {
+  return Guard([&] {
+    const AttributionBody& body = Get(attribution, "attribution");
+    RequireOut(out_explanation, "out_explanation");
+    if (target >= body.attribution.targets.size()) {
+      throw Error(absl::StatusCode::kOutOfRange,
+                  absl::StrCat("target is ", target, ", but there are ", body.attribution.targets.size()));
+    }
+    Give(out_explanation, ExplanationOf(body, target));
+  });
+}
+
+ADDEND_API addend_status* addend_attribution_results(const addend_attribution* attribution,
+                                                     addend_results** out_results) noexcept {
+  return Guard([&] {
+    const AttributionBody& body = Get(attribution, "attribution");
+    RequireOut(out_results, "out_results");
+    const TracingPause pause;
+    ResultsBody results;
+    const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+      results.entries.push_back({name, std::nullopt, tensor.defined() ? tensor.detach() : tensor, std::nullopt});
+    };
+    add(body.attribution.name, body.attribution.value);
+    for (size_t k = 0; k < body.attribution.inputs.size(); ++k) {
+      add(body.run->inputs[k].name, body.attribution.inputs[k]);
+    }
+    results.run = body.run;
+    Give(out_results, std::move(results));
+  });
+}
+
+ADDEND_API addend_status* addend_attribution_json(const addend_attribution* attribution,
+                                                  addend_string** out_json) noexcept {
+  return Guard([&] {
+    const AttributionBody& body = Get(attribution, "attribution");
+    RequireOut(out_json, "out_json");
+    const TracingPause pause;
+    Give(out_json, AttributionJson(Explanations(body), body.operators ? &body.attribution.operators : nullptr));
+  });
+}
+
+ADDEND_API addend_status* addend_attribution_html(const addend_attribution* attribution,
+                                                  addend_string** out_html) noexcept {
+  return Guard([&] {
+    const AttributionBody& body = Get(attribution, "attribution");
+    RequireOut(out_html, "out_html");
+    const TracingPause pause;
+    Give(out_html, AttributionPage(Explanations(body)));
+  });
+}
+
+ADDEND_API void addend_attribution_release(addend_attribution* attribution) noexcept { Release(attribution); }
+
+}  // extern "C"
+
+}  // namespace addend::c_api

@@ -1,0 +1,227 @@
+// Programs: what a model did, to be read, kept and run again.
+#include "c_api/program.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "c_api/options.h"
+#include "c_api/run.h"
+#include "c_api/warnings.h"
+#include "core/explain/program_model.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/program/code_trace.h"
+#include "core/program/graph.h"
+#include "core/program/graph_record.h"
+#include "core/program/program_file.h"
+#include "core/program/summary.h"
+
+namespace addend::c_api {
+namespace {
+
+CallNumbers::Unit UnitOf(const std::string& unit) {
+  if (unit.empty()) return CallNumbers::Unit::kNone;
+  if (unit == "seconds") return CallNumbers::Unit::kSeconds;
+  if (unit == "bytes") return CallNumbers::Unit::kBytes;
+  throw InvalidArgument(absl::StrCat("options: \"numbers\" has the unit ", unit, "; give \"\", seconds or bytes"));
+}
+
+CallNumbers NumbersOf(const Json& given) {
+  constexpr char kShape[] = "options: \"numbers\" is a list of {\"name\", \"unit\", \"values\"}";
+  if (!given.is_object() || !given.contains("name") || !given["name"].is_string() || !given.contains("values") ||
+      !given["values"].is_array() || (given.contains("unit") && !given["unit"].is_string())) {
+    throw InvalidArgument(kShape);
+  }
+  CallNumbers numbers;
+  numbers.name = given["name"].get<std::string>();
+  numbers.unit = UnitOf(given.value("unit", ""));
+  for (const Json& value : given["values"]) {
+    if (!value.is_number() && !value.is_null()) {
+      throw InvalidArgument("options: \"values\" of \"numbers\" holds numbers, and null where there is none");
+    }
+    numbers.values.push_back(value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>());
+  }
+  return numbers;
+}
+
+std::vector<CallNumbers> ReadNumbers(JsonOptions& options) {
+  const Json given = options.Read("numbers");
+  std::vector<CallNumbers> numbers;
+  if (given.is_null()) return numbers;
+  if (!given.is_array()) throw InvalidArgument("options: \"numbers\" is a list");
+  for (const Json& one : given) numbers.push_back(NumbersOf(one));
+  return numbers;
+}
+
+CodeTraceOptions CodeOptionsOf(const char* given) {
+  CodeTraceOptions options;
+  JsonOptions read(given);
+  read.Read("succinct", &options.succinct);
+  read.Read("color", &options.color);
+  read.Read("names", &options.names);
+  read.Read("marks", &options.marks);
+  read.Read("include", &options.include);
+  read.Read("exclude", &options.exclude);
+  options.numbers = ReadNumbers(read);
+  read.RequireAllRead();
+  return options;
+}
+
+// Gives what `make` makes of the program.
+template <typename Make>
+addend_status* GiveText(const addend_program* program, addend_string** out, const char* out_name,
+                        const Make& make) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    RequireOut(out, out_name);
+    const TracingPause pause;
+    Give(out, make(body.program));
+  });
+}
+
+}  // namespace
+
+ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std::string& path) {
+  ProgramBody body;
+  body.replay = std::make_shared<const Replay>(program);
+  for (const RecordedInput& input : program->inputs) body.input_names.push_back(input.name);
+  body.path = path;
+  body.program = std::move(program);
+  return body;
+}
+
+extern "C" {
+
+ADDEND_API addend_status* addend_program_save(const addend_program* program, const char* folder) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    const std::string name = Text(folder, "folder");
+    const TracingPause pause;
+    SaveProgram(*body.program, name);
+  });
+}
+
+ADDEND_API addend_status* addend_program_load(const char* folder, addend_program** out_program) noexcept {
+  return Guard([&] {
+    const std::string name = Text(folder, "folder");
+    RequireOut(out_program, "out_program");
+    RequireLibTorch();
+    const TracingPause pause;
+    Give(out_program, ProgramOf(std::make_shared<const RecordedProgram>(LoadProgram(name)), name));
+  });
+}
+
+ADDEND_API addend_status* addend_program_model(const addend_program* program, addend_model** out_model) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    RequireOut(out_model, "out_model");
+    const TracingPause pause;
+    Give(out_model, FromProgram(body.program), body.input_names, body.path);
+  });
+}
+
+ADDEND_API addend_status* addend_program_replay(const addend_program* program, const addend_request* request,
+                                                const char* options, addend_results** out_results) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    const RequestBody& asked = Get(request, "request");
+    ReplayOptions replay;
+    JsonOptions read(options);
+    read.Read("values", &replay.values);
+    read.Read("every_value", &replay.every_value);
+    read.Read("guards", &replay.guards);
+    read.Read("guard_tolerance", &replay.guard_tolerance);
+    read.RequireAllRead();
+    RequireOut(out_results, "out_results");
+    RequireLibTorch();
+    RequireNoTrace();
+    RequireGoingOn(asked);
+    RequireOneExample(asked);
+    const WarningsToLog warnings(ContextOf(nullptr).log);
+    const std::vector<at::Tensor> inputs = CopiesOf(Arrange(body.input_names, asked.inputs));
+    const ReplayResult result = body.replay->Run({inputs.begin(), inputs.end()}, replay);
+    ResultsBody results;
+    results.entries = OutputsOf(result.output);
+    for (const auto& [name, value] : result.values) {
+      results.entries.push_back({name, std::nullopt, value.detach(), std::nullopt});
+    }
+    Give(out_results, std::move(results));
+  });
+}
+
+ADDEND_API size_t addend_program_num_operators(const addend_program* program) noexcept {
+  const ProgramBody* body = Peek(program);
+  return body == nullptr ? 0 : body->program->calls.size();
+}
+
+ADDEND_API size_t addend_program_num_values(const addend_program* program) noexcept {
+  const ProgramBody* body = Peek(program);
+  return body == nullptr ? 0 : body->program->values.size();
+}
+
+ADDEND_API const char* addend_program_value_name(const addend_program* program, size_t index) noexcept {
+  if (index >= addend_program_num_values(program)) return nullptr;
+  return Peek(program)->program->values[index].name.c_str();
+}
+
+ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) noexcept {
+  if (index >= addend_program_num_values(program)) return nullptr;
+  return ValueKindName(Peek(program)->program->values[index].kind);
+}
+
+ADDEND_API addend_status* addend_program_summary(const addend_program* program, addend_string** out_json) noexcept {
+  return GiveText(program, out_json, "out_json", [](const auto& own) { return Dump(SummaryRecord(*own)); });
+}
+
+ADDEND_API addend_status* addend_program_code_text(const addend_program* program, const char* options,
+                                                   addend_string** out_text) noexcept {
+  return GiveText(program, out_text, "out_text",
+                  [&](const auto& own) { return CodeTrace(*own, CodeOptionsOf(options)); });
+}
+
+ADDEND_API addend_status* addend_program_code_json(const addend_program* program, const char* options,
+                                                   addend_string** out_json) noexcept {
+  return GiveText(program, out_json, "out_json",
+                  [&](const auto& own) { return Dump(CodeTraceRecord(*own, CodeOptionsOf(options))); });
+}
+
+ADDEND_API addend_status* addend_program_graph_json(const addend_program* program, const char* options,
+                                                    addend_string** out_json) noexcept {
+  return GiveText(program, out_json, "out_json", [&](const auto& own) {
+    JsonOptions read(options);
+    const std::vector<CallNumbers> numbers = ReadNumbers(read);
+    read.RequireAllRead();
+    return Dump(GraphRecord(Graph(own), numbers));
+  });
+}
+
+ADDEND_API addend_status* addend_program_graph_dot(const addend_program* program, const char* options,
+                                                   addend_string** out_dot) noexcept {
+  return GiveText(program, out_dot, "out_dot", [&](const auto& own) {
+    DotOptions dot;
+    JsonOptions read(options);
+    read.Read("sources", &dot.sources);
+    read.Read("modules", &dot.modules);
+    read.RequireAllRead();
+    return GraphDot(Graph(own), dot);
+  });
+}
+
+ADDEND_API addend_status* addend_program_graph_html(const addend_program* program, const char* options,
+                                                    addend_string** out_html) noexcept {
+  return GiveText(program, out_html, "out_html", [&](const auto& own) {
+    std::string title = "program";
+    JsonOptions read(options);
+    read.Read("title", &title);
+    const std::vector<CallNumbers> numbers = ReadNumbers(read);
+    read.RequireAllRead();
+    return GraphPage(Graph(own), title, numbers);
+  });
+}
+
+ADDEND_API void addend_program_release(addend_program* program) noexcept { Release(program); }
+
+}  // extern "C"
+
+}  // namespace addend::c_api

@@ -1,0 +1,26 @@
+// Programs as the sections that make them see them.
+#ifndef ADDEND_C_API_PROGRAM_H_
+#define ADDEND_C_API_PROGRAM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c_api/bodies.h"
+#include "core/program/recorded_program.h"
+#include "core/program/replay.h"
+
+namespace addend::c_api {
+
+struct ProgramBody {
+  std::shared_ptr<const RecordedProgram> program;
+  std::shared_ptr<const Replay> replay;
+  std::vector<std::string> input_names;
+  std::string path;  // of the folder that it comes from, or of the model that was recorded
+};
+
+ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std::string& path);
+
+}  // namespace addend::c_api
+
+#endif  // ADDEND_C_API_PROGRAM_H_
