@@ -4,12 +4,12 @@ Each test breaks one thing in a copy, or around the real thing, and runs the sui
 to fail, what is beside it has to pass.
 """
 
+import ctypes
 import json
 import math
 import os
 import shlex
 import shutil
-import struct
 import subprocess
 import tempfile
 import unittest
@@ -191,7 +191,7 @@ def _loses_bits(case):
         if isinstance(argument, str) and argument.startswith("0x"):
             argument = float.fromhex(argument)
         if isinstance(argument, float):
-            (single,) = struct.unpack("f", struct.pack("f", argument))
+            single = ctypes.c_float(argument).value
             # What becomes infinity changes nothing: no number of the case lies in between.
             if single != argument and not math.isinf(single):
                 return True
