@@ -406,7 +406,7 @@ class Adjoint {
       // Nothing can be missing where the value is not finite.
       const at::Tensor value = ValueOf(output);
       if (!AllFinite(value)) passed = passed.masked_fill(at::isfinite(value).logical_not_(), 0);
-      left -= SumOfEach(RealProduct(OfLeftover(behind[k]), passed));
+      left -= ProductsOfEach(OfLeftover(behind[k]), passed);
     }
     return left;
   }
@@ -417,7 +417,7 @@ class Adjoint {
     at::Tensor terms = Zeros();
     for (size_t k = 0; k < behind.size(); ++k) {
       if (!behind[k].defined() || behind[k].numel() == 0) continue;
-      terms += SumOfEach(OfLeftover(behind[k]).abs()) * std::max(LargestOf(call.outputs[k]), node.inner_terms);
+      terms += MagnitudeOfEach(OfLeftover(behind[k])) * std::max(LargestOf(call.outputs[k]), node.inner_terms);
     }
     const at::Tensor found = left.abs();
     if (found.le(terms * node.bracket_bound).all().item<bool>()) return;
@@ -431,10 +431,7 @@ class Adjoint {
   }
 
   double LargestOf(const Operand& operand) const {
-    const auto largest = [](const at::Tensor& t) {
-      return t.abs().masked_fill_(at::isfinite(t).logical_not_(), 0).max().item<double>();
-    };
-    return std::max(largest(ValueOf(operand)), largest(ReferenceOf(operand)));
+    return std::max(LargestFinite(ValueOf(operand)), LargestFinite(ReferenceOf(operand)));
   }
 
   void Report(const Node& node, const Rows& behind, const at::Tensor& left) {

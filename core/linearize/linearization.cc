@@ -294,7 +294,7 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
         rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath : may_break || rule->has_poles;
     if (rule == nullptr && !by_path) continue;
     const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
-      return !CarriesRows(output) || AllFinite(trace.Reference(output));
+      return !CarriesRows(output) || trace.ReferenceIsFinite(output);
     });
     is_finite[c] = finite;
     const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);

@@ -70,7 +70,10 @@ std::shared_ptr<TracedRun> Piece(const TracedRun& trace, const Point& from, cons
   for (size_t s = 0; s < piece->storages.size(); ++s) {
     for (size_t v = 0; v < piece->storages[s].size(); ++v) {
       Kept& kept = piece->storages[s][v];
-      if (from[s][v].defined()) kept.reference = from[s][v];
+      if (from[s][v].defined()) {
+        kept.reference = from[s][v];
+        kept.reference_is_finite = false;
+      }
       if (to[s][v].defined()) kept.value = to[s][v];
     }
   }

@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/sum.h>
@@ -292,7 +293,35 @@ ADDEND_ALWAYS_INLINE double ProductBlock(const T* g, const T* value, const T* re
   return sum;
 }
 
+template <typename T>
+ADDEND_ALWAYS_INLINE double DotBlock(const T* a, const T* b, int64_t first, int64_t last) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = first; j < last; ++j) sum += static_cast<double>(a[j] * b[j]);
+  return sum;
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE double SizeBlock(const T* a, int64_t first, int64_t last) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = first; j < last; ++j) sum += static_cast<double>(std::abs(a[j]));
+  return sum;
+}
+
 // Two plain functions each and no templates: target_clones does not go on those.
+ADDEND_WIDEST_VECTORS double DotOneBlock(const float* a, const float* b, int64_t first, int64_t last) {
+  return DotBlock(a, b, first, last);
+}
+ADDEND_WIDEST_VECTORS double DotOneBlock(const double* a, const double* b, int64_t first, int64_t last) {
+  return DotBlock(a, b, first, last);
+}
+ADDEND_WIDEST_VECTORS double SizeOneBlock(const float* a, int64_t first, int64_t last) {
+  return SizeBlock(a, first, last);
+}
+ADDEND_WIDEST_VECTORS double SizeOneBlock(const double* a, int64_t first, int64_t last) {
+  return SizeBlock(a, first, last);
+}
 ADDEND_WIDEST_VECTORS void MoveOneBlock(const float* v, const float* r, float* move, int64_t first, int64_t last) {
   MoveBlock(v, r, move, first, last);
 }
@@ -310,7 +339,7 @@ ADDEND_WIDEST_VECTORS double ProductOneBlock(const double* g, const double* v, c
 
 template <typename T>
 at::Tensor MoveOnCpu(const at::Tensor& value, const at::Tensor& reference) {
-  at::Tensor move = at::empty_like(value, at::MemoryFormat::Contiguous);
+  at::Tensor move = at::empty_strided(value.sizes(), value.strides(), value.options());
   const T* v = value.data_ptr<T>();
   const T* r = reference.data_ptr<T>();
   T* m = move.data_ptr<T>();
@@ -321,21 +350,17 @@ at::Tensor MoveOnCpu(const at::Tensor& value, const at::Tensor& reference) {
   return move;
 }
 
-// The blocks' sums are added in their order, so that the number of threads changes nothing.
-template <typename T>
-at::Tensor ProductsOnCpu(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference) {
-  const int64_t rows = cotangents.size(0);
-  at::Tensor sums = at::empty({rows}, value.options().dtype(at::kDouble));
-  const T* v = value.data_ptr<T>();
-  const T* r = reference.data_ptr<T>();
-  const int64_t n = value.numel();
+// `of_block(row, first, last)` for every block of `rows` rows of n columns. The blocks' sums are added in their order,
+// so that the number of threads changes nothing.
+template <typename OfBlock>
+at::Tensor SumBlocks(int64_t rows, int64_t n, const OfBlock& of_block) {
+  at::Tensor sums = at::empty({rows}, at::kDouble);
   const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
   std::vector<double> parts(rows * blocks);
-  const T* g = cotangents.data_ptr<T>();
 #pragma omp parallel for if (rows * blocks > 8)
   for (int64_t k = 0; k < rows * blocks; ++k) {
     const int64_t first = k % blocks * kMoveBlock;
-    parts[k] = ProductOneBlock(g + k / blocks * n, v, r, first, std::min(n, first + kMoveBlock));
+    parts[k] = of_block(k / blocks, first, std::min(n, first + kMoveBlock));
   }
   double* out = sums.data_ptr<double>();
   for (int64_t row = 0; row < rows; ++row) {
@@ -345,6 +370,34 @@ at::Tensor ProductsOnCpu(const at::Tensor& cotangents, const at::Tensor& value, 
   return sums;
 }
 
+template <typename T>
+at::Tensor ProductsOnCpu(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference) {
+  const T* g = cotangents.data_ptr<T>();
+  const T* v = value.data_ptr<T>();
+  const T* r = reference.data_ptr<T>();
+  const int64_t n = value.numel();
+  return SumBlocks(cotangents.size(0), n, [=](int64_t row, int64_t first, int64_t last) {
+    return ProductOneBlock(g + row * n, v, r, first, last);
+  });
+}
+
+template <typename T>
+at::Tensor DotsOnCpu(const at::Tensor& rows, const at::Tensor& other) {
+  const T* a = rows.data_ptr<T>();
+  const T* b = other.data_ptr<T>();
+  const int64_t n = other.numel();
+  return SumBlocks(rows.size(0), n,
+                   [=](int64_t row, int64_t first, int64_t last) { return DotOneBlock(a + row * n, b, first, last); });
+}
+
+template <typename T>
+at::Tensor SizesOnCpu(const at::Tensor& rows) {
+  const T* a = rows.data_ptr<T>();
+  const int64_t n = rows.numel() / std::max<int64_t>(rows.size(0), 1);
+  return SumBlocks(rows.size(0), n,
+                   [=](int64_t row, int64_t first, int64_t last) { return SizeOneBlock(a + row * n, first, last); });
+}
+
 // Whether the loops can walk over the memory as it is.
 bool LiesFlat(const at::Tensor& tensor, at::ScalarType dtype) {
   return tensor.device().is_cpu() && tensor.scalar_type() == dtype && tensor.is_contiguous() && !tensor.is_neg() &&
@@ -352,6 +405,18 @@ bool LiesFlat(const at::Tensor& tensor, at::ScalarType dtype) {
 }
 
 }  // namespace
+
+double LargestFinite(const at::Tensor& tensor) {
+  const at::ScalarType dtype = tensor.scalar_type();
+  if (tensor.numel() == 0) return 0;
+  // The order of dimensions does not matter.
+  if (tensor.device().is_cpu() && tensor.is_non_overlapping_and_dense() &&
+      (dtype == at::kFloat || dtype == at::kDouble)) {
+    return dtype == at::kFloat ? LargestFinite(tensor.data_ptr<float>(), tensor.numel())
+                               : LargestFinite(tensor.data_ptr<double>(), tensor.numel());
+  }
+  return tensor.abs().masked_fill_(at::isfinite(tensor).logical_not_(), 0).max().item<double>();
+}
 
 at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_complex() && !b.is_complex()) return a * b;
@@ -372,9 +437,30 @@ at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::T
   return SumOfEach(RealProduct(cotangents, FiniteMoveByOperators(value, reference)));
 }
 
+at::Tensor ProductsOfEach(const at::Tensor& rows, const at::Tensor& other) {
+  const at::ScalarType dtype = rows.scalar_type();
+  if (!LiesFlat(rows, dtype) || !LiesFlat(other, dtype)) {
+    return SumOfEach(RealProduct(rows, other));
+  }
+  return dtype == at::kFloat ? DotsOnCpu<float>(rows, other) : DotsOnCpu<double>(rows, other);
+}
+
+at::Tensor MagnitudeOfEach(const at::Tensor& rows) {
+  const at::ScalarType dtype = rows.scalar_type();
+  if (!LiesFlat(rows, dtype)) return SumOfEach(rows.abs());
+  return dtype == at::kFloat ? SizesOnCpu<float>(rows) : SizesOnCpu<double>(rows);
+}
+
 at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference) {
   const at::ScalarType dtype = value.scalar_type();
-  if (!LiesFlat(value, dtype) || !LiesFlat(reference, dtype)) return FiniteMoveByOperators(value, reference);
+  // Both may lie in the same other order.
+  const auto walkable = [&](const at::Tensor& t) {
+    return t.device().is_cpu() && t.scalar_type() == dtype && t.is_non_overlapping_and_dense() && !t.is_neg() &&
+           (dtype == at::kFloat || dtype == at::kDouble);
+  };
+  if (!walkable(value) || !walkable(reference) || value.strides() != reference.strides()) {
+    return FiniteMoveByOperators(value, reference);
+  }
   return dtype == at::kFloat ? MoveOnCpu<float>(value, reference) : MoveOnCpu<double>(value, reference);
 }
 

@@ -49,10 +49,16 @@ at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& valu
 at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
                                        const at::Tensor& reference);
 
+// The largest finite magnitude; 0 where there is none.
+double LargestFinite(const at::Tensor& tensor);
+
 // Re conj(a) * b, element by element.
 at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b);
 // [R, *S] -> [R], added up in float64.
 at::Tensor SumOfEach(const at::Tensor& rows);
+// The same of RealProduct(rows, other), other [*S], and of the magnitudes of rows.
+at::Tensor ProductsOfEach(const at::Tensor& rows, const at::Tensor& other);
+at::Tensor MagnitudeOfEach(const at::Tensor& rows);
 
 }  // namespace addend
 

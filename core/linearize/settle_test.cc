@@ -113,6 +113,24 @@ TEST(LargestMass, StopsEarlyAndIsExactAtTheEnd) {
   EXPECT_LE(early, all);
 }
 
+TEST(LargestFinite, LeavesOutWhatIsNot) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const int64_t n : {1, 9, 8191, 8193, 100000}) {
+      at::manual_seed(n);
+      const at::Tensor numbers = at::randn({n}, dtype);
+      numbers[n - 1] = -50;
+      EXPECT_EQ(LargestFinite(numbers), 50) << n;
+      if (n < 9) continue;
+      for (int64_t k = 0; k < 3; ++k) numbers[k] = k == 0 ? kInfinity : k == 1 ? -kInfinity : std::nan("");
+      EXPECT_EQ(LargestFinite(numbers), 50) << n;
+    }
+  }
+  EXPECT_EQ(LargestFinite(at::empty({0})), 0);
+  EXPECT_EQ(LargestFinite(at::full({3}, kInfinity)), 0);
+  // Not dense: composed of operators.
+  EXPECT_EQ(LargestFinite(at::tensor({1.0, 9.0, -3.0, 9.0}, at::kDouble).as_strided({2}, {2})), 3);
+}
+
 // ---- moves
 
 at::Tensor WithOddOnes(at::Tensor tensor, const std::vector<double>& odd) {
@@ -146,6 +164,36 @@ TEST(Moves, OfNumbersByHand) {
   EXPECT_TRUE(at::equal(FiniteMove(value, reference), at::tensor({3.0, 0.0, 0.0, 3.0}, at::kDouble)));
   const at::Tensor g = at::tensor({1.0, 9.0, 9.0, 2.0, 0.0, 0.0, 0.0, -1.0}, at::kDouble).view({2, 4});
   EXPECT_TRUE(at::equal(ProductsWithMove(g, value, reference), at::tensor({9.0, -3.0}, at::kDouble)));
+}
+
+TEST(Moves, InAnotherOrderOfDimensions) {
+  const at::Tensor value = at::randn({3, 4, 5}).permute({2, 0, 1});
+  const at::Tensor reference = at::randn({3, 4, 5}).permute({2, 0, 1});
+  value.select(0, 1).fill_(kInfinity);
+  EXPECT_TRUE(at::equal(FiniteMove(value, reference), FiniteMoveByOperators(value, reference)));
+  EXPECT_TRUE(
+      at::equal(FiniteMove(value, reference.contiguous()), FiniteMoveByOperators(value, reference.contiguous())));
+}
+
+TEST(Sums, FusedLoopsEqualOperators) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const int64_t n : {1, 7, 4097, 50000}) {
+      at::manual_seed(n);
+      const at::Tensor rows = at::randn({3, n}, dtype);
+      const at::Tensor other = at::randn({n}, dtype);
+      const double tolerance = dtype == at::kDouble ? 1e-11 : 1e-3;
+      EXPECT_TRUE(at::allclose(ProductsOfEach(rows, other), SumOfEach(rows * other), 1e-12, tolerance));
+      EXPECT_TRUE(at::allclose(MagnitudeOfEach(rows), SumOfEach(rows.abs()), 1e-6, 0));
+      const at::Tensor strided = at::randn({n, 3}, dtype).t();
+      EXPECT_TRUE(at::allclose(ProductsOfEach(strided, other), SumOfEach(strided * other), 1e-12, tolerance));
+      EXPECT_TRUE(at::allclose(MagnitudeOfEach(strided), SumOfEach(strided.abs()), 1e-6, 0));
+    }
+  }
+  const at::Tensor by_hand = at::tensor({1.0, -2.0, 3.0, 4.0}, at::kDouble).view({2, 2});
+  EXPECT_TRUE(
+      at::equal(ProductsOfEach(by_hand, at::tensor({1.0, 10.0}, at::kDouble)), at::tensor({-19.0, 43.0}, at::kDouble)));
+  EXPECT_TRUE(at::equal(MagnitudeOfEach(by_hand), at::tensor({3.0, 7.0}, at::kDouble)));
+  EXPECT_TRUE(at::equal(MagnitudeOfEach(at::empty({2, 0})), at::zeros({2}, at::kDouble)));
 }
 
 TEST(Moves, OfStridedAndComplexTensors) {

@@ -21,6 +21,7 @@
 #include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
@@ -115,6 +116,10 @@ at::Tensor TracedRun::Labels(const Operand& operand) const {
   if (operand.storage < 0) return {};
   const Kept& kept = At(operand);
   return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
+}
+
+bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
+  return operand.storage < 0 || At(operand).reference_is_finite || AllFinite(Reference(operand));
 }
 
 Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, bool differentiable)
@@ -402,7 +407,10 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
   // and what that makes of a difference is leftover.
   const bool same = !reference.defined() || RelativeDifference(own, reference) <= tolerance;
-  if (reference.defined()) own.variable_data().copy_(reference);
+  if (reference.defined()) {
+    own.variable_data().copy_(reference);
+    StateOf(operand.storage).kept.back().reference_is_finite = false;
+  }
   std::vector<Call>& calls = recorder_.program().calls;
   for (size_t c = calls.size(); c-- > first;) {
     if (calls[c].is_view) continue;
@@ -685,6 +693,10 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
       output.decomposed = true;
     }
     Keep(output, tensors[k]);
+    Kept& kept = StateOf(output.storage).kept.back();
+    if (output.decomposed && CoversWhole(output, recorder_.program().storages[output.storage])) {
+      kept.reference_is_finite = AllFinite(kept.reference);
+    }
   }
 }
 

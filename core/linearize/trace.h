@@ -32,6 +32,8 @@ struct Kept {
   at::Tensor value;
   at::Tensor reference;  // undefined: equal to value
   at::Tensor labels;     // int64, integer storages that carry labels only
+  // Seen to be finite, while it was in the cache; false: not looked at.
+  bool reference_is_finite = false;
 };
 
 // Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
@@ -63,6 +65,7 @@ struct TracedRun {
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Labels(const Operand& operand) const;
+  bool ReferenceIsFinite(const Operand& operand) const;
 };
 
 class Tracer : public RecorderObserver {

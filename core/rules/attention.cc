@@ -9,7 +9,6 @@
 // into pieces. The bracket is the exact error that remains; it is leftover and reported.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
-#include <ATen/ops/bucketize.h>
 #include <ATen/ops/diag_embed.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
@@ -17,6 +16,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,6 +25,7 @@
 #include "core/base/error.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
+#include "core/rules/softmax_kernel.h"
 
 namespace addend {
 namespace {
@@ -43,14 +44,6 @@ const NodeTable& TableFor(at::ScalarType dtype) {
   return dtype == at::kDouble ? twice : single;
 }
 
-// Rows of one call that share a rule of quadrature.
-struct NodeGroup {
-  at::Tensor index;      // positions among the softmax rows; undefined where it is all of them
-  at::Tensor reference;  // [n, T]
-  at::Tensor move;       // [n, T]
-  Quadrature rule;
-};
-
 Quadrature Repeated(const Quadrature& rule, int pieces) {
   Quadrature all;
   for (int p = 0; p < pieces; ++p) {
@@ -66,41 +59,111 @@ Quadrature Repeated(const Quadrature& rule, int pieces) {
 struct SoftmaxPath {
   int64_t dim = -1;
   int64_t width = 0;
-  std::vector<NodeGroup> groups;
+  at::Tensor value;               // [G, T]
+  at::Tensor reference;           // [G, T]
+  at::Tensor choice;              // [G], int64 on the CPU: the quadrature that each row takes; undefined without rows
+  std::vector<Quadrature> rules;  // empty where no row takes it
 };
 
-// reference, move: [G, T]
-SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& reference, const at::Tensor& move) {
+// Rows of one call that share a quadrature.
+struct NodeGroup {
+  at::Tensor index;      // positions among the softmax rows; undefined where it is all of them
+  at::Tensor reference;  // [n, T]
+  at::Tensor move;       // [n, T]
+  const Quadrature* rule;
+};
+
+bool Fused(const SoftmaxPath& path) {
+  const at::ScalarType dtype = path.reference.scalar_type();
+  const auto flat = [&](const at::Tensor& t) {
+    return t.is_contiguous() && !t.is_neg() && !(c10::GradMode::is_enabled() && t.requires_grad());
+  };
+  return path.reference.device().is_cpu() && (dtype == at::kFloat || dtype == at::kDouble) &&
+         path.value.scalar_type() == dtype && flat(path.value) && flat(path.reference);
+}
+
+template <typename T>
+SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
+  return {path.value.data_ptr<T>(), path.reference.data_ptr<T>(), path.reference.size(0), path.width};
+}
+
+// Half the range of each row's move; undefined where a move is not finite.
+at::Tensor HalfRangesOf(const SoftmaxPath& path) {
+  if (Fused(path)) {
+    at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
+    const bool finite = path.reference.scalar_type() == at::kFloat
+                            ? HalfRanges(EndsOf<float>(path), half_range.data_ptr<float>())
+                            : HalfRanges(EndsOf<double>(path), half_range.data_ptr<double>());
+    return finite ? half_range : at::Tensor();
+  }
+  const at::Tensor move = MoveOf(path.value, path.reference);
+  if (!move.isfinite().all().item<bool>()) return {};
+  return (move.amax(1) - move.amin(1)) / 2;
+}
+
+// value, reference: [G, T]
+SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& value, const at::Tensor& reference) {
   SoftmaxPath path;
   path.width = reference.size(1);
+  path.value = value;
+  path.reference = reference;
   if (reference.numel() == 0) return path;
-  if (!move.isfinite().all().item<bool>()) {
+  at::Tensor half_range = HalfRangesOf(path);
+  if (!half_range.defined()) {
     throw Unimplemented(call.name + " where an entry is infinite in the value or in the reference only");
   }
+  half_range = half_range.detach().to(at::kCPU, at::kDouble);
   const NodeTable& table = TableFor(reference.scalar_type());
-  const at::Tensor half_range = (move.amax(1) - move.amin(1)) / 2;
-  const at::Tensor limits = at::tensor(table.half_range, half_range.options().dtype(at::kDouble));
-  const at::Tensor choice = at::bucketize(half_range.to(at::kDouble), limits);
-  const int64_t classes = static_cast<int64_t>(table.nodes.size());
-  for (int64_t c = 0; c <= classes; ++c) {
-    const at::Tensor index = choice.eq(c).nonzero().squeeze(1);
-    if (index.numel() == 0) continue;
-    NodeGroup group;
-    const bool all = index.numel() == choice.numel();
-    group.index = all ? at::Tensor() : index;
-    group.reference = all ? reference : reference.index_select(0, index);
-    group.move = all ? move : move.index_select(0, index);
-    if (c < classes) {
-      group.rule = GaussLegendre(table.nodes[c]);
-    } else {
-      const double longest = half_range.index_select(0, index).max().item<double>();
-      group.rule =
-          Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(longest / table.half_range.back())));
+  path.choice = at::empty({half_range.size(0)}, at::kLong);
+  path.rules.resize(table.nodes.size() + 1);
+  double longest = 0;
+  for (int64_t g = 0; g < half_range.size(0); ++g) {
+    const double own = half_range.data_ptr<double>()[g];
+    longest = std::max(longest, own);
+    const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), own);
+    const int64_t c = row - table.half_range.begin();
+    path.choice.data_ptr<int64_t>()[g] = c;
+    if (c < static_cast<int64_t>(table.nodes.size()) && path.rules[c].nodes.empty()) {
+      path.rules[c] = GaussLegendre(table.nodes[c]);
     }
-    path.groups.push_back(std::move(group));
+  }
+  if (longest > table.half_range.back()) {
+    path.rules.back() =
+        Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(longest / table.half_range.back())));
   }
   return path;
 }
+
+std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
+  std::vector<NodeGroup> groups;
+  if (!path.choice.defined()) return groups;
+  const at::Tensor move = MoveOf(path.value, path.reference);
+  for (size_t c = 0; c < path.rules.size(); ++c) {
+    if (path.rules[c].nodes.empty()) continue;
+    const at::Tensor index = path.choice.eq(static_cast<int64_t>(c)).nonzero().squeeze(1).to(move.device());
+    const bool all = index.numel() == path.choice.numel();
+    groups.push_back({all ? at::Tensor() : index, all ? path.reference : path.reference.index_select(0, index),
+                      all ? move : move.index_select(0, index), &path.rules[c]});
+  }
+  return groups;
+}
+
+// What the loops need to know about each row's quadrature; holds the views that it points to.
+class RowRules {
+ public:
+  explicit RowRules(const SoftmaxPath& path) {
+    for (const Quadrature& rule : path.rules) {
+      views_.push_back({rule.nodes.data(), rule.weights.data(), static_cast<int64_t>(rule.nodes.size())});
+    }
+    const int64_t* choice = path.choice.data_ptr<int64_t>();
+    for (int64_t g = 0; g < path.choice.numel(); ++g) by_row_.push_back(&views_[choice[g]]);
+  }
+  const NodesView* const* data() const { return by_row_.data(); }
+
+ private:
+  std::vector<NodesView> views_;
+  std::vector<const NodesView*> by_row_;
+};
 
 // A dtype may be asked for: then the operator computes in it.
 at::ScalarType DtypeOf(const RuleCall& call) { return call.outputs[0].value.scalar_type(); }
@@ -114,19 +177,18 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
     const at::Tensor last = rank == 0 ? t : t.movedim(own, -1);
     return last.reshape({width == 0 ? 0 : t.numel() / width, width}).to(DtypeOf(call)).contiguous();
   };
-  const at::Tensor reference = flat(input.reference);
-  SoftmaxPath path = MakePath(call, reference, MoveOf(flat(input.value), reference));
+  SoftmaxPath path = MakePath(call, flat(input.value), flat(input.reference));
   path.dim = own;
   return path;
 }
 
 // Softmax at every node: [nodes, n, T].
 at::Tensor Probabilities(const NodeGroup& group, int64_t first, int64_t length) {
-  const at::Tensor t = at::tensor(group.rule.nodes, group.move.options()).view({-1, 1, 1});
+  const at::Tensor t = at::tensor(group.rule->nodes, group.move.options()).view({-1, 1, 1});
   return at::softmax(group.reference.narrow(0, first, length) + t * group.move.narrow(0, first, length), -1);
 }
 
-at::Tensor Weights(const NodeGroup& group) { return at::tensor(group.rule.weights, group.move.options()); }
+at::Tensor Weights(const NodeGroup& group) { return at::tensor(group.rule->weights, group.move.options()); }
 
 // Many rows [R, n, T]: the symmetric matrix of each softmax row is built once, then one product serves all rows.
 at::Tensor ApplyByMatrix(const NodeGroup& group, const at::Tensor& rows) {
@@ -158,13 +220,33 @@ at::Tensor ApplyByNode(const NodeGroup& group, const at::Tensor& rows) {
   return out;
 }
 
-at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
-  const auto apply = [&](const NodeGroup& group, const at::Tensor& part) {
-    return part.size(0) >= 4 ? ApplyByMatrix(group, part) : ApplyByNode(group, part);
-  };
-  if (path.groups.size() == 1 && !path.groups[0].index.defined()) return apply(path.groups[0], rows);
+at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
+  const at::Tensor rows = given.contiguous();
   at::Tensor out = at::empty(rows.sizes(), rows.options());
-  for (const NodeGroup& group : path.groups) {
+  const RowRules rules(path);
+  if (rows.scalar_type() == at::kFloat) {
+    SoftmaxAlongPath(EndsOf<float>(path), rules.data(), rows.data_ptr<float>(), rows.size(0), out.data_ptr<float>());
+  } else {
+    SoftmaxAlongPath(EndsOf<double>(path), rules.data(), rows.data_ptr<double>(), rows.size(0), out.data_ptr<double>());
+  }
+  return out;
+}
+
+// rows: [R, G, T]
+at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
+  if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
+  const bool few = rows.size(0) < 4;
+  const bool in_graph = c10::GradMode::is_enabled() && rows.requires_grad();
+  if (few && !in_graph && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
+    return ApplyFused(path, rows.resolve_neg());
+  }
+  const std::vector<NodeGroup> groups = GroupsOf(path);
+  const auto apply = [&](const NodeGroup& group, const at::Tensor& part) {
+    return few ? ApplyByNode(group, part) : ApplyByMatrix(group, part);
+  };
+  if (groups.size() == 1) return apply(groups[0], rows);
+  at::Tensor out = at::empty(rows.sizes(), rows.options());
+  for (const NodeGroup& group : groups) {
     out.index_copy_(1, group.index, apply(group, rows.index_select(1, group.index)));
   }
   return out;
@@ -193,13 +275,22 @@ RuleResult Softmax(const RuleCall& call) {
 }
 
 // The mean of p over the path: what log_softmax subtracts and logsumexp gives. Undefined where there are no rows.
-at::Tensor MeanProbabilities(const SoftmaxPath& path, int64_t rows) {
-  if (path.groups.empty()) return at::Tensor();
-  at::Tensor mean = at::empty({rows, path.width}, path.groups[0].move.options());
-  for (const NodeGroup& group : path.groups) {
+at::Tensor MeanProbabilities(const SoftmaxPath& path) {
+  if (!path.choice.defined()) return at::Tensor();
+  at::Tensor mean = at::empty(path.reference.sizes(), path.reference.options());
+  if (Fused(path)) {
+    const RowRules rules(path);
+    if (mean.scalar_type() == at::kFloat) {
+      MeanSoftmaxAlongPath(EndsOf<float>(path), rules.data(), mean.data_ptr<float>());
+    } else {
+      MeanSoftmaxAlongPath(EndsOf<double>(path), rules.data(), mean.data_ptr<double>());
+    }
+    return mean;
+  }
+  for (const NodeGroup& group : GroupsOf(path)) {
     at::Tensor own = at::zeros_like(group.move);
-    for (size_t k = 0; k < group.rule.nodes.size(); ++k) {
-      own.add_(at::softmax(group.reference + group.move * group.rule.nodes[k], -1), group.rule.weights[k]);
+    for (size_t k = 0; k < group.rule->nodes.size(); ++k) {
+      own.add_(at::softmax(group.reference + group.move * group.rule->nodes[k], -1), group.rule->weights[k]);
     }
     if (!group.index.defined()) return own;
     mean.index_copy_(0, group.index, own);
@@ -215,7 +306,7 @@ at::Tensor Stays(const RuleCall& call) {
 
 RuleResult LogSoftmax(const RuleCall& call) {
   const SoftmaxPath path = MakePath(call, call.Int(1, -1));
-  const at::Tensor mean = MeanProbabilities(path, call.Require(0).value.numel() / std::max<int64_t>(path.width, 1));
+  const at::Tensor mean = MeanProbabilities(path);
   const at::Tensor stays = Stays(call);
   const bool some_stay = stays.any().item<bool>();
   const at::ScalarType dtype = DtypeOf(call);
@@ -259,9 +350,8 @@ RuleResult LogSumExp(const RuleCall& call) {
   }
   const auto flat = [=](const at::Tensor& rows) { return rows.permute(order).reshape({rows.size(0), groups, width}); };
   const auto one = [&](const at::Tensor& t) { return flat(t.unsqueeze(0)).select(0, 0).contiguous(); };
-  const at::Tensor reference = one(input.reference);
-  const SoftmaxPath path = MakePath(call, reference, MoveOf(one(input.value), reference));
-  at::Tensor mean = MeanProbabilities(path, groups);
+  const SoftmaxPath path = MakePath(call, one(input.value), one(input.reference));
+  at::Tensor mean = MeanProbabilities(path);
   if (mean.defined()) mean = mean.masked_fill(Stays(call).reshape({groups, 1}), 0);
   const at::DimVector sizes(call.outputs[0].value.sizes());
   RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
@@ -298,9 +388,8 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
         .masked_fill(later, -std::numeric_limits<double>::infinity())
         .reshape({groups * n, n});
   };
-  const at::Tensor reference = prefixes(input.reference);
-  const SoftmaxPath path = MakePath(call, reference, MoveOf(prefixes(input.value), reference));
-  at::Tensor mean = MeanProbabilities(path, groups * n);
+  const SoftmaxPath path = MakePath(call, prefixes(input.value), prefixes(input.reference));
+  at::Tensor mean = MeanProbabilities(path);
   if (mean.defined()) {
     mean = mean.masked_fill(last(Stays(call).unsqueeze(0)).reshape({groups * n, 1}), 0).view({groups, n, n});
   }

@@ -95,6 +95,33 @@ TEST_P(SoftmaxTest, EveryRowHasItsOwnNodes) {
   }
 }
 
+// What autograd must see is composed of operators, node by node: the loops give the same, masks included.
+TEST_P(SoftmaxTest, FusedLoopsAreTheAtenForm) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const int64_t width : {1, 2, 7, 16, 33, 250}) {
+      SCOPED_TRACE(width);
+      Draw draw(dtype, 15);
+      const at::Tensor scale = at::tensor({30.0, 0.01, 1.0, 150.0, 0.0, 5.0}, dtype).unsqueeze(1);
+      at::Tensor value = draw.Uniform({6, width}, -1, 1) * scale;
+      at::Tensor reference = draw.Uniform({6, width}, -1, 1) * scale;
+      const at::Tensor mask = draw.Booleans({6, width});
+      mask.select(1, 0).fill_(false);
+      value = value.masked_fill(mask, -kInfinity);
+      reference = reference.masked_fill(mask, -kInfinity);
+      const RuleResult fused = BuildRule(Call(value, reference));
+      RuleCall call = Call(value, reference);
+      call.operands[0].value = value.clone().set_requires_grad(true);
+      const RuleResult aten = BuildRule(call);
+      // Scores of up to 150, of which exp sees the absolute error.
+      const double tolerance = dtype == at::kDouble ? 1e-13 : 1e-4;
+      for (const int64_t count : {1, 3}) {
+        const at::Tensor rows = draw.Normal({count, 6, width});
+        EXPECT_LE(Difference(fused.map->Forward({rows})[0], aten.map->Forward({rows})[0].detach(), 1), tolerance);
+      }
+    }
+  }
+}
+
 TEST_P(SoftmaxTest, OtherDimensionsAreMovedThereAndBack) {
   Draw draw(at::kDouble, 6);
   const at::Tensor value = draw.Normal({3, 4, 5});

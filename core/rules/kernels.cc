@@ -73,6 +73,74 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
   }
 }
 
+namespace {
+
+template <typename T>
+struct Deviation {
+  T mean;
+  T inverse;  // 1 / sqrt(variance + eps)
+  T largest;
+};
+
+template <typename T>
+ADDEND_ALWAYS_INLINE Deviation<T> DeviationOf(const T* x, int64_t n, T eps) {
+  T sum = 0;
+  T largest = 0;
+#pragma omp simd reduction(+ : sum) reduction(max : largest)
+  for (int64_t j = 0; j < n; ++j) {
+    sum += x[j];
+    const T size = std::abs(x[j]);
+    largest = largest > size ? largest : size;
+  }
+  const T mean = sum / static_cast<T>(n);
+  T square = 0;
+#pragma omp simd reduction(+ : square)
+  for (int64_t j = 0; j < n; ++j) square += (x[j] - mean) * (x[j] - mean);
+  return {mean, 1 / std::sqrt(square / static_cast<T>(n) + eps), largest};
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE T CoefficientsOfGroup(const NormalizerEnds<T>& ends, int64_t g, T* middle, T* inverse, T* bend) {
+  const int64_t n = ends.size;
+  const T* value = ends.value + g * n;
+  const Deviation<T> x = DeviationOf(value, n, ends.eps);
+  inverse[g] = x.inverse;
+  if (ends.reference == nullptr) return x.largest * x.inverse;
+  const T* reference = ends.reference + g * n;
+  const Deviation<T> b = DeviationOf(reference, n, ends.eps);
+  T* out = middle + g * n;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) out[j] = ((value[j] - x.mean) + (reference[j] - b.mean)) / 2;
+  inverse[g] = (x.inverse + b.inverse) / 2;
+  bend[g] = -2 * (x.inverse * x.inverse) * (b.inverse * b.inverse) / (x.inverse + b.inverse);
+  return (x.largest + b.largest) * inverse[g];
+}
+
+// Two plain functions and not a template: target_clones does not go on templates.
+ADDEND_WIDEST_VECTORS float CoefficientsOfOneGroup(const NormalizerEnds<float>& ends, int64_t g, float* middle,
+                                                   float* inverse, float* bend) {
+  return CoefficientsOfGroup(ends, g, middle, inverse, bend);
+}
+ADDEND_WIDEST_VECTORS double CoefficientsOfOneGroup(const NormalizerEnds<double>& ends, int64_t g, double* middle,
+                                                    double* inverse, double* bend) {
+  return CoefficientsOfGroup(ends, g, middle, inverse, bend);
+}
+
+}  // namespace
+
+template <typename T>
+T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T* bend) {
+  T largest = 0;
+#pragma omp parallel for reduction(max : largest) if (ends.groups * ends.size > 32768)
+  for (int64_t g = 0; g < ends.groups; ++g) {
+    largest = std::max(largest, CoefficientsOfOneGroup(ends, g, middle, inverse, bend));
+  }
+  return largest;
+}
+
+template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
+template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
+
 template <typename T>
 void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n) {
   struct Line {
@@ -158,71 +226,134 @@ template void NormalizeRows<double>(const double*, double*, int64_t, const Norma
 
 namespace {
 
-// Elements that one thread takes at a time.
+// Elements that one thread takes at a time, and those that are looked through for small moves together: mostly there
+// are none.
 constexpr int64_t kSecantBlock = 8192;
-
-// value - reference, zero where both are the same, infinities and NaN included.
-template <typename T>
-ADDEND_ALWAYS_INLINE T MoveAt(const SecantView<T>& view, int64_t j) {
-  const T v = view.value[j];
-  const T r = view.reference[j];
-  const bool same = v == r || (v != v && r != r);
-  return same ? T(0) : v - r;
-}
+constexpr int64_t kSecantPiece = 64;
 
 template <typename T>
-ADDEND_ALWAYS_INLINE bool IsSmall(const SecantView<T>& view, T move, int64_t j) {
-  const T bound = view.relative ? std::abs(view.reference[j] + move / 2) * view.limit : view.limit;
+ADDEND_ALWAYS_INLINE bool IsSmall(T reference, T move, T limit, bool relative) {
+  // Where the limit is absolute, the middle of the line counts nothing.
+  const T bound = relative ? std::abs(reference + move / 2) * limit : limit;
   return std::abs(move) <= bound;
 }
 
+// value - reference, zero where both are the same, infinities and NaN included.
 template <typename T>
-ADDEND_ALWAYS_INLINE int64_t QuotientsOfBlock(const SecantView<T>& view, T* slope, int64_t first, int64_t last) {
-  int64_t small = 0;
-#pragma omp simd reduction(+ : small)
-  for (int64_t j = first; j < last; ++j) {
-    const T move = MoveAt(view, j);
-    slope[j] = (view.f_value[j] - view.f_reference[j]) / move;
-    small += IsSmall(view, move, j) ? 1 : 0;
-  }
-  return small;
+ADDEND_ALWAYS_INLINE T MoveAt(T value, T reference) {
+  // Without branches, which no vector has.
+  const int same = (value == reference) | ((value != value) & (reference != reference));
+  const T move = value - reference;
+  return same != 0 ? T(0) : move;
 }
 
-// Two plain functions and not a template: target_clones does not go on templates.
-ADDEND_WIDEST_VECTORS int64_t QuotientsOfOneBlock(const SecantView<float>& view, float* slope, int64_t first,
-                                                  int64_t last) {
-  return QuotientsOfBlock(view, slope, first, last);
+template <typename T, bool kRelative>
+ADDEND_ALWAYS_INLINE void QuotientsOfBlock(const SecantView<T>& view, T* slope, int64_t first, int64_t last,
+                                           std::vector<int64_t>* found) {
+  const T limit = view.limit;
+  for (int64_t begin = first; begin < last; begin += kSecantPiece) {
+    const int64_t n = std::min(kSecantPiece, last - begin);
+    const T* value = view.value + begin;
+    const T* reference = view.reference + begin;
+    const T* f_value = view.f_value + begin;
+    const T* f_reference = view.f_reference + begin;
+    T* out = slope + begin;
+    int small = 0;
+#pragma omp simd reduction(+ : small)
+    for (int64_t j = 0; j < n; ++j) {
+      const T move = MoveAt(value[j], reference[j]);
+      out[j] = (f_value[j] - f_reference[j]) / move;
+      small += IsSmall(reference[j], move, limit, kRelative) ? 1 : 0;
+    }
+    if (small == 0) continue;
+    for (int64_t j = 0; j < n; ++j) {
+      if (IsSmall(reference[j], MoveAt(value[j], reference[j]), limit, kRelative)) found->push_back(begin + j);
+    }
+  }
 }
-ADDEND_WIDEST_VECTORS int64_t QuotientsOfOneBlock(const SecantView<double>& view, double* slope, int64_t first,
-                                                  int64_t last) {
-  return QuotientsOfBlock(view, slope, first, last);
+
+// Two plain functions each and no templates: target_clones does not go on those.
+ADDEND_WIDEST_VECTORS void QuotientsOfOneBlock(const SecantView<float>& view, float* slope, int64_t first, int64_t last,
+                                               std::vector<int64_t>* found) {
+  view.relative ? QuotientsOfBlock<float, true>(view, slope, first, last, found)
+                : QuotientsOfBlock<float, false>(view, slope, first, last, found);
 }
+ADDEND_WIDEST_VECTORS void QuotientsOfOneBlock(const SecantView<double>& view, double* slope, int64_t first,
+                                               int64_t last, std::vector<int64_t>* found) {
+  view.relative ? QuotientsOfBlock<double, true>(view, slope, first, last, found)
+                : QuotientsOfBlock<double, false>(view, slope, first, last, found);
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE bool FiniteBlock(const T* numbers, int64_t n) {
+  int bad = 0;
+#pragma omp simd reduction(+ : bad)
+  for (int64_t j = 0; j < n; ++j) bad += std::abs(numbers[j]) <= std::numeric_limits<T>::max() ? 0 : 1;
+  return bad == 0;
+}
+ADDEND_WIDEST_VECTORS bool FiniteOneBlock(const float* numbers, int64_t n) { return FiniteBlock(numbers, n); }
+ADDEND_WIDEST_VECTORS bool FiniteOneBlock(const double* numbers, int64_t n) { return FiniteBlock(numbers, n); }
+
+template <typename T>
+ADDEND_ALWAYS_INLINE T LargestOfBlock(const T* numbers, int64_t n) {
+  T largest = 0;
+#pragma omp simd reduction(max : largest)
+  for (int64_t j = 0; j < n; ++j) {
+    const T size = std::abs(numbers[j]);
+    const T finite = size <= std::numeric_limits<T>::max() ? size : T(0);
+    largest = largest > finite ? largest : finite;
+  }
+  return largest;
+}
+ADDEND_WIDEST_VECTORS float LargestOfOneBlock(const float* numbers, int64_t n) { return LargestOfBlock(numbers, n); }
+ADDEND_WIDEST_VECTORS double LargestOfOneBlock(const double* numbers, int64_t n) { return LargestOfBlock(numbers, n); }
+
+int64_t BlocksOf(int64_t n) { return (n + kSecantBlock - 1) / kSecantBlock; }
 
 }  // namespace
 
 template <typename T>
-int64_t SecantQuotients(const SecantView<T>& view, T* slope) {
-  int64_t small = 0;
-  const int64_t blocks = (view.n + kSecantBlock - 1) / kSecantBlock;
-#pragma omp parallel for reduction(+ : small) if (blocks > 4)
+std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
+  const int64_t blocks = BlocksOf(view.n);
+  std::vector<std::vector<int64_t>> found(blocks);
+#pragma omp parallel for if (blocks > 4)
   for (int64_t b = 0; b < blocks; ++b) {
-    small += QuotientsOfOneBlock(view, slope, b * kSecantBlock, std::min(view.n, (b + 1) * kSecantBlock));
+    QuotientsOfOneBlock(view, slope, b * kSecantBlock, std::min(view.n, (b + 1) * kSecantBlock), &found[b]);
   }
+  std::vector<int64_t> small;
+  for (const std::vector<int64_t>& own : found) small.insert(small.end(), own.begin(), own.end());
   return small;
 }
 
 template <typename T>
-std::vector<int64_t> SmallMoves(const SecantView<T>& view) {
-  std::vector<int64_t> small;
-  for (int64_t j = 0; j < view.n; ++j) {
-    if (IsSmall(view, MoveAt(view, j), j)) small.push_back(j);
+bool AllFiniteNumbers(const T* numbers, int64_t n) {
+  const int64_t blocks = BlocksOf(n);
+  int64_t bad = 0;
+#pragma omp parallel for reduction(+ : bad) if (blocks > 8)
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t first = b * kSecantBlock;
+    bad += FiniteOneBlock(numbers + first, std::min(kSecantBlock, n - first)) ? 0 : 1;
   }
-  return small;
+  return bad == 0;
 }
 
-template int64_t SecantQuotients<float>(const SecantView<float>&, float*);
-template int64_t SecantQuotients<double>(const SecantView<double>&, double*);
-template std::vector<int64_t> SmallMoves<float>(const SecantView<float>&);
-template std::vector<int64_t> SmallMoves<double>(const SecantView<double>&);
+template <typename T>
+T LargestFinite(const T* numbers, int64_t n) {
+  const int64_t blocks = BlocksOf(n);
+  T largest = 0;
+#pragma omp parallel for reduction(max : largest) if (blocks > 8)
+  for (int64_t b = 0; b < blocks; ++b) {
+    const int64_t first = b * kSecantBlock;
+    largest = std::max(largest, LargestOfOneBlock(numbers + first, std::min(kSecantBlock, n - first)));
+  }
+  return largest;
+}
+
+template std::vector<int64_t> SecantQuotients<float>(const SecantView<float>&, float*);
+template std::vector<int64_t> SecantQuotients<double>(const SecantView<double>&, double*);
+template bool AllFiniteNumbers<float>(const float*, int64_t);
+template bool AllFiniteNumbers<double>(const double*, int64_t);
+template float LargestFinite<float>(const float*, int64_t);
+template double LargestFinite<double>(const double*, int64_t);
 
 }  // namespace addend

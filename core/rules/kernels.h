@@ -38,6 +38,23 @@ struct NormalizerView {
 template <typename T>
 void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool weight_first);
 
+// What the coefficients of a normalizer are made from, group by group: see MakeNormalizer in normalization.cc.
+template <typename T>
+struct NormalizerEnds {
+  const T* value;      // [groups, size]
+  const T* reference;  // the same; null where the normalizer is frozen
+  int64_t groups;
+  int64_t size;
+  T eps;
+};
+// middle [groups, size] and bend [groups] are not written where there is no reference. Returns the largest, over the
+// groups, of (max |value| + max |reference|) * inverse, NaN left out.
+template <typename T>
+T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T* bend);
+
+extern template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
+extern template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
+
 // Shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] - reference[i]) is the largest, ties
 // shared; they sum to 1. The upper envelope from the lines in the order of their slopes: n log n steps. Lines that are
 // infinite at one end only are never the largest for any length of t.
@@ -60,17 +77,25 @@ struct SecantView {
   bool relative;
 };
 
-// slope = (f_value - f_reference) / move, whatever comes out where the move is zero. Returns how many moves are small.
+// slope = (f_value - f_reference) / move, whatever comes out where the move is zero. Returns the indices of the small
+// moves, in order.
 template <typename T>
-int64_t SecantQuotients(const SecantView<T>& view, T* slope);
-// The indices of the small moves, in order.
-template <typename T>
-std::vector<int64_t> SmallMoves(const SecantView<T>& view);
+std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope);
 
-extern template int64_t SecantQuotients<float>(const SecantView<float>&, float*);
-extern template int64_t SecantQuotients<double>(const SecantView<double>&, double*);
-extern template std::vector<int64_t> SmallMoves<float>(const SecantView<float>&);
-extern template std::vector<int64_t> SmallMoves<double>(const SecantView<double>&);
+extern template std::vector<int64_t> SecantQuotients<float>(const SecantView<float>&, float*);
+extern template std::vector<int64_t> SecantQuotients<double>(const SecantView<double>&, double*);
+
+// No NaN and no infinity among n numbers.
+template <typename T>
+bool AllFiniteNumbers(const T* numbers, int64_t n);
+// The largest finite magnitude among n numbers; 0 where there is none.
+template <typename T>
+T LargestFinite(const T* numbers, int64_t n);
+
+extern template bool AllFiniteNumbers<float>(const float*, int64_t);
+extern template bool AllFiniteNumbers<double>(const double*, int64_t);
+extern template float LargestFinite<float>(const float*, int64_t);
+extern template double LargestFinite<double>(const double*, int64_t);
 
 // The indices of the rows of [rows, size] that have an element other than zero, in order.
 template <typename T>

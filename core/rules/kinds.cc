@@ -212,8 +212,22 @@ at::DimVector WithRows(int64_t rows, at::IntArrayRef sizes) {
 
 int64_t RowDim(int64_t dim, int64_t rank) { return (dim < 0 ? dim + std::max<int64_t>(rank, 1) : dim) + 1; }
 
+namespace {
+
+// Whether loops can walk over all elements in some order: then the order of dimensions does not matter.
+bool IsDenseOnCpu(const at::Tensor& t) {
+  return t.device().is_cpu() && t.is_non_overlapping_and_dense() &&
+         (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble);
+}
+
+}  // namespace
+
 bool AllFinite(const at::Tensor& tensor) {
   if (tensor.is_complex()) return AllFinite(at::view_as_real(tensor.resolve_conj()));
+  if (IsDenseOnCpu(tensor)) {
+    return tensor.scalar_type() == at::kFloat ? AllFiniteNumbers(tensor.data_ptr<float>(), tensor.numel())
+                                              : AllFiniteNumbers(tensor.data_ptr<double>(), tensor.numel());
+  }
   // A sum is finite only if all of its terms are. It may overflow all the same: then it takes a closer look.
   return std::isfinite(tensor.sum().item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
@@ -303,9 +317,9 @@ struct Quotients {
 template <typename T>
 Quotients QuotientsOnCpu(const SecantView<T>& view, const at::Tensor& like) {
   Quotients found{at::empty_like(like, at::MemoryFormat::Contiguous), {}};
-  const int64_t small = SecantQuotients(view, found.slope.data_ptr<T>());
-  if (small * 4 >= view.n) return {};
-  if (small > 0) found.small = at::tensor(SmallMoves(view), at::kLong);
+  const std::vector<int64_t> small = SecantQuotients(view, found.slope.data_ptr<T>());
+  if (static_cast<int64_t>(small.size()) * 4 >= view.n) return {};
+  if (!small.empty()) found.small = at::tensor(small, at::kLong);
   return found;
 }
 Quotients FusedQuotients(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
@@ -565,7 +579,7 @@ Quadrature GaussLegendre(int count) {
 }
 
 at::Tensor Middle(const RuleOperand& operand) {
-  return operand.decomposed ? (operand.value + operand.reference) / 2 : operand.value;
+  return operand.decomposed ? (operand.value + operand.reference).div_(2) : operand.value;
 }
 
 }  // namespace addend

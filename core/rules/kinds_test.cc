@@ -3,10 +3,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -55,6 +57,26 @@ TEST(RowsTest, FoldBatchGivesEveryRowItsOwnBatch) {
   EXPECT_TRUE(folded.select(2, 1).equal(rows.sum(2)));
   const at::Tensor empty = FoldBatch(at::zeros({2, 0, 4}), [](const at::Tensor& batch) { return batch; });
   EXPECT_EQ(empty.sizes(), at::IntArrayRef({2, 0, 4}));
+}
+
+TEST(RowsTest, AllFiniteSeesEveryElement) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kComplexDouble}) {
+    for (const int64_t n : {1, 15, 8192, 8193, 200000}) {
+      // The largest numbers are finite, although their sum is not.
+      const at::Tensor numbers = at::full({n}, std::numeric_limits<float>::max(), at::kDouble).to(dtype);
+      EXPECT_TRUE(AllFinite(numbers));
+      for (const int64_t k : {int64_t{0}, n / 2, n - 1}) {
+        for (const double odd : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                                 std::numeric_limits<double>::quiet_NaN()}) {
+          const at::Tensor other = numbers.clone();
+          other[k] = odd;
+          EXPECT_FALSE(AllFinite(other)) << n << " " << k;
+          EXPECT_FALSE(AllFinite(at::stack({numbers, other}).t())) << n << " " << k;
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(AllFinite(at::empty({0, 3})));
 }
 
 TEST(RowsTest, MiddleOfPlainOperandsIsTheirValue) {

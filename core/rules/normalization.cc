@@ -9,12 +9,14 @@
 // Where the normalizer is frozen, inverse is the value's 1/std and the second term is gone.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +37,46 @@ struct Normalizer {
   at::Tensor inverse;  // [groups, 1]
   at::Tensor bend;     // [groups, 1], undefined where frozen
   at::Tensor weight;   // [size] or undefined
+  double terms = -1;   // see InnerTerms, without the scale; -1: not known
 };
+
+template <typename T>
+void FillOnCpu(const at::Tensor& value, const at::Tensor& reference, double eps, Normalizer* n) {
+  const auto options = value.options();
+  const int64_t groups = value.size(0);
+  n->inverse = at::empty({groups, 1}, options);
+  NormalizerEnds<T> ends = {value.data_ptr<T>(), nullptr, groups, value.size(1), static_cast<T>(eps)};
+  T* middle = nullptr;
+  T* bend = nullptr;
+  if (reference.defined()) {
+    ends.reference = reference.data_ptr<T>();
+    n->middle = at::empty_like(value);
+    n->bend = at::empty({groups, 1}, options);
+    middle = n->middle.data_ptr<T>();
+    bend = n->bend.data_ptr<T>();
+  }
+  n->terms = static_cast<double>(NormalizerCoefficients(ends, middle, n->inverse.data_ptr<T>(), bend));
+}
+
+// One pass over the memory; false where it is not for that.
+bool FillOnCpu(const RuleOperand& input, int64_t size, double eps, bool frozen, Normalizer* n) {
+  const at::ScalarType dtype = input.value.scalar_type();
+  const bool in_graph = c10::GradMode::is_enabled() && (input.value.requires_grad() || input.reference.requires_grad());
+  if (!input.value.device().is_cpu() || in_graph || input.value.numel() == 0 || input.value.is_neg() ||
+      input.reference.is_neg() || input.reference.scalar_type() != dtype) {
+    return false;
+  }
+  const at::Tensor value = input.value.reshape({-1, size}).contiguous();
+  const at::Tensor reference = frozen ? at::Tensor() : input.reference.reshape({-1, size}).contiguous();
+  if (dtype == at::kFloat) {
+    FillOnCpu<float>(value, reference, eps, n);
+  } else if (dtype == at::kDouble) {
+    FillOnCpu<double>(value, reference, eps, n);
+  } else {
+    return false;
+  }
+  return true;
+}
 
 Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bool frozen, const at::Tensor& weight) {
   const auto centred = [&](const at::Tensor& t) {
@@ -43,10 +84,11 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bo
     return flat - flat.mean(-1, /*keepdim=*/true);
   };
   const auto inverse_std = [&](const at::Tensor& c) { return at::rsqrt(c.square().mean(-1, true) + eps); };
-  const at::Tensor x = centred(input.value);
-  const at::Tensor rx = inverse_std(x);
   Normalizer n;
   n.weight = weight.defined() ? weight.reshape({-1}).contiguous() : weight;
+  if (FillOnCpu(input, size, eps, frozen, &n)) return n;
+  const at::Tensor x = centred(input.value);
+  const at::Tensor rx = inverse_std(x);
   n.inverse = rx;
   if (frozen) return n;
   const at::Tensor b = centred(input.reference);
@@ -60,10 +102,12 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bo
 // What is cancelled where means are taken off: it is as large as the input over the deviation, however little is left.
 double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
   if (input.value.numel() == 0) return 0;
-  const auto largest = [&](const at::Tensor& t) { return t.reshape({n.inverse.numel(), -1}).abs().amax(1, true); };
-  at::Tensor size = ((largest(input.value) + largest(input.reference)) * n.inverse).max();
-  if (scale.defined() && scale.numel() > 0) size = size * scale.abs().max();
-  const double terms = size.item<double>();
+  double terms = n.terms;
+  if (terms < 0) {
+    const auto largest = [&](const at::Tensor& t) { return t.reshape({n.inverse.numel(), -1}).abs().amax(1, true); };
+    terms = ((largest(input.value) + largest(input.reference)) * n.inverse).max().item<double>();
+  }
+  if (scale.defined() && scale.numel() > 0) terms *= scale.abs().max().item<double>();
   return std::isfinite(terms) ? terms : 0;
 }
 

@@ -80,6 +80,29 @@ TEST(LayerNormTest, TheFusedLoopIsTheAtenForm) {
   }
 }
 
+// What autograd must see is composed of operators: the same coefficients, and the same terms that cancel.
+TEST(LayerNormTest, FusedCoefficientsAreThoseOfTheAtenForm) {
+  for (const Policy* policy : {&Faithful(), &Fast()}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      for (const int64_t size : {1, 7, 64, 1000}) {
+        SCOPED_TRACE(size);
+        Draw draw(dtype, 14);
+        RuleCall call =
+            OperatorCall("aten::layer_norm",
+                         {{draw.Normal({40, size}, 3), draw.Normal({40, size})}, Sizes{size}, draw.Normal({size})})
+                .Describe(*policy);
+        const RuleResult fused = BuildRule(call);
+        call.operands[0].value = call.operands[0].value.detach().clone().set_requires_grad(true);
+        const RuleResult aten = BuildRule(call);
+        const at::Tensor rows = draw.Normal({3, 40, size});
+        const double eps = dtype == at::kDouble ? 2.3e-16 : 1.2e-7;
+        EXPECT_LE(Difference(fused.map->Forward({rows})[0], aten.map->Forward({rows})[0].detach(), 1), 300 * eps);
+        EXPECT_NEAR(fused.inner_terms, aten.inner_terms, 300 * eps * aten.inner_terms);
+      }
+    }
+  }
+}
+
 TEST(LayerNormTest, AFrozenNormalizerOnlyCentresAndScales) {
   Draw draw(at::kDouble, 5);
   const at::Tensor value = draw.Normal({4, 6});

@@ -1,0 +1,233 @@
+#include "core/rules/softmax_kernel.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/rules/kernels.h"
+
+namespace addend {
+namespace {
+
+// exp(x) for x <= 0 to the last bit or two: 2^k exp(r), r at most half of log 2, as its Taylor series. Zero where it
+// would be denormal; NaN stays NaN. libm's is not inlined and so not vectorized.
+ADDEND_ALWAYS_INLINE float ExpOf(float given) {
+  constexpr float kLeast = -87.0f;
+  const float x = given < kLeast ? kLeast : given;
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves an integer in the low bits
+  const float shifted = x * 1.44269504f + kRound;
+  const float k = shifted - kRound;
+  const float r = (x - k * 0.693359375f) + k * 2.12194440e-4f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  uint32_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 127u) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof power);
+  return p * power * static_cast<float>(!(given < kLeast));
+}
+
+ADDEND_ALWAYS_INLINE double ExpOf(double given) {
+  constexpr double kLeast = -708.0;
+  const double x = given < kLeast ? kLeast : given;
+  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
+  const double shifted = x * 1.4426950408889634 + kRound;
+  const double k = shifted - kRound;
+  const double r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  uint64_t bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits + 1023u) << 52;
+  double power;
+  std::memcpy(&power, &bits, sizeof power);
+  return p * power * static_cast<double>(!(given < kLeast));
+}
+
+// value - reference, zero where both are the same, infinities and NaN included.
+template <typename T>
+ADDEND_ALWAYS_INLINE T MoveAt(T value, T reference) {
+  const bool same = value == reference || (value != value && reference != reference);
+  return same ? T(0) : value - reference;
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE bool HalfRangeOf(const T* value, const T* reference, int64_t width, T* half_range) {
+  T largest = -std::numeric_limits<T>::infinity();
+  T least = std::numeric_limits<T>::infinity();
+  int64_t bad = 0;
+#pragma omp simd reduction(max : largest) reduction(min : least) reduction(+ : bad)
+  for (int64_t j = 0; j < width; ++j) {
+    const T move = MoveAt(value[j], reference[j]);
+    bad += !(std::abs(move) <= std::numeric_limits<T>::max());
+    largest = largest > move ? largest : move;
+    least = least < move ? least : move;
+  }
+  *half_range = (largest - least) / 2;
+  return bad == 0;
+}
+
+// Unnormalized probabilities at t; returns one over their sum. Scores that are infinitely low in both ends stay so.
+template <typename T>
+ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int64_t width, T* e) {
+  T largest = -std::numeric_limits<T>::infinity();
+#pragma omp simd reduction(max : largest)
+  for (int64_t j = 0; j < width; ++j) {
+    e[j] = reference[j] + t * move[j];
+    largest = largest > e[j] ? largest : e[j];
+  }
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) e[j] = ExpOf(e[j] - largest);
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < width; ++j) sum += e[j];
+  return 1 / sum;
+}
+
+// scratch: [2, width]
+template <typename T>
+ADDEND_ALWAYS_INLINE void PathOfGroup(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule, const T* rows,
+                                      int64_t num_rows, T* output, T* scratch) {
+  const int64_t width = ends.width;
+  const int64_t stride = ends.groups * width;
+  const T* value = ends.value + g * width;
+  const T* reference = ends.reference + g * width;
+  T* move = scratch;
+  T* e = scratch + width;
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) move[j] = MoveAt(value[j], reference[j]);
+  for (int64_t r = 0; r < num_rows; ++r) {
+    T* out = output + r * stride + g * width;
+    for (int64_t j = 0; j < width; ++j) out[j] = 0;
+  }
+  for (int64_t k = 0; k < rule.count; ++k) {
+    const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
+    const T weight = static_cast<T>(rule.weights[k]) * inverse;
+    for (int64_t r = 0; r < num_rows; ++r) {
+      const T* row = rows + r * stride + g * width;
+      T* out = output + r * stride + g * width;
+      T along = 0;
+#pragma omp simd reduction(+ : along)
+      for (int64_t j = 0; j < width; ++j) along += e[j] * row[j];
+      along *= inverse;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) out[j] += weight * e[j] * (row[j] - along);
+    }
+  }
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void MeanOfGroup(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule, T* output,
+                                      T* scratch) {
+  const int64_t width = ends.width;
+  const T* value = ends.value + g * width;
+  const T* reference = ends.reference + g * width;
+  T* out = output + g * width;
+  T* move = scratch;
+  T* e = scratch + width;
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) {
+    move[j] = MoveAt(value[j], reference[j]);
+    out[j] = 0;
+  }
+  for (int64_t k = 0; k < rule.count; ++k) {
+    const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
+    const T weight = static_cast<T>(rule.weights[k]) * inverse;
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) out[j] += weight * e[j];
+  }
+}
+
+// Two plain functions each and no templates: target_clones does not go on those.
+ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const float* v, const float* r, int64_t width, float* half_range) {
+  return HalfRangeOf(v, r, width, half_range);
+}
+ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const double* v, const double* r, int64_t width, double* half_range) {
+  return HalfRangeOf(v, r, width, half_range);
+}
+ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
+                                          const float* rows, int64_t num_rows, float* output, float* scratch) {
+  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
+}
+ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<double>& ends, int64_t g, const NodesView& rule,
+                                          const double* rows, int64_t num_rows, double* output, double* scratch) {
+  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
+}
+ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
+                                          float* output, float* scratch) {
+  MeanOfGroup(ends, g, rule, output, scratch);
+}
+ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<double>& ends, int64_t g, const NodesView& rule,
+                                          double* output, double* scratch) {
+  MeanOfGroup(ends, g, rule, output, scratch);
+}
+
+// Elements from which on threads pay.
+constexpr int64_t kWorthThreads = 16384;
+
+}  // namespace
+
+template <typename T>
+bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range) {
+  int64_t bad = 0;
+#pragma omp parallel for reduction(+ : bad) if (ends.groups * ends.width > kWorthThreads)
+  for (int64_t g = 0; g < ends.groups; ++g) {
+    const int64_t first = g * ends.width;
+    bad += HalfRangeOfOne(ends.value + first, ends.reference + first, ends.width, half_range + g) ? 0 : 1;
+  }
+  return bad == 0;
+}
+
+template <typename T>
+void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
+                      T* output) {
+#pragma omp parallel if (ends.groups * ends.width > kWorthThreads)
+  {
+    std::vector<T> scratch(2 * ends.width);
+#pragma omp for schedule(dynamic, 16)
+    for (int64_t g = 0; g < ends.groups; ++g) {
+      PathOfOneGroup(ends, g, *rules[g], rows, num_rows, output, scratch.data());
+    }
+  }
+}
+
+template <typename T>
+void MeanSoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, T* output) {
+#pragma omp parallel if (ends.groups * ends.width > kWorthThreads)
+  {
+    std::vector<T> scratch(2 * ends.width);
+#pragma omp for schedule(dynamic, 16)
+    for (int64_t g = 0; g < ends.groups; ++g) MeanOfOneGroup(ends, g, *rules[g], output, scratch.data());
+  }
+}
+
+template bool HalfRanges<float>(const SoftmaxEnds<float>&, float*);
+template bool HalfRanges<double>(const SoftmaxEnds<double>&, double*);
+template void SoftmaxAlongPath<float>(const SoftmaxEnds<float>&, const NodesView* const*, const float*, int64_t,
+                                      float*);
+template void SoftmaxAlongPath<double>(const SoftmaxEnds<double>&, const NodesView* const*, const double*, int64_t,
+                                       double*);
+template void MeanSoftmaxAlongPath<float>(const SoftmaxEnds<float>&, const NodesView* const*, float*);
+template void MeanSoftmaxAlongPath<double>(const SoftmaxEnds<double>&, const NodesView* const*, double*);
+
+}  // namespace addend
