@@ -1,0 +1,121 @@
+"""Contributions of a sample's units to the centred output of a class, by Addend and by what it is compared with.
+
+A method is made for a subject, and called with a sample's number and a class; it gives one number for each unit.
+"""
+
+import numpy
+import torch
+
+import addend
+
+STEPS = 50
+
+
+class Addend:
+    def __init__(self, subject, preset):
+        self._subject = subject
+        self._model = addend.load_model(subject.file)
+        self._preset = preset
+
+    def __call__(self, sample, target):
+        subject = self._subject
+        split = addend.Input(
+            subject.inputs[sample : sample + 1],
+            labels=subject.labels[sample : sample + 1],
+            baseline=subject.baseline,
+        )
+        result = self._model.decompose(split, preset=self._preset)[0]
+        return centred(result.components.torch()[:, 0], target).numpy()
+
+
+class IntegratedGradients:
+    """The gradient's mean over the line from the baseline, at Gauss-Legendre nodes, times the difference."""
+
+    def __init__(self, subject):
+        self._subject = subject
+        nodes, weights = numpy.polynomial.legendre.leggauss(STEPS)
+        self._nodes = torch.from_numpy((nodes + 1) / 2).float()
+        self._weights = torch.from_numpy(weights / 2).float()
+
+    def __call__(self, sample, target):
+        baseline, difference = _line(self._subject, sample)
+        nodes, weights = (vector.view([STEPS] + [1] * (difference.dim() - 1)) for vector in (self._nodes, self._weights))
+        gradients = _gradients(self._subject, baseline + nodes * difference, target)
+        return _by_unit(self._subject, sample, (weights * gradients).sum(0) * difference[0])
+
+
+class InputXGradient:
+    """The gradient at the input, times the difference to the baseline."""
+
+    def __init__(self, subject):
+        self._subject = subject
+
+    def __call__(self, sample, target):
+        baseline, difference = _line(self._subject, sample)
+        gradients = _gradients(self._subject, baseline + difference, target)
+        return _by_unit(self._subject, sample, gradients[0] * difference[0])
+
+
+class Occlusion:
+    """What the output loses with one unit removed."""
+
+    def __init__(self, subject):
+        self._subject = subject
+
+    def __call__(self, sample, target):
+        units = self._subject.units(sample)
+        kept = numpy.concatenate([numpy.ones((1, units), bool), ~numpy.eye(units, dtype=bool)])
+        with torch.no_grad():
+            outputs = centred(self._subject.model(self._subject.variants(sample, kept)), target)
+        return (outputs[0] - outputs[1:]).numpy()
+
+
+class Random:
+    """Numbers without meaning: what a ranking is worth that knows nothing."""
+
+    def __init__(self, subject, seed):
+        self._subject = subject
+        self._generator = numpy.random.default_rng(seed)
+
+    def __call__(self, sample, target):
+        return self._generator.standard_normal(self._subject.units(sample))
+
+
+class CaptumIntegratedGradients:
+    def __init__(self, subject, captum):
+        self._subject = subject
+        self._captum = captum.IntegratedGradients(lambda embedded, target: centred(subject.run_embedded(embedded), target))
+
+    def __call__(self, sample, target):
+        baseline, difference = _line(self._subject, sample)
+        contributions = self._captum.attribute(
+            baseline + difference, baselines=baseline, additional_forward_args=(target,), n_steps=STEPS
+        )
+        return _by_unit(self._subject, sample, contributions[0].detach())
+
+
+def centred(outputs, target):
+    """The output of one class above the mean of all; classes are the last dimension."""
+    return outputs[..., target] - outputs.mean(-1)
+
+
+def _line(subject, sample):
+    """Where the line to the sample begins, and its direction, both embedded, [1, ...]."""
+    baseline = subject.embed(subject.baseline)
+    return baseline, subject.embed(subject.inputs[sample : sample + 1]) - baseline
+
+
+def _gradients(subject, embedded, target):
+    with torch.enable_grad():
+        embedded = embedded.detach().requires_grad_()
+        total = centred(subject.run_embedded(embedded), target).sum()
+        return torch.autograd.grad(total, embedded)[0]
+
+
+def _by_unit(subject, sample, contributions):
+    """Sums over embeddings and over the elements of each unit."""
+    labels = subject.labels[sample]
+    flat = contributions.reshape(labels.numel(), -1).sum(-1).double()
+    there = labels.reshape(-1) >= 0
+    sums = torch.zeros(subject.units(sample), dtype=torch.double)
+    return sums.index_add_(0, labels.reshape(-1)[there], flat[there]).numpy()

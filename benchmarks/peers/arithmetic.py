@@ -1,0 +1,40 @@
+"""What becomes of measured numbers."""
+
+import math
+import statistics
+
+
+def summary(seconds):
+    """The median of times, and what lies around it: the quartiles, the number of them."""
+    low, _, high = statistics.quantiles(seconds, n=4, method="inclusive") if len(seconds) > 1 else 3 * [seconds[0]]
+    return {"median": statistics.median(seconds), "quartiles": [low, high], "runs": len(seconds)}
+
+
+def rotated(names, turn):
+    """The names in an order that begins with another one each turn, so that no method always follows the same one."""
+    start = turn % len(names) if names else 0
+    return list(names[start:]) + list(names[:start])
+
+
+def rounds(seconds, budget, most):
+    """How many rounds of methods that take these times fit into a budget: at least three, an odd number."""
+    total = sum(seconds)
+    fitting = min(most, int(budget / total)) if total > 0 else most
+    return max(3, fitting - (fitting + 1) % 2)
+
+
+def completeness_error(contributions, aim):
+    """What numbers fail to add up to, relative to what they should."""
+    return abs(math.fsum(contributions) - aim) / abs(aim)
+
+
+def recovery_error(recovery, output):
+    """The largest difference of an output to what parts and rest add up to, relative to the largest output."""
+    return max(abs(sum_ - value) for sum_, value in zip(recovery, output)) / max(map(abs, output))
+
+
+def one_line(text):
+    """What an exception says, in one line, without the pages that some append."""
+    lines = [line.strip() for line in str(text).splitlines() if line.strip()]
+    line = lines[0] if lines else "no reason given"
+    return line if len(line) <= 160 else line[:157] + "..."
