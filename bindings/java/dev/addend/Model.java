@@ -12,7 +12,7 @@ import java.util.stream.Stream;
 public final class Model extends NativeObject {
   private final List<String> inputNames;
 
-  private Model(long address) {
+  Model(long address) {
     super("model", address, AddendNative::addend_model_release);
     final List<String> names = new ArrayList<>();
     for (long index = 0; index < AddendNative.addend_model_num_inputs(address); index++) {
@@ -134,6 +134,76 @@ public final class Model extends NativeObject {
    */
   public Results decompose(Request request, Context context) {
     return new Results(ask(request, context, AddendNative::addend_model_decompose));
+  }
+
+  /**
+   * What each element of the inputs gave to the targets of a request, under the default context: one sweep back, at the
+   * same price for ten components and for ten thousand.
+   *
+   * @param request whose inputs and targets are taken; probes are not looked at
+   * @return an explanation for each target, and a tensor for each input
+   */
+  public Attribution attribute(Request request) {
+    return attribute(request, null);
+  }
+
+  /**
+   * What each element of the inputs gave to the targets of a request.
+   *
+   * @param request whose inputs and targets are taken; probes are not looked at
+   * @param context policy and listeners; {@code null} for the defaults. A policy that looks at all components together,
+   *     which no sweep back can, is refused.
+   * @return an explanation for each target, and a tensor for each input
+   */
+  public Attribution attribute(Request request, Context context) {
+    return new Attribution(ask(request, context, AddendNative::addend_model_attribute), inputNames);
+  }
+
+  /**
+   * Runs the model once and keeps what it did, for inputs of these sizes.
+   *
+   * @param inputs in the order of the model's arguments
+   * @return the program
+   */
+  public Program record(Tensor... inputs) {
+    return record(Request.of(Stream.of(inputs).map(Input::of).toArray(Input[]::new)));
+  }
+
+  /**
+   * Runs the model and keeps what it did. From the further examples of the request, of other sizes, the program learns
+   * which numbers follow which size, so that it runs for other sizes too; what it learned from two it tries on a third.
+   *
+   * @param request whose inputs are taken; splits, probes and targets are not looked at
+   * @return the program
+   */
+  public Program record(Request request) {
+    return new Program(ask(request, null, (c, model, r, out) -> AddendNative.addend_model_record(model, r, out)));
+  }
+
+  /**
+   * Whether a recording is the model, up to a relative difference of 1e-5: records twice, replays, and tries the further
+   * examples of the request.
+   *
+   * @param request the inputs, and further examples to try: only they show what depends on the input
+   * @return what was found
+   */
+  public TraceCheck checkTrace(Request request) {
+    return checkTrace(request, 1e-5, true);
+  }
+
+  /**
+   * Whether a recording is the model: records twice, replays, and tries the further examples of the request.
+   *
+   * @param request the inputs, and further examples to try: only they show what depends on the input
+   * @param tolerance how far results may differ, relative
+   * @param strict whether outputs that callers could change, lists and dictionaries, are worth a finding
+   * @return what was found
+   */
+  public TraceCheck checkTrace(Request request, double tolerance, boolean strict) {
+    final String options = new JsonObject().put("tolerance", tolerance).put("strict", strict).toString();
+    final long text =
+        ask(request, null, (c, model, r, out) -> AddendNative.addend_model_check_trace(model, r, options, out));
+    return TraceCheck.read(Out.text(out -> out[0] = text));
   }
 
   /**

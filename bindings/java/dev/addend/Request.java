@@ -8,32 +8,43 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Consumer;
 
 /**
- * What a model is asked: its inputs, probes, and who may cancel. Immutable: each method gives a changed copy.
+ * What a model is asked: its inputs, probes or targets, and who may cancel. Immutable: each method gives a changed copy.
  *
  * <pre>{@code
  * Request request = Request.of(Map.of("ids", words, "mask", Input.of(mask))).probe("logits");
  * }</pre>
  */
 public final class Request {
-  private final List<NamedInput> inputs;
-  private final List<String> probes;
-  private final Map<String, Tensor> parameters;
-  private final boolean everything;
-  private final Cancellation cancellation;
+  private final Fields fields;
 
-  private Request(
-      List<NamedInput> inputs,
-      List<String> probes,
-      Map<String, Tensor> parameters,
-      boolean everything,
-      Cancellation cancellation) {
-    this.inputs = inputs;
-    this.probes = probes;
-    this.parameters = parameters;
-    this.everything = everything;
-    this.cancellation = cancellation;
+  private Request(Fields fields) {
+    this.fields = fields;
+  }
+
+  /** What a request holds. It changes only as long as no request has it. */
+  private static final class Fields implements Cloneable {
+    List<NamedInput> inputs = Collections.emptyList();
+    List<List<NamedInput>> others = Collections.emptyList();
+    List<String> probes = Collections.emptyList();
+    List<Target> targets = Collections.emptyList();
+    String at;
+    boolean eachExample;
+    boolean operators;
+    Map<String, Tensor> parameters = Collections.emptyMap();
+    boolean everything;
+    Cancellation cancellation;
+
+    @Override
+    public Fields clone() {
+      try {
+        return (Fields) super.clone();
+      } catch (CloneNotSupportedException e) {
+        throw new AssertionError(e);
+      }
+    }
   }
 
   private static final class NamedInput {
@@ -53,11 +64,7 @@ public final class Request {
    * @return the request
    */
   public static Request of(Input... inputs) {
-    final List<NamedInput> list = new ArrayList<>();
-    for (Input input : inputs) {
-      list.add(new NamedInput(null, input));
-    }
-    return new Request(list, Collections.emptyList(), Collections.emptyMap(), false, null);
+    return new Request(new Fields()).with(fields -> fields.inputs = listed(inputs));
   }
 
   /**
@@ -68,9 +75,29 @@ public final class Request {
    * @return the request
    */
   public static Request of(Map<String, Input> inputs) {
-    final List<NamedInput> list = new ArrayList<>();
-    inputs.forEach((name, input) -> list.add(new NamedInput(Objects.requireNonNull(name, "name"), input)));
-    return new Request(list, Collections.emptyList(), Collections.emptyMap(), false, null);
+    return new Request(new Fields()).with(fields -> fields.inputs = listed(inputs));
+  }
+
+  /**
+   * Adds a further example of what the model takes, its inputs in the order of the model's arguments: of other sizes to
+   * learn from, for {@link Model#record}, or of other values to try, for {@link Model#checkTrace}. Nothing else takes
+   * several.
+   *
+   * @param inputs the inputs
+   * @return the changed copy
+   */
+  public Request other(Input... inputs) {
+    return with(fields -> fields.others = more(fields.others, listed(inputs)));
+  }
+
+  /**
+   * Adds a further example of what the model takes, its inputs by the names of the model's arguments.
+   *
+   * @param inputs the inputs
+   * @return the changed copy
+   */
+  public Request other(Map<String, Input> inputs) {
+    return with(fields -> fields.others = more(fields.others, listed(inputs)));
   }
 
   /**
@@ -81,9 +108,50 @@ public final class Request {
    * @return the changed copy
    */
   public Request probe(String selector) {
-    final List<String> more = new ArrayList<>(probes);
-    more.add(Objects.requireNonNull(selector, "selector"));
-    return new Request(inputs, more, parameters, everything, cancellation);
+    Objects.requireNonNull(selector, "selector");
+    return with(fields -> fields.probes = more(fields.probes, selector));
+  }
+
+  /**
+   * Adds a number for {@link Model#attribute} to explain. Without any it is the largest element.
+   *
+   * @param target an element of the first output, or of what {@link #at} says
+   * @return the changed copy
+   */
+  public Request target(Target target) {
+    Objects.requireNonNull(target, "target");
+    return with(fields -> fields.targets = more(fields.targets, target));
+  }
+
+  /**
+   * Says what the targets are elements of.
+   *
+   * @param selector {@code output.1}, or an inner tensor as for {@link #probe}; {@code null} for the first output
+   * @return the changed copy
+   */
+  public Request at(String selector) {
+    return with(fields -> fields.at = selector);
+  }
+
+  /**
+   * Whether the first dimension of all split inputs and of the explained tensor counts examples, each of which has a target
+   * of its own. Its index leaves out that dimension: there is one target for each example, or one for all.
+   *
+   * @param eachExample whether it does
+   * @return the changed copy
+   */
+  public Request eachExample(boolean eachExample) {
+    return with(fields -> fields.eachExample = eachExample);
+  }
+
+  /**
+   * Whether {@link Model#attribute} also finds what passes through every operator.
+   *
+   * @param operators whether it does
+   * @return the changed copy
+   */
+  public Request operators(boolean operators) {
+    return with(fields -> fields.operators = operators);
   }
 
   /**
@@ -94,9 +162,12 @@ public final class Request {
    * @return the changed copy
    */
   public Request parameter(String name, Tensor tensor) {
-    final Map<String, Tensor> more = new LinkedHashMap<>(parameters);
-    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(tensor, "tensor"));
-    return new Request(inputs, probes, more, everything, cancellation);
+    Objects.requireNonNull(name, "name");
+    Objects.requireNonNull(tensor, "tensor");
+    return with(fields -> {
+      fields.parameters = new LinkedHashMap<>(fields.parameters);
+      fields.parameters.put(name, tensor);
+    });
   }
 
   /**
@@ -106,7 +177,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request checkEverything(boolean everything) {
-    return new Request(inputs, probes, parameters, everything, cancellation);
+    return with(fields -> fields.everything = everything);
   }
 
   /**
@@ -116,23 +187,31 @@ public final class Request {
    * @return the changed copy
    */
   public Request cancellation(Cancellation cancellation) {
-    return new Request(inputs, probes, parameters, everything, cancellation);
+    return with(fields -> fields.cancellation = cancellation);
   }
 
   /** The native request, which the caller releases. */
   long create(List<String> argumentNames, Borrow borrow) {
     final long request = Out.handle(AddendNative::addend_request_create);
     try {
-      for (NamedInput input : ordered(argumentNames)) {
-        input.input.addTo(request, input.name, borrow);
+      addInputs(request, ordered(fields.inputs, argumentNames), borrow);
+      for (List<NamedInput> other : fields.others) {
+        AddendNative.addend_request_next_example(request);
+        addInputs(request, ordered(other, argumentNames), borrow);
       }
-      for (String probe : probes) {
+      for (String probe : fields.probes) {
         AddendNative.addend_request_add_probe(request, probe);
       }
-      parameters.forEach(
+      for (Target target : fields.targets) {
+        AddendNative.addend_request_add_target(request, target.toString());
+      }
+      AddendNative.addend_request_set_explained(request, fields.at);
+      AddendNative.addend_request_set_each_example(request, fields.eachExample ? 1 : 0);
+      AddendNative.addend_request_set_operators(request, fields.operators ? 1 : 0);
+      fields.parameters.forEach(
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
-      AddendNative.addend_request_set_everything(request, everything ? 1 : 0);
-      AddendNative.addend_request_set_cancellation(request, borrow.of(cancellation));
+      AddendNative.addend_request_set_everything(request, fields.everything ? 1 : 0);
+      AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;
     } catch (RuntimeException | Error e) {
       AddendNative.addend_request_release(request);
@@ -140,8 +219,40 @@ public final class Request {
     }
   }
 
+  private Request with(Consumer<Fields> change) {
+    final Fields changed = fields.clone();
+    change.accept(changed);
+    return new Request(changed);
+  }
+
+  private static <T> List<T> more(List<T> list, T element) {
+    final List<T> more = new ArrayList<>(list);
+    more.add(element);
+    return more;
+  }
+
+  private static List<NamedInput> listed(Input... inputs) {
+    final List<NamedInput> list = new ArrayList<>();
+    for (Input input : inputs) {
+      list.add(new NamedInput(null, input));
+    }
+    return list;
+  }
+
+  private static List<NamedInput> listed(Map<String, Input> inputs) {
+    final List<NamedInput> list = new ArrayList<>();
+    inputs.forEach((name, input) -> list.add(new NamedInput(Objects.requireNonNull(name, "name"), input)));
+    return list;
+  }
+
+  private static void addInputs(long request, List<NamedInput> inputs, Borrow borrow) {
+    for (NamedInput input : inputs) {
+      input.input.addTo(request, input.name, borrow);
+    }
+  }
+
   /** Named inputs in the order of the model's arguments, unknown names last; others as they are. */
-  private List<NamedInput> ordered(List<String> argumentNames) {
+  private static List<NamedInput> ordered(List<NamedInput> inputs, List<String> argumentNames) {
     final NamedInput[] ordered = inputs.toArray(new NamedInput[0]);
     Arrays.sort(ordered, Comparator.comparingInt(input -> {
       final int position = input.name == null ? 0 : argumentNames.indexOf(input.name);

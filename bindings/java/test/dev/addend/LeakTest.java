@@ -49,7 +49,16 @@ class LeakTest {
       final Composition logits = results.composition(0);
       assertEquals(2, logits.add(1).components().asFloatBuffer().remaining() / 30);
       assertEquals(30, results.explain(Target.largest()).contributions().size());
+      if (i % 10 == 0) {
+        attributeAProgram(model, request);
+      }
     }
+  }
+
+  private static void attributeAProgram(Model model, Request request) {
+    final Program program = model.record(request);
+    assertEquals(30, program.model().attribute(request).input(0).toFloatArray().length);
+    assertEquals(1, program.replay(request, ReplayOptions.defaults()).size());
   }
 
   private static long residentBytes() throws IOException {

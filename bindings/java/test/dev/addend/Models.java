@@ -2,10 +2,12 @@ package dev.addend;
 
 import java.nio.file.Path;
 
-/** The example models, whose paths begin at the root of the workspace. */
+/** The example models, and those of the conformance suite, whose paths begin at the root of the workspace. */
 final class Models {
   static final Path DIGITS = Path.of("docs/examples/models/digits");
   static final Path BREAST_CANCER = Path.of("docs/examples/models/breast_cancer");
+
+  static final Path CONFORMANCE = Path.of("tests/conformance/models");
 
   private Models() {}
 

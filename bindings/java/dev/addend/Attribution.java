@@ -1,0 +1,154 @@
+package dev.addend;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+
+/**
+ * Some numbers, and what each element of the inputs gave to them; {@link Model#attribute} finds it.
+ *
+ * <pre>{@code
+ * Request request = Request.of(Input.of(image).splitAlong(2, 3).baseline(0)).target(Target.element(8));
+ * try (Attribution attribution = model.attribute(request); Tensor pixels = attribution.input(0)) {
+ *   System.out.println(attribution.explain(0) + " " + Arrays.toString(pixels.toFloatArray()));
+ * }
+ * }</pre>
+ */
+public final class Attribution extends NativeObject {
+  private final List<String> inputNames;
+
+  Attribution(long address, List<String> inputNames) {
+    super("attribution", address, AddendNative::addend_attribution_release);
+    this.inputNames = inputNames;
+  }
+
+  /**
+   * How many numbers are explained.
+   *
+   * @return the targets of the request, or the examples
+   */
+  public int size() {
+    try (Borrow borrow = new Borrow()) {
+      return (int) AddendNative.addend_attribution_num_targets(borrow.of(this));
+    }
+  }
+
+  /**
+   * One of the numbers, by component.
+   *
+   * @param target its position
+   * @return the explanation, as {@link Results#explain(Target)} would have it
+   */
+  public Explanation explain(int target) {
+    try (Borrow borrow = new Borrow()) {
+      final long attribution = borrow.of(this);
+      return new Explanation(Out.handle(out -> AddendNative.addend_attribution_explain(attribution, target, out)));
+    }
+  }
+
+  /**
+   * All of the numbers.
+   *
+   * @return an explanation for each
+   */
+  public List<Explanation> explanations() {
+    final List<Explanation> all = new ArrayList<>();
+    for (int target = 0; target < size(); target++) {
+      all.add(explain(target));
+    }
+    return all;
+  }
+
+  /**
+   * The explained tensor, then for each input what its elements give, nothing for plain ones; and the report of the run.
+   *
+   * @return new results
+   */
+  public Results results() {
+    try (Borrow borrow = new Borrow()) {
+      final long attribution = borrow.of(this);
+      return new Results(Out.handle(out -> AddendNative.addend_attribution_results(attribution, out)));
+    }
+  }
+
+  /**
+   * The explained tensor.
+   *
+   * @return what the model computed
+   */
+  public Tensor value() {
+    return tensor(0);
+  }
+
+  /**
+   * What the elements of an input give.
+   *
+   * @param index the input's position among the model's arguments
+   * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
+   */
+  public Tensor input(int index) {
+    if (index < 0) {
+      throw new IndexOutOfBoundsException("there is no input " + index);
+    }
+    return tensor(index + 1);
+  }
+
+  /**
+   * What the elements of an input give.
+   *
+   * @param name as in {@link Model#inputNames}
+   * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
+   */
+  public Tensor input(String name) {
+    final int index = inputNames.indexOf(name);
+    if (index < 0) {
+      throw new NoSuchElementException("no input is called " + name + ", there are " + inputNames);
+    }
+    return input(index);
+  }
+
+  /**
+   * What passed through the operators.
+   *
+   * @return one entry for each; none unless the request asked for operators
+   */
+  public List<AttributedOperator> operators() {
+    final Object records = JsonReader.object(toJson()).get("operators");
+    final List<AttributedOperator> operators = new ArrayList<>();
+    for (Object record : records == null ? List.of() : (List<?>) records) {
+      operators.add(new AttributedOperator((Map<?, ?>) record));
+    }
+    return operators;
+  }
+
+  /**
+   * All of it as data.
+   *
+   * @return a JSON object
+   */
+  public String toJson() {
+    try (Borrow borrow = new Borrow()) {
+      final long attribution = borrow.of(this);
+      return Out.text(out -> AddendNative.addend_attribution_json(attribution, out));
+    }
+  }
+
+  /**
+   * All of it for a browser.
+   *
+   * @return a page that needs nothing else
+   */
+  public String toHtml() {
+    try (Borrow borrow = new Borrow()) {
+      final long attribution = borrow.of(this);
+      return Out.text(out -> AddendNative.addend_attribution_html(attribution, out));
+    }
+  }
+
+  private Tensor tensor(int index) {
+    try (Results results = results()) {
+      return results.tensor(index);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+package dev.addend;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.StringJoiner;
+
+/** A JSON object for the C interface, which takes some options as text. */
+final class JsonObject {
+  private final StringJoiner members = new StringJoiner(", ", "{", "}");
+
+  JsonObject put(String key, boolean value) {
+    return add(key, Boolean.toString(value));
+  }
+
+  JsonObject put(String key, double value) {
+    if (Double.isNaN(value) || Double.isInfinite(value)) {
+      throw new IllegalArgumentException(key + " is " + value + ", which is no number");
+    }
+    return add(key, Double.toString(value));
+  }
+
+  JsonObject put(String key, String value) {
+    return add(key, quote(value));
+  }
+
+  JsonObject put(String key, List<String> values) {
+    final List<String> quoted = new ArrayList<>();
+    values.forEach(value -> quoted.add(quote(value)));
+    return add(key, quoted.toString());
+  }
+
+  /** Numbers that are none become null. */
+  JsonObject put(String key, double[] values) {
+    final StringJoiner list = new StringJoiner(", ", "[", "]");
+    for (double value : values) {
+      list.add(Double.isNaN(value) || Double.isInfinite(value) ? "null" : Double.toString(value));
+    }
+    return add(key, list.toString());
+  }
+
+  JsonObject putObjects(String key, List<JsonObject> objects) {
+    return add(key, objects.toString());
+  }
+
+  @Override
+  public String toString() {
+    return members.toString();
+  }
+
+  private JsonObject add(String key, String json) {
+    members.add(quote(key) + ": " + json);
+    return this;
+  }
+
+  private static String quote(String text) {
+    final StringBuilder quoted = new StringBuilder("\"");
+    for (char c : text.toCharArray()) {
+      if (c == '"' || c == '\\') {
+        quoted.append('\\').append(c);
+      } else if (c < ' ') {
+        quoted.append(String.format("\\u%04x", (int) c));
+      } else {
+        quoted.append(c);
+      }
+    }
+    return quoted.append('"').toString();
+  }
+}

@@ -1,0 +1,248 @@
+package dev.addend;
+
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+
+/**
+ * What a model did for one input, from {@link Model#record(Tensor...)} or {@link #load}: to be read, kept, and run again
+ * without the model. It stops where a number that left the tensors ({@code item()}, a condition, the size of
+ * {@code nonzero()}) is another one than in the recording. Immutable; threads may share one.
+ *
+ * <pre>{@code
+ * Program program = model.record(image);
+ * System.out.println(program.code());
+ * Tensor inner = program.replay(Request.of(Input.of(other)), ReplayOptions.defaults().values("relu")).tensor("relu");
+ * }</pre>
+ */
+public final class Program extends NativeObject {
+  Program(long address) {
+    super("program", address, AddendNative::addend_program_release);
+  }
+
+  /** What a tensor of a program is. */
+  public enum ValueKind {
+    /** What the model is given. */
+    INPUT,
+    /** A parameter of the model. */
+    PARAMETER,
+    /** A buffer of the model. */
+    BUFFER,
+    /** A tensor that was there before the run and is none of these. */
+    CONSTANT,
+    /** What an operator gave. */
+    RESULT,
+    /** An element of a list that an operator gave or took. */
+    PART
+  }
+
+  /**
+   * Reads what {@link #save} has written. That runs nothing, and refuses what is cut off, edited or of another version;
+   * running a program runs the operators that the files name, so run only what you trust.
+   *
+   * @param folder the folder
+   * @return the program
+   */
+  public static Program load(Path folder) {
+    return new Program(Out.handle(out -> AddendNative.addend_program_load(folder.toString(), out)));
+  }
+
+  /**
+   * Writes {@code program.json} and {@code weights.safetensors}.
+   *
+   * @param folder made if there is none
+   */
+  public void save(Path folder) {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_program_save(borrow.of(this), folder.toString());
+    }
+  }
+
+  /**
+   * The program as a model, to be run, decomposed and attributed without the one that was recorded.
+   *
+   * @return a new model
+   */
+  public Model model() {
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      return new Model(Out.handle(out -> AddendNative.addend_program_model(program, out)));
+    }
+  }
+
+  /**
+   * Runs the program.
+   *
+   * @param inputs in the order of the model's arguments
+   * @return what the model would give
+   */
+  public Results replay(Tensor... inputs) {
+    return replay(Request.of(Stream.of(inputs).map(Input::of).toArray(Input[]::new)), ReplayOptions.defaults());
+  }
+
+  /**
+   * Runs the program.
+   *
+   * @param request whose inputs are taken
+   * @param options which inner tensors are wanted, and what guards do
+   * @return what the model would give, then the inner tensors by their names
+   */
+  public Results replay(Request request, ReplayOptions options) {
+    final String text = options.toJson();
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      final long r = request.create(Collections.emptyList(), borrow);
+      try {
+        return new Results(Out.handle(out -> AddendNative.addend_program_replay(program, r, text, out)));
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
+    }
+  }
+
+  /**
+   * How many operators were called.
+   *
+   * @return the count
+   */
+  public int numOperators() {
+    try (Borrow borrow = new Borrow()) {
+      return (int) AddendNative.addend_program_num_operators(borrow.of(this));
+    }
+  }
+
+  /**
+   * The names of all tensors of the program, which are unique.
+   *
+   * @return them in order
+   */
+  public List<String> names() {
+    return names(List.of(ValueKind.values()));
+  }
+
+  /**
+   * The names of the tensors of one kind.
+   *
+   * @param kind the kind
+   * @return them in order
+   */
+  public List<String> names(ValueKind kind) {
+    return names(List.of(kind));
+  }
+
+  /**
+   * What there is to know before it runs: {@code operators}, {@code inputs}, {@code output}, {@code values},
+   * {@code guards}, and {@code free}, the dimensions of inputs that may have another size.
+   *
+   * @return a JSON object
+   */
+  public String summaryJson() {
+    return text(AddendNative::addend_program_summary);
+  }
+
+  /**
+   * Its operators as text, each under the source lines that called it.
+   *
+   * @return many lines
+   */
+  public String code() {
+    return code(CodeOptions.defaults());
+  }
+
+  /**
+   * Its operators as text, each under the source lines that called it.
+   *
+   * @param options how it is written
+   * @return many lines
+   */
+  public String code(CodeOptions options) {
+    final String json = options.toJson();
+    return text((program, out) -> AddendNative.addend_program_code_text(program, json, out));
+  }
+
+  /**
+   * The same as data: {@code calls}, each with its {@code line}, and the {@code places} where they stand.
+   *
+   * @param options how it is written
+   * @return a JSON object
+   */
+  public String codeJson(CodeOptions options) {
+    final String json = options.toJson();
+    return text((program, out) -> AddendNative.addend_program_code_json(program, json, out));
+  }
+
+  /**
+   * Its graph: {@code nodes} in topological order and {@code edges}.
+   *
+   * @param numbers what is known of each operator
+   * @return a JSON object
+   */
+  public String graphJson(CallNumbers... numbers) {
+    final JsonObject options = new JsonObject();
+    CallNumbers.put(options, List.of(numbers));
+    return text((program, out) -> AddendNative.addend_program_graph_json(program, options.toString(), out));
+  }
+
+  /**
+   * Its graph for Graphviz, with modules as boxes.
+   *
+   * @return a graph in the language DOT
+   */
+  public String graphDot() {
+    return graphDot(false, true);
+  }
+
+  /**
+   * Its graph for Graphviz.
+   *
+   * @param sources whether parameters, buffers and constants are nodes
+   * @param modules whether modules are boxes
+   * @return a graph in the language DOT
+   */
+  public String graphDot(boolean sources, boolean modules) {
+    final String options = new JsonObject().put("sources", sources).put("modules", modules).toString();
+    return text((program, out) -> AddendNative.addend_program_graph_dot(program, options, out));
+  }
+
+  /**
+   * Its graph for a browser.
+   *
+   * @param title what the page is called
+   * @param numbers what is known of each operator
+   * @return a page that needs nothing else
+   */
+  public String graphHtml(String title, CallNumbers... numbers) {
+    final JsonObject options = new JsonObject().put("title", title);
+    CallNumbers.put(options, List.of(numbers));
+    return text((program, out) -> AddendNative.addend_program_graph_html(program, options.toString(), out));
+  }
+
+  @FunctionalInterface
+  private interface Question {
+    void ask(long program, long[] out);
+  }
+
+  private String text(Question question) {
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      return Out.text(out -> question.ask(program, out));
+    }
+  }
+
+  private List<String> names(List<ValueKind> kinds) {
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      final List<String> names = new ArrayList<>();
+      for (long index = 0; index < AddendNative.addend_program_num_values(program); index++) {
+        final String kind = AddendNative.addend_program_value_kind(program, index);
+        if (kinds.contains(ValueKind.valueOf(kind.toUpperCase(Locale.ROOT)))) {
+          names.add(AddendNative.addend_program_value_name(program, index));
+        }
+      }
+      return names;
+    }
+  }
+}
