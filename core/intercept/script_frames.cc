@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "core/intercept/module_path.h"
+#include "core/intercept/tracing_scope.h"
 
 namespace addend {
 namespace {
@@ -43,30 +45,50 @@ SourceFrame MakeFrame(const torch::jit::StackEntry& entry) {
   return frame;
 }
 
-// A frame as the interpreter tells it: which function runs which piece of which source.
-struct FrameKey {
-  const torch::jit::Source* source;
-  size_t start;
-  size_t end;
-  std::string function;
+using Entries = std::vector<torch::jit::StackEntry>;
 
-  bool operator==(const FrameKey& other) const {
-    return source == other.source && start == other.start && end == other.end && function == other.function;
+bool Same(const Entries& a, const Entries& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+    return x.range.source().get() == y.range.source().get() && x.range.start() == y.range.start() &&
+           x.range.end() == y.range.end() && x.filename == y.filename;
+  });
+}
+
+size_t Hash(const Entries& entries, const std::vector<std::string>& modules) {
+  size_t hash = absl::HashOf(modules);
+  for (const auto& entry : entries) {
+    hash = absl::HashOf(hash, entry.range.source().get(), entry.range.start(), entry.range.end());
   }
-  template <typename H>
-  friend H AbslHashValue(H h, const FrameKey& key) {
-    return H::combine(std::move(h), key.source, key.start, key.end, key.function);
-  }
+  return hash;
+}
+
+// A place as the interpreter tells it: which function runs which piece of which source, innermost first, and the
+// modules. What is kept keeps the sources alive, so that none is mistaken for another at the same address.
+struct KnownPlace {
+  Entries entries;
+  std::vector<std::string> modules;
+  int number = -1;  // in places
+  int next = -1;    // with the same hash
 };
 
-using PlaceKey = std::pair<std::vector<FrameKey>, std::vector<std::string>>;
+// Takes a frame for the position of those offered from the innermost on. Returns whether to look no further.
+bool Offer(const std::string& function, const std::string& file, int64_t line, Position& position) {
+  if (line < 0) return false;
+  // Lines inside LibTorch's own Python modules say less than the line of the model that called them.
+  const bool library = absl::StrContains(file, "torch/nn/");
+  if (position.file.empty() || !library) {
+    position.function = function;
+    position.file = file;
+    position.line = line;
+  }
+  return !library;
+}
 
 }  // namespace
 
 struct ScriptPlaces::State {
-  absl::flat_hash_map<PlaceKey, int> numbers;
-  // Sources stay alive, so that none is mistaken for another at the same address.
-  std::vector<std::vector<torch::jit::StackEntry>> held;
+  std::vector<KnownPlace> known;
+  absl::flat_hash_map<size_t, int> first;  // by hash, in known
   absl::flat_hash_map<const CodePlace*, int> scoped;
   std::vector<CodePlace> places;
 };
@@ -75,15 +97,7 @@ Position PositionAt(const CodePlace& place) {
   Position position;
   position.module_path = place.module_path;
   for (auto frame = place.frames.rbegin(); frame != place.frames.rend(); ++frame) {
-    if (frame->line < 0) continue;
-    // Lines inside LibTorch's own Python modules say less than the line of the model that called them.
-    const bool library = absl::StrContains(frame->file, "torch/nn/");
-    if (position.file.empty() || !library) {
-      position.function = frame->function;
-      position.file = frame->file;
-      position.line = frame->line;
-    }
-    if (!library) break;
+    if (Offer(frame->function, frame->file, frame->line, position)) break;
   }
   return position;
 }
@@ -116,23 +130,37 @@ int ScriptPlaces::Current() {
     }
     return found->second;
   }
-  std::vector<torch::jit::StackEntry> stack = torch::jit::currentCallstack();  // innermost first
-  if (stack.empty()) return -1;
-  PlaceKey key;
-  key.first.reserve(stack.size());
-  for (const auto& entry : stack) {
-    key.first.push_back({entry.range.source().get(), entry.range.start(), entry.range.end(), entry.filename});
+  Entries entries = torch::jit::currentCallstack();  // innermost first
+  if (entries.empty()) return -1;
+  std::vector<std::string> modules = torch::jit::currentModuleHierarchy();
+  int& first = state_->first.try_emplace(Hash(entries, modules), -1).first->second;
+  for (int k = first; k >= 0; k = state_->known[k].next) {
+    const KnownPlace& known = state_->known[k];
+    if (known.modules == modules && Same(known.entries, entries)) return known.number;
   }
-  key.second = torch::jit::currentModuleHierarchy();
-  const auto [found, is_new] = state_->numbers.try_emplace(std::move(key), static_cast<int>(state_->places.size()));
-  if (is_new) {
-    CodePlace place;
-    place.module_path = ModulePathOf(found->first.second);
-    for (auto entry = stack.rbegin(); entry != stack.rend(); ++entry) place.frames.push_back(MakeFrame(*entry));
-    state_->places.push_back(std::move(place));
-    state_->held.push_back(std::move(stack));
+  CodePlace place;
+  place.module_path = ModulePathOf(modules);
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) place.frames.push_back(MakeFrame(*entry));
+  const auto number = static_cast<int>(state_->places.size());
+  state_->places.push_back(std::move(place));
+  state_->known.push_back({std::move(entries), std::move(modules), number, first});
+  first = static_cast<int>(state_->known.size()) - 1;
+  return number;
+}
+
+Position CurrentScriptPosition() {
+  if (const CodePlace* place = PlaceScope::Current(); place != nullptr) return PositionAt(*place);
+  Position position;
+  const Entries entries = torch::jit::currentCallstack();  // innermost first
+  if (entries.empty()) return position;
+  for (const auto& entry : entries) {
+    // The file of the saved model is generated code; the debug records lead back to the author's line.
+    const auto original = entry.range.findSourceRangeThatGenerated();
+    const auto place = (original ? *original : entry.range).file_line_col();
+    if (place && Offer(entry.filename, std::get<0>(*place), static_cast<int64_t>(std::get<1>(*place)), position)) break;
   }
-  return found->second;
+  position.module_path = ModulePathOf(torch::jit::currentModuleHierarchy());
+  return position;
 }
 
 }  // namespace addend

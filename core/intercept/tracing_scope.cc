@@ -3,16 +3,12 @@
 #include <c10/core/DispatchKey.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
-#include <torch/csrc/jit/frontend/source_range.h>
-#include <torch/csrc/jit/runtime/interpreter.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/intercept/module_path.h"
-#include "core/intercept/script_frames.h"
 
 namespace addend {
 namespace {
@@ -70,9 +66,6 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
     info->handler->Handle(wrapped, stack);
   }
 }
-
-// Lines inside LibTorch's own Python modules say less than the line of the model that called them.
-bool IsLibraryFile(const std::string& file) { return file.find("torch/nn/") != std::string::npos; }
 
 }  // namespace
 
@@ -169,26 +162,5 @@ TracingPause::TracingPause() : guards_(std::make_unique<Guards>()) {}
 TracingPause::~TracingPause() = default;
 
 std::string TracingKeyName() { return c10::toString(Key().key); }
-
-Position CurrentScriptPosition() {
-  if (const CodePlace* place = PlaceScope::Current(); place != nullptr) return PositionAt(*place);
-  Position position;
-  const auto frames = torch::jit::currentCallstack();  // innermost first
-  if (frames.empty()) return position;
-  for (const auto& frame : frames) {
-    // The file of the saved model is generated code; the debug records lead back to the author's line.
-    const auto original = frame.range.findSourceRangeThatGenerated();
-    const auto place = (original ? *original : frame.range).file_line_col();
-    if (!place) continue;
-    if (position.file.empty() || !IsLibraryFile(std::get<0>(*place))) {
-      position.function = frame.filename;
-      position.file = std::get<0>(*place);
-      position.line = static_cast<int64_t>(std::get<1>(*place));
-    }
-    if (!IsLibraryFile(position.file)) break;
-  }
-  position.module_path = ModulePathOf(torch::jit::currentModuleHierarchy());
-  return position;
-}
 
 }  // namespace addend

@@ -56,6 +56,17 @@ std::string ShortName(const std::string& name) {
 
 class ProgramRecorder::Impl {
  public:
+  // Memory that is not touched costs nothing; memory that moves as it grows costs more than what is written into it.
+  Impl() {
+    program_.calls.reserve(kExpectedCalls);
+    program_.values.reserve(kExpectedCalls);
+    program_.storages.reserve(kExpectedCalls);
+    states_.reserve(kExpectedCalls);
+    before_.reserve(kExpectedCalls);
+    stems_.reserve(kExpectedCalls);
+    storage_ids_.reserve(kExpectedCalls);
+  }
+
   void NameTensor(const std::string& name, const at::Tensor& tensor, bool learned) {
     if (!tensor.defined() || !tensor.has_storage()) return;
     const c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
@@ -187,6 +198,11 @@ class ProgramRecorder::Impl {
     finished_ = true;
     impls_.clear();
     storage_ids_.clear();
+    if (program_.calls.size() < kExpectedCalls / 2) {
+      program_.calls.shrink_to_fit();
+      program_.values.shrink_to_fit();
+      program_.storages.shrink_to_fit();
+    }
     return std::move(program_);
   }
 
@@ -198,6 +214,8 @@ class ProgramRecorder::Impl {
   void SetFrameProvider(std::function<std::vector<SourceFrame>()> frames) { frames_ = std::move(frames); }
 
  private:
+  static constexpr size_t kExpectedCalls = 16384;
+
   struct Declared {
     std::string name;
     at::Tensor tensor;
