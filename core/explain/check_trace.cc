@@ -118,6 +118,10 @@ class Checker {
     if (!SameOutputs(again.output)) BlameFirstDifference();
     generator.Restore();
     CompareReplay(inputs_, report_.recording.output, -1);
+    if (options_.out_of_place) {
+      generator.Restore();
+      CompareReplay(inputs_, report_.recording.output, -1, /*out_of_place=*/true);
+    }
     for (size_t k = 0; k < options_.inputs.size(); ++k) TryInputs(static_cast<int>(k), generator);
     return std::move(report_);
   }
@@ -230,16 +234,20 @@ class Checker {
         "two runs give different results although their operators do not: the model has a state of its own");
   }
 
-  void CompareReplay(const std::vector<c10::IValue>& inputs, const c10::IValue& output, int set) {
+  void CompareReplay(const std::vector<c10::IValue>& inputs, const c10::IValue& output, int set,
+                     bool out_of_place = false) {
+    const std::string what = out_of_place ? "the replay without writes in place" : "the replay";
+    ReplayOptions options;
+    options.out_of_place = out_of_place;
     c10::IValue replayed;
     const std::vector<c10::IValue> given = Copies(inputs);
     try {
-      replayed = Replay(report_.recording.program).Run(given).output;
+      replayed = Replay(report_.recording.program).Run(given, options).output;
     } catch (const Error& e) {
       Add(FindingKind::kGuard, true, set, static_cast<int>(e.position().op_index), e.what());
       return;
     } catch (const c10::Error& e) {
-      Add(FindingKind::kValue, true, set, -1, absl::StrCat("the replay fails: ", e.what_without_backtrace()));
+      Add(FindingKind::kValue, true, set, -1, absl::StrCat(what, " fails: ", e.what_without_backtrace()));
       return;
     }
     const auto expected = TensorsOf(output);
@@ -249,7 +257,7 @@ class Checker {
       report_.worst_error = std::max(report_.worst_error, error);
       if (error <= Allowed(expected[k], options_.tolerance)) continue;
       Add(FindingKind::kValue, true, set, -1,
-          absl::StrCat("output ", k, " of the replay differs from the model's by ", error, " of its largest number"));
+          absl::StrCat("output ", k, " of ", what, " differs from the model's by ", error, " of its largest number"));
     }
   }
 

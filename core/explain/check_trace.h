@@ -41,6 +41,8 @@ struct CheckOptions {
   // |found - expected| <= tolerance * |expected| + a few units in the last place of the dtype.
   double tolerance = 1e-5;
   bool strict = true;
+  // Also replays without writes in place: what differs then is an alias that the program does not know of.
+  bool out_of_place = false;
 };
 
 struct CheckReport {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/memory.h"
 #include "core/program/operator_traits.h"
 
 namespace addend {
@@ -72,6 +73,12 @@ class Replay::Execution {
     if (options.every_value) wanted_.assign(wanted_.size(), true);
   }
 
+  std::vector<std::string> Complaints(const std::vector<c10::IValue>& inputs) {
+    std::vector<int> values;
+    std::vector<at::Tensor> given;
+    return Match(inputs, values, given);
+  }
+
   ReplayResult Run(const std::vector<c10::IValue>& inputs) {
     TakeInputs(inputs);
     // Before the program writes over what they lie in.
@@ -117,14 +124,14 @@ class Replay::Execution {
 
   // ------------------------------------------------------------------------------------------------ inputs
 
-  void TakeInputs(const std::vector<c10::IValue>& inputs) {
+  // The tensors of the inputs and the values that they are.
+  std::vector<std::string> Match(const std::vector<c10::IValue>& inputs, std::vector<int>& values,
+                                 std::vector<at::Tensor>& given) const {
     const TracingPause pause;
     if (inputs.size() != program_.inputs.size()) {
-      throw InvalidArgument(absl::StrCat("the program takes ", program_.inputs.size(), " inputs, not ", inputs.size()));
+      return {absl::StrCat("the program takes ", program_.inputs.size(), " inputs, not ", inputs.size())};
     }
     std::vector<std::string> complaints;
-    std::vector<int> values;
-    std::vector<at::Tensor> given;
     for (size_t k = 0; k < inputs.size(); ++k) {
       const RecordedInput& input = program_.inputs[k];
       std::vector<at::Tensor> tensors;
@@ -146,6 +153,14 @@ class Replay::Execution {
     }
     if (complaints.empty()) CheckAliases(values, given, complaints);
     if (complaints.empty()) CheckFree(values, given, complaints);
+    return complaints;
+  }
+
+  void TakeInputs(const std::vector<c10::IValue>& inputs) {
+    const TracingPause pause;
+    std::vector<int> values;
+    std::vector<at::Tensor> given;
+    const std::vector<std::string> complaints = Match(inputs, values, given);
     if (!complaints.empty()) {
       throw InvalidArgument(absl::StrCat("the inputs do not fit the program: ", absl::StrJoin(complaints, "; ")));
     }
@@ -278,6 +293,7 @@ class Replay::Execution {
     now_ = index;
     const RecordedCall& call = program_.calls[index];
     const OperatorTraits& traits = *replay_.traits_[index];
+    if (options_.out_of_place && !call.written.empty() && !traits.geometry_only) LeaveBehind(call);
     Stack stack;
     stack.reserve(call.arguments.size());
     changed_.clear();
@@ -296,6 +312,38 @@ class Replay::Execution {
     }
     TakeResults(call, traits, index, stack);
     if (call.guard >= 0 && options_.guards) CheckGuard(call, traits, index, stack);
+  }
+
+  // Moves all values of the memory that the call is about to write into a copy of it.
+  void LeaveBehind(const RecordedCall& call) {
+    const TracingPause pause;
+    const c10::AutoGradMode no_grad(false);
+    std::vector<int> storages;
+    for (const TensorUse& use : call.uses) {
+      if (!use.written || use.value < 0) continue;
+      const int storage = program_.values[use.value].storage;
+      if (std::find(storages.begin(), storages.end(), storage) != storages.end()) continue;
+      storages.push_back(storage);
+      Get(use.value);
+    }
+    for (const int storage : storages) {
+      c10::optional<c10::Storage> copy;
+      for (size_t v = 0; v < tensors_.size(); ++v) {
+        at::Tensor& tensor = tensors_[v];
+        if (!tensor.defined() || program_.values[v].storage != storage || tensor.is_meta()) continue;
+        if (!copy) {
+          const auto nbytes = static_cast<int64_t>(tensor.storage().nbytes());
+          const auto bytes = at::TensorOptions().dtype(at::kByte).device(tensor.device());
+          copy = at::empty({0}, bytes).set_(tensor.storage(), 0, {nbytes}, {1}).clone().storage();
+        }
+        const at::Tensor before = tensor;
+        tensor = TensorIn(*copy, before, before.strides(), before.storage_offset());
+        tensor._set_conj(before.is_conj());
+        tensor._set_neg(before.is_neg());
+        if (program_.values[v].wrapped_number) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+      }
+      if (copy && memory_[storage]) memory_[storage] = *copy;
+    }
   }
 
   at::Tensor Operand(const RecordedCall& call, const OperatorTraits& traits, int index, const TensorUse& use) {
@@ -471,6 +519,10 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program) : program_(std::m
     if (value.kind != ValueKind::kResult) needs_memory_[value.storage] = true;
     if (last[v] >= 0 && last[v] < static_cast<int>(num_calls)) dead_[last[v]].push_back(static_cast<int>(v));
   }
+}
+
+std::vector<std::string> Replay::Complaints(const std::vector<c10::IValue>& inputs) const {
+  return Execution(*this, {}).Complaints(inputs);
 }
 
 ReplayResult Replay::Run(const std::vector<c10::IValue>& inputs, const ReplayOptions& options) const {

@@ -33,6 +33,9 @@ struct ReplayOptions {
   double guard_tolerance = 0;
   // The source lines and modules of the recording count as the places of the calls.
   bool places = true;
+  // Every write goes into a copy of the memory, and the values that lie in it follow: nothing that was there is
+  // overwritten, inputs included. The results are the same where the program knows of every alias.
+  bool out_of_place = false;
 };
 
 struct ReplayResult {
@@ -49,6 +52,8 @@ class Replay {
   // names that the program does not have; FailedPrecondition, with the position and with recorded and found value, for
   // a guard that does not hold or a result of another shape or dtype. What operators throw passes through.
   ReplayResult Run(const std::vector<c10::IValue>& inputs, const ReplayOptions& options = {}) const;
+  // What keeps Run() from taking these inputs, each complaint one line; empty: nothing.
+  std::vector<std::string> Complaints(const std::vector<c10::IValue>& inputs) const;
   const RecordedProgram& program() const { return *program_; }
 
  private:
