@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/record_function.h>
 #include <c10/core/StorageImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -206,6 +207,12 @@ TEST_P(Replayed, GivesTheSameBits) {
     run(untouched);
     EXPECT_TRUE(Same(input, untouched)) << "the model writes its input otherwise";
   }
+  at::manual_seed(5);
+  ReplayOptions out_of_place;
+  out_of_place.out_of_place = true;
+  const Tensor input = x.clone();
+  EXPECT_TRUE(Same(replay.Run({input}, out_of_place).output.toTensor(), expected));
+  EXPECT_TRUE(Same(input, x));
 }
 
 TEST_P(Replayed, GivesTheSameBitsFromAFile) {
@@ -310,6 +317,73 @@ TEST(Record, NamesInputsParametersConstantsAndResults) {
   EXPECT_FALSE(initial("fc.weight").copied);
   EXPECT_TRUE(initial("steps").copied);
   EXPECT_TRUE(at::equal(initial("steps").initial, at::zeros({2}, at::kDouble)));
+}
+
+// Counts what copies elements, the recorder's own copies included.
+class CopyCounter {
+ public:
+  CopyCounter() {
+    Count() = 0;
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& call) -> std::unique_ptr<at::ObserverContext> {
+          static const auto& names = *new std::set<std::string>{"aten::clone", "aten::_to_copy"};
+          Count() += names.count(call.name());
+          return nullptr;
+        }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~CopyCounter() { at::removeCallback(handle_); }
+  CopyCounter(const CopyCounter&) = delete;
+  CopyCounter& operator=(const CopyCounter&) = delete;
+  static size_t& Count() {
+    thread_local size_t count = 0;
+    return count;
+  }
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+TEST(Record, CopiesOnlyWhatIsOverwrittenLater) {
+  const Tensor weight = Random({8, 8}, 1);
+  const Tensor state = Random({8}, 2);
+  const Tensor outside = Random({8}, 3);
+  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> made;
+  const auto model = FromFunction(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor y = in[0].matmul(weight);
+        made.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(y.storage().unsafeGetStorageImpl()));
+        in[0].add_(1);
+        state.mul_(0.5).add_(1);
+        return y.sin().mul_(2) + state + outside;
+      },
+      {{"weight", weight}, {"state", state}}, {}, {"state"});
+  const Tensor x = Random({4, 8}, 4);
+  size_t plain = 0;
+  {
+    const CopyCounter counter;
+    model->Run({x.clone()});
+    plain = CopyCounter::Count();
+  }
+  size_t recorded = 0;
+  Recording recording;
+  {
+    const CopyCounter counter;
+    recording = Record(*model, {x.clone()});
+    recorded = CopyCounter::Count();
+  }
+  EXPECT_EQ(recorded, plain + 1) << "of the state, before it is overwritten first";
+  const RecordedProgram& program = *recording.program;
+  size_t kept = 0;
+  for (const RecordedStorage& storage : program.storages) {
+    kept += storage.initial.defined() ? 1 : 0;
+    const bool is_state = program.values[storage.value].name == "state";
+    EXPECT_EQ(storage.copied, is_state);
+    const bool is_weight = program.values[storage.value].name == "weight";
+    EXPECT_EQ(storage.initial.defined() && storage.initial.data_ptr() == weight.data_ptr(), is_weight);
+  }
+  EXPECT_EQ(kept, 3);
+  // What calls made lives no longer than the model wants.
+  for (const auto& storage : made) EXPECT_TRUE(storage.expired());
 }
 
 TEST(Record, KeepsNestedOutputs) {

@@ -3,7 +3,9 @@
 
 #include <c10/core/GradMode.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -12,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 #include <streambuf>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -57,9 +60,40 @@ void Scan(const jit::Block* block, GraphFacts& facts) {
   }
 }
 
+Position PositionOf(const jit::Node& node) {
+  Position position;
+  position.op = node.kind().toQualString();
+  const auto original = node.sourceRange().findSourceRangeThatGenerated();
+  if (const auto place = (original ? *original : node.sourceRange()).file_line_col()) {
+    position.file = std::get<0>(*place);
+    position.line = static_cast<int64_t>(std::get<1>(*place));
+  }
+  return position;
+}
+
+void AddCalls(const jit::Block* block, std::vector<ScriptContents::Call>& calls) {
+  for (const jit::Node* node : block->nodes()) {
+    for (const jit::Block* inner : node->blocks()) AddCalls(inner, calls);
+    const c10::FunctionSchema* schema = node->maybeSchema();
+    if (schema == nullptr || absl::StartsWith(schema->name(), "prim::")) continue;
+    ScriptContents::Call call;
+    call.op = schema->name();
+    call.overload = schema->overload_name();
+    call.position = PositionOf(*node);
+    for (const char* flag : {"train", "training"}) {
+      const auto at = schema->argumentIndexWithName(flag);
+      if (!at || static_cast<size_t>(*at) >= node->inputs().size()) continue;
+      const auto value = jit::toIValue(node->inputs()[*at]);
+      call.training |= value && value->isBool() && value->toBool();
+    }
+    calls.push_back(std::move(call));
+  }
+}
+
 class ScriptModel : public Model {
  public:
-  explicit ScriptModel(jit::Module module) : module_(std::move(module)) {
+  explicit ScriptModel(jit::Module module, std::vector<std::string> methods = {"forward"})
+      : module_(std::move(module)), methods_(std::move(methods)) {
     for (const jit::Module& inner : module_.modules()) {
       for (const jit::Method& method : inner.get_methods()) Scan(method.graph()->block(), facts_);
     }
@@ -74,17 +108,56 @@ class ScriptModel : public Model {
     jit::GraphOptimizerEnabledGuard no_fusion(false);
     // LibTorch's modules take their fused attention only without gradients; its parts are what rules cover.
     c10::AutoGradMode grad(facts_.fused_attention);
-    return module_.forward(inputs);
+    if (methods_.size() == 1) return module_.get_method(methods_[0])(inputs);
+    c10::impl::GenericDict results(c10::StringType::get(), c10::AnyType::get());
+    auto next = inputs.begin();
+    for (const std::string& name : methods_) {
+      const jit::Method method = module_.get_method(name);
+      const size_t takes = method.function().getSchema().arguments().size() - 1;
+      if (static_cast<size_t>(inputs.end() - next) < takes) {
+        throw InvalidArgument(absl::StrCat("the methods take more than the ", inputs.size(), " inputs given"));
+      }
+      const auto end = next + static_cast<std::ptrdiff_t>(takes);
+      results.insert(name, method(std::vector<c10::IValue>(next, end)));
+      next = end;
+    }
+    if (next != inputs.end())
+      throw InvalidArgument(absl::StrCat("the methods take fewer than ", inputs.size(), " inputs"));
+    return results;
+  }
+
+  std::shared_ptr<Model> WithMethods(const std::vector<std::string>& methods) const {
+    if (methods.empty()) throw InvalidArgument("no method is named");
+    for (const std::string& name : methods) {
+      if (!module_.find_method(name)) throw NotFound(absl::StrCat("the model has no method ", name));
+    }
+    return std::make_shared<ScriptModel>(module_, methods);
+  }
+
+  ScriptContents Contents() const {
+    ScriptContents contents;
+    for (const std::string& name : methods_) {
+      const jit::Method method = module_.get_method(name);
+      const auto& arguments = method.function().getSchema().arguments();
+      for (size_t k = 1; k < arguments.size(); ++k) {
+        contents.arguments.push_back({Named(name, arguments[k].name()), arguments[k].type()->annotation_str(),
+                                      arguments[k].default_value().has_value()});
+      }
+      const auto graph = method.graph()->copy();
+      jit::Inline(*graph);
+      AddCalls(graph->block(), contents.calls);
+    }
+    return contents;
   }
 
   void Save(std::ostream& stream) const { module_.save(stream); }
 
   std::vector<std::string> InputNames() const {
     std::vector<std::string> names;
-    for (const c10::Argument& argument : module_.get_method("forward").function().getSchema().arguments()) {
-      names.push_back(argument.name());
+    for (const std::string& name : methods_) {
+      const auto& arguments = module_.get_method(name).function().getSchema().arguments();
+      for (size_t k = 1; k < arguments.size(); ++k) names.push_back(Named(name, arguments[k].name()));  // not self
     }
-    names.erase(names.begin());  // self
     return names;
   }
 
@@ -110,7 +183,13 @@ class ScriptModel : public Model {
   }
 
  private:
+  // What two methods may both have is told apart.
+  std::string Named(const std::string& method, const std::string& argument) const {
+    return methods_.size() == 1 ? argument : absl::StrCat(method, ".", argument);
+  }
+
   jit::Module module_;
+  std::vector<std::string> methods_;
   GraphFacts facts_;
 };
 
@@ -197,6 +276,18 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
     throw InvalidArgument(
         absl::StrCat("the model cannot be copied to ", device.str(), ": ", text.substr(0, text.find('\n'))));
   }
+}
+
+std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) throw Unimplemented("only models from TorchScript files have methods to choose from");
+  return script->WithMethods(methods);
+}
+
+ScriptContents ContentsOf(const Model& model) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) throw Unimplemented("only models from TorchScript files are read without running them");
+  return script->Contents();
 }
 
 std::vector<std::string> InputNames(const Model& model) {

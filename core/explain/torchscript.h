@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/explain/model.h"
 
 namespace addend {
@@ -25,6 +26,30 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
 
 // The names of the arguments that a TorchScript model takes, in order; empty for every other model.
 std::vector<std::string> InputNames(const Model& model);
+
+// The same model by other methods than forward(): `methods` run one after the other, each on as many of the inputs as
+// it has arguments. One gives what it gives, several a dictionary of what they give by their names. Throws
+// Unimplemented for models that are not TorchScript, NotFound for a method that it does not have.
+std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods);
+
+// What a TorchScript model takes and calls, found without running it.
+struct ScriptContents {
+  struct Argument {
+    std::string name;
+    std::string type;  // "Tensor", "Optional[Tensor]", "List[Tensor]", ...
+    bool has_default = false;
+  };
+  struct Call {
+    std::string op;        // "aten::add"
+    std::string overload;  // "Tensor"
+    Position position;
+    bool training = false;  // its training flag is set, whatever mode the model is in
+  };
+  std::vector<Argument> arguments;
+  std::vector<Call> calls;  // every operator in the source, taken or not, those of submodules included
+};
+// Throws Unimplemented for models that are not TorchScript.
+ScriptContents ContentsOf(const Model& model);
 
 }  // namespace addend
 
