@@ -71,6 +71,7 @@ typedef struct addend_results addend_results;
 typedef struct addend_attribution addend_attribution;
 typedef struct addend_program addend_program;
 typedef struct addend_trace addend_trace;
+typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
 
 /* Told once that `payload` is no longer needed, on whatever thread. */
@@ -443,6 +444,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_reque
 /* A parameter or buffer of a live model, so that reports can name operators by what they read. in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_request* request, const char* name,
                                                                         const addend_tensor* tensor) ADDEND_NOEXCEPT;
+/* The same for a buffer: one that is not learned. in: tensor (shared). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_buffer(addend_request* request, const char* name,
+                                                                     const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* One more number for addend_model_attribute to explain: a target as addend_results_explain takes it, of the tensor
  * that addend_request_set_explained names. Without any it is "top1". */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_target(addend_request* request,
@@ -571,7 +575,7 @@ ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
 /* How many numbers are explained: the targets of the request, or one for each example. */
 ADDEND_API size_t addend_attribution_num_targets(const addend_attribution* attribution) ADDEND_NOEXCEPT;
 /* One of them by component, as addend_results_explain would have it. Its leftover is what integrated gradients call the
- * convergence delta. out: out_explanation (new). errors: OUT_OF_RANGE. */
+ * convergence delta, with the other sign. out: out_explanation (new). errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
     const addend_attribution* attribution, size_t target, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 /* The explained tensor, then for each input of the model what its elements give, by the input's name: [targets, *S], or
@@ -605,8 +609,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_program_model(const addend_pro
                                                                 addend_model** out_model) ADDEND_NOEXCEPT;
 /* Runs it on other inputs. options: {"values": [names of inner values that are wanted], "every_value": false, "guards":
  * true, "guard_tolerance": 0}. out: out_results (new), the outputs as addend_model_run gives them, then the values by
- * their names. errors: FAILED_PRECONDITION, with the position, where a number that left the tensors is another one than
- * in the recording (unless "guards" is false); INVALID_ARGUMENT for inputs that are not like those of the recording. */
+ * their names. errors: NOT_FOUND for a name that the program does not have; FAILED_PRECONDITION, with the position,
+ * where a number that left the tensors is another one than in the recording (unless "guards" is false);
+ * INVALID_ARGUMENT for inputs that are not like those of the recording. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_replay(const addend_program* program,
                                                                  const addend_request* request, const char* options,
                                                                  addend_results** out_results) ADDEND_NOEXCEPT;
@@ -668,6 +673,28 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_output(addend_trace*
  * if there was one. Thread: that of addend_trace_begin. out: out_results (new). errors: as addend_model_decompose. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end(addend_trace* trace,
                                                             addend_results** out_results) ADDEND_NOEXCEPT;
+/* Asked at every operator outside TorchScript for the caller's own source lines, which it gives with addend_frames_add.
+ * 0 goes on; anything else ends the recording with ADDEND_UNKNOWN and that number as payload "callback". It must not
+ * throw. `frames` lives as long as the callback. */
+typedef int32_t (*addend_frames_fn)(void* payload, addend_frames* frames);
+/* The next source line, the outermost first. `line` counts from 1. `text` is the line without its indentation, of which
+ * `length` bytes from `column` on are the expression that runs; NULL, 0 and -1 where they are not known. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_frames_add(addend_frames* frames, const char* file, int64_t line,
+                                                             const char* function, const char* text, int64_t column,
+                                                             int64_t length) ADDEND_NOEXCEPT;
+/* As addend_trace_begin, to end with addend_trace_end_program: what the thread computes becomes a program. The inputs
+ * of the request, whose splits are not looked at, become those of the program, its parameters are known by their names,
+ * and tensors that come from elsewhere are constants. `frames` may be NULL, and `release` as in
+ * addend_context_options_set_log. in: request (borrowed). out: out_trace (new). errors: FAILED_PRECONDITION where this
+ * thread is traced already. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_record(const addend_request* request, addend_frames_fn frames,
+                                                               void* payload, addend_release_fn release,
+                                                               addend_trace** out_trace) ADDEND_NOEXCEPT;
+/* Stops recording and gives the program, whose outputs are those of addend_trace_add_output, in order; integers and
+ * bools may be among them. Thread: that of addend_trace_record. out: out_program (new). errors: NOT_FOUND where no
+ * recorded operator has met the memory of an output, UNIMPLEMENTED with the position of what cannot be recorded. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace* trace,
+                                                                    addend_program** out_program) ADDEND_NOEXCEPT;
 /* Also stops recording, if nothing has yet. */
 ADDEND_API void addend_trace_release(addend_trace* trace) ADDEND_NOEXCEPT;
 

@@ -643,6 +643,29 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   }
 };
 
+// The same, to become a program. The inputs of the request are those of the program.
+class RecordingScope : public Handle<addend_trace, addend_trace_release> {
+ public:
+  explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}
+
+  // Where in the model the thread is now: "encoder.layers.3"; "" outside.
+  void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
+  void AddOutput(const Tensor& tensor) { Check(addend_trace_add_output(get(), "output", tensor.get())); }
+  // Stops recording.
+  Program End() {
+    addend_program* program = nullptr;
+    Check(addend_trace_end_program(get(), &program));
+    return Program(program);
+  }
+
+ private:
+  static addend_trace* Begun(const Request& request) {
+    addend_trace* trace = nullptr;
+    Check(addend_trace_record(request.get(), nullptr, nullptr, nullptr, &trace));
+    return trace;
+  }
+};
+
 }  // namespace addend::api
 
 #endif  // ADDEND_C_API_ADDEND_HPP_

@@ -37,6 +37,13 @@ struct Callback {
   Function function = nullptr;
   std::shared_ptr<void> payload;
 };
+// Releases the payload with the last copy. Nothing is released unless everything succeeds: until then the payload is
+// the caller's.
+std::shared_ptr<void> OwnPayload(void* payload, addend_release_fn release);
+template <typename Function>
+Callback<Function> MakeCallback(Function function, void* payload, addend_release_fn release) {
+  return {function, OwnPayload(payload, release)};
+}
 using LogCallback = Callback<addend_log_fn>;
 using ProgressCallback = Callback<addend_progress_fn>;
 
@@ -89,6 +96,7 @@ struct RequestBody {
   bool each_example = false;
   bool operators = false;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
+  std::vector<std::pair<std::string, at::Tensor>> buffers;
   bool everything = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };

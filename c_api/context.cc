@@ -16,19 +16,15 @@ struct Payload {
   addend_release_fn release = nullptr;
 };
 
-// Nothing is released unless everything succeeds: until then the payload is the caller's.
-template <typename Function>
-Callback<Function> MakeCallback(Function function, void* payload, addend_release_fn release) {
+}  // namespace
+
+std::shared_ptr<void> OwnPayload(void* payload, addend_release_fn release) {
   const auto owner = std::make_shared<Payload>();
-  Callback<Function> callback;
-  callback.function = function;
-  callback.payload = std::shared_ptr<void>(owner, payload);
+  auto owned = std::shared_ptr<void>(owner, payload);
   owner->payload = payload;
   owner->release = release;
-  return callback;
+  return owned;
 }
-
-}  // namespace
 
 const ContextBody& ContextOf(const addend_context* context) {
   static const auto& defaults = *new ContextBody();

@@ -30,7 +30,7 @@ struct Slot {
 // Kinds of addend_handle_kind.
 constexpr int32_t kNumKinds = ADDEND_HANDLE_PROGRAM + 1;
 // Behind them those that live as long as a callback runs.
-constexpr int32_t kNumPools = kNumKinds + 2;
+constexpr int32_t kNumPools = kNumKinds + 3;
 
 // The slots of one kind.
 class Pool {
@@ -125,6 +125,21 @@ void Release(Handle* handle) noexcept {
   LiveCount(kind).fetch_sub(1, std::memory_order_relaxed);
   PoolOf(kind).Give(slot);
 }
+
+// Released at the end of its scope.
+template <typename Handle>
+class Scoped {
+ public:
+  explicit Scoped(BodyOf<Handle> body) : handle_(Make<Handle>(std::make_unique<BodyOf<Handle>>(std::move(body)))) {}
+  ~Scoped() { Release(handle_); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+  Handle* get() const { return handle_; }
+  BodyOf<Handle>& operator*() const { return *Peek(handle_); }
+
+ private:
+  Handle* handle_;
+};
 
 }  // namespace addend::c_api
 

@@ -38,6 +38,7 @@ class HostileTest : public CApiTest {
     addend_attribution* attribution = nullptr;
     addend_program* program = nullptr;
     addend_trace* trace = nullptr;
+    addend_frames* frames = nullptr;
     addend_arguments* arguments = nullptr;
     addend_rules* rules = nullptr;
     addend_rule_call* rule_call = nullptr;
@@ -135,6 +136,7 @@ class HostileTest : public CApiTest {
         {"request_add_name", [=] { return addend_request_add_name(h.request, "a"); }},
         {"request_add_probe", [=] { return addend_request_add_probe(h.request, "#0"); }},
         {"request_add_parameter", [=] { return addend_request_add_parameter(h.request, "w", h.tensor); }},
+        {"request_add_buffer", [=] { return addend_request_add_buffer(h.request, "b", h.tensor); }},
         {"request_add_target", [=] { return addend_request_add_target(h.request, "top1"); }},
         {"request_set_explained", [=] { return addend_request_set_explained(h.request, "logits"); }},
         {"request_set_each_example", [=] { return addend_request_set_each_example(h.request, 1); }},
@@ -167,6 +169,9 @@ class HostileTest : public CApiTest {
         {"results_explain", [=] { return addend_results_explain(h.results, nullptr, "top1", &e); }},
         {"results_report", [=] { return addend_results_report(h.results, &s); }},
         {"trace_begin", [=] { return addend_trace_begin(h.context, h.request, &trace); }},
+        {"trace_record", [=] { return addend_trace_record(h.request, nullptr, nullptr, nullptr, &trace); }},
+        {"trace_end_program", [=] { return addend_trace_end_program(h.trace, &p); }},
+        {"frames_add", [=] { return addend_frames_add(h.frames, "a.py", 1, "f", "x", 0, 1); }},
         {"trace_set_module", [=] { return addend_trace_set_module(h.trace, "a"); }},
         {"trace_add_output", [=] { return addend_trace_add_output(h.trace, "a", h.tensor); }},
         {"trace_end", [=] { return addend_trace_end(h.trace, &r); }},
@@ -344,6 +349,7 @@ TEST_F(HostileTest, NullOutParameters) {
            [&] { return addend_program_graph_dot(program.get(), nullptr, nullptr); },
            [&] { return addend_program_graph_html(program.get(), nullptr, nullptr); },
            [&] { return addend_trace_begin(nullptr, request.get(), nullptr); },
+           [&] { return addend_trace_record(request.get(), nullptr, nullptr, nullptr, nullptr); },
            [] { return addend_arguments_create(nullptr); },
            [&] { return addend_call(nullptr, "aten::relu", arguments.get(), nullptr); },
            [] { return addend_rules_create(nullptr); },
@@ -380,6 +386,7 @@ TEST_F(HostileTest, TextThatIsNone) {
              [&] { return addend_request_add_input(request.get(), text, tensor.get()); },
              [&] { return addend_request_add_name(request.get(), text); },
              [&] { return addend_request_add_probe(request.get(), text); },
+             [&] { return addend_request_add_buffer(request.get(), text, tensor.get()); },
              [&] { return addend_request_add_target(request.get(), text); },
              [&] { return addend_request_set_explained(request.get(), text); },
              [&] { return addend_program_load(text, &program); },

@@ -131,6 +131,15 @@ ADDEND_API addend_status* addend_request_add_parameter(addend_request* request, 
   });
 }
 
+ADDEND_API addend_status* addend_request_add_buffer(addend_request* request, const char* name,
+                                                    const addend_tensor* tensor) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    const std::string own = Text(name, "name");
+    body.buffers.emplace_back(own, TensorOf(tensor, "tensor"));
+  });
+}
+
 ADDEND_API addend_status* addend_request_add_target(addend_request* request, const char* target) noexcept {
   return Guard([&] {
     RequestBody& body = Get(request, "request");

@@ -49,29 +49,6 @@ struct Traits<addend_rule_result> {
 
 namespace {
 
-// Released at the end of its scope.
-template <typename Handle>
-class Scoped {
- public:
-  explicit Scoped(BodyOf<Handle> body) : handle_(Make<Handle>(std::make_unique<BodyOf<Handle>>(std::move(body)))) {}
-  ~Scoped() { Release(handle_); }
-  Scoped(const Scoped&) = delete;
-  Scoped& operator=(const Scoped&) = delete;
-  Handle* get() const { return handle_; }
-  BodyOf<Handle>& operator*() const { return *Peek(handle_); }
-
- private:
-  Handle* handle_;
-};
-
-struct PayloadOwner {
-  ~PayloadOwner() {
-    if (release != nullptr) release(payload);
-  }
-  void* payload = nullptr;
-  addend_release_fn release = nullptr;
-};
-
 // A caller that was built later may bring a longer table: what this library does not know of it is not looked at.
 template <typename Table>
 void RequireTable(const Table* callbacks) {
@@ -86,11 +63,8 @@ void RequireTable(const Table* callbacks) {
 template <typename Table>
 std::shared_ptr<Callbacks<Table>> CopyOf(const Table& callbacks) {
   auto copy = std::make_shared<Callbacks<Table>>();
-  const auto owner = std::make_shared<PayloadOwner>();
   copy->table = callbacks;
-  copy->payload = std::shared_ptr<void>(owner, callbacks.payload);
-  owner->payload = callbacks.payload;
-  owner->release = callbacks.release;
+  copy->payload = OwnPayload(callbacks.payload, callbacks.release);
   return copy;
 }
 

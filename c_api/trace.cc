@@ -1,17 +1,42 @@
 // Traces: live models.
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "c_api/program.h"
 #include "c_api/run.h"
 #include "core/explain/live.h"
+#include "core/explain/live_program.h"
+#include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
+
+// What a frame provider is given lives in a slot as well; see addend_rule_call.
+constexpr int32_t kFramesKind = kNumKinds + 2;
+
+struct FramesBody {
+  std::vector<SourceFrame> frames;
+};
+
+template <>
+struct Traits<addend_frames> {
+  using Body = FramesBody;
+  static constexpr int32_t kKind = kFramesKind;
+  static constexpr char kName[] = "addend_frames";
+};
 
 struct TraceBody {
   ContextBody context;  // whose rules the trace refers to
   std::vector<RequestInput> inputs;
+  // One of the two.
   std::unique_ptr<LiveTrace> trace;
+  std::unique_ptr<LiveProgram> program;
+  std::vector<at::Tensor> outputs;          // of the program
+  std::vector<std::string> module_paths;    // that it was told
   std::shared_ptr<std::atomic<bool>> open;  // what the thread knows of it
 
   TraceBody() = default;
@@ -19,11 +44,25 @@ struct TraceBody {
   TraceBody& operator=(TraceBody&&) = default;
   ~TraceBody() {
     trace.reset();
+    program.reset();
     if (open != nullptr) *open = false;
   }
 };
 
 namespace {
+
+using FramesCallback = Callback<addend_frames_fn>;
+
+std::vector<SourceFrame> AskFor(const FramesCallback& callback) {
+  const Scoped<addend_frames> frames{FramesBody()};
+  const int32_t answer = callback.function(callback.payload.get(), frames.get());
+  if (answer != 0) {
+    throw CallbackError(absl::StatusCode::kUnknown,
+                        absl::StrCat("the callback for source lines returned ", answer, ", which ends the recording"),
+                        answer);
+  }
+  return std::move((*frames).frames);
+}
 
 std::shared_ptr<std::atomic<bool>>& OpenTrace() {
   thread_local std::shared_ptr<std::atomic<bool>> open;
@@ -53,26 +92,83 @@ ADDEND_API addend_status* addend_trace_begin(const addend_context* context, cons
     body.context = ContextOf(context);
     body.inputs = asked.inputs;
     body.open = std::make_shared<std::atomic<bool>>(true);
-    body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), asked.parameters, OptionsOf(body.context, asked));
+    auto named = asked.parameters;
+    named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
+    body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, OptionsOf(body.context, asked));
     const auto open = body.open;
     Give(out_trace, std::move(body));
     OpenTrace() = open;
   });
 }
 
+ADDEND_API addend_status* addend_frames_add(addend_frames* frames, const char* file, int64_t line, const char* function,
+                                            const char* text, int64_t column, int64_t length) noexcept {
+  return Guard([&] {
+    SourceFrame frame;
+    frame.file = Text(file, "file");
+    frame.line = line;
+    frame.function = TextOrEmpty(function, "function");
+    frame.text = TextOrEmpty(text, "text");
+    const auto size = static_cast<int64_t>(frame.text.size());
+    if (column >= 0 && length >= 0 && column <= size && length <= size - column) {
+      frame.column = column;
+      frame.length = length;
+    } else if (column != -1) {
+      throw InvalidArgument(absl::StrCat("column is ", column, " and length ", length, ", but the text has ", size,
+                                         " bytes; column -1 stands for what is not known"));
+    }
+    Get(frames, "frames").frames.push_back(std::move(frame));
+  });
+}
+
+ADDEND_API addend_status* addend_trace_record(const addend_request* request, addend_frames_fn frames, void* payload,
+                                              addend_release_fn release, addend_trace** out_trace) noexcept {
+  return Guard([&] {
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_trace, "out_trace");
+    RequireLibTorch();
+    RequireNoTrace();
+    RequireGoingOn(asked);
+    RequireOneExample(asked);
+    TraceBody body;
+    body.open = std::make_shared<std::atomic<bool>>(true);
+    RecordOptions options;
+    const auto callback = std::make_shared<FramesCallback>();
+    if (frames != nullptr) options.frames = [callback] { return AskFor(*callback); };
+    body.program = std::make_unique<LiveProgram>(options);
+    for (const RequestInput& input : asked.inputs) {
+      body.program->AddInput(input.named ? input.input.name : "", input.input.value);
+    }
+    for (const auto& [name, tensor] : asked.parameters) body.program->NameTensor(name, tensor, true);
+    for (const auto& [name, tensor] : asked.buffers) body.program->NameTensor(name, tensor, false);
+    const auto open = body.open;
+    addend_trace* made = nullptr;
+    Give(&made, std::move(body));
+    *callback = MakeCallback(frames, payload, release);
+    *out_trace = made;
+    OpenTrace() = open;
+  });
+}
+
 ADDEND_API addend_status* addend_trace_set_module(addend_trace* trace, const char* module_path) noexcept {
   return Guard([&] {
-    const TraceBody& body = Get(trace, "trace");
-    body.trace->SetModule(Text(module_path, "module_path"));
+    TraceBody& body = Get(trace, "trace");
+    const std::string path = Text(module_path, "module_path");
+    if (body.trace != nullptr) return body.trace->SetModule(path);
+    body.program->SetModule(path);
+    const bool known = std::find(body.module_paths.begin(), body.module_paths.end(), path) != body.module_paths.end();
+    if (!path.empty() && !known) body.module_paths.push_back(path);
   });
 }
 
 ADDEND_API addend_status* addend_trace_add_output(addend_trace* trace, const char* name,
                                                   const addend_tensor* tensor) noexcept {
   return Guard([&] {
-    const TraceBody& body = Get(trace, "trace");
+    TraceBody& body = Get(trace, "trace");
     const std::string own = Text(name, "name");
-    body.trace->AddOutput(own, TensorOf(tensor, "tensor"));
+    const at::Tensor& output = TensorOf(tensor, "tensor");
+    if (body.trace != nullptr) return body.trace->AddOutput(own, output);
+    body.outputs.push_back(output);
   });
 }
 
@@ -81,12 +177,31 @@ ADDEND_API addend_status* addend_trace_end(addend_trace* trace, addend_results**
   return Guard(peeked != nullptr && peeked->context.detail, [&] {
     TraceBody& body = Get(trace, "trace");
     RequireOut(out_results, "out_results");
+    if (body.trace == nullptr) throw FailedPrecondition("this trace records a program; end it as one");
     SetCallbackNumber(0);
     body.trace->Stop();
     *body.open = false;
     ResultsBody results = ResultsOf(body.trace->Finish(), body.inputs, body.context.policy.preset, "");
     LogNotes(body.context, results.run->report);
     Give(out_results, std::move(results));
+  });
+}
+
+ADDEND_API addend_status* addend_trace_end_program(addend_trace* trace, addend_program** out_program) noexcept {
+  return Guard([&] {
+    TraceBody& body = Get(trace, "trace");
+    RequireOut(out_program, "out_program");
+    if (body.program == nullptr) throw FailedPrecondition("this trace decomposes; begin one that records a program");
+    body.program->Stop();
+    *body.open = false;
+    const TracingPause pause;
+    body.program->SetModulePaths(body.module_paths);
+    const std::vector<c10::IValue> several(body.outputs.begin(), body.outputs.end());
+    const c10::IValue output = several.size() == 1 ? several[0] : c10::ivalue::Tuple::create(several);
+    // An error of the recording comes first.
+    const Recording recording = body.program->Finish(output);
+    if (several.empty()) throw InvalidArgument("no output of the trace was named");
+    Give(out_program, ProgramOf(recording.program, ""));
   });
 }
 

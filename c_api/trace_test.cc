@@ -1,6 +1,8 @@
 // Models that the caller runs itself, operator by operator, while a trace is open.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "c_api/testing.h"
 
 namespace addend::api {
@@ -89,6 +91,115 @@ TEST_F(TraceTest, TheThreadIsFreeAfterwards) {
   }
   const Composition y = Call("aten::relu", Arguments().Add(Composition::Diagonal(x_, {0}))).composition();
   ExpectNear(Numbers(y.components()), {1, 0, 0, 0, 0, 0, 0, 0, 3}, 1e-12);
+}
+
+// ---- to become programs
+
+Tensor Tanh(const Tensor& x) { return Call("aten::tanh", Arguments().Add(x)).tensor(); }
+
+TEST_F(TraceTest, BecomesAProgram) {
+  const Tensor x = Tensor::Copy<double>({0.5, -1, 2}, {3});
+  const Tensor weight = Tensor::Copy<double>({2, 3, 4}, {3});
+  const Tensor shift = Tensor::Copy<double>({1, 0, -1}, {3});
+  Request request;
+  request.Input(x, "x");
+  ExpectOk(addend_request_add_parameter(request.get(), "layer.weight", weight.get()));
+  ExpectOk(addend_request_add_buffer(request.get(), "layer.shift", shift.get()));
+  RecordingScope scope(request);
+  scope.SetModule("layer");
+  const Tensor product = Call("aten::mul", Arguments().Add(x).Add(weight)).tensor();
+  const Tensor sum = Call("aten::add", Arguments().Add(product).Add(shift)).tensor();
+  scope.SetModule("");
+  const Tensor result = Tanh(sum);
+  scope.AddOutput(result);
+  scope.AddOutput(sum);
+  const Program program = scope.End();
+  EXPECT_EQ(program.num_operators(), 3u);
+  EXPECT_EQ(program.Names("input"), std::vector<std::string>{"x"});
+  EXPECT_EQ(program.Names("parameter"), std::vector<std::string>{"layer.weight"});
+  EXPECT_EQ(program.Names("buffer"), std::vector<std::string>{"layer.shift"});
+  EXPECT_THAT(program.CodeText(), HasSubstr("layer  # module:"));
+  Request other;
+  other.Input(Tensor::Copy<double>({0.25, 0.5, -0.125}, {3}));
+  const Results replayed = program.Replay(other);
+  ASSERT_EQ(replayed.size(), 2u);
+  ExpectNear(Numbers(replayed.tensor(1)), {1.5, 1.5, -1.5}, 0);
+  ExpectNear(Numbers(replayed.tensor(0)), {std::tanh(1.5), std::tanh(1.5), std::tanh(-1.5)}, 1e-15);
+  // The live model is attributed by its program.
+  Request split;
+  split.Input(x).SplitAlong({0}).Explained("output.1").Target("2");
+  ExpectNear(Numbers(program.AsModel().Attribute(split).input()), {0, 0, 8}, 1e-15);
+}
+
+TEST_F(TraceTest, RecordsTheCallersSourceLines) {
+  const Tensor x = Tensor::Copy<double>({0.5, -1, 2}, {3});
+  Request request;
+  request.Input(x);
+  int line = 10;
+  addend_trace* made = nullptr;
+  ExpectOk(addend_trace_record(
+      request.get(),
+      [](void* payload, addend_frames* frames) -> int32_t {
+        ExpectOk(addend_frames_add(frames, "main.py", 3, "main", "run(x)", -1, 0));
+        ExpectOk(addend_frames_add(frames, "main.py", *static_cast<int*>(payload), "run", "y = tanh(x)", 4, 7));
+        EXPECT_EQ(Outcome(addend_frames_add(frames, "main.py", 1, "run", "short", 4, 7)).code, ADDEND_INVALID_ARGUMENT);
+        EXPECT_EQ(Outcome(addend_frames_add(frames, nullptr, 1, "run", "short", 0, 1)).code, ADDEND_INVALID_ARGUMENT);
+        return 0;
+      },
+      &line, [](void* payload) { *static_cast<int*>(payload) = -1; }, &made));
+  Program program;
+  {
+    const Handle<addend_trace, addend_trace_release> trace(made);
+    const Tensor once = Tanh(x);
+    line = 11;
+    const Tensor twice = Tanh(once);
+    ExpectOk(addend_trace_add_output(trace.get(), "output", twice.get()));
+    addend_program* ended = nullptr;
+    ExpectOk(addend_trace_end_program(trace.get(), &ended));
+    program = Program(ended);
+    EXPECT_EQ(Outcome(addend_trace_end_program(trace.get(), &ended)).code, ADDEND_FAILED_PRECONDITION);
+  }
+  EXPECT_EQ(line, -1);
+  const std::string text = program.CodeText();
+  EXPECT_THAT(text, HasSubstr("run(x)  # main.py:3 in main:"));
+  EXPECT_THAT(text, HasSubstr("y = tanh(x)  # main.py:10 in run:"));
+  EXPECT_THAT(text, HasSubstr("y = tanh(x)  # main.py:11 in run:"));
+}
+
+TEST_F(TraceTest, AFrameProviderEndsTheRecording) {
+  const Tensor x = Tensor::Copy<double>({0.5, -1, 2}, {3});
+  Request request;
+  request.Input(x);
+  addend_trace* made = nullptr;
+  ExpectOk(addend_trace_record(
+      request.get(), [](void*, addend_frames*) -> int32_t { return 9; }, nullptr, nullptr, &made));
+  const Handle<addend_trace, addend_trace_release> trace(made);
+  EXPECT_THROW(Tanh(x), Error);
+  ExpectOk(addend_trace_add_output(made, "output", x.get()));
+  addend_program* none = nullptr;
+  addend_status* status = addend_trace_end_program(made, &none);
+  EXPECT_EQ(addend_status_code(status), ADDEND_UNKNOWN) << addend_status_message(status);
+  EXPECT_STREQ(addend_status_payload(status, "callback"), "9");
+  addend_status_release(status);
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST_F(TraceTest, TheTwoKindsOfTracesEndDifferently) {
+  const Tensor x = Tensor::Copy<double>({0.5, -1, 2}, {3});
+  Request request;
+  request.Input(x).SplitAlong({0});
+  addend_results* results = nullptr;
+  addend_program* program = nullptr;
+  {
+    const RecordingScope scope(request);
+    EXPECT_EQ(Outcome(addend_trace_end(scope.get(), &results)).code, ADDEND_FAILED_PRECONDITION);
+    addend_trace* second = nullptr;
+    EXPECT_EQ(Outcome(addend_trace_record(request.get(), nullptr, nullptr, nullptr, &second)).code,
+              ADDEND_FAILED_PRECONDITION);
+    EXPECT_THAT(Outcome(addend_trace_end_program(scope.get(), &program)).message, HasSubstr("no output"));
+  }
+  const TracingScope scope(request);
+  EXPECT_EQ(Outcome(addend_trace_end_program(scope.get(), &program)).code, ADDEND_FAILED_PRECONDITION);
 }
 
 }  // namespace

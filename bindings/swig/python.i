@@ -136,8 +136,12 @@ PyObject* tensor_address(const addend_tensor* tensor);
 
 %ignore addend_context_options_set_log;
 %ignore addend_context_options_set_progress;
+%ignore addend_frames_add;
+%ignore addend_frames_fn;
+%ignore addend_trace_record;
 addend_status* options_set_log(addend_context_options* options, PyObject* log);
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
+addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
 
 /* ---- Rules without code, of addend_ext.h --------------------------------------------------------------------------- */
 
@@ -198,3 +202,4 @@ ADDEND_UNLOCKED(addend_tensor_file_write)
 ADDEND_UNLOCKED(addend_tensor_to)
 ADDEND_UNLOCKED(addend_tensor_to_string)
 ADDEND_UNLOCKED(addend_trace_end)
+ADDEND_UNLOCKED(addend_trace_end_program)

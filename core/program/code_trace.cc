@@ -88,10 +88,19 @@ std::string SourceText(const SourceFrame& frame, bool color) {
                       OneLine(text.substr(end)));
 }
 
+// Of a file among installed packages what follows their folder: "site-packages/transformers/utils/generic.py".
+std::string ShownFile(const std::string& file) {
+  for (const char* packages : {"/site-packages/", "/dist-packages/"}) {
+    const size_t at = file.rfind(packages);
+    if (at != std::string::npos) return file.substr(at + 1);
+  }
+  return file;
+}
+
 std::string PlaceText(const SourceFrame& frame) {
   if (frame.file.empty() && frame.line < 0 && frame.function.empty()) return "# module:";
   const std::string line = frame.line < 0 ? "" : absl::StrCat(":", frame.line);
-  return absl::StrCat("# ", OneLine(frame.file), line, " in ", OneLine(frame.function), ":");
+  return absl::StrCat("# ", OneLine(ShownFile(frame.file)), line, " in ", OneLine(frame.function), ":");
 }
 
 std::string Bars(size_t depth) {

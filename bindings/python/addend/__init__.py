@@ -34,7 +34,7 @@ from ._explanation import Contribution, Explanation
 from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
 from ._input import Input
-from ._live import Trace, TracedModel, compile, tracing
+from ._live import Recording, Trace, TracedModel, compile, recording, tracing
 from ._model import Model, attribute, load_model
 from ._program import Finding, Program, TraceCheck
 from ._results import Results
@@ -69,6 +69,7 @@ __all__ = [
     "Operator",
     "OutOfRange",
     "Program",
+    "Recording",
     "ResourceExhausted",
     "Results",
     "Scope",
@@ -88,6 +89,7 @@ __all__ = [
     "operators",
     "ops",
     "read_tensors",
+    "recording",
     "scope",
     "set_num_threads",
     "shapley",

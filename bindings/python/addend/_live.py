@@ -1,16 +1,20 @@
 """Live models: Python code that is decomposed as it runs."""
 
+import inspect
 import types
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
+from ._attribution import Attribution, as_given, numbers_like, split_for_attribution
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, as_input, new_request
 from ._modules import ModulePaths, named_tensors
+from ._program import Program
 from ._results import Results, result_at
+from ._source_lines import SourceLines, caller
 from ._structure import map_leaves
 from ._tensor import as_tensor
 
@@ -46,32 +50,40 @@ def tracing(
     return Trace([as_input(value) for value in inputs], model, new_request(probes, everything, cancellation), chosen)
 
 
-class Trace:
-    """The block of `tracing`. It belongs to the thread that enters it.
+def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording":
+    """Keeps what PyTorch computes in a ``with`` block as a `Program`::
 
-    Attributes:
-        inputs: the live tensors, copies of what was given, in the same order: what the model has to be called with.
-        results: the `Results`, once the block has ended.
+        with addend.recording(x, model=network) as trace:
+            logits = network(trace.inputs[0])
+            trace.output(logits)
+        print(trace.program.code())
+
+    Every operator that this thread calls is recorded, whoever calls it, and runs as ever.
+
+    Args:
+        inputs: tensors or arrays: the inputs of the program.
+        model: a ``torch.nn.Module``, so that the program knows the names of its modules, parameters and buffers. Tensors
+            that nobody named are constants of the program.
+        lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
     """
+    return Recording([as_input(value) for value in inputs], [None] * len(inputs), model, lines)
 
-    def __init__(self, inputs: Sequence[Input], model: Any, request: Any, context: Context):
+
+class _Block:
+    """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
+
+    def __init__(self, inputs: Sequence[Input], model: Any, request: Any):
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
-        self.results: Optional[Results] = None
         self._request = request
-        self._context = context
         self._modules = ModulePaths(model)
         self._trace: Any = None
         self._count = 0
-        for source, live in zip(inputs, self.inputs):
-            add_input(request, None, source, live)
-        for name, tensor in named_tensors(model):
-            _native.request_add_parameter(request, name, as_tensor(tensor)._handle)
 
     def output(self, tensor: Any, name: Optional[str] = None) -> None:
-        """Asks for the composition of a tensor that was computed in the block.
+        """Asks for a tensor that was computed in the block.
 
         Args:
-            tensor: a floating-point tensor of PyTorch.
+            tensor: of PyTorch; of a trace that decomposes a floating-point one.
             name: of the result; ``"output"``, ``"output.1"`` and so on unless given.
 
         Raises:
@@ -84,14 +96,6 @@ class Trace:
         _native.trace_add_output(self._trace, name, as_tensor(tensor)._handle)
         self._count += 1
 
-    def __enter__(self) -> "Trace":
-        if self._request is None:
-            raise RuntimeError("a trace runs once; make another one with addend.tracing()")
-        self._trace = _native.trace_begin(self._context._handle, self._request)
-        self._request = None
-        self._modules.install(self._set_module)
-        return self
-
     def __exit__(
         self,
         kind: Optional[Type[BaseException]],
@@ -101,12 +105,79 @@ class Trace:
         self._modules.remove()
         trace, self._trace = self._trace, None
         if error is None:
-            self.results = Results(_native.trace_end(trace))
+            self._end(trace)
         elif isinstance(error, RuntimeError):
-            _raise_own(trace, error)
+            _raise_own(self._end, trace, error)
+
+    def _begin(self, trace: Any) -> None:
+        self._trace = trace
+        self._request = None
+        self._modules.install(self._set_module)
+
+    def _require_new(self) -> None:
+        if self._request is None:
+            raise RuntimeError("a trace runs once; make another one")
+
+    def _end(self, trace: Any) -> None:
+        raise NotImplementedError
 
     def _set_module(self, path: str) -> None:
         _native.trace_set_module(self._trace, path)
+
+
+class Trace(_Block):
+    """The block of `tracing`. It belongs to the thread that enters it.
+
+    Attributes:
+        inputs: the live tensors, copies of what was given, in the same order: what the model has to be called with.
+        results: the `Results`, once the block has ended.
+    """
+
+    def __init__(self, inputs: Sequence[Input], model: Any, request: Any, context: Context):
+        super().__init__(inputs, model, request)
+        self.results: Optional[Results] = None
+        self._context = context
+        for source, live in zip(inputs, self.inputs):
+            add_input(request, None, source, live)
+        for name, tensor, _ in named_tensors(model):
+            _native.request_add_parameter(request, name, as_tensor(tensor)._handle)
+
+    def __enter__(self) -> "Trace":
+        self._require_new()
+        self._begin(_native.trace_begin(self._context._handle, self._request))
+        return self
+
+    def _end(self, trace: Any) -> None:
+        self.results = Results(_native.trace_end(trace))
+
+
+class Recording(_Block):
+    """The block of `recording`. It belongs to the thread that enters it.
+
+    Attributes:
+        inputs: the live tensors, copies of what was given, in the same order: what the model has to be called with.
+        program: the `Program`, once the block has ended. Its outputs are what `output` was given, in order.
+    """
+
+    def __init__(self, inputs: Sequence[Input], names: Sequence[Optional[str]], model: Any, lines: bool):
+        request = new_request((), False, None)
+        super().__init__(inputs, model, request)
+        self.program: Optional[Program] = None
+        self._lines = lines
+        for name, live in zip(names, self.inputs):
+            _native.request_add_input(request, name, as_tensor(live)._handle)
+        for name, tensor, learned in named_tensors(model):
+            add = _native.request_add_parameter if learned else _native.request_add_buffer
+            add(request, name, as_tensor(tensor)._handle)
+
+    def __enter__(self) -> "Recording":
+        self._require_new()
+        lines = SourceLines(caller()) if self._lines else None
+        self._begin(_native.trace_record(self._request, lines))
+        return self
+
+    def _end(self, trace: Any) -> None:
+        self.program = Program(_native.trace_end_program(trace))
 
 
 class TracedModel:
@@ -188,9 +259,117 @@ class TracedModel:
         )
         return results
 
+    def record(self, *args: Any, lines: bool = True, **kwargs: Any) -> Program:
+        """Calls the model, and keeps what it did as a `Program`.
+
+        Every tensor in the arguments, on any depth, is an input of the program, called by the model's own name for the
+        argument (``"x"``, ``"masks.0"``); every tensor that the model returns is an output, in order.
+
+        Args:
+            lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
+        """
+        return self._record(args, kwargs, lines)[0]
+
+    def explain(
+        self,
+        *args: Any,
+        targets: Any = "top1",
+        at: Optional[str] = None,
+        each_example: bool = False,
+        operators: bool = False,
+        **kwargs: Any,
+    ) -> Attribution:
+        """Finds what each element of the inputs gave to one number of the output, or to several, by one sweep back; see
+        `Model.explain`. The model runs once, as it is; its recorded program is what is explained.
+
+        Args:
+            args: what the model is called with, an `Input` for each tensor that is attributed to.
+            targets: as for `Model.explain`, and so are `at`, `each_example` and `operators`.
+            kwargs: of the model.
+        """
+        return self._explain_in_order(
+            args, kwargs, {}, targets=targets, at=at, each_example=each_example, operators=operators
+        )
+
+    def attribute(
+        self,
+        inputs: Any,
+        baselines: Any = None,
+        target: Any = None,
+        additional_forward_args: Any = None,
+        return_convergence_delta: bool = False,
+        *,
+        each_example: bool = True,
+        at: Optional[str] = None,
+    ) -> Any:
+        """What each element of the inputs gave to the target, with the arguments of Captum; see `Model.attribute`.
+
+        Inputs are the positional arguments of the model, or in a dict its named ones. Further ones in
+        `additional_forward_args` may be anything that the model takes.
+        """
+        split, values = split_for_attribution(inputs, baselines)
+        further = () if additional_forward_args is None else additional_forward_args
+        further = further if isinstance(further, (tuple, list)) else (further,)
+        named = split if isinstance(split, dict) else {}
+        positional = [] if isinstance(split, dict) else split
+        order: Dict[int, int] = {}
+        found = self._explain_in_order(
+            (*positional, *further), named, order, targets=target, at=at, each_example=each_example
+        )
+        sources = list(named.values()) if named else positional
+        given = as_given([found.inputs[order[id(source)]] for source in sources], inputs, values)
+        return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
+
+    def _explain_in_order(self, args: Any, kwargs: Any, order: Dict[int, int], **asked: Any) -> Attribution:
+        """As `explain`; tells by their ids in which order the sources are inputs of the program."""
+        program, sources = self._record(args, kwargs, True)
+        order.update((id(source), place) for place, source in enumerate(sources))
+        options = {key: value for key, value in self._options.items() if key not in ("probes", "everything")}
+        return program.model().explain(*sources, **asked, **options)
+
+    def _record(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, List[Input]]:
+        """The program of a call, and what its inputs were given as, in their order."""
+        import torch
+
+        arguments, call = _named_arguments(self.model, args, kwargs)
+        sources: List[Input] = []
+        names: List[str] = []
+        places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
+
+        def find(leaf: Any, path: str) -> Any:
+            if isinstance(leaf, (Input, Composition, torch.Tensor)) and id(leaf) not in places:
+                places[id(leaf)] = len(sources)
+                sources.append(as_input(leaf))
+                names.append(path)
+            return leaf
+
+        map_leaves(find, arguments, "")
+        if not sources:
+            raise ValueError("nothing to record: the model was given no tensor")
+        with Recording(sources, names, self.model, lines) as trace:
+            output = call(
+                map_leaves(
+                    lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
+                )
+            )
+            count: List[Any] = []
+
+            def add(leaf: Any, path: str) -> Any:
+                if isinstance(leaf, torch.Tensor):
+                    trace.output(leaf, path)
+                    count.append(leaf)
+                return leaf
+
+            map_leaves(add, output, "output")
+            if not count:
+                raise ValueError("the model returned no tensor")
+        program = trace.program
+        assert program is not None
+        return program, sources
+
     def _addresses(self, arguments: Any) -> Set[int]:
         """Of the tensors that the model was given or has."""
-        found = {tensor.data_ptr() for _, tensor in named_tensors(self.model)}
+        found = {tensor.data_ptr() for _, tensor, _ in named_tensors(self.model)}
 
         def find(leaf: Any, path: str) -> Any:
             if _has_parts(leaf):
@@ -249,11 +428,32 @@ def _has_parts(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0
 
 
-def _raise_own(trace: Any, error: RuntimeError) -> None:
+def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> None:
     """Raises what the recording itself failed with, which PyTorch has turned into an error of its own."""
     try:
-        _native.trace_end(trace)
+        end(trace)
     except Error as own:
         # That of an operator which the model called wrongly is the model's: it stays as PyTorch words it.
         if own.code not in (Code.INVALID_ARGUMENT, Code.OUT_OF_RANGE):
             raise own from error
+
+
+def _named_arguments(model: Any, args: Any, kwargs: Any) -> Tuple[Dict[str, Any], Callable[[Any], Any]]:
+    """The arguments of a call by the names that the model gives them, and the call with others in their places."""
+    function = getattr(model, "forward", model)
+    try:
+        signature = inspect.signature(function)
+        bound = signature.bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        # The model says itself what is wrong, if anything is.
+        named = {"input_%d" % index: value for index, value in enumerate(args)}
+        named.update(kwargs)
+        return named, lambda given: model(
+            *[given["input_%d" % index] for index in range(len(args))], **{key: given[key] for key in kwargs}
+        )
+
+    def call(given: Any) -> Any:
+        bound.arguments.update(given)
+        return model(*bound.args, **bound.kwargs)
+
+    return dict(bound.arguments), call

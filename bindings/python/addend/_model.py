@@ -1,5 +1,6 @@
 """Models from TorchScript files."""
 
+import inspect
 import json
 import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -236,11 +237,18 @@ def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
     """What each element of the inputs gave to the target; see `Model.attribute`, whose arguments these are.
 
     Args:
-        model: a `Model` or a `Program`.
+        model: a `Model`, a `Program`, or a live model: a ``torch.nn.Module`` or any function that computes with PyTorch,
+            on which the arguments that `compile` takes (choices of a policy, for example) are allowed too.
     """
     if isinstance(model, Program):
         model = model.model()
-    return model.attribute(inputs, *args, **options)
+    from ._live import TracedModel, compile
+
+    if isinstance(model, (Model, TracedModel)):
+        return model.attribute(inputs, *args, **options)
+    own = set(inspect.signature(TracedModel.attribute).parameters)
+    asked = {key: options.pop(key) for key in list(options) if key in own}
+    return compile(model, **options).attribute(inputs, *args, **asked)
 
 
 def new_model_request(

@@ -41,12 +41,14 @@ class ModulePaths:
             self._hooks.pop().remove()
 
 
-def named_tensors(model: Any) -> Iterator[Tuple[str, Any]]:
-    """Parameters and buffers, by the names that they have in the model."""
+def named_tensors(model: Any) -> Iterator[Tuple[str, Any, bool]]:
+    """Parameters and buffers, by the names that they have in the model, and whether they are learned."""
     module = _module_of(model)
     if module is not None:
-        yield from module.named_parameters()
-        yield from module.named_buffers()
+        for name, tensor in module.named_parameters():
+            yield name, tensor, True
+        for name, tensor in module.named_buffers():
+            yield name, tensor, False
 
 
 def _submodules(model: Any) -> Iterator[Tuple[str, Any]]:

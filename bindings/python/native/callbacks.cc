@@ -43,6 +43,34 @@ int32_t ListenToSignals(void*, const char*, int64_t, int64_t) {
   return GoOn();
 }
 
+// Whether a line that the provider gave, (file, line, function, text, column, length), was taken.
+bool AddFrame(addend_frames* frames, PyObject* frame) {
+  const char* file = nullptr;
+  const char* function = nullptr;
+  const char* text = nullptr;
+  long long line = 0;
+  long long column = 0;
+  long long length = 0;
+  if (!PyArg_ParseTuple(frame, "sLssLL", &file, &line, &function, &text, &column, &length)) return false;
+  addend_status* const status = addend_frames_add(frames, file, line, function, text, column, length);
+  if (status != nullptr) addend_python::SetException(status);
+  return status == nullptr;
+}
+
+int32_t Frames(void* payload, addend_frames* frames) {
+  const PythonLock lock;
+  PyObject* const given = PyObject_CallNoArgs(static_cast<PyObject*>(payload));
+  PyObject* const items = given == nullptr ? nullptr : PySequence_Fast(given, "expected source lines");
+  const Py_ssize_t size = items == nullptr ? 0 : PySequence_Fast_GET_SIZE(items);
+  for (Py_ssize_t k = 0; k < size && AddFrame(frames, PySequence_Fast_GET_ITEM(items, k)); ++k) {
+  }
+  Py_XDECREF(items);
+  Py_XDECREF(given);
+  if (!PyErr_Occurred()) return 0;
+  addend_python::KeepCallbackException();
+  return 1;
+}
+
 }  // namespace
 
 addend_status* options_set_log(addend_context_options* options, PyObject* log) {
@@ -58,5 +86,13 @@ addend_status* options_set_progress(addend_context_options* options, PyObject* p
   addend_status* const status =
       addend_context_options_set_progress(options, &Progress, progress, &addend_python::ReleaseObject);
   if (status != nullptr) Py_DECREF(progress);
+  return status;
+}
+
+addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace) {
+  if (frames == Py_None) return addend_trace_record(request, nullptr, nullptr, nullptr, out_trace);
+  Py_INCREF(frames);
+  addend_status* const status = addend_trace_record(request, &Frames, frames, &addend_python::ReleaseObject, out_trace);
+  if (status != nullptr) Py_DECREF(frames);
   return status;
 }

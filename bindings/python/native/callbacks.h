@@ -11,5 +11,8 @@ addend_status* options_set_log(addend_context_options* options, PyObject* log);
 // `progress(stage, done, total)`, or None: then the run only listens to signals, so that Ctrl-C ends it. What it raises
 // ends the run and is raised there.
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
+// As addend_trace_record; `frames()` gives source lines (file, line, function, text, column, length), outermost first,
+// or is None. What it raises ends the recording and is raised there.
+addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
 
 #endif  // ADDEND_BINDINGS_PYTHON_NATIVE_CALLBACKS_H_

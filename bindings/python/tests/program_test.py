@@ -302,5 +302,139 @@ class AttributionTest(unittest.TestCase):
             self.model.explain(addend.Input(self.x, 1), targets=(0, 0), cancellation=cancellation)
 
 
+class Block(torch.nn.Module):
+    """Branches on the data, writes in place, reads a buffer, and returns a dictionary."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(3, 4)
+        self.register_buffer("shift", torch.full((4,), 0.25))
+
+    def forward(self, x, mask=None):
+        h = self.fc(x).relu()
+        if bool(h.sum() > 1e6):
+            h = h * 0
+        h += self.shift
+        if mask is not None:
+            h = h * mask["keep"]
+        return {"hidden": h, "best": h.argmax(-1)}
+
+
+class LiveProgramTest(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(2)
+        self.network = Block()
+        self.x = torch.randn(2, 3)
+
+    def test_a_block_becomes_a_program(self):
+        with addend.recording(self.x, model=self.network) as trace:
+            hidden = self.network(trace.inputs[0])["hidden"]
+            trace.output(hidden)
+        program = trace.program
+        self.assertEqual(program.names("input"), ["input_0"])
+        self.assertEqual(sorted(program.names("parameter")), ["fc.bias", "fc.weight"])
+        self.assertEqual(program.names("buffer"), ["shift"])
+        other = torch.randn(2, 3)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(program.replay(other)[0].torch(), self.network(other)["hidden"]))
+        self.assertEqual([guard["kind"] for guard in program.summary["guards"]], ["number"])
+        with self.assertRaises(addend.FailedPrecondition):
+            program.replay(other.abs() * 1e9 * torch.sign(self.network.fc.weight.detach().sum(0)))
+        with self.assertRaisesRegex(ValueError, "record the model again"):
+            program.check()
+
+    def test_a_call_becomes_a_program(self):
+        keep = torch.tensor([1.0, 0.0, 1.0, 1.0])
+        program = addend.compile(self.network).record(self.x, mask={"keep": keep})
+        self.assertEqual(program.names("input"), ["x", "mask.keep"])
+        with torch.no_grad():
+            expected = self.network(self.x, {"keep": 1 - keep})
+        results = program.replay(self.x, 1 - keep)
+        self.assertEqual(results.names, ["output", "output.1"])
+        self.assertTrue(torch.equal(results[0].torch(), expected["hidden"]))
+        self.assertTrue(torch.equal(results[1].torch(), expected["best"]))
+        with tempfile.TemporaryDirectory() as folder:
+            program.save(folder)
+            again = addend.Program.load(folder).replay({"x": self.x, "mask.keep": 1 - keep})
+        self.assertTrue(torch.equal(again[0].torch(), expected["hidden"]))
+
+    def test_code_has_the_lines_of_the_caller(self):
+        program = addend.compile(self.network).record(self.x)
+        text = program.code()
+        lines = text.split("\n")
+        self.assertRegex(lines[0], r"^program = addend\.compile\(self\.network\)\.record\(self\.x\)  # .*test\.py:\d+ in test_code_has")
+        self.assertEqual(lines[1], "\u2502 \u2b07\ufe0f")
+        self.assertRegex(lines[2], r"^\u2502 h = self\.fc\(x\)\.relu\(\)  # .*test\.py:\d+ in forward:$")
+        self.assertEqual(lines[3], "\u2502 \u2502 # linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4];")
+        self.assertEqual(lines[4], "\u2502 \u2502 # relu(f32[2, 4]) -> f32[2, 4];")
+        self.assertNotIn("torch/nn", text)
+        self.assertIn("packages/torch/nn", program.code(exclude=[]))
+        self.assertNotIn("addend/_live.py", program.code(exclude=[]))
+        # Without the succinct form a line comes again for each of its expressions.
+        self.assertGreater(program.code(succinct=False).count("h = self.fc(x).relu()"), 1)
+        record = program.code_record()
+        frame = record["places"][record["calls"][1]["place"]]["frames"][-1]
+        self.assertEqual((frame["text"], frame["function"]), ("h = self.fc(x).relu()", "forward"))
+        if hasattr((lambda: 0).__code__, "co_positions"):
+            marked = frame["text"][frame["column"] : frame["column"] + frame["length"]]
+            self.assertEqual(marked, "self.fc(x).relu()")
+        plain = addend.compile(self.network).record(self.x, lines=False)
+        self.assertIn("fc  # module:", plain.code())
+        self.assertNotIn("in forward", plain.code())
+
+    def test_meets_what_fails(self):
+        class Wrong(torch.nn.Module):
+            def forward(self, x):
+                return x @ x
+
+        with self.assertRaisesRegex(RuntimeError, "mat1 and mat2|cannot be multiplied"):
+            addend.compile(Wrong()).record(self.x)
+        with self.assertRaisesRegex(ValueError, "no tensor"):
+            addend.compile(lambda: 0).record()
+        with self.assertRaisesRegex(ValueError, "no tensor"):
+            addend.compile(lambda x: x.sum().item()).record(self.x)
+        with self.assertRaisesRegex(addend.InvalidArgument, "no output"):
+            with addend.recording(self.x) as trace:
+                trace.inputs[0].sin()
+        with self.assertRaises(addend.FailedPrecondition):
+            with addend.recording(self.x) as trace:
+                addend.compile(self.network).record(self.x)
+        with self.assertRaises(RuntimeError):
+            with trace:
+                pass
+        self.assertEqual(addend.compile(self.network).record(self.x).names("input"), ["x"])
+
+    def test_attribute_as_of_a_file(self):
+        network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4)).double()
+        x = torch.randn(6, 3, dtype=torch.float64)
+        expected, expected_delta = load(network).attribute(x, 0.5, [0, 1, 2, 3, 1, 0], None, True)
+        found, delta = addend.attribute(network, x, 0.5, [0, 1, 2, 3, 1, 0], None, True)
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-14)
+        torch.testing.assert_close(delta, expected_delta, rtol=1e-9, atol=1e-14)
+        fast = addend.attribute(network, x, target=1, preset="fast")
+        torch.testing.assert_close(fast, load(network).attribute(x, target=1, preset="fast"), rtol=1e-12, atol=1e-14)
+        explained = addend.compile(network).explain(addend.Input(x[:1], 1, names=["a", "b", "c"]), targets=["1", "2-1"])
+        decomposed = addend.compile(network).decompose(addend.Input(x[:1], 1)).explain("1")
+        np.testing.assert_allclose(explained[0].contributions, decomposed.contributions, rtol=1e-10)
+        self.assertEqual(explained[0].names, ["a", "b", "c"])
+
+    def test_attribute_structures(self):
+        pair = Pair()
+        left, right = torch.randn(2, 3), torch.randn(2, 4)
+        model = addend.compile(pair)
+        both = model.attribute((left, right), target=1)
+        expected = load(pair).attribute((left, right), target=1)
+        for part, other in zip(both, expected):
+            torch.testing.assert_close(part, other, rtol=1e-5, atol=1e-6)
+        named = model.attribute({"right": right, "left": left}, target=1)
+        self.assertEqual(list(named), ["right", "left"])
+        self.assertTrue(torch.equal(named["right"], both[1]) and torch.equal(named["left"], both[0]))
+        only = model.attribute(left, target=1, additional_forward_args=right)
+        torch.testing.assert_close(only, both[0], rtol=1e-5, atol=1e-6)
+        mask = {"keep": torch.ones(4)}
+        hidden = addend.compile(self.network).attribute(self.x, target=2, additional_forward_args=(mask,))
+        torch.testing.assert_close(hidden, addend.attribute(self.network, self.x, target=2))
+
+
 if __name__ == "__main__":
     unittest.main()
