@@ -38,6 +38,12 @@ public sealed class LeakTests
             Results results = model.Decompose(row);
             _ = results.Composition();
             _ = results.Explain();
+            if (k % 10 == 0)
+            {
+                RecordedProgram program = model.Record(row);
+                _ = program.Replay(row);
+                _ = program.ToModel().Attribute(row).Input();
+            }
         }
         for (int k = 0; k < loads; k++)
         {

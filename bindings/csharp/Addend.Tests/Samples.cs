@@ -33,6 +33,25 @@ internal static class Samples
         return new Input(file["input"]) { Split = Split.Labels(labels), Baseline = mean.First() };
     }
 
+    /// <summary>A model of the conformance suite.</summary>
+    internal static Model Conformance(string name, DType? dtype = null) =>
+        Model.Load(Runfile($"tests/conformance/models/{name}.pt"), dtype);
+
+    /// <summary>A tensor that belongs to a model of the conformance suite.</summary>
+    internal static Tensor Conformance(string name, string tensor)
+    {
+        using TensorFile file = TensorFile.Load(Runfile($"tests/conformance/models/{name}.safetensors"));
+        return file[tensor];
+    }
+
+    /// <summary>Rows of the table that its model was not trained on.</summary>
+    internal static Tensor Rows(int begin, int count)
+    {
+        using TensorFile file = TensorFile.Load(Runfile("docs/examples/models/breast_cancer/heldout.safetensors"));
+        using Tensor all = file["input"];
+        return Tensor.From(all.ToArray<float>().AsSpan(begin * 30, count * 30), count, 30);
+    }
+
     internal static void Close(double expected, double actual, double within) =>
         Assert.InRange(actual, expected - within, expected + within);
 

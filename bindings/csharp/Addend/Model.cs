@@ -1,3 +1,4 @@
+using System.Text.Json.Nodes;
 using Addend.Native;
 
 namespace Addend;
@@ -9,7 +10,7 @@ namespace Addend;
 /// </summary>
 public sealed class Model : AddendObject
 {
-    private Model(ModelHandle handle)
+    internal Model(ModelHandle handle)
         : base(handle)
     {
     }
@@ -120,6 +121,93 @@ public sealed class Model : AddendObject
         Context? context = null,
         CancellationToken cancellationToken = default) =>
         Decompose(new Request(inputs), context, cancellationToken);
+
+    /// <summary>What each element of the inputs gave to the targets of a request: one sweep back, at the same price for ten
+    /// components and for ten thousand.</summary>
+    /// <param name="request">The inputs, how they are split, and the targets; probes are not looked at.</param>
+    /// <param name="context">The policy; null: that of the defaults.</param>
+    /// <param name="cancellationToken">Ends the run before its next operator.</param>
+    /// <returns>An explanation for each target, and a tensor for each input.</returns>
+    /// <exception cref="InvalidOperationException">The policy looks at all components together, which no sweep back
+    /// can.</exception>
+    /// <exception cref="NotSupportedException">An operator has no rule.</exception>
+    /// <exception cref="OperationCanceledException">The run was ended.</exception>
+    public Attribution Attribute(
+        Request request, Context? context = null, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        return Cancellation.Run(Asked, cancellationToken);
+
+        Attribution Asked(CancellationHandle cancellation)
+        {
+            using RequestHandle handle = request.Build(cancellation);
+            AddendNative.addend_model_attribute(
+                Context.HandleOf(context), Handle, handle, out AttributionHandle attribution);
+            return new Attribution(Callbacks.Finished(attribution), InputNames);
+        }
+    }
+
+    /// <inheritdoc cref="Attribute(Request, Context?, CancellationToken)"/>
+    /// <param name="input">The only input.</param>
+    /// <param name="target">The number that is explained.</param>
+    /// <param name="context"/>
+    /// <param name="cancellationToken"/>
+    public Attribution Attribute(
+        Input input, Target target = default, Context? context = null, CancellationToken cancellationToken = default) =>
+        Attribute(new Request(input) { Targets = [target] }, context, cancellationToken);
+
+    /// <summary>Runs the model once and keeps what it did. From the <see cref="Request.Others"/>, of other sizes, the program
+    /// learns which numbers follow which size, so that it runs for other sizes too; what it learned from two it tries on a
+    /// third. Without others it runs for the sizes of the recording.</summary>
+    /// <param name="request">The inputs; splits, probes and targets are not looked at.</param>
+    /// <param name="cancellationToken">Is asked before the run.</param>
+    /// <returns>The program.</returns>
+    /// <exception cref="NotSupportedException">Something cannot be recorded.</exception>
+    /// <exception cref="InvalidOperationException">A number follows no size of the inputs.</exception>
+    public RecordedProgram Record(Request request, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        return Cancellation.Run(Asked, cancellationToken);
+
+        RecordedProgram Asked(CancellationHandle cancellation)
+        {
+            using RequestHandle handle = request.Build(cancellation);
+            AddendNative.addend_model_record(Handle, handle, out ProgramHandle program);
+            return new RecordedProgram(program);
+        }
+    }
+
+    /// <inheritdoc cref="Record(Request, CancellationToken)"/>
+    /// <param name="input">The only input.</param>
+    /// <param name="cancellationToken"/>
+    public RecordedProgram Record(Input input, CancellationToken cancellationToken = default) =>
+        Record(new Request(input), cancellationToken);
+
+    /// <summary>Whether a recording is the model: records twice, replays, and tries the
+    /// <see cref="Request.Others"/>.</summary>
+    /// <param name="request">The inputs, and others to try: only they show what depends on the input.</param>
+    /// <param name="tolerance">How far results may differ, relative.</param>
+    /// <param name="strict">Whether outputs that callers could change, lists and dictionaries, are worth a finding.</param>
+    /// <param name="cancellationToken">Is asked before the runs.</param>
+    /// <returns>What was found.</returns>
+    public TraceCheck CheckTrace(
+        Request request, double tolerance = 1e-5, bool strict = true, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        string options = new JsonObject
+        {
+            ["tolerance"] = OptionText.Finite(tolerance, nameof(tolerance)),
+            ["strict"] = strict,
+        }.ToJsonString();
+        return Cancellation.Run(Asked, cancellationToken);
+
+        TraceCheck Asked(CancellationHandle cancellation)
+        {
+            using RequestHandle handle = request.Build(cancellation);
+            AddendNative.addend_model_check_trace(Handle, handle, options, out StringHandle json);
+            return TraceCheck.Read(Text.Taken(json));
+        }
+    }
 
     /// <summary>The exact Shapley values of the components for the model's first output: at most 16 components, 2^numc
     /// runs. What <see cref="Decompose(Request, Context?, CancellationToken)"/> is compared with.</summary>

@@ -29,6 +29,28 @@ public sealed record Request
         _inputs = [.. inputs.Select(i => KeyValuePair.Create<string?, Input>(Text.Checked(i.Key, "name"), Given(i.Value)))];
     }
 
+    /// <summary>Further examples of what the model takes, whose inputs are taken: of other sizes to learn from, for
+    /// <see cref="Model.Record(Request, CancellationToken)"/>, or of other values to try, for
+    /// <see cref="Model.CheckTrace"/>. Nothing else takes several.</summary>
+    public IReadOnlyList<Request> Others { get; init; } = [];
+
+    /// <summary>The numbers that <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> explains; the largest
+    /// element where there is none.</summary>
+    public IReadOnlyList<Target> Targets { get; init; } = [];
+
+    /// <summary>What the targets are elements of: <c>output.1</c>, or an inner tensor as in <see cref="Probes"/>; null: the
+    /// first output.</summary>
+    public string? At { get; init; }
+
+    /// <summary>Whether the first dimension of all split inputs and of the explained tensor counts examples, each of which
+    /// has a target of its own. Its index leaves out that dimension: there is one target for each example, or one for
+    /// all.</summary>
+    public bool EachExample { get; init; }
+
+    /// <summary>Whether <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> also finds what passes through
+    /// every operator.</summary>
+    public bool Operators { get; init; }
+
     /// <summary>Inner tensors whose compositions are wanted: <c>layers.0.attention</c> (a module), <c>#28</c> (an operator
     /// by its number), <c>aten::gelu</c> or <c>aten::gelu:2</c> (an operator by its name), <c>logits</c> (what a final
     /// softmax reads).</summary>
@@ -46,14 +68,24 @@ public sealed record Request
         AddendNative.addend_request_create(out RequestHandle request);
         try
         {
-            foreach ((string? name, Input input) in _inputs)
+            AddInputs(request);
+            foreach (Request other in Others)
             {
-                AddInput(request, name, input);
+                ArgumentNullException.ThrowIfNull(other);
+                AddendNative.addend_request_next_example(request);
+                other.AddInputs(request);
             }
             foreach (string probe in Probes)
             {
                 AddendNative.addend_request_add_probe(request, Text.Checked(probe, nameof(Probes)));
             }
+            foreach (Target target in Targets)
+            {
+                AddendNative.addend_request_add_target(request, target.Text);
+            }
+            AddendNative.addend_request_set_explained(request, At is null ? null! : Text.Checked(At, nameof(At)));
+            AddendNative.addend_request_set_each_example(request, EachExample ? 1 : 0);
+            AddendNative.addend_request_set_operators(request, Operators ? 1 : 0);
             foreach ((string name, Tensor tensor) in Parameters)
             {
                 ArgumentNullException.ThrowIfNull(tensor);
@@ -67,6 +99,14 @@ public sealed record Request
         {
             request.Dispose();
             throw;
+        }
+    }
+
+    private void AddInputs(RequestHandle request)
+    {
+        foreach ((string? name, Input input) in _inputs)
+        {
+            AddInput(request, name, input);
         }
     }
 

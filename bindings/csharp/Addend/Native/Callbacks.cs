@@ -30,8 +30,9 @@ internal static unsafe class Callbacks
         return pending;
     }
 
-    /// <summary>The results of a run, unless the log callback threw while it went on.</summary>
-    internal static ResultsHandle Finished(ResultsHandle results)
+    /// <summary>What a run gives, unless the log callback threw while it went on.</summary>
+    internal static THandle Finished<THandle>(THandle results)
+        where THandle : NativeHandle
     {
         if (TakePending() is { } thrown)
         {

@@ -1,0 +1,143 @@
+using System.Text.Json;
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What passed through an operator on the way from the inputs to some numbers. Numbers are by target; where each
+/// example has a target there is one for all examples together.</summary>
+/// <param name="Index">Its number among the operators that ran: what a probe calls <c>#28</c>.</param>
+/// <param name="Op">Its name: <c>aten::linear</c>.</param>
+/// <param name="Output">Which of its outputs this is about.</param>
+/// <param name="Call">How it was called, for people.</param>
+/// <param name="Module">Where in the model it is; null outside of all modules.</param>
+/// <param name="Passed">What passed through it of value - reference.</param>
+/// <param name="Leftover">What it left over itself.</param>
+public sealed record AttributedOperator(
+    long Index,
+    string Op,
+    int Output,
+    string Call,
+    string? Module,
+    IReadOnlyList<double> Passed,
+    IReadOnlyList<double> Leftover);
+
+/// <summary>
+/// Some numbers, and what each element of the inputs gave to them.
+/// <code>
+/// var request = new Request(new Input(image) { Split = Split.Along(2, 3), Baseline = 0.0 }) { Targets = ["8", "8-3"] };
+/// using Attribution attribution = model.Attribute(request);
+/// using Tensor pixels = attribution.Input();
+/// </code>
+/// </summary>
+public sealed class Attribution : AddendObject
+{
+    private readonly IReadOnlyList<string> _inputNames;
+
+    internal Attribution(AttributionHandle handle, IReadOnlyList<string> inputNames)
+        : base(handle) => _inputNames = inputNames;
+
+    /// <summary>How many numbers are explained: the targets of the request, or the examples.</summary>
+    public int Count => checked((int)AddendNative.addend_attribution_num_targets(Handle));
+
+    /// <summary>What passed through the operators; nothing unless the request asked for them.</summary>
+    public IReadOnlyList<AttributedOperator> Operators
+    {
+        get
+        {
+            using JsonDocument document = JsonDocument.Parse(ToJson());
+            return document.RootElement.TryGetProperty("operators", out JsonElement operators)
+                ? [.. operators.EnumerateArray().Select(OperatorOf)]
+                : [];
+        }
+    }
+
+    private AttributionHandle Handle => (AttributionHandle)OwnedHandle;
+
+    /// <summary>One of the numbers, by component.</summary>
+    /// <param name="target">Its position.</param>
+    /// <returns>The number and what it is made of.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such target.</exception>
+    public Explanation Explain(int target = 0)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(target);
+        AddendNative.addend_attribution_explain(Handle, (nuint)target, out ExplanationHandle handle);
+        return Explanation.Take(handle);
+    }
+
+    /// <summary>The explained tensor, then for each input what its elements give, nothing for plain ones; and the report of
+    /// the run.</summary>
+    /// <returns>New results.</returns>
+    public Results ToResults()
+    {
+        AddendNative.addend_attribution_results(Handle, out ResultsHandle results);
+        return new Results(results);
+    }
+
+    /// <summary>The explained tensor, as the model computed it.</summary>
+    /// <returns>A new tensor on the same memory.</returns>
+    public Tensor Value() => TensorAt(0);
+
+    /// <summary>What the elements of an input give.</summary>
+    /// <param name="index">The input's position among the model's arguments.</param>
+    /// <returns>[targets, *shape], or [*shape] where each example has a target; for ids one number each.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such input.</exception>
+    /// <exception cref="ArgumentException">The input is plain.</exception>
+    public Tensor Input(int index = 0)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(index);
+        return TensorAt(checked(index + 1));
+    }
+
+    /// <summary>What the elements of an input give.</summary>
+    /// <param name="name">One of the <see cref="Model.InputNames"/>.</param>
+    /// <returns>[targets, *shape], or [*shape] where each example has a target; for ids one number each.</returns>
+    /// <exception cref="KeyNotFoundException">There is no such input.</exception>
+    /// <exception cref="ArgumentException">The input is plain.</exception>
+    public Tensor Input(string name)
+    {
+        ArgumentNullException.ThrowIfNull(name);
+        for (int index = 0; index < _inputNames.Count; index++)
+        {
+            if (_inputNames[index] == name)
+            {
+                return Input(index);
+            }
+        }
+        throw new KeyNotFoundException($"no input is named {name}; there are: {string.Join(", ", _inputNames)}");
+    }
+
+    /// <summary>All of it as a JSON object.</summary>
+    /// <returns>The text.</returns>
+    public string ToJson()
+    {
+        AddendNative.addend_attribution_json(Handle, out StringHandle json);
+        return Text.Taken(json);
+    }
+
+    /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
+    /// <returns>The text.</returns>
+    public string ToHtml()
+    {
+        AddendNative.addend_attribution_html(Handle, out StringHandle html);
+        return Text.Taken(html);
+    }
+
+    private static AttributedOperator OperatorOf(JsonElement record) => new(
+        record.GetProperty("index").GetInt64(),
+        record.GetProperty("op").GetString()!,
+        record.GetProperty("output").GetInt32(),
+        record.GetProperty("call").GetString()!,
+        record.GetProperty("module").GetString(),
+        Numbers(record.GetProperty("passed")),
+        Numbers(record.GetProperty("leftover")));
+
+    // JSON has null for what is no number.
+    private static double[] Numbers(JsonElement list) =>
+        [.. list.EnumerateArray().Select(n => n.ValueKind == JsonValueKind.Number ? n.GetDouble() : double.NaN)];
+
+    private Tensor TensorAt(int index)
+    {
+        using Results results = ToResults();
+        return results.Tensor(index);
+    }
+}

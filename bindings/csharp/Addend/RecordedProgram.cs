@@ -1,0 +1,195 @@
+using System.Text.Json.Nodes;
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What a tensor of a program is.</summary>
+public enum ValueKind
+{
+    /// <summary>What the model is given.</summary>
+    Input,
+
+    /// <summary>A parameter of the model.</summary>
+    Parameter,
+
+    /// <summary>A buffer of the model.</summary>
+    Buffer,
+
+    /// <summary>A tensor that was there before the run and is none of these.</summary>
+    Constant,
+
+    /// <summary>What an operator gave.</summary>
+    Result,
+
+    /// <summary>An element of a list that an operator gave or took.</summary>
+    Part,
+}
+
+/// <summary>
+/// A program: what a model did for one input, to be read, kept, and run again without the model. It stops where a number
+/// that left the tensors (<c>item()</c>, a condition, the size of <c>nonzero()</c>) is another one than in the recording.
+/// <code>
+/// using RecordedProgram program = model.Record(image);
+/// Console.WriteLine(program.Code());
+/// using Results results = program.Replay(other, new ReplayOptions { Values = ["relu"] });
+/// </code>
+/// It never changes, and may be used by any number of threads at once. (The compiler calls a class of its own Program.)
+/// </summary>
+public sealed class RecordedProgram : AddendObject
+{
+    internal RecordedProgram(ProgramHandle handle)
+        : base(handle)
+    {
+    }
+
+    /// <summary>How many operators were called.</summary>
+    public int NumOperators => checked((int)AddendNative.addend_program_num_operators(Handle));
+
+    /// <summary>The names of all its tensors, which are unique, in order.</summary>
+    public IReadOnlyList<string> Names => [.. Values().Select(value => value.Name)];
+
+    /// <summary>What there is to know before it runs, as a JSON object: <c>operators</c>, <c>inputs</c>, <c>output</c>,
+    /// <c>values</c>, <c>guards</c>, and <c>free</c>, the dimensions of inputs that may have another size.</summary>
+    public string SummaryJson
+    {
+        get
+        {
+            AddendNative.addend_program_summary(Handle, out StringHandle json);
+            return Text.Taken(json);
+        }
+    }
+
+    private ProgramHandle Handle => (ProgramHandle)OwnedHandle;
+
+    /// <summary>Reads what <see cref="Save"/> has written. That runs nothing; running a program runs the operators that the
+    /// files name, so run only what you trust.</summary>
+    /// <param name="folder">The folder.</param>
+    /// <returns>The program.</returns>
+    /// <exception cref="DirectoryNotFoundException">There is no such folder.</exception>
+    /// <exception cref="ArgumentException">Its files are cut off, edited, or of another version.</exception>
+    public static RecordedProgram Load(string folder)
+    {
+        Text.Checked(folder, nameof(folder));
+        if (!Directory.Exists(folder))
+        {
+            throw new DirectoryNotFoundException($"{folder}: no such folder");
+        }
+        AddendNative.addend_program_load(folder, out ProgramHandle handle);
+        return new RecordedProgram(handle);
+    }
+
+    /// <summary>Writes <c>program.json</c> and <c>weights.safetensors</c>.</summary>
+    /// <param name="folder">Made if there is none.</param>
+    public void Save(string folder) =>
+        AddendNative.addend_program_save(Handle, Text.Checked(folder, nameof(folder)));
+
+    /// <summary>The program as a model, to be run, decomposed and attributed without the one that was recorded.</summary>
+    /// <returns>A new model.</returns>
+    public Model ToModel()
+    {
+        AddendNative.addend_program_model(Handle, out ModelHandle handle);
+        return new Model(handle);
+    }
+
+    /// <summary>Runs the program.</summary>
+    /// <param name="request">Its inputs are taken.</param>
+    /// <param name="options">Which inner tensors are wanted, and what guards do; null: none, and they have to hold.</param>
+    /// <param name="cancellationToken">Is asked before the run.</param>
+    /// <returns>What the model would give, then the inner tensors by their names.</returns>
+    /// <exception cref="InvalidOperationException">A guard does not hold.</exception>
+    /// <exception cref="ArgumentException">The inputs are not like those of the recording.</exception>
+    public Results Replay(
+        Request request, ReplayOptions? options = null, CancellationToken cancellationToken = default)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        string json = (options ?? new ReplayOptions()).ToJson();
+        return Cancellation.Run(Asked, cancellationToken);
+
+        Results Asked(CancellationHandle cancellation)
+        {
+            using RequestHandle handle = request.Build(cancellation);
+            AddendNative.addend_program_replay(Handle, handle, json, out ResultsHandle results);
+            return new Results(results);
+        }
+    }
+
+    /// <inheritdoc cref="Replay(Request, ReplayOptions?, CancellationToken)"/>
+    /// <param name="input">The only input.</param>
+    /// <param name="options"/>
+    /// <param name="cancellationToken"/>
+    public Results Replay(Input input, ReplayOptions? options = null, CancellationToken cancellationToken = default) =>
+        Replay(new Request(input), options, cancellationToken);
+
+    /// <summary>The names of its tensors of one kind, in order.</summary>
+    /// <param name="kind">The kind.</param>
+    /// <returns>The names.</returns>
+    public IReadOnlyList<string> NamesOf(ValueKind kind) =>
+        [.. Values().Where(value => value.Kind == kind).Select(value => value.Name)];
+
+    /// <summary>Its operators as text, each under the source lines that called it.</summary>
+    /// <param name="options">How it is written; null: as by default.</param>
+    /// <returns>Many lines.</returns>
+    public string Code(CodeOptions? options = null)
+    {
+        AddendNative.addend_program_code_text(Handle, (options ?? new CodeOptions()).ToJson(), out StringHandle text);
+        return Text.Taken(text);
+    }
+
+    /// <summary>The same as a JSON object: <c>calls</c>, each with its <c>line</c>, and the <c>places</c> where they
+    /// stand.</summary>
+    /// <param name="options">How it is written; null: as by default.</param>
+    /// <returns>The text.</returns>
+    public string CodeAsJson(CodeOptions? options = null)
+    {
+        AddendNative.addend_program_code_json(Handle, (options ?? new CodeOptions()).ToJson(), out StringHandle json);
+        return Text.Taken(json);
+    }
+
+    /// <summary>Its graph as a JSON object: <c>nodes</c> in topological order and <c>edges</c>.</summary>
+    /// <param name="numbers">What is known of each operator.</param>
+    /// <returns>The text.</returns>
+    public string GraphAsJson(params CallNumbers[] numbers)
+    {
+        var options = new JsonObject { ["numbers"] = CallNumbers.ToJson(numbers) };
+        AddendNative.addend_program_graph_json(Handle, options.ToJsonString(), out StringHandle json);
+        return Text.Taken(json);
+    }
+
+    /// <summary>Its graph for Graphviz.</summary>
+    /// <param name="sources">Whether parameters, buffers and constants are nodes.</param>
+    /// <param name="modules">Whether modules are boxes.</param>
+    /// <returns>A graph in the language DOT.</returns>
+    public string GraphAsDot(bool sources = false, bool modules = true)
+    {
+        var options = new JsonObject { ["sources"] = sources, ["modules"] = modules };
+        AddendNative.addend_program_graph_dot(Handle, options.ToJsonString(), out StringHandle dot);
+        return Text.Taken(dot);
+    }
+
+    /// <summary>Its graph as a page for a browser, which needs nothing else.</summary>
+    /// <param name="title">What the page is called.</param>
+    /// <param name="numbers">What is known of each operator.</param>
+    /// <returns>The text.</returns>
+    public string GraphAsHtml(string title = "program", params CallNumbers[] numbers)
+    {
+        var options = new JsonObject
+        {
+            ["title"] = Text.Checked(title, nameof(title)),
+            ["numbers"] = CallNumbers.ToJson(numbers),
+        };
+        AddendNative.addend_program_graph_html(Handle, options.ToJsonString(), out StringHandle html);
+        return Text.Taken(html);
+    }
+
+    private IEnumerable<(string Name, ValueKind Kind)> Values()
+    {
+        nuint count = AddendNative.addend_program_num_values(Handle);
+        for (nuint index = 0; index < count; index++)
+        {
+            nuint position = index;
+            string name = Text.Borrowed(Handle, program => AddendNative.addend_program_value_name(program, position))!;
+            string kind = Text.Borrowed(Handle, program => AddendNative.addend_program_value_kind(program, position))!;
+            yield return (name, Enum.Parse<ValueKind>(kind, ignoreCase: true));
+        }
+    }
+}
