@@ -483,6 +483,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load(const char* path, i
                                                              addend_model** out_model) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load_bytes(const void* data, size_t size, int32_t dtype,
                                                                    addend_model** out_model) ADDEND_NOEXCEPT;
+/* A copy of a model from a TorchScript file whose parameters, buffers and constants are on another device, "cuda:0", or
+ * of another dtype; NULL and 0: as they are. Its inputs have to be there too. out: out_copy (new). errors:
+ * UNIMPLEMENTED for other models. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_to(const addend_model* model, int32_t dtype, const char* device,
+                                                           addend_model** out_copy) ADDEND_NOEXCEPT;
 /* The arguments that the model takes, in order. NULL where there is none. Borrowed. */
 ADDEND_API size_t addend_model_num_inputs(const addend_model* model) ADDEND_NOEXCEPT;
 ADDEND_API const char* addend_model_input_name(const addend_model* model, size_t index) ADDEND_NOEXCEPT;

@@ -501,6 +501,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_load_bytes(data, size, dtype, &model));
     return Model(model);
   }
+  // A copy on another device ("" as it is) or of another dtype.
+  Model To(const std::string& device, int32_t dtype = 0) const {
+    addend_model* copy = nullptr;
+    Check(addend_model_to(get(), dtype, device.empty() ? nullptr : device.c_str(), &copy));
+    return Model(copy);
+  }
   Results Run(const Request& request) const {
     addend_results* results = nullptr;
     Check(addend_model_run(get(), request.get(), &results));

@@ -38,6 +38,12 @@ ModelBody BodyFor(std::shared_ptr<Model> model, std::string path) {
   return body;
 }
 
+// That of its first parameter or buffer.
+at::Device DeviceOf(const Model& model) {
+  const auto named = model.NamedTensors();
+  return named.empty() ? at::Device(at::kCPU) : named[0].second.device();
+}
+
 // Of every example of a request.
 std::vector<std::vector<c10::IValue>> ExamplesOf(const ModelBody& model, const RequestBody& request) {
   std::vector<std::vector<c10::IValue>> examples;
@@ -117,6 +123,19 @@ ADDEND_API addend_status* addend_model_load_bytes(const void* data, size_t size,
     RequireLibTorch();
     const TracingPause pause;
     Give(out_model, BodyFor(LoadTorchScriptBytes(data, size, "data", ScriptOptionsOf(dtype)), ""));
+  });
+}
+
+ADDEND_API addend_status* addend_model_to(const addend_model* model, int32_t dtype, const char* device,
+                                          addend_model** out_copy) noexcept {
+  return Guard([&] {
+    const ModelBody& body = Get(model, "model");
+    RequireOut(out_copy, "out_copy");
+    RequireLibTorch();
+    const TracingPause pause;
+    const ScriptOptions options = ScriptOptionsOf(dtype);
+    const at::Device where = device == nullptr ? DeviceOf(*body.model) : at::Device(Text(device, "device"));
+    Give(out_copy, BodyFor(CopyTo(*body.model, where, options.dtype), body.path));
   });
 }
 

@@ -84,6 +84,18 @@ TEST_F(ModelTest, ExplanationsRankNameAndAddUp) {
   EXPECT_EQ(none, nullptr);
 }
 
+TEST_F(ModelTest, CopiesToADeviceOrDtype) {
+  const Model model = Model::Load(kDigits);
+  const Model copy = model.To("cpu");
+  EXPECT_EQ(copy.Decompose(DigitRequest()).Explain().Json(), model.Decompose(DigitRequest()).Explain().Json());
+  EXPECT_STREQ(addend_model_input_name(copy.get(), 0), addend_model_input_name(model.get(), 0));
+  addend_model* none = nullptr;
+  EXPECT_EQ(Outcome(addend_model_to(model.get(), 0, "abacus", &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_model_to(model.get(), ADDEND_INT64, nullptr, &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_model_to(nullptr, 0, "cpu", &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(none, nullptr);
+}
+
 TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
   const Results results = Model::Load(kDigits).Decompose(DigitRequest());
   const json report = json::parse(results.ReportJson());

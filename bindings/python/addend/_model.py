@@ -32,6 +32,14 @@ class Model(Handle):
         handle = self._handle
         return [_native.model_input_name(handle, index) for index in range(_native.model_num_inputs(handle))]
 
+    def to(self, device: Any = None, dtype: Any = None) -> "Model":
+        """A copy on another device, such as ``"cuda:0"``, or with parameters of another floating-point type.
+
+        Raises:
+            Unimplemented: the model does not come from a TorchScript file.
+        """
+        return Model(_native.model_to(self._handle, to_code(dtype), None if device is None else str(device)))
+
     def decompose(
         self,
         *inputs: Any,

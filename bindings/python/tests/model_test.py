@@ -121,6 +121,14 @@ class DecomposeTest(unittest.TestCase):
         output = model(addend.Input(np.ones(3), 0))
         self.assertEqual(output.dtype, "float64")
 
+    def test_copies(self):
+        model = addend.load_model(script(torch.nn.Linear(3, 2)))
+        wide = model.to("cpu", "float64")
+        self.assertEqual(wide(addend.Input(np.ones(3), 0)).dtype, "float64")
+        self.assertEqual(model.to("cpu").run(np.ones(3, np.float32))[0].dtype, "float32")
+        with self.assertRaises(addend.Error):
+            model.to("abacus")
+
     def test_splits(self):
         model = addend.load_model(script(torch.nn.Identity()))
         x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])

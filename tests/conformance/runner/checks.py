@@ -199,7 +199,7 @@ def check_explanation(subject, judge):
         _judge_explanation(judge, answer, "explanation.%d" % index, results[0])
 
 
-def _judge_explanation(judge, answer, key, result, ranked=True):
+def _judge_explanation(judge, answer, key, result):
     target = answer.entries.get(key + ".target", "")
     places = [[int(i) for i in re.findall(r"\d+", text)] for text in target.split(" minus ")]
     shape = result.reference.shape
@@ -220,8 +220,6 @@ def _judge_explanation(judge, answer, key, result, ranked=True):
     judge.close(key + ".contributions", answer.tensor(key + ".contributions"),
                 Tensor("f64", (len(contributions),), contributions), size)
     judge.close(key + ".numbers", answer.tensor(key + ".numbers"), Tensor("f64", (5,), numbers), size)
-    if not ranked:
-        return
     told = list(answer.tensor(key + ".contributions").numbers)
     order = sorted(range(len(told)), key=lambda component: -abs(told[component]))
     judge.equal(key + ".ranked", list(answer.tensor(key + ".ranked").numbers), order)
@@ -505,7 +503,8 @@ def law_alias(subject, judge):
 
 
 def law_adjoint(subject, judge):
-    """One sweep back from a number of the output finds what decomposing finds for it."""
+    """One sweep back from a number of the output finds what decomposing finds for it; under choices that look at all
+    components together there is none, and it may be refused."""
     (base,) = yield [subject.base()]
     found = _compositions(judge, base) if judge.ok(base) else []
     if not found:
@@ -517,9 +516,16 @@ def law_adjoint(subject, judge):
     if any(last):
         targets.append(",".join("0" * len(shape)) + "-" + targets[0])
     (swept,) = yield [subject.attribution(targets)]
+    if swept.code == "FAILED_PRECONDITION" and _is_joint(subject.variant.policy):
+        return
     if judge.ok(swept) and not judge.muted:
         for index in range(len(targets)):
-            _judge_explanation(judge, swept, "attribution.%d" % index, result, ranked=False)
+            _judge_explanation(judge, swept, "attribution.%d" % index, result)
+
+
+def _is_joint(policy):
+    """Whether coefficients may depend on all components: see SPEC.md, nonlinearity and bias."""
+    return any(key in ("nonlinearity", "bias") and re.match(r"abs|sign|norm|hybrid", value) for key, value in policy or ())
 
 
 def law_program(subject, judge):

@@ -46,7 +46,7 @@ LAWS = [
     ("deterministic", "bits", ["drifting"]),
     ("context_isolated", "bits", ["remembers_policy", "drifting"]),
     ("thread", "bits", ["one_thread_off"]),
-    ("adjoint", "number", ["swept_off", "forgets_a_target"]),
+    ("adjoint", "number", ["swept_off", "second_target_off"]),
     ("program", "bits", ["program_off", "drifting"]),
 ]
 # Those that are about operators only.

@@ -379,8 +379,8 @@ class Doctors:
     def swept_off(toy, verb):
         change(toy, ".contributions", first(1e-9), begin="attribution")
 
-    def forgets_a_target(toy, verb):
-        change(toy, ".contributions", lambda n: n[:-1] + [0.0], begin="attribution.1")
+    def second_target_off(toy, verb):
+        change(toy, ".contributions", lambda n: n[:-1] + [n[-1] * (1 + 1e-6)], begin="attribution.1")
 
     def program_off(toy, verb):
         if toy.entries.get("program"):

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifdef ADDEND_INSTALLED
 #include <addend/addend.h>
@@ -86,6 +87,12 @@ static void release_all(void) {
         break;
       case ADDEND_HANDLE_ARGUMENTS:
         addend_arguments_release(entry->what);
+        break;
+      case ADDEND_HANDLE_ATTRIBUTION:
+        addend_attribution_release(entry->what);
+        break;
+      case ADDEND_HANDLE_PROGRAM:
+        addend_program_release(entry->what);
         break;
       default:
         abort();
@@ -481,20 +488,33 @@ static void forget_model(void) {
   last_model_name = NULL;
 }
 
+/* The model on the device of all requests; releases what it is given. */
+static addend_status* there(addend_model* loaded, addend_model** out) {
+  if (strcmp(device, "cpu") == 0) {
+    *out = loaded;
+    return NULL;
+  }
+  addend_status* const status = addend_model_to(loaded, 0, device, out);
+  addend_model_release(loaded);
+  return status;
+}
+
 static addend_status* load_model(addend_model** out) {
   const int32_t dtype = dtype_of(entry("model_dtype"));
+  addend_model* loaded = NULL;
   if (has("model")) {
     int64_t dims[64];
     addend_tensor* bytes = NULL;
     TRY(raw_tensor("model", &bytes));
-    TRY(addend_model_load_bytes(addend_tensor_data(bytes), size_of(bytes, dims), dtype, out));
+    TRY(addend_model_load_bytes(addend_tensor_data(bytes), size_of(bytes, dims), dtype, &loaded));
+    TRY(there(loaded, out));
     own(ADDEND_HANDLE_MODEL, *out);
     return NULL;
   }
   const char* const name = text_of("%s\n%s", entry("model"), entry("model_dtype"));
   if (last_model_name == NULL || strcmp(last_model_name, name) != 0) {
-    addend_model* loaded = NULL;
     TRY(addend_model_load(entry("model"), dtype, &loaded));
+    TRY(there(loaded, &loaded));
     forget_model();
     last_model = loaded;
     last_model_name = strdup(name);
@@ -552,6 +572,25 @@ static addend_status* make_request(addend_request** out) {
   return NULL;
 }
 
+/* Puts a program in the model's place, which was a folder in between. */
+static addend_status* record(addend_model** model, const addend_request* request) {
+  addend_program *recorded = NULL, *loaded = NULL;
+  char folder[] = "/tmp/addend_program_XXXXXX";
+  TRY(addend_model_record(*model, request, &recorded));
+  own(ADDEND_HANDLE_PROGRAM, recorded);
+  if (mkdtemp(folder) == NULL) abort();
+  addend_status* status = addend_program_save(recorded, folder);
+  if (status == NULL) status = addend_program_load(folder, &loaded);
+  unlink(text_of("%s/%s", folder, "program.json"));
+  unlink(text_of("%s/%s", folder, "weights.safetensors"));
+  rmdir(folder);
+  if (status != NULL) return status;
+  own(ADDEND_HANDLE_PROGRAM, loaded);
+  TRY(addend_program_model(loaded, model));
+  own(ADDEND_HANDLE_MODEL, *model);
+  return NULL;
+}
+
 /* What a call or a decomposition needs, made once. */
 typedef struct {
   const char* verb;
@@ -568,8 +607,9 @@ static addend_status* prepare(const char* verb, job* out) {
   out->op = entry("op");
   TRY(make_context(&out->context));
   if (strcmp(verb, "call") == 0) return make_arguments(&out->arguments);
+  TRY(make_request(&out->request));
   TRY(load_model(&out->model));
-  return make_request(&out->request);
+  return *entry("program") == '1' ? record(&out->model, out->request) : NULL;
 }
 
 static addend_status* compute(const job* work, addend_results** out) {
@@ -601,9 +641,7 @@ static addend_status* hello(void) {
   TRY(set("device", device));
   TRY(set("devices", on_cpu ? "cpu" : text_of("cpu %s%s", device, "")));
   TRY(set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128"));
-  /* Models from files are on the CPU. */
-  return set("features",
-             text_of("%sshapley explain threads lifecycle share stop read operators%s", on_cpu ? "models " : "", ""));
+  return set("features", "models attribution programs shapley explain threads lifecycle share stop read operators");
 }
 
 static addend_status* add_explanation(const char* key, const addend_explanation* told) {
@@ -628,6 +666,23 @@ static addend_status* add_explanation(const char* key, const addend_explanation*
   TRY(addend_tensor_copy(ranked, sizeof(int64_t) * (size_t)numc, ADDEND_INT64, &numc, 1, &tensor));
   own(ADDEND_HANDLE_TENSOR, tensor);
   return add_tensor(text_of("%s.%s", key, "ranked"), tensor);
+}
+
+static addend_status* attribute(void) {
+  job work;
+  addend_attribution* attribution = NULL;
+  TRY(prepare("attribute", &work));
+  char* targets = list_of(entry("targets"));
+  for (char* line; (line = cut(&targets, '\n')) != NULL;) TRY(addend_request_add_target(work.request, line));
+  TRY(addend_model_attribute(work.context, work.model, work.request, &attribution));
+  own(ADDEND_HANDLE_ATTRIBUTION, attribution);
+  for (size_t k = 0; k < addend_attribution_num_targets(attribution); ++k) {
+    addend_explanation* told = NULL;
+    TRY(addend_attribution_explain(attribution, k, &told));
+    own(ADDEND_HANDLE_EXPLANATION, told);
+    TRY(add_explanation(text_of("attribution.%s%s", decimal((int64_t)k), ""), told));
+  }
+  return NULL;
 }
 
 static addend_status* execute(const char* verb) {
@@ -846,6 +901,7 @@ static addend_status* operators(void) {
 static addend_status* dispatch(const char* verb) {
   if (strcmp(verb, "hello") == 0) return hello();
   if (strcmp(verb, "call") == 0 || strcmp(verb, "run") == 0 || strcmp(verb, "decompose") == 0) return execute(verb);
+  if (strcmp(verb, "attribute") == 0) return attribute();
   if (strcmp(verb, "shapley") == 0) return shapley();
   if (strcmp(verb, "threads") == 0) return run_threads();
   if (strcmp(verb, "lifecycle") == 0) return lifecycle();

@@ -1,4 +1,6 @@
 // The testee of the conformance suite in C++, over addend.hpp: executes requests of PROTOCOL.md and expects nothing.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -278,18 +280,20 @@ Arguments MakeArguments(const Frame& request, Compositions* compositions) {
 std::string last_model_name;
 Model last_model;
 
-Model LoadModel(const Frame& request) {
+Model There(const Model& model) { return device == "cpu" ? model : model.To(device); }
+
+Model FromFile(const Frame& request) {
   const int32_t dtype = DtypeOf(request.Text("model_dtype"));
   if (!request.Has("model")) {
     const std::string name = request.Text("model") + "\n" + request.Text("model_dtype");
     if (name != last_model_name) {
-      last_model = Model::Load(request.Text("model"), dtype);
+      last_model = There(Model::Load(request.Text("model"), dtype));
       last_model_name = name;
     }
     return last_model;
   }
   const Tensor bytes = request.Raw("model");
-  return Model::LoadBytes(addend_tensor_data(bytes.get()), static_cast<size_t>(bytes.sizes()[0]), dtype);
+  return There(Model::LoadBytes(addend_tensor_data(bytes.get()), static_cast<size_t>(bytes.sizes()[0]), dtype));
 }
 
 Request MakeRequest(const Frame& request) {
@@ -319,6 +323,30 @@ Request MakeRequest(const Frame& request) {
   return made;
 }
 
+// What a recorded program is, once it was a folder.
+Model Recorded(const Model& model, const Request& request) {
+  char folder[] = "/tmp/addend_program_XXXXXX";
+  if (mkdtemp(folder) == nullptr) throw std::runtime_error("no folder can be made in /tmp");
+  const auto remove = [&] {
+    for (const char* file : {"/program.json", "/weights.safetensors"}) unlink((folder + std::string(file)).c_str());
+    rmdir(folder);
+  };
+  try {
+    model.Record(request).Save(folder);
+    Model loaded = Program::Load(folder).AsModel();
+    remove();
+    return loaded;
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+Model LoadModel(const Frame& request, const Request& made) {
+  const Model model = FromFile(request);
+  return request.Text("program") == "1" ? Recorded(model, made) : model;
+}
+
 // What a call or a decomposition needs, made once; each call of the function computes.
 std::function<Results()> Prepare(const std::string& verb, const Frame& request, Compositions* compositions) {
   const Context context = MakeContext(request);
@@ -326,8 +354,8 @@ std::function<Results()> Prepare(const std::string& verb, const Frame& request, 
     const Arguments arguments = MakeArguments(request, compositions);
     return [=, op = request.Text("op")] { return Call(op, arguments, context); };
   }
-  const Model model = LoadModel(request);
   const Request made = MakeRequest(request);
+  const Model model = LoadModel(request, made);
   if (verb == "run") return [=] { return model.Run(made); };
   return [=] { return model.Decompose(made, context); };
 }
@@ -347,9 +375,33 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("device", device);
   answer->Set("devices", device == "cpu" ? "cpu" : "cpu " + device);
   answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
-  // Models from files are on the CPU.
-  answer->Set("features", std::string(device == "cpu" ? "models " : "") +
-                              "shapley explain threads lifecycle share stop read operators");
+  answer->Set("features", "models attribution programs shapley explain threads lifecycle share stop read operators");
+}
+
+void AddExplanation(const std::string& key, const Explanation& told, Answer* answer) {
+  std::vector<double> contributions;
+  std::vector<int64_t> ranked;
+  for (const auto& one : told.Top(told.numc())) ranked.push_back(one.component);
+  for (int64_t k = 0; k < told.numc(); ++k) {
+    contributions.push_back(addend_explanation_contribution(told.get(), k));
+    answer->Append(key + ".names", addend_explanation_name(told.get(), k));
+  }
+  answer->Set(key + ".target", told.target());
+  answer->Add(key + ".contributions", Tensor::Copy(contributions, {told.numc()}));
+  answer->Add(key + ".ranked", Tensor::Copy(ranked, {told.numc()}));
+  answer->Add(key + ".numbers",
+              Tensor::Copy<double>(
+                  {told.value(), told.reference(), told.leftover(), told.recovery(), told.recovery_error()}, {5}));
+}
+
+void Attribute(const Frame& request, Answer* answer) {
+  Request made = MakeRequest(request);
+  const Model model = LoadModel(request, made);
+  for (const std::string& target : request.Lines("targets")) made.Target(target);
+  const Attribution attribution = model.Attribute(made, MakeContext(request));
+  for (size_t k = 0; k < attribution.num_targets(); ++k) {
+    AddExplanation("attribution." + std::to_string(k), attribution.Explain(k), answer);
+  }
 }
 
 void Execute(const std::string& verb, const Frame& request, Answer* answer) {
@@ -372,21 +424,7 @@ void Execute(const std::string& verb, const Frame& request, Answer* answer) {
   for (const std::string& note : results.notes()) answer->Append("notes", note);
   int index = 0;
   for (const auto& entry : request.Entries("explain", 2)) {
-    const std::string key = "explanation." + std::to_string(index++);
-    const Explanation told = results.Explain(entry[1], entry[0]);
-    std::vector<double> contributions;
-    std::vector<int64_t> ranked;
-    for (const auto& one : told.Top(told.numc())) ranked.push_back(one.component);
-    for (int64_t k = 0; k < told.numc(); ++k) {
-      contributions.push_back(addend_explanation_contribution(told.get(), k));
-      answer->Append(key + ".names", addend_explanation_name(told.get(), k));
-    }
-    answer->Set(key + ".target", told.target());
-    answer->Add(key + ".contributions", Tensor::Copy(contributions, {told.numc()}));
-    answer->Add(key + ".ranked", Tensor::Copy(ranked, {told.numc()}));
-    answer->Add(key + ".numbers",
-                Tensor::Copy<double>(
-                    {told.value(), told.reference(), told.leftover(), told.recovery(), told.recovery_error()}, {5}));
+    AddExplanation("explanation." + std::to_string(index++), results.Explain(entry[1], entry[0]), answer);
   }
 }
 
@@ -467,12 +505,14 @@ void Read(const Frame& request, Answer* answer) {
 void Dispatch(const std::string& verb, const Frame& request, Answer* answer) {
   if (verb == "hello") {
     Hello(request, answer);
+  } else if (verb == "attribute") {
+    Attribute(request, answer);
   } else if (verb == "call" || verb == "run" || verb == "decompose") {
     Execute(verb, request, answer);
   } else if (verb == "shapley") {
     Compositions compositions;
     const Composition values = request.Text("op").empty()
-                                   ? LoadModel(request).Shapley(MakeRequest(request))
+                                   ? FromFile(request).Shapley(MakeRequest(request))
                                    : Shapley(request.Text("op"), MakeArguments(request, &compositions));
     answer->AddComposition("r0", "", values, request.Text("parts"));
   } else if (verb == "threads") {

@@ -9,6 +9,7 @@ import gc
 import os
 import struct
 import sys
+import tempfile
 import threading
 
 # Before LibTorch asks for it.
@@ -206,12 +207,16 @@ ARGUMENTS = {
 last_model = {}
 
 
+def there(model):
+    return model if device == "cpu" else model.to(device)
+
+
 def load_model(frame):
     name = (frame.text("model"), frame.text("model_dtype"))
     if "model" not in frame.names and name in last_model:
         return last_model[name]
     source = frame.bytes("model") if "model" in frame.names else frame.text("model")
-    model = addend.load_model(source, frame.text("model_dtype") or None)
+    model = there(addend.load_model(source, frame.text("model_dtype") or None))
     if "model" not in frame.names:
         last_model.clear()
         last_model[name] = model
@@ -243,6 +248,16 @@ def make_inputs(frame):
     return positional or named
 
 
+def load_or_record(frame, inputs):
+    """The model, or a program of it that was a folder in between."""
+    model = load_model(frame)
+    if frame.text("program") != "1":
+        return model
+    with tempfile.TemporaryDirectory() as folder:
+        model.record(*inputs).save(folder)
+        return addend.Program.load(folder).model()
+
+
 def prepare(verb, frame, compositions):
     """What a call or a decomposition needs is made once; the function that is returned computes: results, names."""
     context = make_context(frame)
@@ -256,8 +271,8 @@ def prepare(verb, frame, compositions):
             return results, [""] * len(results)
 
         return compute
-    model = load_model(frame)
     inputs = make_inputs(frame)
+    model = load_or_record(frame, inputs)
     options = {}
     if frame.text("cancel") == "1":
         options["cancellation"] = addend.Cancellation()
@@ -289,8 +304,7 @@ def hello(frame, answer):
         device=device,
         devices="cpu" if device == "cpu" else "cpu " + device,
         dtypes=DTYPES,
-        # Models from files are on the CPU.
-        features=("models " if device == "cpu" else "") + "shapley explain threads lifecycle share stop read operators",
+        features="models attribution programs shapley explain threads lifecycle share stop read operators",
         about="Python\t" + sys.version.split()[0],
     )
 
@@ -310,6 +324,14 @@ def execute(frame, answer):
         answer.texts["notes"] = "\n".join(results.notes)
         for index, (name, target) in enumerate(frame.entries("explain", 2)):
             add_explanation(answer, "explanation.%d" % index, results.explain(target, name or None))
+
+
+def attribute(frame, answer):
+    inputs = make_inputs(frame)
+    model = load_or_record(frame, inputs)
+    told = model.explain(*inputs, targets=frame.lines("targets"), context=make_context(frame))
+    for index in range(len(told)):
+        add_explanation(answer, "attribution.%d" % index, told[index])
 
 
 def add_explanation(answer, key, told):
@@ -405,6 +427,7 @@ VERBS = {
     "call": execute,
     "run": execute,
     "decompose": execute,
+    "attribute": attribute,
     "shapley": shapley,
     "threads": threads,
     "lifecycle": lifecycle,
