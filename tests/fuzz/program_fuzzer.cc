@@ -1,0 +1,183 @@
+// Program files: whatever they hold, they are read or refused with one clear line, and what was read can be printed,
+// searched and written again.
+//
+// The first byte chooses. Odd: what follows are the lengths and the bytes of the two files. Even: a real program is
+// taken, and what follows says which of its entries become something hostile.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/explain/model.h"
+#include "core/explain/record_program.h"
+#include "core/program/code_trace.h"
+#include "core/program/graph.h"
+#include "core/program/graph_record.h"
+#include "core/program/program_file.h"
+#include "core/program/replay.h"
+#include "tests/fuzz/bytes.h"
+
+namespace addend {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Views, writes, lists, several results, guards of all kinds, constants, parameters and buffers.
+at::Tensor Work(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& buffer) {
+  at::Tensor y = at::linear(x, weight) + at::tensor({1.0, 2.0, 3.0}, at::kFloat);
+  y.select(0, 0).mul_(2);
+  if (y.sum().item<float>() > -1000) y.t_().t_();
+  buffer.add_(1);
+  const auto [values, indices] = y.max(1);
+  const at::Tensor found = (y > 0).nonzero();
+  return at::cat({y, at::stack({values, values, values}, 1), buffer.expand({1, 3})}, 0).index({indices}) +
+         found.numel();
+}
+
+const EncodedProgram& Seed() {
+  static const auto& seed = *[] {
+    const at::Tensor weight = at::arange(9, at::kFloat).view({3, 3});
+    const at::Tensor buffer = at::ones({3});
+    const auto model = FromFunction([=](const std::vector<at::Tensor>& in) { return Work(in[0], weight, buffer); },
+                                    {{"layer.weight", weight}, {"layer.buffer", buffer}}, {"layer"}, {"layer.buffer"});
+    return new EncodedProgram(EncodeProgram(*Record(*model, {at::arange(6, at::kFloat).view({2, 3})}).program));
+  }();
+  return seed;
+}
+
+// An entry of the document, chosen by the bytes on the way down.
+Json* Choose(Json& document, Bytes& bytes) {
+  Json* at = &document;
+  while (at->is_structured() && !at->empty()) {
+    const uint8_t step = bytes.Next();
+    if (step >= 0xf0) break;
+    auto next = at->begin();
+    std::advance(next, (step + size_t{256} * bytes.Next()) % at->size());
+    at = &*next;
+  }
+  return at;
+}
+
+void Edit(Json& document, Bytes& bytes) {
+  Json* entry = Choose(document, bytes);
+  switch (bytes.Next() % 16) {
+    case 0:
+      *entry = -1;
+      break;
+    case 1:
+      *entry = int64_t{1} << 31;
+      break;
+    case 2:
+      *entry = std::numeric_limits<int64_t>::max();
+      break;
+    case 3:
+      *entry = std::numeric_limits<int64_t>::min();
+      break;
+    case 4:
+      *entry = std::numeric_limits<uint64_t>::max();
+      break;
+    case 5:
+      *entry = bytes.Next();
+      break;
+    case 6:
+      *entry = 0.5;
+      break;
+    case 7:
+      *entry = nullptr;
+      break;
+    case 8:
+      *entry = true;
+      break;
+    case 9:
+      *entry = "";
+      break;
+    case 10:
+      *entry = Json::array();
+      break;
+    case 11:
+      *entry = Json::object();
+      break;
+    case 12:
+      *entry = Json(*Choose(document, bytes));
+      break;
+    case 13:
+      if (entry->is_array() && !entry->empty()) entry->erase(entry->begin() + bytes.Next() % entry->size());
+      break;
+    case 14:
+      if (entry->is_object() && !entry->empty()) entry->erase(entry->begin());
+      break;
+    default:
+      if (entry->is_array() && !entry->empty()) entry->push_back(Json((*entry)[bytes.Next() % entry->size()]));
+      break;
+  }
+}
+
+EncodedProgram Draw(Bytes& bytes) {
+  EncodedProgram encoded;
+  if (bytes.Next() % 2 == 1) {
+    const size_t length = bytes.Below(65536);
+    std::string rest = bytes.Rest();
+    encoded.graph = rest.substr(0, length);
+    encoded.weights = rest.substr(std::min(length, rest.size()));
+    return encoded;
+  }
+  encoded = Seed();
+  const uint8_t damage = bytes.Next();
+  if (damage % 8 == 7) encoded.graph.resize(bytes.Below(encoded.graph.size()));
+  if (damage % 8 == 6) encoded.weights.resize(bytes.Below(encoded.weights.size()));
+  if (damage % 8 == 5) encoded.weights[bytes.Below(encoded.weights.size())] = static_cast<char>(bytes.Next());
+  if (damage % 8 < 5) {
+    Json document = Json::parse(encoded.graph);
+    // An edit may copy the document into itself.
+    for (int k = 0; k == 0 || (k < 6 && !bytes.empty()); ++k) Edit(document, bytes);
+    encoded.graph = document.dump();
+  }
+  return encoded;
+}
+
+// True when the program is refused as it should be.
+bool Refused(const Error& e) {
+  const std::string text = e.what();
+  const bool clear = !text.empty() && text.find('\n') == std::string::npos && e.code() != absl::StatusCode::kInternal;
+  if (!clear) std::fprintf(stderr, "unclear: %s\n", text.c_str());
+  return clear;
+}
+
+}  // namespace
+}  // namespace addend
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  addend::Bytes bytes(data, size);
+  const addend::EncodedProgram encoded = addend::Draw(bytes);
+  std::shared_ptr<const addend::RecordedProgram> program;
+  try {
+    program = std::make_shared<const addend::RecordedProgram>(addend::DecodeProgram(encoded, "bytes"));
+  } catch (const addend::Error& e) {
+    return addend::Refused(e) ? 0 : -1;
+  }
+  try {
+    for (size_t c = 0; c < program->calls.size(); ++c) {
+      addend::DescribeCall(*program, static_cast<int>(c));
+      addend::PositionOf(*program, static_cast<int>(c));
+      addend::Dependencies(*program, static_cast<int>(c));
+    }
+    const addend::Replay replay(program);
+    const addend::Graph graph(program);
+    addend::GraphRecord(graph);
+    addend::GraphDot(graph);
+    addend::CodeTrace(*program);
+    // What was read is written as it was read.
+    const addend::EncodedProgram again = addend::EncodeProgram(*program);
+    const addend::EncodedProgram twice = addend::EncodeProgram(addend::DecodeProgram(again, "again"));
+    if (again.graph != twice.graph || again.weights != twice.weights) return -1;
+  } catch (const addend::Error& e) {
+    return addend::Refused(e) ? 0 : -1;
+  }
+  return 0;
+}
