@@ -38,6 +38,12 @@ def load():
     return round(os.getloadavg()[0], 1)
 
 
+def make_folders(*files):
+    """Those that results will go into: better before minutes of measuring than after. None is no file."""
+    for file in filter(None, files):
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+
+
 def _processor():
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -165,6 +165,7 @@ def say(text):
 
 def main():
     arguments = parse_arguments()
+    machine.make_folders(arguments.json, arguments.markdown)
     captum = checkouts.captum(arguments.captum) if arguments.captum else None
     torch.set_num_threads(1)
     results = {"machine": machine.facts(), "seed": SEED, "bootstrap_draws": DRAWS, "margin": MARGIN, "subjects": {}}

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -21,6 +22,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import arithmetic  # noqa: E402
 
 MOST_ROUNDS = 25
+# What a worker may take beside the method's own time: imports on a busy machine take minutes.
+PREPARATION = 600
 # What takes longer than this share of a network's time for rounds has run once, and that has to do.
 SLOW = 0.1
 GIB = 2**30
@@ -36,7 +39,7 @@ def parse_arguments():
     parser.add_argument("--networks", nargs="+", choices=networks.NAMES, default=networks.NAMES, metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=methods.METHODS, default=list(methods.METHODS), metavar="NAME")
     parser.add_argument("--seconds", type=float, default=20, help="for the rounds of each network (default: 20)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds that one run may take (default: 120)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds of the processor for one run (default: 120)")
     parser.add_argument("--memory", type=float, default=12, help="GiB that a method may use (default: 12)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
     parser.add_argument("--page", type=Path, metavar="FILE", help="where a page with plots goes")
@@ -59,6 +62,7 @@ def main():
     import networks
     import page
 
+    machine.make_folders(arguments.json, arguments.page)
     start = time.monotonic()
     results = {
         "machine": machine.facts(),
@@ -71,6 +75,8 @@ def main():
     for network in arguments.networks:
         say(networks.title(network))
         results["networks"][network] = measure(arguments, network, names)
+        if arguments.json:
+            arguments.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     results["load_at_end"] = machine.load()
     results["seconds"] = round(time.monotonic() - start, 1)
     if arguments.json:
@@ -86,7 +92,7 @@ def measure(arguments, network, names):
 
     entries = {}
     for name in names:
-        found = ask_worker(arguments, {"network": network, "alone": name}, arguments.limit)
+        found = ask_worker(arguments, {"network": network, "alone": name}, PREPARATION + 10 * arguments.limit)
         if found is None:
             continue
         entries[name] = found
@@ -98,7 +104,7 @@ def measure(arguments, network, names):
     count = arithmetic.rounds([entries[name]["clock"]["median"] for name in fast], arguments.seconds, MOST_ROUNDS)
     say("  %d rounds of %d methods" % (count, len(fast)))
     taken = ask_worker(
-        arguments, {"network": network, "turns": fast, "rounds": count}, 10 * arguments.seconds + 2 * arguments.limit
+        arguments, {"network": network, "turns": fast, "rounds": count}, PREPARATION + 10 * arguments.seconds
     )
     for name in fast:
         if name in taken:
@@ -118,6 +124,8 @@ def ask_worker(arguments, job, limit):
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
+        return {"reason": "not done after %g s" % limit}
+    if done.returncode == -signal.SIGPROF:
         return {"reason": "takes more than %g s" % arguments.limit}
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["killed by signal %d" % -done.returncode]
@@ -156,7 +164,10 @@ def alone(setting, name, arguments):
         for _ in range(3):
             plain()
         held = reset_peak()
+        # Ends the process where the method takes too long; others that use the machine do not count.
+        signal.setitimer(signal.ITIMER_PROF, arguments.limit)
         seconds = spent(run)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         found = {"peak_mib": (peak_memory() - held) / 2**20, **{key: arithmetic.summary([value])
                                                                 for key, value in seconds.items() if key != "result"}}
         if answer is not None:
