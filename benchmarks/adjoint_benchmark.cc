@@ -6,6 +6,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
 #include <torch/nn/modules/transformercoder.h>
 #include <torch/nn/modules/transformerlayer.h>
 #include <torch/torch.h>
@@ -17,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/explain/attribute.h"
@@ -72,6 +74,38 @@ struct Cnn : torch::nn::Module {
   torch::nn::Linear head = nullptr;
 };
 
+// Laid out as ResNet-18; [1, 3, 96, 96].
+struct ResNet18 : torch::nn::Module {
+  ResNet18() {
+    stem =
+        register_module("stem", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)));
+    norm = register_module("norm", torch::nn::BatchNorm2d(64));
+    blocks = register_module("blocks", torch::nn::Sequential(Block(64, 64, 1), Block(64, 64, 1), Block(64, 128, 2),
+                                                             Block(128, 128, 1), Block(128, 256, 2), Block(256, 256, 1),
+                                                             Block(256, 512, 2), Block(512, 512, 1)));
+    head = register_module("head", torch::nn::Linear(512, 100));
+  }
+  at::Tensor forward(const at::Tensor& image) {
+    const at::Tensor pooled = at::max_pool2d(norm->forward(stem->forward(image)).relu_(), {3, 3}, {2, 2}, {1, 1});
+    return head->forward(at::adaptive_avg_pool2d(blocks->forward(pooled), {1, 1}).flatten(1));
+  }
+  torch::nn::Conv2d stem = nullptr;
+  torch::nn::BatchNorm2d norm = nullptr;
+  torch::nn::Sequential blocks;
+  torch::nn::Linear head = nullptr;
+};
+
+// Hidden size 128; [steps, 1, 128].
+struct Recurrent : torch::nn::Module {
+  Recurrent() {
+    lstm = register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(128, 128)));
+    head = register_module("head", torch::nn::Linear(128, 10));
+  }
+  at::Tensor forward(const at::Tensor& steps) { return head->forward(std::get<0>(lstm->forward(steps)).select(0, -1)); }
+  torch::nn::LSTM lstm = nullptr;
+  torch::nn::Linear head = nullptr;
+};
+
 struct Setting {
   std::shared_ptr<addend::Model> model;
   std::function<at::Tensor()> plain;
@@ -94,6 +128,14 @@ const Setting& EncoderSetting(int64_t tokens) {
 }
 const Setting& CnnSetting() {
   static Setting& setting = *new Setting(MakeSetting<Cnn>(torch::randn({1, 3, 64, 64}), {0, 3}));
+  return setting;
+}
+const Setting& ResNetSetting() {
+  static Setting& setting = *new Setting(MakeSetting<ResNet18>(torch::randn({1, 3, 96, 96}), {0, 3}));
+  return setting;
+}
+const Setting& RecurrentSetting() {
+  static Setting& setting = *new Setting(MakeSetting<Recurrent>(torch::randn({32, 1, 128}), {0, 3}));
   return setting;
 }
 
@@ -172,6 +214,8 @@ void RegisterAll() {
         add("encoder_" + std::to_string(tokens), [tokens]() -> const Setting& { return EncoderSetting(tokens); });
       }
       add("cnn", []() -> const Setting& { return CnnSetting(); });
+      add("resnet18", []() -> const Setting& { return ResNetSetting(); });
+      add("lstm", []() -> const Setting& { return RecurrentSetting(); });
     }
   }
 }

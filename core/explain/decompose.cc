@@ -264,8 +264,8 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   };
   progress("trace", 1, 1);
 
-  const Explained explained =
-      LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything, progress);
+  const Explained explained = LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything,
+                                                progress, {options.chunk, options.memory_bytes});
   const SweepResult& sweep = explained.sweep;
   decomposition.report.linearize_seconds = explained.linearize_seconds;
   decomposition.report.sweep_seconds = explained.sweep_seconds;
@@ -327,6 +327,9 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
 }
 
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
+  if (options.chunk < 0 || options.memory_bytes < 0) {
+    throw InvalidArgument("chunk and memory_bytes count components and bytes; 0 leaves the choice open");
+  }
   const PreparedInputs prepared = Prepare(inputs);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);
   const auto start = Clock::now();

@@ -26,6 +26,12 @@ struct DecomposeOptions {
   std::vector<std::string> probes;
   // Sweeps every operator, not only those that outputs and probes depend on.
   bool everything = false;
+  // Components that move through the model at once; 0: as many as `memory_bytes` allows. The model runs once all the
+  // same, and the result is the same to rounding.
+  int64_t chunk = 0;
+  // What the parts of outputs and probes and all rows on their way there may take together, beside the model and its
+  // recorded run; 0: any amount.
+  int64_t memory_bytes = 0;
   // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
   const Registry* registry = nullptr;
   // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.

@@ -44,15 +44,6 @@ bool MayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
   return false;
 }
 
-// The choice of a policy that looks at all components together, as a user writes it.
-std::string JointChoice(const Node& node, const Policy& policy) {
-  const char* field = node.joint ? "nonlinearity" : "bias";
-  for (const auto& [key, value] : DescribePolicy(policy)) {
-    if (key == field) return absl::StrCat(key, "=", value);
-  }
-  return field;
-}
-
 // Note [Paid by share of the sum]
 // Bias::kSignThreshold pays component c of a node's output the share c / S of a constant, where S is the sum of all
 // components, and takes it from the leftover. S does not depend on how the input is split: one forward sweep of one

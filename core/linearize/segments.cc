@@ -216,11 +216,12 @@ void Add(AdjointResult piece, AdjointResult& sum) {
 }  // namespace
 
 Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                            std::vector<Probe> probes, bool everything, const Progress& progress) {
+                            std::vector<Probe> probes, bool everything, const Progress& progress,
+                            const ChunkOptions& chunks) {
   Explained all;
   Pieces pieces = ForEachPiece(trace, registry, policy, probes, everything, progress,
                                [&](const Linearization& linearization, int64_t k, const auto& report) {
-                                 SweepResult sweep = SweepForward(linearization, report);
+                                 SweepResult sweep = SweepInChunks(linearization, chunks, report);
                                  if (k == 0) {
                                    all.sweep = std::move(sweep);
                                  } else {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/linearize/adjoint.h"
+#include "core/linearize/chunks.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 
@@ -30,10 +31,12 @@ struct Explained {
   double sweep_seconds = 0;
 };
 
-// `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and SweepForward throw.
+// `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and
+// SweepInChunks throw.
 Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                             std::vector<Probe> probes, bool everything,
-                            const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
+                            const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr,
+                            const ChunkOptions& chunks = {});
 
 struct Attributed {
   // As in Explained.

@@ -37,6 +37,7 @@ class Sweep {
         policy_(linearization.policy),
         progress_(progress),
         num_rows_(trace_.numc + 2),
+        terms_(trace_.numc),
         rows_(trace_.program.storages.size()),
         owners_(trace_.program.storages.size()),
         sums_(trace_.program.storages.size()),
@@ -46,6 +47,13 @@ class Sweep {
 
   // Also writes SumsBeforePayments.
   void Collect(std::vector<at::Tensor>* sums) { sums_before_ = sums; }
+  // How many components there are in all, for tolerances.
+  void JudgeAs(int64_t components) { terms_ = components; }
+  // Rows are components only; see SweepComponents.
+  void ComponentsOnly(const std::vector<at::Tensor>* sums) {
+    sums_of_all_ = sums;
+    num_rows_ = trace_.numc;
+  }
 
   SweepResult Run() {
     result_.probes.resize(linearization_.probes.size());
@@ -167,13 +175,13 @@ class Sweep {
     single_[operand.storage] = IsSingle(operand);
     if (start.parts.defined()) {
       rows.narrow(0, 0, trace_.numc).copy_(start.parts);
-      if (start.leftover.defined()) rows.select(0, LeftoverRow()).copy_(start.leftover);
+      if (start.leftover.defined() && HasAll()) rows.select(0, LeftoverRow()).copy_(start.leftover);
     } else {
       const at::Tensor where = start.labels.to(move.device());
       const at::Tensor taken = where.ge(0);
       rows.scatter_(0, where.clamp_min(0).unsqueeze(0), (move * taken).unsqueeze(0));
     }
-    rows.select(0, MoveRow()).copy_(move);
+    if (HasAll()) rows.select(0, MoveRow()).copy_(move);
     rows_[operand.storage] = rows;
     owners_[operand.storage] = std::make_shared<char>();
   }
@@ -246,6 +254,15 @@ class Sweep {
     Own(output);
     at::Tensor rows = RowsOf(output);
     at::Tensor components = rows.narrow(0, 0, trace_.numc);
+    if (!HasAll()) {
+      // See Note [Paid by share of the sum] in adjoint.cc.
+      const at::Tensor& sum = (*sums_of_all_)[&node - linearization_.nodes.data()];
+      const at::Tensor paid =
+          ConstantShares(sum.unsqueeze(0), node.constant.to(sum.scalar_type()), node.bias, node.bias_parameter)
+              .select(0, 0);
+      components.mul_(QuotientOrZero(paid, sum) + 1);
+      return;
+    }
     if (sums_before_ != nullptr) (*sums_before_)[&node - linearization_.nodes.data()] = components.sum(0);
     // Autograd, where it follows, keeps what the shares are computed from: that must not be written.
     const at::Tensor paid = ConstantShares(trace_.differentiable ? components.clone() : components,
@@ -262,7 +279,7 @@ class Sweep {
     rows_[output.storage] = NewRows(output);
     owners_[output.storage] = std::make_shared<char>();
     RowsOf(output).scatter_(0, spread.clamp_min(0).unsqueeze(0), (move * spread.ge(0)).unsqueeze(0));
-    RowsOf(output).select(0, MoveRow()).copy_(move);
+    if (HasAll()) RowsOf(output).select(0, MoveRow()).copy_(move);
   }
 
   // Where the only output has the rows of the only input: written in place there is nothing to do, else both share
@@ -341,6 +358,8 @@ class Sweep {
     }
   }
 
+  // Whether there are rows of leftover and move.
+  bool HasAll() const { return sums_of_all_ == nullptr; }
   int64_t LeftoverRow() const { return num_rows_ - 2; }
   int64_t MoveRow() const { return num_rows_ - 1; }
 
@@ -350,7 +369,7 @@ class Sweep {
   double RelativeTolerance(const Operand& operand) const {
     const double eps = single_[operand.storage] || IsSingle(operand) ? std::numeric_limits<float>::epsilon()
                                                                      : std::numeric_limits<double>::epsilon();
-    const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) *
+    const double terms = static_cast<double>(std::max<int64_t>(terms_, 1)) *
                          static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
     return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
   }
@@ -448,6 +467,7 @@ class Sweep {
 
   // Brackets into the leftover, moves into their row, and the check.
   void Finish(const Node& node, std::chrono::steady_clock::time_point begin) {
+    if (!HasAll()) return;
     const Call& call = CallOf(node);
     const bool check_all = policy_.check == Check::kEveryOp;
     OperatorCheck check;
@@ -515,6 +535,7 @@ class Sweep {
       taken.reference = Resolved(trace_.Reference(probe.operand));
       taken.decomposed = CarriesRows(probe.operand);
       if (probe.operand.storage >= 0) taken.depth = depth_[probe.operand.storage];
+      taken.single = IsSingle(probe.operand) || (probe.operand.storage >= 0 && single_[probe.operand.storage]);
       if (!taken.decomposed) {
         at::DimVector sizes;
         sizes.push_back(trace_.numc);
@@ -527,6 +548,7 @@ class Sweep {
       const at::Tensor rows = RowsOf(probe.operand);
       // A copy: later nodes may write the same storage.
       taken.components = rows.narrow(0, 0, trace_.numc).clone();
+      if (!HasAll()) continue;
       taken.leftover = rows.select(0, LeftoverRow()).clone();
       if (policy_.check != Check::kOutputs || call < 0) continue;
       SettleOptions options;
@@ -553,6 +575,7 @@ class Sweep {
   const Policy& policy_;
   const std::function<void(int64_t, int64_t)>& progress_;
   int64_t num_rows_;
+  int64_t terms_;
   std::vector<at::Tensor> rows_;  // by storage: [numc + 2, numel]; undefined: all zero
   // By storage: shared by those that have the same memory. (LibTorch's own counts do not tell: views keep their bases.)
   std::vector<std::shared_ptr<char>> owners_;
@@ -562,6 +585,7 @@ class Sweep {
   std::vector<int64_t> last_use_;  // by storage: the last node that touches it
   bool keeps_rows_ = false;        // the call at hand left all rows as they were
   std::vector<at::Tensor>* sums_before_ = nullptr;
+  const std::vector<at::Tensor>* sums_of_all_ = nullptr;  // set where rows are components only
   SweepResult result_;
 };
 
@@ -572,7 +596,35 @@ SweepResult SweepForward(const Linearization& linearization, const std::function
   return Sweep(linearization, progress).Run();
 }
 
+SweepResult SweepPart(const Linearization& linearization, int64_t components,
+                      const std::function<void(int64_t, int64_t)>& progress) {
+  c10::AutoGradMode grad(linearization.trace->differentiable);
+  Sweep sweep(linearization, progress);
+  sweep.JudgeAs(components);
+  return sweep.Run();
+}
+
+SweepResult SweepComponents(const Linearization& linearization, const std::vector<at::Tensor>& sums,
+                            const std::function<void(int64_t, int64_t)>& progress) {
+  c10::AutoGradMode grad(linearization.trace->differentiable);
+  Sweep sweep(linearization, progress);
+  sweep.ComponentsOnly(&sums);
+  return sweep.Run();
+}
+
+std::string JointChoice(const Node& node, const Policy& policy) {
+  const char* field = node.joint ? "nonlinearity" : "bias";
+  for (const auto& [key, value] : DescribePolicy(policy)) {
+    if (key == field) return absl::StrCat(key, "=", value);
+  }
+  return field;
+}
+
 std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization) {
+  const auto pays = [](const Node& node) { return node.constant.defined() && !node.joint; };
+  if (std::none_of(linearization.nodes.begin(), linearization.nodes.end(), pays)) {
+    return std::vector<at::Tensor>(linearization.nodes.size());
+  }
   const auto joined = [](const at::Tensor& labels) { return labels.defined() ? labels.clamp_max(0) : labels; };
   auto trace = std::make_shared<TracedRun>(*linearization.trace);
   trace->numc = 1;

@@ -37,6 +37,7 @@ struct ProbeRows {
   at::Tensor value;        // [*S]
   bool decomposed = true;  // false: nothing of the input reaches it
   int64_t depth = 0;       // the longest chain of operators that led to it
+  bool single = false;     // rounded as single precision is somewhere on the way
 };
 
 struct SweepResult {
@@ -62,6 +63,18 @@ SweepResult SweepForward(const Linearization& linearization,
 // By node that pays a constant to components: the sum of all components of its first output before it does, [*S].
 // Undefined for others. One sweep forward with everything in one component.
 std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization);
+
+// The same for a part of the components, or for sums of them; tolerances are those of all `components`.
+SweepResult SweepPart(const Linearization& linearization, int64_t components,
+                      const std::function<void(int64_t, int64_t)>& progress = nullptr);
+
+// The components alone: no leftover, no moves, nothing is checked. `sums`: what SumsBeforePayments gives for all
+// components of the sweep that these are a part of. Nodes whose policy looks at all components together are not for it.
+SweepResult SweepComponents(const Linearization& linearization, const std::vector<at::Tensor>& sums,
+                            const std::function<void(int64_t, int64_t)>& progress = nullptr);
+
+// The choice of a policy that makes a node look at all components together, as a user writes it.
+std::string JointChoice(const Node& node, const Policy& policy);
 
 }  // namespace addend
 

@@ -141,6 +141,23 @@ T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T
 template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
 template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
 
+// The one candidate that no other one passes at either end, or -1: where there is none, where several are the same
+// line, and where it is not finite.
+template <typename T>
+int64_t OnTopAtBothEnds(const T* value, const T* reference, int64_t n) {
+  int64_t top = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (value[i] > value[top] || (value[i] == value[top] && reference[i] > reference[top])) top = i;
+  }
+  if (n == 0 || !std::isfinite(value[top]) || !std::isfinite(reference[top])) return -1;
+  for (int64_t i = 0; i < n; ++i) {
+    // Written so that NaN ends up in the way that looks closer.
+    if (i != top && !(reference[i] <= reference[top] && value[i] <= value[top])) return -1;
+    if (i != top && reference[i] == reference[top] && value[i] == value[top]) return -1;
+  }
+  return top;
+}
+
 template <typename T>
 void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n) {
   struct Line {
@@ -148,6 +165,13 @@ void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n) {
     int64_t index;
     int64_t count;  // how many candidates are this very line
   };
+  // Mostly one candidate is on top from end to end, as where a baseline is the same everywhere.
+  const int64_t winner = OnTopAtBothEnds(value, reference, n);
+  if (winner >= 0) {
+    std::fill(shares, shares + n, T(0));
+    shares[winner] = 1;
+    return;
+  }
   std::vector<Line> lines;
   lines.reserve(n);
   const auto line_of = [&](int64_t i) {

@@ -1,0 +1,296 @@
+#include "core/linearize/chunks.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/linearize/view.h"
+
+namespace addend {
+namespace {
+
+int64_t BytesOf(const TracedRun& trace, int storage) {
+  const StorageInfo& info = trace.program.storages[storage];
+  return info.numel * static_cast<int64_t>(c10::elementSize(RowDtype(info.dtype)));
+}
+
+int64_t BytesOf(const Operand& operand) {
+  int64_t numel = 1;
+  for (const int64_t size : operand.geometry.sizes) numel *= size;
+  return numel * static_cast<int64_t>(c10::elementSize(RowDtype(operand.dtype)));
+}
+
+// The parts of all probes, for one component.
+int64_t ProbeBytes(const Linearization& linearization) {
+  int64_t bytes = 0;
+  for (const Probe& probe : linearization.probes) bytes += BytesOf(probe.operand);
+  return bytes;
+}
+
+bool LooksAtAll(const Node& node) {
+  return node.joint || (node.constant.defined() && node.bias != Bias::kSignThreshold);
+}
+
+void RequireLinear(const Linearization& linearization) {
+  for (const Node& node : linearization.nodes) {
+    if (!LooksAtAll(node)) continue;
+    const Call& call = linearization.trace->program.calls[node.call];
+    const Policy own = linearization.policy.For(FullName(call.op.schema()), call.position.module_path);
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(call.op.schema()), " under the policy ", JointChoice(node, own),
+                             " looks at all components together: they cannot move in chunks"),
+                call.position, "allow more memory, or choose another policy");
+  }
+}
+
+// The trace with the components first .. first + count only. `rest`: all others are one more, behind them.
+std::shared_ptr<TracedRun> Part(const TracedRun& trace, int64_t first, int64_t count, bool rest) {
+  auto part = std::make_shared<TracedRun>(trace);
+  part->numc = count + (rest ? 1 : 0);
+  const auto renumbered = [&](const at::Tensor& labels) {
+    if (!labels.defined()) return labels;
+    const at::Tensor own = labels.ge(first).logical_and_(labels.lt(first + count));
+    const at::Tensor others =
+        rest ? at::where(labels.lt(0), labels, at::full_like(labels, count)) : at::full_like(labels, -1);
+    return at::where(own, labels - first, others);
+  };
+  for (Start& start : part->starts) {
+    start.labels = renumbered(start.labels);
+    if (!start.parts.defined()) continue;
+    const at::Tensor own = start.parts.narrow(0, first, count);
+    if (!rest) {
+      start.parts = own;
+      continue;
+    }
+    const at::Tensor before = start.parts.narrow(0, 0, first).sum(0, /*keepdim=*/true);
+    const int64_t next = first + count;
+    const at::Tensor behind = start.parts.narrow(0, next, trace.numc - next).sum(0, /*keepdim=*/true);
+    start.parts = at::cat({own, before + behind}, 0);
+  }
+  for (std::vector<Kept>& storage : part->storages) {
+    for (Kept& kept : storage) kept.labels = renumbered(kept.labels);
+  }
+  return part;
+}
+
+// Compares, at each probe, the components of the later chunks with the row that stood for all of them.
+class Together {
+ public:
+  Together(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
+    for (const ProbeRows& rows : first.probes) {
+      const int64_t last = rows.components.size(0) - 1;
+      rest_.push_back(rows.components.select(0, last).clone());
+      sums_.push_back(at::zeros_like(rest_.back()));
+      const at::Tensor own = rows.components.abs().sum(0) + rows.leftover.abs();
+      sizes_.push_back(own + rows.reference.to(rows.components.scalar_type()).abs());
+      const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference;
+      errors_.push_back((recovery - rows.value).abs());
+    }
+  }
+
+  void Add(const SweepResult& chunk) {
+    for (size_t p = 0; p < chunk.probes.size(); ++p) {
+      sums_[p] += chunk.probes[p].components.sum(0);
+      sizes_[p] += chunk.probes[p].components.abs().sum(0);
+    }
+  }
+
+  void Judge(SweepResult& result) const {
+    const Policy& policy = linearization_.policy;
+    if (policy.check == Check::kOff) return;
+    for (size_t p = 0; p < result.probes.size(); ++p) {
+      ProbeRows& rows = result.probes[p];
+      if (!rows.decomposed || rows.value.numel() == 0) continue;
+      const at::Tensor finite = at::isfinite(rows.value);
+      const at::Tensor missing = (rest_[p] - sums_[p]).masked_fill(finite.logical_not(), 0);
+      const double eps = rows.single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+      const double terms =
+          static_cast<double>(linearization_.trace->numc) * static_cast<double>(std::max<int64_t>(rows.depth, 1));
+      const double relative = policy.tolerance.value_or(8 * eps * std::sqrt(terms));
+      const auto largest = [&](const at::Tensor& t) {
+        return t.masked_fill(finite.logical_not(), 0).max().item<double>();
+      };
+      // What rounding does inside of operators shows in the first chunk as well.
+      const double allowed = relative * largest(sizes_[p]) + 16 * largest(errors_[p]);
+      const double error = missing.abs().max().item<double>();
+      if (error <= allowed) continue;
+      Fail(p, missing, error, allowed, result);
+    }
+  }
+
+ private:
+  void Fail(size_t p, const at::Tensor& missing, double error, double allowed, SweepResult& result) const {
+    const Policy& policy = linearization_.policy;
+    const int64_t call = std::max<int64_t>(linearization_.probes[p].after_call, 0);
+    const double scale =
+        std::max(result.probes[p].value.abs().max().item<double>(), std::numeric_limits<double>::min());
+    OperatorCheck check;
+    check.call = call;
+    check.recovery_error = error / scale;
+    check.tolerance = allowed / scale;
+    check.recovered = false;
+    if (policy.on_failure == OnFailure::kError) {
+      throw Error(absl::StatusCode::kInternal,
+                  absl::StrCat("tracing failure: the chunks' components differ from the sweep of their sum by ",
+                               check.recovery_error, " of the value, tolerance ", check.tolerance),
+                  linearization_.trace->program.calls[call].position,
+                  "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
+    }
+    if (policy.on_failure == OnFailure::kAbsorb) {
+      result.probes[p].leftover = result.probes[p].leftover + missing;
+      check.absorbed = true;
+    }
+    result.failures.push_back(check);
+  }
+
+  const Linearization& linearization_;
+  // By probe, [*S].
+  std::vector<at::Tensor> rest_;
+  std::vector<at::Tensor> sums_;
+  std::vector<at::Tensor> sizes_;   // magnitudes of everything
+  std::vector<at::Tensor> errors_;  // of the first chunk's recovery
+};
+
+// All components of one probe, as the chunks give them.
+class Collected {
+ public:
+  Collected(const at::Tensor& like, int64_t numc, bool in_graph) : in_graph_(in_graph) {
+    at::DimVector sizes(like.sizes());
+    sizes[0] = numc;
+    if (!in_graph) all_ = at::empty(sizes, like.options());
+  }
+  void Add(const at::Tensor& components) {
+    if (in_graph_) {
+      parts_.push_back(components);
+      return;
+    }
+    all_.narrow(0, next_, components.size(0)).copy_(components);
+    next_ += components.size(0);
+  }
+  at::Tensor Take() const { return in_graph_ ? at::cat(parts_, 0) : all_; }
+
+ private:
+  bool in_graph_;
+  int64_t next_ = 0;
+  at::Tensor all_;
+  std::vector<at::Tensor> parts_;
+};
+
+// Components that move at once.
+int64_t ChunkOf(const Linearization& linearization, const ChunkOptions& options) {
+  const int64_t numc = linearization.trace->numc;
+  if (options.components > 0) return std::min(options.components, numc);
+  if (options.memory_bytes <= 0 || numc == 0) return numc;
+  const int64_t per_row = PeakBytesPerRow(linearization);
+  const int64_t per_probe = ProbeBytes(linearization);
+  // A single sweep has leftover and move besides.
+  if ((numc + 2) * per_row <= options.memory_bytes) return numc;
+  // All parts, and what a chunk needs, of which the first has three rows more.
+  const int64_t rest = options.memory_bytes - (numc + 2) * per_probe;
+  const int64_t fits = rest / std::max<int64_t>(per_row, 1) - 3;
+  if (fits < 1) {
+    throw InvalidArgument(absl::StrCat("the rows of ", numc, " components do not fit into ", options.memory_bytes,
+                                       " bytes, even one by one: that takes ", (numc + 2) * per_probe + 4 * per_row,
+                                       "; allow more memory"));
+  }
+  return std::min(fits, numc);
+}
+
+}  // namespace
+
+int64_t PeakBytesPerRow(const Linearization& linearization) {
+  const TracedRun& trace = *linearization.trace;
+  const int64_t last = static_cast<int64_t>(linearization.nodes.size());
+  std::vector<int64_t> from(trace.program.storages.size(), -1);
+  std::vector<int64_t> to(trace.program.storages.size(), -2);
+  const auto touch = [&](int storage, int64_t n) {
+    if (to[storage] < -1) from[storage] = n;
+    to[storage] = std::max(to[storage], n);
+  };
+  for (const Start& start : trace.starts) touch(start.operand.storage, -1);
+  std::vector<int64_t> copies(last + 1, 0);
+  for (int64_t n = 0; n < last; ++n) {
+    const Node& node = linearization.nodes[n];
+    const Call& call = trace.program.calls[node.call];
+    for (const int input : node.inputs) {
+      touch(call.operands[input].storage, n);
+      copies[n] += BytesOf(call.operands[input]);
+    }
+    for (const Operand& output : call.outputs) {
+      if (!CarriesRows(output)) continue;
+      touch(output.storage, n);
+      copies[n] += BytesOf(output);
+    }
+    // Elementwise maps work in place or make no copies.
+    if (node.map && (node.map->Scale() != nullptr || node.map->Identity() || node.map->Accumulates())) copies[n] = 0;
+  }
+  for (const Probe& probe : linearization.probes) {
+    if (CarriesRows(probe.operand)) touch(probe.operand.storage, last);
+  }
+  std::vector<int64_t> change(last + 3, 0);  // at node n - 1
+  for (size_t s = 0; s < to.size(); ++s) {
+    if (to[s] < -1) continue;
+    const int64_t bytes = BytesOf(trace, static_cast<int>(s));
+    change[from[s] + 1] += bytes;
+    if (to[s] + 2 < static_cast<int64_t>(change.size())) change[to[s] + 2] -= bytes;
+  }
+  int64_t live = 0;
+  int64_t peak = 0;
+  for (int64_t n = -1; n <= last; ++n) {
+    live += change[n + 1];
+    peak = std::max(peak, live + (n >= 0 ? copies[n] : 0));
+  }
+  return std::max(peak, live + ProbeBytes(linearization));
+}
+
+SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options,
+                          const std::function<void(int64_t, int64_t)>& progress) {
+  const TracedRun& trace = *linearization.trace;
+  const int64_t chunk = ChunkOf(linearization, options);
+  if (chunk >= trace.numc) return SweepForward(linearization, progress);
+  RequireLinear(linearization);
+  const c10::AutoGradMode grad(trace.differentiable);
+  const int64_t nodes = static_cast<int64_t>(linearization.nodes.size());
+  const int64_t chunks = (trace.numc + chunk - 1) / chunk;
+  int64_t k = 0;
+  const auto part_progress = [&](int64_t done, int64_t) {
+    if (progress) progress(k * nodes + done, chunks * nodes);
+  };
+
+  Linearization part = linearization;
+  part.trace = Part(trace, 0, chunk, /*rest=*/true);
+  SweepResult result = SweepPart(part, trace.numc, part_progress);
+  Together together(linearization, result);
+  std::vector<Collected> collected;
+  for (ProbeRows& rows : result.probes) {
+    collected.emplace_back(rows.components, trace.numc, trace.differentiable);
+    collected.back().Add(rows.components.narrow(0, 0, chunk));
+    rows.components = at::Tensor();
+  }
+  const std::vector<at::Tensor> sums = SumsBeforePayments(linearization);
+  for (k = 1; k < chunks; ++k) {
+    const int64_t first = k * chunk;
+    part.trace = Part(trace, first, std::min(chunk, trace.numc - first), /*rest=*/false);
+    const SweepResult own = SweepComponents(part, sums, part_progress);
+    together.Add(own);
+    for (size_t p = 0; p < collected.size(); ++p) collected[p].Add(own.probes[p].components);
+  }
+  for (size_t p = 0; p < collected.size(); ++p) result.probes[p].components = collected[p].Take();
+  together.Judge(result);
+  return result;
+}
+
+}  // namespace addend
