@@ -17,14 +17,24 @@ internal static class Asked
             Argument[] arguments = Arguments(request, compositions);
             return () => Operators.Call(context, op, arguments);
         }
-        Model model = ModelOf(request, scope);
         Request asked = ModelRequest(request);
+        Model model = ModelOf(request, asked, scope);
         if (verb == "run")
         {
             return () => model.Run(asked);
         }
         var cancelled = new CancellationToken(request.Has("cancel"));
         return () => model.Decompose(asked, context, cancelled);
+    }
+
+    internal static Attribution Attribute(Message request, Scope scope)
+    {
+        Request asked = ModelRequest(request) with
+        {
+            Targets = [.. request.Lines("targets").Select(target => (Target)target)],
+        };
+        return ModelOf(request, asked, scope).Attribute(
+            asked, ContextOf(request), new CancellationToken(request.Has("cancel")));
     }
 
     /// <summary>null: no context is passed.</summary>
@@ -120,6 +130,26 @@ internal static class Asked
                 request.Tensor(key + ".value"), request.Tensor(key + ".labels"), baseline, request.Integer(key + ".numc")),
             string other => throw new ProtocolException($"compositions are not made by {other}"),
         };
+    }
+
+    /// <summary>The model, or a program that is recorded of it, saved and loaded.</summary>
+    private static Model ModelOf(Message request, Request asked, Scope scope)
+    {
+        Model model = ModelOf(request, scope);
+        if (!request.Has("program"))
+        {
+            return model;
+        }
+        string folder = Directory.CreateTempSubdirectory("addend").FullName;
+        try
+        {
+            model.Record(asked).Save(folder);
+            return RecordedProgram.Load(folder).ToModel();
+        }
+        finally
+        {
+            Directory.Delete(folder, recursive: true);
+        }
     }
 
     /// <summary>The model of the last request stays: the next one is often about the same.</summary>

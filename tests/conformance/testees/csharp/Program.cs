@@ -90,6 +90,16 @@ internal sealed class Testee
                     PutExplanations(results, request, answer);
                 }
                 break;
+            case "attribute":
+                Attribution attribution = Asked.Attribute(request, scope);
+                for (int target = 0; target < attribution.Count; target++)
+                {
+                    PutExplanation(
+                        attribution.Explain(target),
+                        string.Create(CultureInfo.InvariantCulture, $"attribution.{target}"),
+                        answer);
+                }
+                break;
             case "shapley":
                 Composition shapley = request.Has("op")
                     ? Operators.Shapley(request["op"], Asked.Arguments(request, []))
@@ -148,7 +158,7 @@ internal sealed class Testee
         answer.Put("devices", _device == "cpu" ? "cpu" : "cpu " + _device);
         answer.Put("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
         // Models compute on the CPU.
-        answer.Put("features", (_device == "cpu" ? "models " : "")
+        answer.Put("features", (_device == "cpu" ? "models attribution programs " : "")
             + "shapley explain threads lifecycle share stop read operators float16 bfloat16 complex");
         answer.Put("about", "runtime\t" + RuntimeInformation.FrameworkDescription);
     }
@@ -232,15 +242,19 @@ internal sealed class Testee
         {
             Explanation explanation = results.Explain(asked[1], asked[0].Length > 0 ? asked[0] : null);
             string key = string.Create(CultureInfo.InvariantCulture, $"explanation.{position++}");
-            Completeness sum = explanation.Completeness;
-            answer.Put(key + ".target", explanation.Target);
-            answer.Put(
-                key + ".numbers",
-                Tensor.From([sum.Value, sum.Reference, sum.Leftover, sum.Recovery, sum.RecoveryError]));
-            answer.Put(key + ".contributions", Tensor.From(explanation.Contributions.Select(c => c.Value).ToArray()));
+            PutExplanation(explanation, key, answer);
             answer.Put(key + ".ranked", Tensor.From(explanation.Ranking.Select(c => c.Component).ToArray()));
-            answer.Put(key + ".names", string.Join('\n', explanation.Contributions.Select(c => c.Name)));
         }
+    }
+
+    private static void PutExplanation(Explanation explanation, string key, Message answer)
+    {
+        Completeness sum = explanation.Completeness;
+        answer.Put(key + ".target", explanation.Target);
+        answer.Put(
+            key + ".numbers", Tensor.From([sum.Value, sum.Reference, sum.Leftover, sum.Recovery, sum.RecoveryError]));
+        answer.Put(key + ".contributions", Tensor.From(explanation.Contributions.Select(c => c.Value).ToArray()));
+        answer.Put(key + ".names", string.Join('\n', explanation.Contributions.Select(c => c.Name)));
     }
 
     private static void Lifecycle(Message request, Message answer)

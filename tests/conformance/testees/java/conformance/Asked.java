@@ -1,6 +1,7 @@
 package conformance;
 
 import dev.addend.Addend;
+import dev.addend.Attribution;
 import dev.addend.Cancellation;
 import dev.addend.Composition;
 import dev.addend.Context;
@@ -9,11 +10,16 @@ import dev.addend.Input;
 import dev.addend.Model;
 import dev.addend.Named;
 import dev.addend.Policy;
+import dev.addend.Program;
 import dev.addend.Request;
 import dev.addend.Results;
 import dev.addend.Scope;
+import dev.addend.Target;
 import dev.addend.Tensor;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -41,13 +47,23 @@ final class Asked {
       final Context context = context(request);
       return () -> context == null ? Addend.call(op, arguments) : context.call(op, arguments);
     }
-    final Model model = model(request, scope);
     final Request asked = modelRequest(request);
+    final Model model = model(request, asked, scope);
     final Context context = context(request);
     if (verb.equals("run")) {
       return () -> model.run(asked);
     }
     return () -> context == null ? model.decompose(asked) : model.decompose(asked, context);
+  }
+
+  static Attribution attribute(Message request, Scope scope) {
+    Request asked = modelRequest(request);
+    for (String target : request.lines("targets")) {
+      asked = asked.target(Target.parse(target));
+    }
+    final Model model = model(request, asked, scope);
+    final Context context = context(request);
+    return context == null ? model.attribute(asked) : model.attribute(asked, context);
   }
 
   /** null: no context is passed. */
@@ -126,6 +142,27 @@ final class Asked {
             request.integer(key + ".numc", -1));
       default:
         throw new Message.ProtocolException("compositions are not made by " + request.text(key + ".make"));
+    }
+  }
+
+  /** The model, or a program that is recorded of it, saved and loaded. */
+  private static Model model(Message request, Request asked, Scope scope) {
+    final Model model = model(request, scope);
+    if (!request.has("program")) {
+      return model;
+    }
+    try {
+      final Path folder = Files.createTempDirectory("addend");
+      try {
+        model.record(asked).save(folder);
+        return Program.load(folder).model();
+      } finally {
+        Files.deleteIfExists(folder.resolve("program.json"));
+        Files.deleteIfExists(folder.resolve("weights.safetensors"));
+        Files.delete(folder);
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
   }
 

@@ -2,6 +2,7 @@ package conformance;
 
 import dev.addend.Addend;
 import dev.addend.AddendException;
+import dev.addend.Attribution;
 import dev.addend.Composition;
 import dev.addend.Contribution;
 import dev.addend.DType;
@@ -108,6 +109,12 @@ public final class Testee {
           putExplanations(results, request, answer);
         }
         break;
+      case "attribute":
+        final Attribution attribution = Asked.attribute(request, scope);
+        for (int target = 0; target < attribution.size(); target++) {
+          putExplanation(attribution.explain(target), "attribution." + target, answer);
+        }
+        break;
       case "shapley":
         final Composition shapley = request.has("op")
             ? Addend.callShapley(request.text("op"), Asked.arguments(request, new LinkedHashMap<>()))
@@ -160,7 +167,7 @@ public final class Testee {
     answer.put("dtypes",
         "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
     // Models compute on the CPU.
-    answer.put("features", (device.equals("cpu") ? "models " : "")
+    answer.put("features", (device.equals("cpu") ? "models attribution programs " : "")
         + "shapley explain threads lifecycle share stop read operators float16 bfloat16 complex");
     answer.put("about", "java\t" + System.getProperty("java.vm.name") + " " + System.getProperty("java.version"));
   }
@@ -246,16 +253,20 @@ public final class Testee {
     int position = 0;
     for (String[] asked : request.fields("explain", 2)) {
       final Explanation explanation = results.explain(asked[0].isEmpty() ? null : asked[0], Target.parse(asked[1]));
-      final List<Contribution> all = explanation.contributions();
       final String key = "explanation." + position++;
-      answer.put(key + ".target", explanation.target());
-      answer.put(key + ".numbers", Tensor.of(new double[] {explanation.value(), explanation.reference(),
-          explanation.leftover(), explanation.recovery(), explanation.recoveryError()}));
-      answer.put(key + ".contributions", Tensor.of(all.stream().mapToDouble(Contribution::value).toArray()));
-      answer.put(key + ".ranked",
-          Tensor.of(explanation.top(all.size()).stream().mapToLong(Contribution::component).toArray()));
-      answer.put(key + ".names", all.stream().map(Contribution::name).collect(Collectors.joining("\n")));
+      putExplanation(explanation, key, answer);
+      final List<Contribution> ranked = explanation.top(explanation.contributions().size());
+      answer.put(key + ".ranked", Tensor.of(ranked.stream().mapToLong(Contribution::component).toArray()));
     }
+  }
+
+  private static void putExplanation(Explanation explanation, String key, Message answer) {
+    final List<Contribution> all = explanation.contributions();
+    answer.put(key + ".target", explanation.target());
+    answer.put(key + ".numbers", Tensor.of(new double[] {explanation.value(), explanation.reference(),
+        explanation.leftover(), explanation.recovery(), explanation.recoveryError()}));
+    answer.put(key + ".contributions", Tensor.of(all.stream().mapToDouble(Contribution::value).toArray()));
+    answer.put(key + ".names", all.stream().map(Contribution::name).collect(Collectors.joining("\n")));
   }
 
   // Threads and lifetimes
