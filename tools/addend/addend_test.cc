@@ -465,7 +465,10 @@ TEST_F(AddendTest, SavedProgramsAreModels) {
   const Result again = Run({"trace", folder, "--input", SampleOf("digits")});
   EXPECT_EQ(again.out, saved.out);
   EXPECT_EQ(Run(Arguments{"attribute", folder} + input).code, 0);
-  ExpectError(Arguments{"decompose", folder, "--dtype", "float64"} + input, "is a saved program");
+  const Arguments wide = Arguments{"--dtype", "float64"} + input;
+  const Json wide_program = Json::parse(Run(Arguments{"decompose", folder} + wide).out);
+  const Json wide_model = Json::parse(Run(Arguments{"decompose", ModelOf("digits")} + wide).out);
+  EXPECT_EQ(wide_program["targets"], wide_model["targets"]);
   std::ofstream(folder + "/program.json") << "{\"version\": 99}";
   ExpectError(Arguments{"decompose", folder} + input, "has no \"format\"");
 }
@@ -486,6 +489,41 @@ TEST_F(AddendTest, TraceChecksTheRecording) {
   const Result bad = Run({"trace", kAwkward, "--input", table(1), "--check", "--with", table(-1)});
   EXPECT_EQ(bad.code, 1) << bad.out << bad.err;
   EXPECT_THAT(bad.out, HasSubstr("error: "));
+  EXPECT_THAT(bad.out, HasSubstr("further input 0)"));
+  const std::string file = Path("findings.txt");
+  const Result written = Run(check + Arguments{"--out-of-place", "--out", file});
+  EXPECT_EQ(written.code, 0) << written.err;
+  EXPECT_THAT(written.out, HasSubstr("Written: " + file));
+  EXPECT_THAT(ReadFile(file), HasSubstr("0 found"));
+}
+
+TEST_F(AddendTest, TraceExportsForPlainLibTorch) {
+  const std::string path = Path("exported.pt");
+  const Result exported = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  // It is a model like the one that was recorded.
+  const Arguments input = {"--input", SampleOf("digits") + ":dim=2,3", "--baseline", "0", "--json"};
+  EXPECT_EQ(Json::parse(Run(Arguments{"decompose", path} + input).out)["targets"],
+            Json::parse(Run(Arguments{"decompose", ModelOf("digits")} + input).out)["targets"]);
+  const std::string table = Save("ones.safetensors", at::ones({2, 6}));
+  ExpectError({"trace", kAwkward, "--input", table, "--export", path}, "cannot export");
+}
+
+TEST_F(AddendTest, TraceTellsWhatIsMissing) {
+  const Result fine = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--require"});
+  EXPECT_EQ(fine.code, 0) << fine.out << fine.err;
+  EXPECT_THAT(fine.out, HasSubstr("Nothing is missing"));
+  const std::string wrong = Save("wrong.safetensors", at::ones({2, 6}));
+  const Result few = Run({"trace", "tests/conformance/models/mixed.pt", "--input", wrong, "--require", "--json"});
+  EXPECT_EQ(few.code, 1) << few.out << few.err;
+  EXPECT_EQ(Json::parse(few.out)["unmet"][0]["kind"], "input");
+  const std::string folder = Path("required");
+  ASSERT_EQ(Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--save", folder}).code, 0);
+  const Result shape = Run({"trace", folder, "--input", wrong, "--require"});
+  EXPECT_EQ(shape.code, 1) << shape.out << shape.err;
+  EXPECT_THAT(shape.out, HasSubstr("recorded was"));
+  ExpectError({"trace", ModelOf("digits"), "--input", wrong, "--require", "--check"}, "runs nothing");
+  ExpectError({"trace", ModelOf("digits"), "--input", wrong, "--method", "missing"}, "has no method missing");
 }
 
 TEST_F(AddendTest, TraceRefuses) {

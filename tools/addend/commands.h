@@ -66,7 +66,11 @@ struct TraceArguments {
   std::string graph;  // "json", "dot", "html" or empty: the code trace
   std::string out;
   std::string save;
+  std::string export_to;             // a TorchScript file
+  std::vector<std::string> methods;  // empty: forward
+  bool require = false;
   bool check = false;
+  bool out_of_place = false;
   std::vector<std::string> others;  // further inputs for the check, FILE[#NAME]
 };
 

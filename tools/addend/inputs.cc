@@ -14,6 +14,7 @@
 #include "core/explain/program_model.h"
 #include "core/explain/tensor_io.h"
 #include "core/program/program.h"
+#include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
 #include "tools/addend/files.h"
 
@@ -281,11 +282,9 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
     throw InvalidArgument(
         absl::StrCat(run.model_path, " is not a TorchScript file, and no folder of addend trace --save"));
   }
-  if (dtype) {
-    throw InvalidArgument(absl::StrCat("--dtype: ", run.model_path,
-                                       " is a saved program, which computes in the dtypes that it was recorded with"));
-  }
-  run.model = FromProgram(std::make_shared<const RecordedProgram>(LoadProgram(run.model_path)));
+  RecordedProgram program = LoadProgram(run.model_path);
+  if (dtype) program = InDtype(program, *dtype);
+  run.model = FromProgram(std::make_shared<const RecordedProgram>(std::move(program)));
   run.model_sha256 = Sha256OfFile(run.model_path + "/program.json");
 }
 

@@ -259,12 +259,24 @@ CLI::App* AddTrace(CLI::App& app, TraceArguments& arguments) {
   command->add_option("--save", arguments.save, "Keeps the recorded program in a folder")
       ->check(NotEmpty, "", "")
       ->option_text("FOLDER");
+  command->add_option("--export", arguments.export_to, "Writes a TorchScript file that plain LibTorch runs")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command
+      ->add_option("--method", arguments.methods,
+                   "Runs another method than forward; several, one\nafter the other, are one program")
+      ->allow_extra_args(false)
+      ->option_text("NAME");
+  command->add_flag("--require", arguments.require,
+                    "Runs nothing; lists what the inputs and the model\nlack: inputs, modes, operators without a rule");
   command->add_flag("--check", arguments.check,
                     "Runs the model twice, and the recording without\nit; names what differs or could");
   command
       ->add_option("--with", arguments.others, "A further input for --check; as many as --input,\nany number of times")
       ->allow_extra_args(false)
       ->option_text("FILE");
+  command->add_flag("--out-of-place", arguments.out_of_place,
+                    "For --check: also replays without writing in\nplace, which shows aliases that went unseen");
   command->footer(std::string(kTraceExamples) + kTrust);
   return command;
 }

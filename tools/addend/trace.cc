@@ -1,6 +1,7 @@
 // What a model did for one input: its operators under their source lines, its graph, and the program that can be kept.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <sstream>
@@ -8,10 +9,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/base/error.h"
 #include "core/explain/check_trace.h"
+#include "core/explain/export_torchscript.h"
 #include "core/explain/record_program.h"
+#include "core/explain/requirements.h"
+#include "core/explain/torchscript.h"
 #include "core/program/code_trace.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
@@ -34,12 +39,18 @@ void RefuseContradictions(const TraceArguments& arguments) {
     throw InvalidArgument("--graph html is a page for a browser; say where it goes with --out FILE");
   }
   if (!arguments.others.empty() && !arguments.check) throw InvalidArgument("--with is for --check");
+  if (arguments.out_of_place && !arguments.check) throw InvalidArgument("--out-of-place is for --check");
+  if (arguments.require && (arguments.check || !arguments.save.empty() || !arguments.export_to.empty() ||
+                            !arguments.graph.empty() || !arguments.out.empty())) {
+    throw InvalidArgument("--require runs nothing, so there is nothing to check, save, export or show");
+  }
   if (!arguments.others.empty() && arguments.others.size() % arguments.run.inputs.size() != 0) {
     throw InvalidArgument(absl::StrCat("--with is given ", arguments.others.size(),
                                        " times, but each further run takes ", arguments.run.inputs.size(),
                                        " inputs, as --input does"));
   }
   if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
+  if (!arguments.export_to.empty()) CheckWritable(arguments.export_to, SourcesOf(arguments.run));
   if (!arguments.save.empty() && FileExists(arguments.save)) {
     throw InvalidArgument(absl::StrCat("--save ", arguments.save, " is a file; a program is saved as a folder"));
   }
@@ -75,15 +86,54 @@ std::string FindingsText(const CheckReport& report, const Terminal& terminal) {
   size_t errors = 0;
   for (const Finding& finding : report.findings) {
     errors += finding.error ? 1 : 0;
-    const std::string where = finding.position.Describe();
-    const std::string which = finding.input_set < 0 ? "" : absl::StrCat(", further input ", finding.input_set);
+    std::vector<std::string> where;
+    if (const std::string position = finding.position.Describe(); !position.empty()) where.push_back(position);
+    if (finding.input_set >= 0) where.push_back(absl::StrCat("further input ", finding.input_set));
     out += Wrap(Clean(absl::StrCat(finding.error ? "error: " : "note: ", finding.message,
-                                   where.empty() ? "" : absl::StrCat(" (", where, which, ")"))),
+                                   where.empty() ? "" : absl::StrCat(" (", absl::StrJoin(where, ", "), ")"))),
                 terminal.width, 2);
   }
   absl::StrAppend(&out, Plural(report.recording.program->calls.size(), "operator"), " checked, ", errors,
                   " found that the recording does not hold for\n");
   return out;
+}
+
+std::string RequirementsText(const std::vector<UnmetRequirement>& unmet, const Terminal& terminal) {
+  std::string out;
+  for (const UnmetRequirement& requirement : unmet) {
+    const std::string where = requirement.position.Describe();
+    out += Wrap(Clean(absl::StrCat(requirement.error ? "error: " : "note: ", requirement.message,
+                                   where.empty() ? "" : absl::StrCat(" (", where, ")"))),
+                terminal.width, 2);
+  }
+  return unmet.empty() ? "Nothing is missing.\n" : out;
+}
+
+Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet) {
+  Json record = {{"format", "addend.requirements"}, {"version", 1}, {"unmet", Json::array()}};
+  for (const UnmetRequirement& requirement : unmet) {
+    record["unmet"].push_back({{"kind", RequirementKindName(requirement.kind)},
+                               {"error", requirement.error},
+                               {"position", requirement.position.Describe()},
+                               {"message", requirement.message}});
+  }
+  return record;
+}
+
+int RunRequire(const TraceArguments& arguments, const LoadedRun& run, const Model& model,
+               const std::vector<c10::IValue>& values, const Terminal& terminal) {
+  const bool folder = FileExists(run.model_path + "/program.json");
+  const std::vector<UnmetRequirement> unmet =
+      folder ? UnmetRequirements(LoadProgram(run.model_path), values) : UnmetRequirements(model, values);
+  WriteStdout(arguments.json ? Dump(RequirementsRecord(unmet), 1) + "\n" : RequirementsText(unmet, terminal));
+  const bool fails = std::any_of(unmet.begin(), unmet.end(), [](const auto& requirement) { return requirement.error; });
+  return fails ? kDoesNotAddUp : kSuccess;
+}
+
+// What is kept of a recording.
+void Keep(const TraceArguments& arguments, const RecordedProgram& program) {
+  if (!arguments.save.empty()) SaveProgram(program, arguments.save);
+  if (!arguments.export_to.empty()) ExportTorchScript(program, arguments.export_to);
 }
 
 std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const RecordedProgram>& program,
@@ -113,21 +163,25 @@ int RunTrace(const TraceArguments& arguments) {
   const LoadedRun run = Load(arguments.run);
   const std::vector<at::Tensor> tensors = run.Values();
   const std::vector<c10::IValue> values(tensors.begin(), tensors.end());
+  const std::shared_ptr<Model> model = arguments.methods.empty() ? run.model : MethodsOf(*run.model, arguments.methods);
+  if (arguments.require) return RunRequire(arguments, run, *model, values, terminal);
   if (arguments.check) {
     CheckOptions options;
     options.inputs = Others(arguments);
-    const CheckReport report = CheckTrace(*run.model, values, options);
-    if (!arguments.save.empty()) SaveProgram(*report.recording.program, arguments.save);
+    options.out_of_place = arguments.out_of_place;
+    const CheckReport report = CheckTrace(*model, values, options);
+    Keep(arguments, *report.recording.program);
     const std::string text = arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal);
     if (arguments.out.empty()) {
       WriteStdout(text);
     } else {
       WriteFileWhole(arguments.out, text);
+      WriteStdout(absl::StrCat("Written: ", arguments.out, "\n"));
     }
     return report.ok() ? kSuccess : kDoesNotAddUp;
   }
-  const std::shared_ptr<const RecordedProgram> program = Record(*run.model, values).program;
-  if (!arguments.save.empty()) SaveProgram(*program, arguments.save);
+  const std::shared_ptr<const RecordedProgram> program = Record(*model, values).program;
+  Keep(arguments, *program);
   const std::string text = Shown(arguments, program, terminal);
   if (arguments.out.empty()) {
     WriteStdout(text);
