@@ -290,6 +290,15 @@ TEST_F(AddendTest, TableNamesTheLargestAndSumsTheRest) {
   EXPECT_THAT(result.out, HasSubstr("\n  28 others together "));
 }
 
+TEST_F(AddendTest, AMemoryThatSufficesChangesNothing) {
+  const Arguments command = Arguments{"decompose"} + Examples()[0].input + Arguments{"--json"};
+  const Json whole = Json::parse(Run(command).out);
+  const Result within = Run(command + Arguments{"--memory", "1GiB"});
+  ASSERT_EQ(within.code, 0) << within.err;
+  EXPECT_EQ(Json::parse(within.out)["targets"][0]["contributions"], whole["targets"][0]["contributions"]);
+  ExpectError(command + Arguments{"--memory", "1B"}, "do not fit into 1 bytes");
+}
+
 TEST_F(AddendTest, PageHoldsItsDataAndNothingThatEndsThem) {
   const std::string names = Path("names");
   // 30 names, one of them hostile.
@@ -685,6 +694,8 @@ TEST_F(AddendTest, CommandLinesThatAreWrong) {
   ExpectError(Table() + Arguments{"--colour"}, "--colour");
   ExpectError(Table() + Arguments{"--top", "many"}, "--top");
   ExpectError(Table() + Arguments{"--top", "-1"}, "--top");
+  ExpectError(Table() + Arguments{"--memory", "much"}, "--memory");
+  ExpectError(Table() + Arguments{"--memory", "-5"}, "--memory");
   ExpectError(Table() + Arguments{"--dtype", "float16"}, "float16");
   ExpectError({"ops", "all"}, "run addend ops --help");
 }

@@ -32,6 +32,7 @@ struct DecomposeArguments {
   std::string names;    // a file, or a list with commas
   std::string classes;  // the same
   int64_t top = 12;
+  uint64_t memory = 0;  // bytes; 0: any amount
   std::string out;
   std::string html;
   bool json = false;

@@ -99,6 +99,9 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
+  if (arguments.memory > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    throw InvalidArgument("--memory is a size such as 2GiB or 500MB");
+  }
   for (const std::string& path : {arguments.out, arguments.html}) {
     if (!path.empty()) CheckWritable(path, SourcesOf(arguments.run));
   }
@@ -116,6 +119,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   DecomposeOptions options;
   options.policy = explanation.run.policy;
   options.probes = ProbesOf(arguments.at);
+  options.memory_bytes = static_cast<int64_t>(arguments.memory);
   const Decomposition decomposition = Decompose(explanation.run, std::move(options));
   explanation.report = decomposition.report;
 

@@ -186,6 +186,12 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
       ->option_text("LIST");
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
   command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
+  command
+      ->add_option("--memory", arguments.memory,
+                   "What parts may take on their way through the\nmodel, such as 2GiB: they move in groups that fit\n"
+                   "(default: any amount)")
+      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
+      ->option_text("SIZE");
   command->add_option("--out", arguments.out, "Writes components, reference, leftover and value\nas .safetensors")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
