@@ -87,7 +87,10 @@ TEST_F(ModelTest, ExplanationsRankNameAndAddUp) {
 TEST_F(ModelTest, CopiesToADeviceOrDtype) {
   const Model model = Model::Load(kDigits);
   const Model copy = model.To("cpu");
-  EXPECT_EQ(copy.Decompose(DigitRequest()).Explain().Json(), model.Decompose(DigitRequest()).Explain().Json());
+  const auto targets = [](const Model& one) {
+    return json::parse(one.Decompose(DigitRequest()).Explain().Json())["targets"];
+  };
+  EXPECT_EQ(targets(copy), targets(model));
   EXPECT_STREQ(addend_model_input_name(copy.get(), 0), addend_model_input_name(model.get(), 0));
   addend_model* none = nullptr;
   EXPECT_EQ(Outcome(addend_model_to(model.get(), 0, "abacus", &none)).code, ADDEND_INVALID_ARGUMENT);
