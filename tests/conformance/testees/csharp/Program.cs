@@ -243,7 +243,6 @@ internal sealed class Testee
             Explanation explanation = results.Explain(asked[1], asked[0].Length > 0 ? asked[0] : null);
             string key = string.Create(CultureInfo.InvariantCulture, $"explanation.{position++}");
             PutExplanation(explanation, key, answer);
-            answer.Put(key + ".ranked", Tensor.From(explanation.Ranking.Select(c => c.Component).ToArray()));
         }
     }
 
@@ -254,6 +253,7 @@ internal sealed class Testee
         answer.Put(
             key + ".numbers", Tensor.From([sum.Value, sum.Reference, sum.Leftover, sum.Recovery, sum.RecoveryError]));
         answer.Put(key + ".contributions", Tensor.From(explanation.Contributions.Select(c => c.Value).ToArray()));
+        answer.Put(key + ".ranked", Tensor.From(explanation.Ranking.Select(c => c.Component).ToArray()));
         answer.Put(key + ".names", string.Join('\n', explanation.Contributions.Select(c => c.Name)));
     }
 

@@ -255,17 +255,17 @@ public final class Testee {
       final Explanation explanation = results.explain(asked[0].isEmpty() ? null : asked[0], Target.parse(asked[1]));
       final String key = "explanation." + position++;
       putExplanation(explanation, key, answer);
-      final List<Contribution> ranked = explanation.top(explanation.contributions().size());
-      answer.put(key + ".ranked", Tensor.of(ranked.stream().mapToLong(Contribution::component).toArray()));
     }
   }
 
   private static void putExplanation(Explanation explanation, String key, Message answer) {
     final List<Contribution> all = explanation.contributions();
+    final List<Contribution> ranked = explanation.top(all.size());
     answer.put(key + ".target", explanation.target());
     answer.put(key + ".numbers", Tensor.of(new double[] {explanation.value(), explanation.reference(),
         explanation.leftover(), explanation.recovery(), explanation.recoveryError()}));
     answer.put(key + ".contributions", Tensor.of(all.stream().mapToDouble(Contribution::value).toArray()));
+    answer.put(key + ".ranked", Tensor.of(ranked.stream().mapToLong(Contribution::component).toArray()));
     answer.put(key + ".names", all.stream().map(Contribution::name).collect(Collectors.joining("\n")));
   }
 
