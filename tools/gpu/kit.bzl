@@ -14,7 +14,7 @@ _Kit = provider(
     fields = {
         "units": "of it and of what it depends on",
         "headers": "what they include",
-        "libraries": "options that link libraries of other repositories",
+        "libraries": "options of libraries for whatever links them",
         "link": "how it is linked, if it is a program",
     },
 )
@@ -69,7 +69,7 @@ def _kit_aspect_impl(target, ctx):
                 defines = tuple(attributes.local_defines + attributes.defines),
                 includes = tuple(folders),
             ))
-        if target.label.workspace_name:
+        if target.label.workspace_name or ctx.rule.kind == "cc_library":
             libraries.append(depset([tuple(attributes.linkopts)]))
     return [_Kit(
         units = depset(own, transitive = units, order = "postorder"),
