@@ -21,21 +21,13 @@
 #include <tuple>
 #include <vector>
 
+#include "benchmarks/encoder_model.h"
 #include "core/explain/attribute.h"
 #include "core/explain/nn_module.h"
 
 namespace {
 
-// Width 256, 4 layers, 4 heads, feed-forward 1024; [tokens, 1, 256].
-struct Encoder : torch::nn::Module {
-  Encoder() {
-    torch::nn::TransformerEncoderLayerOptions layer(256, 4);
-    layer.dim_feedforward(1024).dropout(0.1).activation(torch::kGELU);
-    stack = register_module("stack", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, 4)));
-  }
-  at::Tensor forward(const at::Tensor& tokens) { return stack->forward(tokens); }
-  torch::nn::TransformerEncoder stack = nullptr;
-};
+using addend::benchmarks::Encoder;
 
 // Two convolutions with normalization, and what went in.
 struct Block : torch::nn::Module {

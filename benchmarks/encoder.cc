@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "benchmarks/encoder_model.h"
 #include "core/explain/decompose.h"
 #include "core/explain/nn_module.h"
 #include "core/intercept/tracing_scope.h"
@@ -19,19 +20,11 @@
 
 namespace {
 
-constexpr int64_t kTokens = 32;
-constexpr int64_t kWidth = 256;
-constexpr int64_t kComponents = kTokens;
+using addend::benchmarks::Encoder;
+using addend::benchmarks::kWidth;
 
-struct Encoder : torch::nn::Module {
-  Encoder() {
-    torch::nn::TransformerEncoderLayerOptions layer(kWidth, 4);
-    layer.dim_feedforward(1024).dropout(0.1).activation(torch::kGELU);
-    stack = register_module("stack", torch::nn::TransformerEncoder(torch::nn::TransformerEncoderOptions(layer, 4)));
-  }
-  at::Tensor forward(const at::Tensor& tokens) { return stack->forward(tokens); }
-  torch::nn::TransformerEncoder stack = nullptr;
-};
+constexpr int64_t kTokens = 32;
+constexpr int64_t kComponents = kTokens;
 
 struct Setting {
   Setting() {

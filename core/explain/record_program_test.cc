@@ -50,19 +50,6 @@ Recording RecordFunction(const std::function<Tensor(const Tensor&)>& function, c
   return Record(*FromFunction([&](const std::vector<Tensor>& in) { return function(in[0]); }), {x});
 }
 
-std::vector<Tensor> TensorsOf(const c10::IValue& value) {
-  std::vector<Tensor> tensors;
-  ForEachTensor(value, [&](const Tensor& tensor) { tensors.push_back(tensor); });
-  return tensors;
-}
-
-void ExpectSame(const c10::IValue& a, const c10::IValue& b) {
-  const std::vector<Tensor> x = TensorsOf(a);
-  const std::vector<Tensor> y = TensorsOf(b);
-  ASSERT_EQ(x.size(), y.size());
-  for (size_t k = 0; k < x.size(); ++k) EXPECT_TRUE(Same(x[k], y[k])) << "tensor " << k;
-}
-
 std::vector<std::string> Lines(const RecordedProgram& program) {
   std::vector<std::string> lines;
   for (size_t c = 0; c < program.calls.size(); ++c) lines.push_back(DescribeCall(program, static_cast<int>(c)));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/explain/model.h"
+#include "core/program/recorder.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -26,6 +27,21 @@ inline testing::AssertionResult Same(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor y = b.detach().resolve_conj().resolve_neg().contiguous();
   if (x.nbytes() == 0 || std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) == 0) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "elements differ";
+}
+
+inline std::vector<at::Tensor> TensorsOf(const c10::IValue& value) {
+  std::vector<at::Tensor> tensors;
+  ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
+// Tensors, of which there have to be some, bit for bit.
+inline void ExpectSame(const c10::IValue& a, const c10::IValue& b) {
+  const std::vector<at::Tensor> x = TensorsOf(a);
+  const std::vector<at::Tensor> y = TensorsOf(b);
+  ASSERT_EQ(x.size(), y.size());
+  ASSERT_FALSE(x.empty());
+  for (size_t k = 0; k < x.size(); ++k) EXPECT_TRUE(Same(x[k], y[k])) << "tensor " << k;
 }
 
 struct ScriptCase {

@@ -125,20 +125,6 @@ def forward(self, x):
   };
 }
 
-std::vector<Tensor> TensorsOf(const c10::IValue& value) {
-  std::vector<Tensor> tensors;
-  ForEachTensor(value, [&](const Tensor& tensor) { tensors.push_back(tensor); });
-  return tensors;
-}
-
-void ExpectSame(const c10::IValue& a, const c10::IValue& b) {
-  const std::vector<Tensor> x = TensorsOf(a);
-  const std::vector<Tensor> y = TensorsOf(b);
-  ASSERT_EQ(x.size(), y.size());
-  ASSERT_FALSE(x.empty());
-  for (size_t k = 0; k < x.size(); ++k) EXPECT_TRUE(Same(x[k], y[k])) << "tensor " << k;
-}
-
 // What every program has to hold: `inputs` gives fresh copies.
 void ExpectReplays(const Recording& recording, const c10::IValue& expected,
                    const std::function<std::vector<c10::IValue>()>& inputs, const std::string& name) {

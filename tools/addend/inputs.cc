@@ -284,7 +284,8 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
   }
   RecordedProgram program = LoadProgram(run.model_path);
   if (dtype) program = InDtype(program, *dtype);
-  run.model = FromProgram(std::make_shared<const RecordedProgram>(std::move(program)));
+  run.program = std::make_shared<const RecordedProgram>(std::move(program));
+  run.model = FromProgram(run.program);
   run.model_sha256 = Sha256OfFile(run.model_path + "/program.json");
 }
 

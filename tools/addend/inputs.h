@@ -12,6 +12,7 @@
 #include "core/base/policy.h"
 #include "core/explain/input.h"
 #include "core/explain/model.h"
+#include "core/program/recorded_program.h"
 #include "tools/addend/commands.h"
 
 namespace addend::cli {
@@ -34,7 +35,8 @@ struct LoadedInput {
 
 struct LoadedRun {
   std::shared_ptr<Model> model;
-  std::string model_path;  // a TorchScript file, or the folder of a saved program
+  std::shared_ptr<const RecordedProgram> program;  // that the model is; null for a TorchScript file
+  std::string model_path;                          // of that file, or the folder of the program
   std::string model_sha256;
   std::vector<LoadedInput> inputs;
   Policy policy;  // as asked for

@@ -122,9 +122,8 @@ Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet) {
 
 int RunRequire(const TraceArguments& arguments, const LoadedRun& run, const Model& model,
                const std::vector<c10::IValue>& values, const Terminal& terminal) {
-  const bool folder = FileExists(run.model_path + "/program.json");
   const std::vector<UnmetRequirement> unmet =
-      folder ? UnmetRequirements(LoadProgram(run.model_path), values) : UnmetRequirements(model, values);
+      run.program ? UnmetRequirements(*run.program, values) : UnmetRequirements(model, values);
   WriteStdout(arguments.json ? Dump(RequirementsRecord(unmet), 1) + "\n" : RequirementsText(unmet, terminal));
   const bool fails = std::any_of(unmet.begin(), unmet.end(), [](const auto& requirement) { return requirement.error; });
   return fails ? kDoesNotAddUp : kSuccess;

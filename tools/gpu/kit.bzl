@@ -69,7 +69,7 @@ def _kit_aspect_impl(target, ctx):
                 defines = tuple(attributes.local_defines + attributes.defines),
                 includes = tuple(folders),
             ))
-        if target.label.workspace_name or ctx.rule.kind == "cc_library":
+        if ctx.rule.kind == "cc_library":
             libraries.append(depset([tuple(attributes.linkopts)]))
     return [_Kit(
         units = depset(own, transitive = units, order = "postorder"),

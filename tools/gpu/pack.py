@@ -33,8 +33,6 @@ def main(out, plan_path, files_path, *header_folders):
         soname = _soname(path)
         content["lib/" + soname] = path
         libraries.append(soname)
-    # Such as -fopenmp.
-    plan["link"] = [option for option in plan["libraries"] if not option.startswith(("-l", "-L", "-Wl,"))]
     plan["libraries"] = libraries
     searched = _include_folders()
     for folder in header_folders:

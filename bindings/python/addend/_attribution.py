@@ -144,6 +144,15 @@ def split_for_attribution(inputs: Any, baselines: Any) -> Tuple[Union[Dict[str, 
     return [_split(value, baseline) for value, baseline in zip(values, given)], values
 
 
+def plain_arguments(additional_forward_args: Any) -> Tuple[Any, ...]:
+    """What users of Captum give besides the inputs, one by one."""
+    if additional_forward_args is None:
+        return ()
+    if isinstance(additional_forward_args, (tuple, list)):
+        return tuple(additional_forward_args)
+    return (additional_forward_args,)
+
+
 def as_given(tensors: Sequence[Optional[Tensor]], inputs: Any, values: Sequence[Any]) -> Any:
     """Attributions in the structure of the inputs, and of the library that those are of."""
     converted = [_like(tensor, value) for tensor, value in zip(tensors, values)]

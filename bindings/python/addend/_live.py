@@ -5,7 +5,7 @@ import types
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
-from ._attribution import Attribution, as_given, numbers_like, split_for_attribution
+from ._attribution import Attribution, as_given, numbers_like, plain_arguments, split_for_attribution
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
@@ -287,9 +287,7 @@ class TracedModel:
             targets: as for `Model.explain`, and so are `at`, `each_example` and `operators`.
             kwargs: of the model.
         """
-        return self._explain_in_order(
-            args, kwargs, {}, targets=targets, at=at, each_example=each_example, operators=operators
-        )
+        return self._explain(args, kwargs, targets=targets, at=at, each_example=each_example, operators=operators)[0]
 
     def attribute(
         self,
@@ -308,24 +306,19 @@ class TracedModel:
         `additional_forward_args` may be anything that the model takes.
         """
         split, values = split_for_attribution(inputs, baselines)
-        further = () if additional_forward_args is None else additional_forward_args
-        further = further if isinstance(further, (tuple, list)) else (further,)
+        further = plain_arguments(additional_forward_args)
         named = split if isinstance(split, dict) else {}
         positional = [] if isinstance(split, dict) else split
-        order: Dict[int, int] = {}
-        found = self._explain_in_order(
-            (*positional, *further), named, order, targets=target, at=at, each_example=each_example
-        )
-        sources = list(named.values()) if named else positional
-        given = as_given([found.inputs[order[id(source)]] for source in sources], inputs, values)
+        found, order = self._explain((*positional, *further), named, targets=target, at=at, each_example=each_example)
+        tensors = {id(source): tensor for source, tensor in zip(order, found.inputs)}
+        given = as_given([tensors[id(source)] for source in (named.values() if named else positional)], inputs, values)
         return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
 
-    def _explain_in_order(self, args: Any, kwargs: Any, order: Dict[int, int], **asked: Any) -> Attribution:
-        """As `explain`; tells by their ids in which order the sources are inputs of the program."""
+    def _explain(self, args: Any, kwargs: Any, **asked: Any) -> Tuple[Attribution, List[Input]]:
+        """As `explain`; also what the inputs of the program were given as, in their order."""
         program, sources = self._record(args, kwargs, True)
-        order.update((id(source), place) for place, source in enumerate(sources))
         options = {key: value for key, value in self._options.items() if key not in ("probes", "everything")}
-        return program.model().explain(*sources, **asked, **options)
+        return program.model().explain(*sources, **asked, **options), sources
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, List[Input]]:
         """The program of a call, and what its inputs were given as, in their order."""

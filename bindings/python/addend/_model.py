@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _native
-from ._attribution import Attribution, add_targets, as_given, numbers_like, split_for_attribution
+from ._attribution import Attribution, add_targets, as_given, numbers_like, plain_arguments, split_for_attribution
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
@@ -147,8 +147,7 @@ class Model(Handle):
             value - reference - sum of attributions (Captum's delta has the other sign).
         """
         split, values = split_for_attribution(inputs, baselines)
-        further = () if additional_forward_args is None else additional_forward_args
-        further = further if isinstance(further, (tuple, list)) else (further,)
+        further = plain_arguments(additional_forward_args)
         if isinstance(split, dict):
             if further:
                 raise TypeError("inputs are a dict, so plain ones are named in it too: as addend.Input(value)")

@@ -81,19 +81,19 @@ class Engine:
 
     def missing(self, variant):
         """Why a variant is skipped; "" if it is not."""
-        for one in filter(None, (self.own, self.other)):
-            lacks = [feature for feature in variant.features() if feature not in one.features | one.dtypes]
-            lacks += sorted(LONG_NAMES[d] for d in variant.dtypes() if LONG_NAMES[d] not in one.dtypes)
-            if lacks:
-                return "%s does not announce %s" % (one.hello.get("language", "the testee"), ", ".join(lacks))
-        return ""
+        dtypes = sorted(LONG_NAMES[dtype] for dtype in variant.dtypes())
+        return self._lacking(list(variant.features()), dtypes)
 
     def missing_for(self, check):
         """Why a check of a variant that can be executed is skipped; "" if it is not."""
-        feature = checks.NEEDED_FEATURE.get(check)
+        return self._lacking([checks.NEEDED_FEATURE[check]] if check in checks.NEEDED_FEATURE else [])
+
+    def _lacking(self, features, dtypes=()):
         for one in filter(None, (self.own, self.other)):
-            if feature and feature not in one.features:
-                return "%s does not announce %s" % (one.hello.get("language", "the testee"), feature)
+            lacks = [feature for feature in features if feature not in one.features | one.dtypes]
+            lacks += [dtype for dtype in dtypes if dtype not in one.dtypes]
+            if lacks:
+                return "%s does not announce %s" % (one.hello.get("language", "the testee"), ", ".join(lacks))
         return ""
 
     def _skipped(self, variant, reason):

@@ -575,7 +575,8 @@ static addend_status* make_request(addend_request** out) {
 /* Puts a program in the model's place, which was a folder in between. */
 static addend_status* record(addend_model** model, const addend_request* request) {
   addend_program *recorded = NULL, *loaded = NULL;
-  char folder[] = "/tmp/addend_program_XXXXXX";
+  const char* const temporary = getenv("TMPDIR");
+  char* const folder = text_of("%s/%s", temporary == NULL ? "/tmp" : temporary, "addend_program_XXXXXX");
   TRY(addend_model_record(*model, request, &recorded));
   own(ADDEND_HANDLE_PROGRAM, recorded);
   if (mkdtemp(folder) == NULL) abort();

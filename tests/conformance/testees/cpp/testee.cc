@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -323,23 +324,22 @@ Request MakeRequest(const Frame& request) {
   return made;
 }
 
+struct TemporaryFolder {
+  TemporaryFolder() {
+    if (mkdtemp(&path[0]) == nullptr) throw std::runtime_error("no folder can be made as " + path);
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path = (std::filesystem::temp_directory_path() / "addend_program_XXXXXX").string();
+};
+
 // What a recorded program is, once it was a folder.
 Model Recorded(const Model& model, const Request& request) {
-  char folder[] = "/tmp/addend_program_XXXXXX";
-  if (mkdtemp(folder) == nullptr) throw std::runtime_error("no folder can be made in /tmp");
-  const auto remove = [&] {
-    for (const char* file : {"/program.json", "/weights.safetensors"}) unlink((folder + std::string(file)).c_str());
-    rmdir(folder);
-  };
-  try {
-    model.Record(request).Save(folder);
-    Model loaded = Program::Load(folder).AsModel();
-    remove();
-    return loaded;
-  } catch (...) {
-    remove();
-    throw;
-  }
+  const TemporaryFolder folder;
+  model.Record(request).Save(folder.path);
+  return Program::Load(folder.path).AsModel();
 }
 
 Model LoadModel(const Frame& request, const Request& made) {
