@@ -430,5 +430,30 @@ TEST(DecomposeErrors, ModelFailuresAreOneLine) {
   EXPECT_EQ(message.find('\n'), std::string::npos);
 }
 
+// A layer norm on its way from zero errs by the rounding of terms a hundred times as large as its value. What follows
+// hands that on, and is no failure of it. Few components, so that they are not large themselves.
+TEST(Checks, WhatOperandsMissIsNoFailureOfTheNextOperator) {
+  const Tensor weight = Random({128, 64}, 3).to(at::kFloat) / 8;
+  const Tensor back = Random({64, 128}, 4).to(at::kFloat) / 8;
+  const auto model = [&](const std::vector<Tensor>& in) {
+    const Tensor hidden = at::linear(at::layer_norm(in[0], {64}), weight);
+    return at::add(in[0], at::linear(at::gelu(hidden), back));
+  };
+  for (const int64_t numc : {1, 2, 32}) {
+    Input input;
+    input.value = Random({32, 64}, 1).to(at::kFloat);
+    input.split = Split::ByLabels((at::arange(32) * numc).div(32, "floor").to(at::kLong).view({32, 1}).expand({32, 64}));
+    input.baseline = Baseline::Of(0.0);
+    DecomposeOptions options;
+    options.policy.preset = Preset::kFaithful;
+    for (const Check check : {Check::kEveryOp, Check::kOutputs}) {
+      options.policy.check = check;
+      const Decomposition result = Trace(FromFunction(model)).Decompose({input}, options);
+      EXPECT_LT(result.report.worst_recovery_error, 1e-3) << numc;
+      EXPECT_TRUE(result.report.failures.empty()) << numc;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace addend

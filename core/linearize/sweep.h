@@ -53,7 +53,7 @@ struct SweepResult {
 // not finite though the value is lose their parts, and all of value - reference is leftover. Later operators so go on
 // with a true recovery. A closed form whose coefficients leave a bracket beyond its bound ends up with that bracket in
 // its leftover. Nothing else moves an error into the leftover. With Check::kOutputs only outputs and probes are looked
-// at, and only they are mended.
+// at; where one is off, a second sweep looks at every operator.
 
 // `progress(done, total)` counts nodes; may be empty. Throws Error(kInternal) with the operator's position on a tracing
 // failure where Policy::on_failure is kError.
