@@ -20,6 +20,7 @@
 #include "core/program/program_file.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/program/structure.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -371,6 +372,48 @@ TEST(Record, CopiesOnlyWhatIsOverwrittenLater) {
   EXPECT_EQ(kept, 3);
   // What calls made lives no longer than the model wants.
   for (const auto& storage : made) EXPECT_TRUE(storage.expired());
+}
+
+// What a replay hands to TorchScript has the types that TorchScript declares.
+TEST(PutTogether, ContainersOfTuplesAreThoseThatTorchScriptTakes) {
+  torch::jit::Module module("Network");
+  module.define(R"(
+def forward(self, steps: List[Tuple[Tensor, int]], named: Dict[str, Tuple[Tensor, Tensor]]):
+    total = named["a"][0] + named["b"][1]
+    for step, times in steps:
+        total = total + step * times
+    return total
+)");
+  const Tensor two = Random({2}, 1);
+  const Tensor one = Random({1}, 2);
+  const std::vector<Tensor> tensors = {two, one};
+  const auto tuple = [](std::vector<Structure> elements) {
+    Structure structure;
+    structure.kind = Structure::Kind::kTuple;
+    structure.elements = std::move(elements);
+    return structure;
+  };
+  const auto tensor = [](int number) {
+    Structure structure;
+    structure.kind = Structure::Kind::kTensor;
+    structure.tensor = number;
+    return structure;
+  };
+  const auto number = [](int64_t value) {
+    Structure structure;
+    structure.plain = value;
+    return structure;
+  };
+  Structure steps;
+  steps.kind = Structure::Kind::kList;
+  steps.elements = {tuple({tensor(0), number(3)}), tuple({tensor(1), number(-1)})};
+  Structure named;
+  named.kind = Structure::Kind::kDict;
+  named.keys = {"a", "b"};
+  named.elements = {tuple({tensor(0), tensor(1)}), tuple({tensor(1), tensor(0)})};
+  const auto given = [&](int k) { return tensors[k]; };
+  const Tensor found = module.forward({PutTogether(steps, given), PutTogether(named, given)}).toTensor();
+  EXPECT_TRUE(at::equal(found, two + two + two * 3 + one * -1));
 }
 
 TEST(Record, KeepsNestedOutputs) {

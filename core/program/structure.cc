@@ -46,6 +46,17 @@ c10::TypePtr NamedPlainType(const std::string& name) {
   return c10::AnyType::get();
 }
 
+// The type of a value as containers declare it: of a tensor no more than that it is one, in tuples too.
+c10::TypePtr DeclaredType(const c10::IValue& value) {
+  if (value.isTensor()) return c10::TensorType::get();
+  if (!value.isTuple()) return value.type();
+  const c10::TupleTypePtr own = value.toTuple()->type();
+  if (own->schema() != nullptr) return own;
+  std::vector<c10::TypePtr> types;
+  for (const c10::IValue& element : value.toTupleRef().elements()) types.push_back(DeclaredType(element));
+  return c10::TupleType::create(std::move(types));
+}
+
 // The type that all of some values have; where they differ whatever `otherwise` names.
 template <typename Values>
 c10::TypePtr CommonType(const Values& values, const std::string& otherwise) {
@@ -56,8 +67,7 @@ c10::TypePtr CommonType(const Values& values, const std::string& otherwise) {
       none = true;
       continue;
     }
-    // Of a tensor the dispatcher wants to know no more than that it is one.
-    const c10::TypePtr type = value.isTensor() ? c10::TypePtr(c10::TensorType::get()) : value.type();
+    const c10::TypePtr type = DeclaredType(value);
     if (common == nullptr) common = type;
     if (*common != *type) return c10::AnyType::get();
   }
