@@ -466,6 +466,21 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_operators(addend_r
  * addend_model_record, or other values to try, for addend_model_check_trace. Nothing else takes several.
  * errors: FAILED_PRECONDITION where the example before it has no input yet. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_next_example(addend_request* request) ADDEND_NOEXCEPT;
+/* How the inputs of the example, which are tensors, make up the arguments of a model that takes tuples, lists,
+ * dictionaries or plain values. structure: JSON, a list of the arguments in the order of the model's, or an object of
+ * them by name, each one of
+ *   {"tensor": 0}                            an input by its number, counted from 0 in the order of adding
+ *   null, true, 3, 3.0, "text"               a plain value; 3 is an integer, 3.0 is not
+ *   {"float": "nan"}                         or "inf", "-inf"
+ *   {"tuple": [...]}, {"list": [...]}        of any of these; a list of nothing says what it would hold, "type":
+ *                                            "Tensor", "int", "float", "bool" or "str"
+ *   {"dict": {"key": ...}}                   with the "type" of its values where it is empty
+ * Every input is used. Names of inputs are then for results only, and each is split as ever: its components move
+ * through the model like those of any other input. NULL, as at the beginning: every input is an argument. Looked at by
+ * all functions of models and programs that take a request, and by addend_trace_record; these give what does not fit
+ * as INVALID_ARGUMENT. errors: INVALID_ARGUMENT for text that is none of the above. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_request* request,
+                                                                        const char* structure) ADDEND_NOEXCEPT;
 /* 1: every operator is checked, not only those that results depend on. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
@@ -488,6 +503,12 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load_bytes(const void* d
  * UNIMPLEMENTED for other models. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_to(const addend_model* model, int32_t dtype, const char* device,
                                                            addend_model** out_copy) ADDEND_NOEXCEPT;
+/* The same model by other methods than forward(), named with commas between them: "encode,decode". They run one after
+ * the other, each on as many of the inputs as it has arguments; several give what each gives, one behind the other, and
+ * their arguments are called "encode.x". in: model (shared). out: out_model (new). errors: NOT_FOUND for a method that
+ * the model does not have, UNIMPLEMENTED for models that are not from a TorchScript file. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_methods(const addend_model* model, const char* methods,
+                                                                addend_model** out_model) ADDEND_NOEXCEPT;
 /* The arguments that the model takes, in order. NULL where there is none. Borrowed. */
 ADDEND_API size_t addend_model_num_inputs(const addend_model* model) ADDEND_NOEXCEPT;
 ADDEND_API const char* addend_model_input_name(const addend_model* model, size_t index) ADDEND_NOEXCEPT;
@@ -523,13 +544,24 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_c
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_model* model, const addend_request* request,
                                                                addend_program** out_program) ADDEND_NOEXCEPT;
 /* Whether a recording is the model: records twice, replays, and tries every further example of the request. options:
- * {"tolerance": 1e-5, "strict": true}, a JSON object as addend_program_code_text describes it. out: out_json (new),
+ * {"tolerance": 1e-5, "strict": true, "out_of_place": false}, a JSON object as addend_program_code_text describes it;
+ * out_of_place also replays without writes in place, which finds aliases that nobody sees. out: out_json (new),
  * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}: `kind` "graph", "value",
  * "guard", "constant", "random", "training", "state" or "output"; `error` false for what is only worth knowing;
  * `input_set` which further example showed it, or null. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_check_trace(const addend_model* model,
                                                                     const addend_request* request, const char* options,
                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
+/* What a run with the inputs of the request lacks, all of it, before anything runs: of a TorchScript model by reading
+ * its source, branches that are not taken included; of a program by what it recorded. in: context (whose rules count;
+ * borrowed, may be NULL), model, request (borrowed). out: out_json (new), {"format": "addend.requirements", "version":
+ * 1, "unmet": [{"kind", "error", "position", "message"}]}: `kind` "input" (number, shape, dtype or device of what is
+ * given), "mode" (something runs as in training) or "operator" (no rule); `error` false for what is only worth
+ * knowing. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_requirements(const addend_context* context,
+                                                                     const addend_model* model,
+                                                                     const addend_request* request,
+                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_model_release(addend_model* model) ADDEND_NOEXCEPT;
 
 /* ---- Results: what a run or a call gives ------------------------------------------------------------------------ */
@@ -612,10 +644,29 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_program_load(const char* folde
  * out: out_model (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_model(const addend_program* program,
                                                                 addend_model** out_model) ADDEND_NOEXCEPT;
+/* Writes a TorchScript file, which LibTorch runs without this library: a module with a method forward() of the
+ * program's inputs, with the parameters and buffers that were read, by their names. Each run of it begins with these as
+ * they were when recorded. errors: FAILED_PRECONDITION, with the position, for a program with a number that depends on
+ * elements and has left the tensors, which such a file could not compare; UNIMPLEMENTED for what TorchScript does not
+ * have (plain values among the inputs, models without values); INVALID_ARGUMENT where the file cannot be written. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_export_torchscript(const addend_program* program,
+                                                                             const char* path) ADDEND_NOEXCEPT;
+/* The program with every floating-point tensor in the floating-point type `dtype`, and complex ones in the complex type
+ * of it; integers and bools stay. It is replayed on inputs of these types, and stops at an operator that gives another
+ * one. in: program (shared). out: out_copy (new). errors: INVALID_ARGUMENT where `dtype` is no floating-point type,
+ * UNIMPLEMENTED where memory is seen as floating-point numbers and as something else. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_to(const addend_program* program, int32_t dtype,
+                                                             addend_program** out_copy) ADDEND_NOEXCEPT;
+/* As addend_model_requirements, of a replay. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_program_requirements(const addend_context* context,
+                                                                       const addend_program* program,
+                                                                       const addend_request* request,
+                                                                       addend_string** out_json) ADDEND_NOEXCEPT;
 /* Runs it on other inputs. options: {"values": [names of inner values that are wanted], "every_value": false, "guards":
- * true, "guard_tolerance": 0}. out: out_results (new), the outputs as addend_model_run gives them, then the values by
- * their names. errors: NOT_FOUND for a name that the program does not have; FAILED_PRECONDITION, with the position,
- * where a number that left the tensors is another one than in the recording (unless "guards" is false);
+ * true, "guard_tolerance": 0, "out_of_place": false}. out_of_place: every write goes into a copy of the memory, so that
+ * inner values are as they were made. out: out_results (new), the outputs as addend_model_run gives them, then the
+ * values by their names. errors: NOT_FOUND for a name that the program does not have; FAILED_PRECONDITION, with the
+ * position, where a number that left the tensors is another one than in the recording (unless "guards" is false);
  * INVALID_ARGUMENT for inputs that are not like those of the recording. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_replay(const addend_program* program,
                                                                  const addend_request* request, const char* options,

@@ -417,6 +417,11 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_next_example(get()));
     return *this;
   }
+  // How the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
+  Request& Structure(const std::string& structure) {
+    Check(addend_request_set_structure(get(), structure.c_str()));
+    return *this;
+  }
   Request& Everything(bool everything = true) {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
@@ -457,6 +462,22 @@ class Program : public Handle<addend_program, addend_program_release> {
     addend_results* results = nullptr;
     Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
     return Results(results);
+  }
+  // For LibTorch without this library.
+  void ExportTorchScript(const std::string& path) const {
+    Check(addend_program_export_torchscript(get(), path.c_str()));
+  }
+  // The program in another floating-point type.
+  Program To(int32_t dtype) const {
+    addend_program* copy = nullptr;
+    Check(addend_program_to(get(), dtype, &copy));
+    return Program(copy);
+  }
+  // What a replay would lack: JSON.
+  std::string Requirements(const Request& request, const Context& context = {}) const {
+    addend_string* text = nullptr;
+    Check(addend_program_requirements(context.get(), get(), request.get(), &text));
+    return Take(text);
   }
   size_t num_operators() const { return addend_program_num_operators(get()); }
   // The names of its tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
@@ -506,6 +527,20 @@ class Model : public Handle<addend_model, addend_model_release> {
     addend_model* copy = nullptr;
     Check(addend_model_to(get(), dtype, device.empty() ? nullptr : device.c_str(), &copy));
     return Model(copy);
+  }
+  // The same model by other methods than forward().
+  Model Methods(const std::vector<std::string>& methods) const {
+    std::string names;
+    for (const std::string& method : methods) names += (names.empty() ? "" : ",") + method;
+    addend_model* model = nullptr;
+    Check(addend_model_methods(get(), names.c_str(), &model));
+    return Model(model);
+  }
+  // What a run would lack: JSON.
+  std::string Requirements(const Request& request, const Context& context = {}) const {
+    addend_string* text = nullptr;
+    Check(addend_model_requirements(context.get(), get(), request.get(), &text));
+    return Take(text);
   }
   Results Run(const Request& request) const {
     addend_results* results = nullptr;

@@ -61,9 +61,9 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     RequireOneExample(asked);
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
-    const std::vector<RequestInput> inputs = Arrange(body.input_names, asked.inputs);
+    const auto [traced, inputs] = AskedOf(body, asked);
     AttributionBody made;
-    made.attribution = Attribute(Trace(body.model), InputsOf(inputs), AttributeOptionsOf(own, asked));
+    made.attribution = Attribute(Trace(traced), InputsOf(inputs), AttributeOptionsOf(own, asked));
     made.at = asked.explained;
     made.operators = asked.operators;
     made.run =

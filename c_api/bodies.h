@@ -19,6 +19,8 @@
 #include "core/explain/model.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
+#include "core/program/recorded_program.h"
+#include "core/program/structure.h"
 #include "core/rules/registry.h"
 
 namespace addend::c_api {
@@ -79,6 +81,7 @@ struct ModelBody {
   std::shared_ptr<Model> model;
   std::vector<std::string> input_names;
   std::string path;
+  std::shared_ptr<const RecordedProgram> program;  // that it stands for, if it does
 };
 
 struct RequestInput {
@@ -87,9 +90,21 @@ struct RequestInput {
   std::vector<std::string> names;  // of its components
 };
 
+struct RequestArgument {
+  std::string name;     // where the request names them
+  Structure structure;  // whose tensors are inputs of the example
+};
+
+struct RequestStructure {
+  std::vector<RequestArgument> arguments;
+  bool named = false;
+};
+
 struct RequestBody {
   std::vector<RequestInput> inputs;                // of the first example
   std::vector<std::vector<RequestInput>> further;  // examples
+  // Of each example, the first one's first; null or missing: every input is an argument.
+  std::vector<std::shared_ptr<const RequestStructure>> structures;
   std::vector<std::string> probes;
   std::vector<Target> targets;
   std::string explained;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "c_api/options.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
@@ -12,6 +13,7 @@
 #include "core/explain/decompose.h"
 #include "core/explain/learn_sizes.h"
 #include "core/explain/record_program.h"
+#include "core/explain/requirements.h"
 #include "core/explain/shapley.h"
 #include "core/explain/torchscript.h"
 #include "core/intercept/tracing_scope.h"
@@ -44,19 +46,6 @@ at::Device DeviceOf(const Model& model) {
   return named.empty() ? at::Device(at::kCPU) : named[0].second.device();
 }
 
-// Of every example of a request.
-std::vector<std::vector<c10::IValue>> ExamplesOf(const ModelBody& model, const RequestBody& request) {
-  std::vector<std::vector<c10::IValue>> examples;
-  const auto add = [&](const std::vector<RequestInput>& inputs) {
-    if (inputs.empty() && !examples.empty()) throw InvalidArgument("the last example of the request has no input");
-    const std::vector<at::Tensor> values = CopiesOf(Arrange(model.input_names, inputs));
-    examples.emplace_back(values.begin(), values.end());
-  };
-  add(request.inputs);
-  for (const std::vector<RequestInput>& inputs : request.further) add(inputs);
-  return examples;
-}
-
 RecordOptions RecordOptionsOf(const ModelBody& model) {
   RecordOptions options;
   options.input_names = model.input_names;
@@ -73,7 +62,8 @@ at::Tensor FirstNumbers(const c10::IValue& result) {
 }
 
 Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
-  const PreparedInputs prepared = Prepare(InputsOf(Arrange(model.input_names, request.inputs)));
+  const AskedModel asked = AskedOf(model, request);
+  const PreparedInputs prepared = Prepare(InputsOf(asked.inputs));
   if (prepared.numc > kMostShapleyComponents) {
     throw InvalidArgument(absl::StrCat("there are ", prepared.numc,
                                        " components, and exact Shapley values take at most ", kMostShapleyComponents));
@@ -87,7 +77,7 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
                                ? Composition(input.parts, input.reference)
                                : Composition::FromLabels(input.value, input.labels, input.reference, prepared.numc));
   }
-  const TracedModel traced = Trace(model.model);
+  const TracedModel traced = Trace(asked.model);
   return Shapley(
       [&](const std::vector<at::Tensor>& coalition) {
         RequireGoingOn(request);
@@ -139,6 +129,17 @@ ADDEND_API addend_status* addend_model_to(const addend_model* model, int32_t dty
   });
 }
 
+ADDEND_API addend_status* addend_model_methods(const addend_model* model, const char* methods,
+                                               addend_model** out_model) noexcept {
+  return Guard([&] {
+    const ModelBody& body = Get(model, "model");
+    const std::vector<std::string> names = absl::StrSplit(Text(methods, "methods"), ',');
+    RequireOut(out_model, "out_model");
+    const TracingPause pause;
+    Give(out_model, BodyFor(MethodsOf(*body.model, names), body.path));
+  });
+}
+
 ADDEND_API size_t addend_model_num_inputs(const addend_model* model) noexcept {
   const ModelBody* body = Peek(model);
   return body == nullptr ? 0 : body->input_names.size();
@@ -160,7 +161,8 @@ ADDEND_API addend_status* addend_model_run(const addend_model* model, const adde
     RequireGoingOn(asked);
     RequireOneExample(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    Give(out_results, OutputsOf(Trace(body.model).Run(CopiesOf(Arrange(body.input_names, asked.inputs)))), nullptr);
+    const AskedModel own = AskedOf(body, asked);
+    Give(out_results, OutputsOf(Trace(own.model).Run(CopiesOf(own.inputs))), nullptr);
   });
 }
 
@@ -177,8 +179,8 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     RequireOneExample(asked);
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
-    const std::vector<RequestInput> inputs = Arrange(body.input_names, asked.inputs);
-    ResultsBody results = ResultsOf(Trace(body.model).Decompose(InputsOf(inputs), OptionsOf(own, asked)), inputs,
+    const auto [traced, inputs] = AskedOf(body, asked);
+    ResultsBody results = ResultsOf(Trace(traced).Decompose(InputsOf(inputs), OptionsOf(own, asked)), inputs,
                                     own.policy.preset, body.path);
     LogNotes(own, results.run->report);
     Give(out_results, std::move(results));
@@ -209,7 +211,7 @@ ADDEND_API addend_status* addend_model_record(const addend_model* model, const a
     RequireNoTrace();
     RequireGoingOn(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(body, asked);
+    const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(body.input_names, asked);
     const RecordOptions options = RecordOptionsOf(body);
     const Recording recording =
         asked.further.empty() ? Record(*body.model, examples[0], options) : RecordSizes(*body.model, examples, options);
@@ -226,16 +228,34 @@ ADDEND_API addend_status* addend_model_check_trace(const addend_model* model, co
     JsonOptions given(options);
     given.Read("tolerance", &checks.tolerance);
     given.Read("strict", &checks.strict);
+    given.Read("out_of_place", &checks.out_of_place);
     given.RequireAllRead();
     RequireOut(out_json, "out_json");
     RequireLibTorch();
     RequireNoTrace();
     RequireGoingOn(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    checks.inputs = ExamplesOf(body, asked);
+    checks.inputs = ExamplesOf(body.input_names, asked);
     const std::vector<c10::IValue> first = checks.inputs[0];
     checks.inputs.erase(checks.inputs.begin());
     Give(out_json, Dump(FindingsRecord(CheckTrace(*body.model, first, checks, RecordOptionsOf(body)))));
+  });
+}
+
+ADDEND_API addend_status* addend_model_requirements(const addend_context* context, const addend_model* model,
+                                                    const addend_request* request, addend_string** out_json) noexcept {
+  return Guard(DetailOf(context), [&] {
+    const ContextBody& own = ContextOf(context);
+    const ModelBody& body = Get(model, "model");
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_json, "out_json");
+    RequireLibTorch();
+    RequireOneExample(asked);
+    const TracingPause pause;
+    const Registry& rules = own.rules == nullptr ? Registry::Default() : *own.rules;
+    const std::vector<c10::IValue> inputs = ExamplesOf(body.input_names, asked)[0];
+    Give(out_json, Dump(RequirementsRecord(body.program == nullptr ? UnmetRequirements(*body.model, inputs, rules)
+                                                                   : UnmetRequirements(*body.program, inputs, rules))));
   });
 }
 

@@ -9,11 +9,14 @@
 #include "c_api/options.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
+#include "core/explain/export_torchscript.h"
 #include "core/explain/program_model.h"
+#include "core/explain/requirements.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/code_trace.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
+#include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
 #include "core/program/summary.h"
 
@@ -112,12 +115,34 @@ ADDEND_API addend_status* addend_program_load(const char* folder, addend_program
   });
 }
 
+ADDEND_API addend_status* addend_program_export_torchscript(const addend_program* program, const char* path) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    const std::string name = Text(path, "path");
+    RequireLibTorch();
+    const TracingPause pause;
+    ExportTorchScript(*body.program, name);
+  });
+}
+
+ADDEND_API addend_status* addend_program_to(const addend_program* program, int32_t dtype,
+                                            addend_program** out_copy) noexcept {
+  return Guard([&] {
+    const ProgramBody& body = Get(program, "program");
+    const at::ScalarType wanted = DtypeOf(dtype);
+    RequireOut(out_copy, "out_copy");
+    RequireLibTorch();
+    const TracingPause pause;
+    Give(out_copy, ProgramOf(std::make_shared<const RecordedProgram>(InDtype(*body.program, wanted)), body.path));
+  });
+}
+
 ADDEND_API addend_status* addend_program_model(const addend_program* program, addend_model** out_model) noexcept {
   return Guard([&] {
     const ProgramBody& body = Get(program, "program");
     RequireOut(out_model, "out_model");
     const TracingPause pause;
-    Give(out_model, FromProgram(body.program), body.input_names, body.path);
+    Give(out_model, FromProgram(body.program), body.input_names, body.path, body.program);
   });
 }
 
@@ -132,6 +157,7 @@ ADDEND_API addend_status* addend_program_replay(const addend_program* program, c
     read.Read("every_value", &replay.every_value);
     read.Read("guards", &replay.guards);
     read.Read("guard_tolerance", &replay.guard_tolerance);
+    read.Read("out_of_place", &replay.out_of_place);
     read.RequireAllRead();
     RequireOut(out_results, "out_results");
     RequireLibTorch();
@@ -139,14 +165,30 @@ ADDEND_API addend_status* addend_program_replay(const addend_program* program, c
     RequireGoingOn(asked);
     RequireOneExample(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
-    const std::vector<at::Tensor> inputs = CopiesOf(Arrange(body.input_names, asked.inputs));
-    const ReplayResult result = body.replay->Run({inputs.begin(), inputs.end()}, replay);
+    const ReplayResult result = body.replay->Run(ExamplesOf(body.input_names, asked)[0], replay);
     ResultsBody results;
     results.entries = OutputsOf(result.output);
     for (const auto& [name, value] : result.values) {
       results.entries.push_back({name, std::nullopt, value.detach(), std::nullopt});
     }
     Give(out_results, std::move(results));
+  });
+}
+
+ADDEND_API addend_status* addend_program_requirements(const addend_context* context, const addend_program* program,
+                                                      const addend_request* request,
+                                                      addend_string** out_json) noexcept {
+  return Guard(DetailOf(context), [&] {
+    const ContextBody& own = ContextOf(context);
+    const ProgramBody& body = Get(program, "program");
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_json, "out_json");
+    RequireLibTorch();
+    RequireOneExample(asked);
+    const TracingPause pause;
+    const Registry& rules = own.rules == nullptr ? Registry::Default() : *own.rules;
+    Give(out_json,
+         Dump(RequirementsRecord(UnmetRequirements(*body.program, ExamplesOf(body.input_names, asked)[0], rules))));
   });
 }
 

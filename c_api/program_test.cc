@@ -186,6 +186,246 @@ TEST_F(ProgramTest, OutlivesItsModelAndIsOutlivedByItsResults) {
   EXPECT_FALSE(Numbers(Tensor(last)).empty());
 }
 
+TEST_F(ProgramTest, IsReplayedOutOfPlace) {
+  const Model awkward = Model::Load(kModels + "awkward.pt");
+  const Request request = TableRequest(Table(2));
+  const Program program = awkward.Record(request);
+  const std::vector<double> expected = Numbers(awkward.Run(request).tensor());
+  const auto replay = [&](const char* options) { return program.Replay(request, options); };
+  EXPECT_EQ(Numbers(replay(R"({"out_of_place": true})").tensor()), expected);
+  EXPECT_EQ(Numbers(replay(R"({"out_of_place": true, "every_value": true})").tensor()), expected);
+  EXPECT_THAT([&] { replay(R"({"out_of_place": 1})"); },
+              testing::ThrowsMessage<Error>(HasSubstr("\"out_of_place\" is true or false")));
+  EXPECT_EQ(json::parse(awkward.CheckTrace(request, R"({"out_of_place": true})"))["ok"], true);
+}
+
+TEST_F(ProgramTest, RunsInAnotherDtype) {
+  const Model mlp = Model::Load(kModels + "mlp.pt");
+  const Program program = mlp.Record(TableRequest(Table(2)));
+  const Program exact = program.To(ADDEND_FLOAT64);
+  const Request request = TableRequest(Tensor::Copy(Numbers(Table(2, -1)), {2, 6}));
+  // The oracle: LibTorch with the parameters converted when the file was read.
+  const Tensor expected = Model::Load(kModels + "mlp.pt", ADDEND_FLOAT64).Run(request).tensor();
+  const Tensor replayed = exact.Replay(request).tensor();
+  EXPECT_EQ(addend_tensor_dtype(replayed.get()), ADDEND_FLOAT64);
+  EXPECT_EQ(Numbers(replayed), Numbers(expected));
+  EXPECT_THAT([&] { exact.Replay(TableRequest(Table(2))); }, testing::ThrowsMessage<Error>(HasSubstr("f64[2, 6]")));
+  for (const int32_t dtype : {static_cast<int32_t>(ADDEND_INT64), 0, 77}) {
+    addend_program* none = nullptr;
+    EXPECT_EQ(Outcome(addend_program_to(program.get(), dtype, &none)).code, ADDEND_INVALID_ARGUMENT) << dtype;
+    EXPECT_EQ(none, nullptr);
+  }
+}
+
+TEST_F(ProgramTest, IsExportedForLibTorchAlone) {
+  const std::string path = testing::TempDir() + "/exported.pt";
+  const Model mlp = Model::Load(kModels + "mlp.pt");
+  mlp.Record(TableRequest(Table(2))).ExportTorchScript(path);
+  const Model plain = Model::Load(path);
+  EXPECT_STREQ(addend_model_input_name(plain.get(), 0), "table");
+  const Request other = TableRequest(Table(2, -1));
+  EXPECT_EQ(Numbers(plain.Run(other).tensor()), Numbers(mlp.Run(other).tensor()));
+  // What depends on elements would go the recorded way without a word.
+  const Program guarded = Model::Load(kModels + "awkward.pt").Record(TableRequest(Table(2)));
+  const Outcome refused(addend_program_export_torchscript(guarded.get(), path.c_str()));
+  EXPECT_EQ(refused.code, ADDEND_FAILED_PRECONDITION) << refused.message;
+  const Program program = mlp.Record(TableRequest(Table(2)));
+  EXPECT_EQ(Outcome(addend_program_export_torchscript(program.get(), "/nowhere/p.pt")).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_program_export_torchscript(program.get(), nullptr)).code, ADDEND_INVALID_ARGUMENT);
+}
+
+TEST_F(ProgramTest, TellsWhatARunLacks) {
+  const Model mlp = Model::Load(kModels + "mlp.pt");
+  EXPECT_TRUE(json::parse(mlp.Requirements(TableRequest(Table(2))))["unmet"].empty());
+  const json few = json::parse(mlp.Requirements(Request()));
+  EXPECT_EQ(few["format"], "addend.requirements");
+  ASSERT_EQ(few["unmet"].size(), 1u);
+  EXPECT_EQ(few["unmet"][0]["kind"], "input");
+  EXPECT_EQ(few["unmet"][0]["error"], true);
+  EXPECT_THAT(few["unmet"][0]["message"].get<std::string>(), HasSubstr("takes 1 inputs (table: Tensor), not 0"));
+  const Program program = mlp.Record(TableRequest(Table(2)));
+  const json shape = json::parse(program.Requirements(TableRequest(Table(3))));
+  ASSERT_EQ(shape["unmet"].size(), 1u);
+  EXPECT_THAT(shape["unmet"][0]["message"].get<std::string>(), HasSubstr("f32[3, 6], recorded was f32[2, 6]"));
+  // A model that stands for a program is read as that.
+  EXPECT_EQ(json::parse(program.AsModel().Requirements(TableRequest(Table(3)))), shape);
+}
+
+// ---- inputs that are no tensors, other methods
+
+class StructuredTest : public ProgramTest {
+ protected:
+  static constexpr char kArguments[] = R"([{"tuple": [{"tensor": 0}, {"tensor": 1}]},
+      {"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}},
+      {"list": [{"tuple": [{"tensor": 4}, 2]}, {"tuple": [{"tensor": 5}, -1]}]}, 0.5, null, "each"])";
+
+  Request Flat(const std::vector<const char*>& names = {"table", "memory", "keep", "drop", "step_0", "step_1"}) const {
+    Request request;
+    for (const char* name : names) request.Input(file_.tensor(name));
+    return request;
+  }
+  Request Structured(const std::string& structure = kArguments) const {
+    Request request = Flat();
+    request.Structure(structure);
+    return request;
+  }
+  std::vector<double> Expected(const char* name) const { return Numbers(file_.tensor(name)); }
+  void ExpectRefused(const std::string& structure, const std::string& message) const {
+    const Request request = Flat();
+    Outcome outcome(addend_request_set_structure(request.get(), structure.c_str()));
+    if (outcome.code == ADDEND_OK) {
+      addend_results* none = nullptr;
+      outcome = Outcome(addend_model_run(model_.get(), request.get(), &none));
+    }
+    EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT) << structure;
+    EXPECT_THAT(outcome.message, HasSubstr(message)) << structure;
+  }
+
+  // What plain PyTorch computed for these is in the file.
+  const Model model_ = Model::Load(kModels + "structured.pt");
+  const TensorFile file_ = TensorFile::Read(kModels + "structured.safetensors");
+};
+
+TEST_F(StructuredTest, RunRecordReplayAndKeep) {
+  ExpectNear(Numbers(model_.Run(Structured()).tensor()), Expected("output"), 1e-6);
+  const Program program = model_.Record(Structured());
+  ExpectNear(Numbers(program.Replay(Structured()).tensor()), Expected("output"), 1e-6);
+  EXPECT_EQ(json::parse(program.SummaryJson())["inputs"].size(), 6u);
+  const std::string folder = testing::TempDir() + "/structured";
+  program.Save(folder);
+  ExpectNear(Numbers(Program::Load(folder).Replay(Structured()).tensor()), Expected("output"), 1e-6);
+  ExpectNear(Numbers(program.AsModel().Run(Structured()).tensor()), Expected("output"), 1e-6);
+  EXPECT_EQ(json::parse(model_.CheckTrace(Structured()))["ok"], true);
+  EXPECT_TRUE(json::parse(model_.Requirements(Structured()))["unmet"].empty());
+  // Another structure than that of the recording is told.
+  const std::string other = std::string(kArguments).replace(std::string(kArguments).rfind("0.5"), 3, "0.25");
+  EXPECT_THAT([&] { program.Replay(Structured(other)); }, testing::ThrowsMessage<Error>(HasSubstr("0.25, not 0.5")));
+  EXPECT_THAT(program.Requirements(Structured(other)), HasSubstr("0.25, not 0.5"));
+  EXPECT_THAT([&] { program.Replay(Flat()); },
+              testing::ThrowsMessage<Error>(HasSubstr("pair is a tensor, not a tuple")));
+}
+
+TEST_F(StructuredTest, ArgumentsMayBeNamedAndLeftOut) {
+  Request request = Flat({"table", "memory", "keep", "drop", "step_0", "step_1", "bias"});
+  request.Structure(R"({"bias": {"tensor": 6}, "scale": 0.5, "pair": {"tuple": [{"tensor": 0}, {"tensor": 1}]},
+      "masks": {"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}},
+      "steps": {"list": [{"tuple": [{"tensor": 4}, 2]}, {"tuple": [{"tensor": 5}, -1]}]}})");
+  ExpectNear(Numbers(model_.Run(request).tensor()), Expected("biased"), 1e-6);
+  ExpectNear(Numbers(model_.Record(request).Replay(request).tensor()), Expected("biased"), 1e-6);
+}
+
+TEST_F(StructuredTest, ExamplesHaveTheirOwn) {
+  Request request = Structured();
+  request.NextExample();
+  for (const char* name : {"table", "memory", "keep", "drop", "step_0", "step_1"}) request.Input(file_.tensor(name));
+  EXPECT_EQ(json::parse(model_.CheckTrace(request))["ok"], false);
+  request.Structure(kArguments);
+  EXPECT_EQ(json::parse(model_.CheckTrace(request))["ok"], true);
+}
+
+TEST_F(StructuredTest, IsDecomposedAndAttributed) {
+  const Model exact = Model::Load(kModels + "structured.pt", ADDEND_FLOAT64);
+  Request request;
+  for (const char* name : {"table", "memory", "keep", "drop", "step_0", "step_1"}) {
+    const Tensor given = file_.tensor(name);
+    request.Input(Tensor::Copy(Numbers(given), given.sizes()));
+    if (name == std::string("table") || name == std::string("step_0")) request.SplitAlong({1});
+  }
+  request.Structure(kArguments).Target("1,2");
+  const Composition composition = exact.Decompose(request).composition();
+  ASSERT_EQ(addend_composition_numc(composition.get()), 4 + 3);
+  ExpectNear(Numbers(composition.recovery()), Expected("output"), 1e-6);
+  // A step goes straight to its own column, twice, and is halved: component 4 + column.
+  const std::vector<double> components = Numbers(composition.components());
+  const std::vector<double> step = Expected("step_0");
+  for (int64_t row = 0; row < 2; ++row) {
+    for (int64_t column = 0; column < 3; ++column) {
+      for (int64_t c = 0; c < 3; ++c) {
+        const double given = c == column ? step[row * 3 + column] : 0;
+        EXPECT_NEAR(components[((4 + c) * 2 + row) * 3 + column], given, 1e-12);
+      }
+    }
+  }
+  const Attribution attribution = exact.Attribute(request);
+  ASSERT_EQ(addend_results_size(attribution.results().get()), 7u);
+  EXPECT_NEAR(Numbers(attribution.input(4))[5], step[5], 1e-12);
+}
+
+TEST_F(StructuredTest, LiveTracesBecomeProgramsOfThem) {
+  const Tensor a = Tensor::Copy<float>({1, 2}, {2});
+  const Tensor b = Tensor::Copy<float>({3, 5}, {2});
+  Request request;
+  request.Input(a).Input(b).Structure(R"({"pair": {"tuple": [{"tensor": 0}, {"tensor": 1}]}, "scale": 2.0})");
+  RecordingScope scope(request);
+  const Results sum = Call("aten::add.Tensor", Arguments().Add(a).Add(b));
+  scope.AddOutput(sum.tensor());
+  const Program program = scope.End();
+  EXPECT_EQ(json::parse(program.SummaryJson())["inputs"].size(), 2u);
+  EXPECT_EQ(json::parse(program.SummaryJson())["inputs"][0]["name"], "pair");
+  EXPECT_EQ(Numbers(program.Replay(request).tensor()), (std::vector<double>{4, 7}));
+}
+
+TEST_F(StructuredTest, NonsenseIsRefused) {
+  for (const char* none : {"", "3", "null", "\"a\"", "[", "{\"a\": }"}) ExpectRefused(none, "neither a JSON list nor");
+  for (const char* form : {"[{}]", "[[1]]", "[{\"tenser\": 0}]", "[{\"tensor\": 0, \"type\": \"int\"}]",
+                           "[{\"list\": [], \"tuple\": []}]"}) {
+    ExpectRefused(form, "argument 0 is none of");
+  }
+  ExpectRefused(R"([{"list": [1, {"tensor": -1}]}])", "argument 0[1] calls a tensor by something else");
+  ExpectRefused(R"([{"tensor": 0.0}])", "something else");
+  ExpectRefused(R"([{"tensor": 1e300}])", "something else");
+  ExpectRefused(R"([{"tuple": {"a": 1}}])", "JSON list");
+  ExpectRefused(R"([{"dict": [1]}])", "JSON object");
+  ExpectRefused(R"([{"type": "long", "list": []}])", "another \"type\"");
+  ExpectRefused(R"([{"float": "1"}])", "\"nan\"");
+  ExpectRefused("[18446744073709551615]", "too large");
+  ExpectRefused(R"([{"tensor": 6}])", "there is no input 6; the request has 6");
+  ExpectRefused(R"([{"tensor": 0}])", "leaves out input 1");
+  ExpectRefused(
+      "{\"scale\": {\"list\": [{\"tensor\":0},{\"tensor\":1},{\"tensor\":2},{\"tensor\":3},{\"tensor\":4},"
+      "{\"tensor\":5}]}}",
+      "lacks the argument pair");
+  ExpectRefused(
+      "{\"nobody\": {\"list\": [{\"tensor\":0},{\"tensor\":1},{\"tensor\":2},{\"tensor\":3},{\"tensor\":4},"
+      "{\"tensor\":5}]}}",
+      "no argument nobody");
+  std::string deep;
+  for (int k = 0; k < 100000; ++k) deep += "[";
+  ExpectRefused(deep, "too deeply");
+  // What the model does not take is told by LibTorch.
+  ExpectRefused(R"([{"list": [{"tensor":0},{"tensor":1},{"tensor":2},{"tensor":3},{"tensor":4},{"tensor":5}]}])",
+                "the model fails");
+  // A structure is taken back.
+  const Request request = Structured("[1]");
+  ExpectOk(addend_request_set_structure(request.get(), nullptr));
+  EXPECT_THAT([&] { model_.Run(request); }, testing::ThrowsMessage<Error>(HasSubstr("the model fails")));
+}
+
+TEST_F(StructuredTest, OtherMethodsThanForward) {
+  ExpectNear(Numbers(model_.Methods({"encode"}).Run(Flat({"table"})).tensor()), Expected("encoded"), 1e-6);
+  const Model both = model_.Methods({"encode", "decode"});
+  EXPECT_STREQ(addend_model_input_name(both.get(), 0), "encode.table");
+  EXPECT_STREQ(addend_model_input_name(both.get(), 1), "decode.states");
+  const Request request = Flat({"table", "step_0"});
+  const Results replayed = both.Record(request).Replay(request);
+  ASSERT_EQ(replayed.size(), 2u);
+  ExpectNear(Numbers(replayed.tensor(0)), Expected("encoded"), 1e-6);
+  ExpectNear(Numbers(replayed.tensor(1)), Expected("decoded"), 1e-6);
+  EXPECT_THAT(
+      [&] {
+        both.Run(Flat({"table", "step_0", "step_1"}));
+      },
+      testing::ThrowsMessage<Error>(HasSubstr("take fewer than 3")));
+  addend_model* none = nullptr;
+  EXPECT_EQ(Outcome(addend_model_methods(model_.get(), "encode,missing", &none)).code, ADDEND_NOT_FOUND);
+  for (const char* nonsense : {"", ",", "encode,", "encode, decode"}) {
+    EXPECT_NE(Outcome(addend_model_methods(model_.get(), nonsense, &none)).code, ADDEND_OK) << nonsense;
+  }
+  const Model program = both.Record(request).AsModel();
+  EXPECT_EQ(Outcome(addend_model_methods(program.get(), "encode", &none)).code, ADDEND_UNIMPLEMENTED);
+  EXPECT_EQ(none, nullptr);
+}
+
 // ---- attributions
 
 TEST_F(ProgramTest, AttributionsAddUpToTheDecomposition) {

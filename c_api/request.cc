@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c_api/bodies.h"
+#include "c_api/structure.h"
 
 namespace addend::c_api {
 namespace {
@@ -164,6 +165,15 @@ ADDEND_API addend_status* addend_request_next_example(addend_request* request) n
     RequestBody& body = Get(request, "request");
     if (Inputs(body).empty()) throw FailedPrecondition("the example before the next one has no input yet");
     body.further.emplace_back();
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_structure(addend_request* request, const char* structure) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    auto own = structure == nullptr ? nullptr : ParseStructure(Text(structure, "structure"));
+    body.structures.resize(body.further.size() + 1);
+    body.structures.back() = std::move(own);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/explanation.h"
+#include "c_api/structure.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/recorder.h"
 
@@ -85,10 +86,35 @@ std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
   return list;
 }
 
+AskedModel AskedOf(const ModelBody& model, const RequestBody& request) {
+  if (request.structures.empty() || request.structures[0] == nullptr) {
+    return {model.model, Arrange(model.input_names, request.inputs)};
+  }
+  return {OfTensors(model.model, request.structures[0], model.input_names), request.inputs};
+}
+
 std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs) {
   std::vector<at::Tensor> values;
   for (const RequestInput& input : inputs) values.push_back(input.input.value.clone());
   return values;
+}
+
+std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>& names, const RequestBody& request) {
+  std::vector<std::vector<c10::IValue>> examples;
+  for (size_t k = 0; k <= request.further.size(); ++k) {
+    const std::vector<RequestInput>& inputs = k == 0 ? request.inputs : request.further[k - 1];
+    const auto structure = k < request.structures.size() ? request.structures[k] : nullptr;
+    if (inputs.empty() && structure == nullptr && k > 0) {
+      throw InvalidArgument("the last example of the request has no input");
+    }
+    if (structure != nullptr) {
+      examples.push_back(PutTogether(*structure, names, CopiesOf(inputs)));
+    } else {
+      const std::vector<at::Tensor> values = CopiesOf(Arrange(names, inputs));
+      examples.emplace_back(values.begin(), values.end());
+    }
+  }
+  return examples;
 }
 
 std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std::vector<RequestInput>& inputs,

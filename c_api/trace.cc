@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
+#include "c_api/structure.h"
 #include "core/explain/live.h"
 #include "core/explain/live_program.h"
 #include "core/intercept/tracing_scope.h"
@@ -136,8 +137,18 @@ ADDEND_API addend_status* addend_trace_record(const addend_request* request, add
     const auto callback = std::make_shared<FramesCallback>();
     if (frames != nullptr) options.frames = [callback] { return AskFor(*callback); };
     body.program = std::make_unique<LiveProgram>(options);
-    for (const RequestInput& input : asked.inputs) {
-      body.program->AddInput(input.named ? input.input.name : "", input.input.value);
+    if (!asked.structures.empty() && asked.structures[0] != nullptr) {
+      // The live tensors themselves.
+      std::vector<at::Tensor> tensors;
+      for (const RequestInput& input : asked.inputs) tensors.push_back(input.input.value);
+      const std::vector<c10::IValue> arguments = PutTogether(*asked.structures[0], {}, tensors);
+      for (size_t k = 0; k < arguments.size(); ++k) {
+        body.program->AddInput(asked.structures[0]->arguments[k].name, arguments[k]);
+      }
+    } else {
+      for (const RequestInput& input : asked.inputs) {
+        body.program->AddInput(input.named ? input.input.name : "", input.input.value);
+      }
     }
     for (const auto& [name, tensor] : asked.parameters) body.program->NameTensor(name, tensor, true);
     for (const auto& [name, tensor] : asked.buffers) body.program->NameTensor(name, tensor, false);

@@ -194,4 +194,15 @@ std::vector<UnmetRequirement> UnmetRequirements(const RecordedProgram& program, 
   return unmet.Take();
 }
 
+Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet) {
+  Json record = {{"format", "addend.requirements"}, {"version", 1}, {"unmet", Json::array()}};
+  for (const UnmetRequirement& requirement : unmet) {
+    record["unmet"].push_back({{"kind", RequirementKindName(requirement.kind)},
+                               {"error", requirement.error},
+                               {"position", requirement.position.Describe()},
+                               {"message", requirement.message}});
+  }
+  return record;
+}
+
 }  // namespace addend

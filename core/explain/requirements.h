@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/explain/model.h"
 #include "core/program/recorded_program.h"
 #include "core/rules/registry.h"
@@ -36,6 +37,9 @@ std::vector<UnmetRequirement> UnmetRequirements(const Model& model, const std::v
 // Of a replay with these inputs.
 std::vector<UnmetRequirement> UnmetRequirements(const RecordedProgram& program, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules = Registry::Default());
+
+// {"format": "addend.requirements", "version": 1, "unmet": [{"kind", "error", "position", "message"}]}.
+Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet);
 
 }  // namespace addend
 

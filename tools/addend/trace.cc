@@ -109,17 +109,6 @@ std::string RequirementsText(const std::vector<UnmetRequirement>& unmet, const T
   return unmet.empty() ? "Nothing is missing.\n" : out;
 }
 
-Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet) {
-  Json record = {{"format", "addend.requirements"}, {"version", 1}, {"unmet", Json::array()}};
-  for (const UnmetRequirement& requirement : unmet) {
-    record["unmet"].push_back({{"kind", RequirementKindName(requirement.kind)},
-                               {"error", requirement.error},
-                               {"position", requirement.position.Describe()},
-                               {"message", requirement.message}});
-  }
-  return record;
-}
-
 int RunRequire(const TraceArguments& arguments, const LoadedRun& run, const Model& model,
                const std::vector<c10::IValue>& values, const Terminal& terminal) {
   const std::vector<UnmetRequirement> unmet =

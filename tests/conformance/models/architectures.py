@@ -4,7 +4,7 @@ Their parameters are drawn by make_models.py.
 """
 
 import math
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import torch
 from torch import nn
@@ -233,3 +233,49 @@ class Nested(nn.Module):
         logits = self.head(hidden)
         named = {"hidden": hidden, "probabilities": torch.softmax(logits, dim=-1)}
         return logits, named, [logits.argmax(dim=-1), hidden.pow(2).sum(dim=-1).sqrt()]
+
+
+class Structured(nn.Module):
+    """Takes a tuple, a dictionary, a list and plain values; has other methods than forward()."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 3)
+
+    def forward(
+        self,
+        pair: Tuple[torch.Tensor, torch.Tensor],
+        masks: Dict[str, torch.Tensor],
+        steps: List[Tuple[torch.Tensor, int]],
+        scale: float,
+        bias: Optional[torch.Tensor] = None,
+        mode: str = "sum",
+    ) -> torch.Tensor:
+        table, memory = pair
+        states = self.encode(table) * masks["keep"] - self.encode(memory) * masks["drop"]
+        for step, times in steps:
+            states = states + step * times
+        if bias is not None:
+            states = states + bias
+        states = states * scale
+        return states.sum(dim=0) if mode == "sum" else states
+
+    @torch.jit.export
+    def encode(self, table: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.softplus(self.body(table))
+
+    @torch.jit.export
+    def decode(self, states: torch.Tensor) -> torch.Tensor:
+        return states @ self.body.weight
+
+    def expectations(self, tensors: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+        """What plain PyTorch computes from the inputs."""
+        pair = (tensors["table"], tensors["memory"])
+        masks = {"keep": tensors["keep"], "drop": tensors["drop"]}
+        steps = [(tensors["step_0"], 2), (tensors["step_1"], -1)]
+        return {
+            "output": self(pair, masks, steps, 0.5, None, "each"),
+            "biased": self(pair, masks, steps, 0.5, tensors["bias"], "sum"),
+            "encoded": self.encode(tensors["table"]),
+            "decoded": self.decode(tensors["step_0"]),
+        }

@@ -149,6 +149,16 @@ def inputs(generator):
 
     yield "nested", architectures.Nested, {"table": grid((2, 5), generator), "baseline": grid((5,), generator)}
 
+    yield "structured", architectures.Structured, {
+        "table": grid((2, 4), generator),
+        "memory": grid((2, 4), generator),
+        "keep": grid((2, 3), generator),
+        "drop": grid((2, 3), generator),
+        "step_0": grid((2, 3), generator),
+        "step_1": grid((2, 3), generator),
+        "bias": grid((3,), generator),
+    }
+
 
 def draw(model):
     """Every parameter and running statistic anew: copied layers differ, and nothing is zero or one as in fresh ones."""
@@ -178,7 +188,11 @@ def main():
     for number, (name, architecture, tensors) in enumerate(inputs(generator)):
         # A seed of its own: a model that is added or changed leaves the others as they are.
         torch.manual_seed(20240601 + number)
-        write_torchscript(FOLDER / f"{name}.pt", draw(architecture()))
+        model = draw(architecture())
+        write_torchscript(FOLDER / f"{name}.pt", model)
+        if hasattr(model, "expectations"):
+            with torch.no_grad():
+                tensors = {**tensors, **model.expectations(tensors)}
         write_safetensors(FOLDER / f"{name}.safetensors", tensors)
         print(f"{name}: {(FOLDER / (name + '.pt')).stat().st_size} bytes")
 

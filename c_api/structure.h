@@ -1,0 +1,32 @@
+// Structures of requests: how the inputs of an example, which are tensors, make up the arguments of a model.
+#ifndef ADDEND_C_API_STRUCTURE_H_
+#define ADDEND_C_API_STRUCTURE_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c_api/bodies.h"
+#include "core/explain/model.h"
+
+namespace addend::c_api {
+
+// From what addend_request_set_structure takes. Throws InvalidArgument that says where it is wrong.
+std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json);
+
+// The arguments in the order of a model's, which are called `names`, from the tensors of the inputs in the order in
+// which they were added. Throws InvalidArgument where the structure names another input than there is, or leaves one
+// out.
+std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const std::vector<std::string>& names,
+                                     const std::vector<at::Tensor>& inputs);
+
+// The model as one of the tensors alone.
+std::shared_ptr<Model> OfTensors(std::shared_ptr<Model> model, std::shared_ptr<const RequestStructure> structure,
+                                 const std::vector<std::string>& names);
+
+}  // namespace addend::c_api
+
+#endif  // ADDEND_C_API_STRUCTURE_H_
