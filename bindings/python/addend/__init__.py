@@ -13,6 +13,7 @@ The components and the residual of ``output`` add up to what the model computed,
 
 from . import _load  # noqa: F401  # isort: skip: before everything that is native
 from . import _native, ops
+from ._arguments import Plain
 from ._attribution import Attribution
 from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
@@ -36,7 +37,7 @@ from ._handle import Scope, scope
 from ._input import Input
 from ._live import Recording, Trace, TracedModel, compile, recording, tracing
 from ._model import Model, attribute, load_model
-from ._program import Finding, Program, TraceCheck
+from ._program import Finding, Program, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
 
@@ -68,8 +69,10 @@ __all__ = [
     "NotFound",
     "Operator",
     "OutOfRange",
+    "Plain",
     "Program",
     "Recording",
+    "Requirement",
     "ResourceExhausted",
     "Results",
     "Scope",

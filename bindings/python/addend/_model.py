@@ -3,17 +3,18 @@
 import inspect
 import json
 import os
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from . import _native
+from ._arguments import add_arguments
 from ._attribution import Attribution, add_targets, as_given, numbers_like, plain_arguments, split_for_attribution
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
-from ._input import add_input, as_input, new_request
-from ._program import Program, TraceCheck, read_check
+from ._input import new_request
+from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._results import Results
 
 
@@ -21,7 +22,8 @@ class Model(Handle):
     """A model from a file, on the CPU and in evaluation mode; `load_model` gives it. Threads may share one.
 
     Inputs are given in the order of `input_names`, or one dict by name. Each is an `Input`, a `Composition`, or a
-    tensor or array, which has no components then.
+    tensor or array, which has no components then; or tuples, lists and dicts of these, where the model takes such
+    arguments. Numbers, text and None are given as they are; a list of numbers alone is a tensor, unless in `Plain`.
     """
 
     __slots__ = ()
@@ -39,6 +41,31 @@ class Model(Handle):
             Unimplemented: the model does not come from a TorchScript file.
         """
         return Model(_native.model_to(self._handle, to_code(dtype), None if device is None else str(device)))
+
+    def methods(self, *names: str) -> "Model":
+        """The same model by other methods than ``forward``. They run one after the other, each on as many of the inputs
+        as it has arguments; several give what each gives, in order, and their inputs are called ``"encode.x"``.
+
+        Raises:
+            NotFound: the model has no such method.
+            Unimplemented: the model does not come from a TorchScript file.
+        """
+        for name in names:
+            if not isinstance(name, str) or "," in name:
+                raise TypeError("the name of a method is text without a comma, not %r" % (name,))
+        return Model(_native.model_methods(self._handle, ",".join(names)))
+
+    def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
+        """What a run with these inputs lacks, all of it, before anything runs.
+
+        It is found by reading the source of the model, branches that are not taken included.
+
+        Args:
+            inputs: what the model would be given.
+            context: whose rules count.
+        """
+        request = new_model_request([inputs])
+        return read_requirements(_native.model_requirements(as_context(context, {})._handle, self._handle, request))
 
     def decompose(
         self,
@@ -200,11 +227,12 @@ class Model(Handle):
         others: Sequence[Any] = (),
         tolerance: float = 1e-5,
         strict: bool = True,
+        out_of_place: bool = False,
         cancellation: Optional[Cancellation] = None,
     ) -> TraceCheck:
         """Whether a recording is the model: records twice, replays, and tries other inputs. See `Program.check`."""
         request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
-        options = json.dumps({"tolerance": tolerance, "strict": strict})
+        options = json.dumps({"tolerance": tolerance, "strict": strict, "out_of_place": out_of_place})
         return read_check(_native.model_check_trace(self._handle, request, options))
 
     def shapley(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Composition:
@@ -269,13 +297,7 @@ def new_model_request(
     for index, inputs in enumerate(examples):
         if index > 0:
             _native.request_next_example(request)
-        named: Dict[Optional[str], Any] = {}
-        if len(inputs) == 1 and isinstance(inputs[0], dict):
-            named = inputs[0]
-            inputs = ()
-        for name, value in [(None, value) for value in inputs] + list(named.items()):
-            source = as_input(value)
-            add_input(request, name, source, source.value)
+        add_arguments(request, inputs)
     return request
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple
 
 from . import _native
 from ._cancellation import Cancellation
+from ._context import Context, as_context
+from ._dtype import to_code
 from ._handle import Handle
 from ._results import Results
 
@@ -51,6 +53,23 @@ class TraceCheck(NamedTuple):
     findings: List[Finding]
 
 
+class Requirement(NamedTuple):
+    """Something that a run lacks.
+
+    Attributes:
+        kind: ``"input"`` (number, shape, dtype or device of what is given), ``"mode"`` (something runs as in training) or
+            ``"operator"`` (it has no rule).
+        error: whether the run would fail; else it is worth knowing.
+        position: of the first operator concerned; "" for inputs.
+        message: one line.
+    """
+
+    kind: str
+    error: bool
+    position: str
+    message: str
+
+
 class Program(Handle):
     """What a model did for one input: `Model.record` and `Program.load` give it. Immutable; threads may share one.
 
@@ -79,6 +98,29 @@ class Program(Handle):
         """Writes ``program.json`` and ``weights.safetensors`` into a folder, made if there is none."""
         _native.program_save(self._handle, os.fspath(folder))
 
+    def export_torchscript(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes a TorchScript file, which PyTorch runs without this library, with the parameters and buffers by their
+        names.
+
+        Raises:
+            FailedPrecondition: a number that depends on elements has left the tensors; the payload says where. Such a
+                file would go the recorded way without a word.
+            Unimplemented: TorchScript has no such thing: plain values among the inputs, models without values.
+        """
+        _native.program_export_torchscript(self._handle, os.fspath(path))
+
+    def to(self, dtype: Any) -> "Program":
+        """The program with every floating-point tensor of another floating-point type, parameters included. It is
+        replayed on inputs of that type, and stops at an operator that gives another one."""
+        return Program(_native.program_to(self._handle, to_code(dtype)))
+
+    def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
+        """What a replay with these inputs lacks, all of it, before anything runs; see `Model.requirements`."""
+        from ._model import new_model_request
+
+        request = new_model_request([inputs])
+        return read_requirements(_native.program_requirements(as_context(context, {})._handle, self._handle, request))
+
     def model(self) -> "Model":
         """The program as a model, to be run, decomposed and attributed without the one that was recorded."""
         from ._model import Model
@@ -92,6 +134,7 @@ class Program(Handle):
         every_value: bool = False,
         guards: bool = True,
         guard_tolerance: float = 0.0,
+        out_of_place: bool = False,
         cancellation: Optional[Cancellation] = None,
     ) -> Results:
         """Runs the program.
@@ -103,6 +146,7 @@ class Program(Handle):
             guards: whether a number that left the tensors and is another one now stops the run. Without, it follows the
                 branch of the recording, right or wrong.
             guard_tolerance: by how much floating-point numbers among them may differ, relative.
+            out_of_place: every write goes into a copy of the memory: inner tensors are as they were made.
             cancellation: who may end the run.
 
         Raises:
@@ -112,12 +156,15 @@ class Program(Handle):
         from ._model import new_model_request
 
         options: Dict[str, Any] = {"every_value": every_value, "guards": guards, "guard_tolerance": guard_tolerance}
+        options["out_of_place"] = out_of_place
         if values is not None:
             options["values"] = [values] if isinstance(values, str) else list(values)
         request = new_model_request([inputs], cancellation=cancellation)
         return Results(_native.program_replay(self._handle, request, json.dumps(options)))
 
-    def check(self, *others: Any, tolerance: float = 1e-5, strict: bool = True) -> TraceCheck:
+    def check(
+        self, *others: Any, tolerance: float = 1e-5, strict: bool = True, out_of_place: bool = False
+    ) -> TraceCheck:
         """Whether the program is the model that it was recorded from: records again, replays, and tries other inputs.
 
         Args:
@@ -125,6 +172,7 @@ class Program(Handle):
                 depends on the input.
             tolerance: how far results may differ, relative.
             strict: whether outputs that callers could change, lists and dictionaries, are worth a finding.
+            out_of_place: also replays without writes in place, which finds aliases that the program does not know of.
 
         Raises:
             ValueError: the program was not recorded here, so there is no model to compare it with.
@@ -132,7 +180,9 @@ class Program(Handle):
         if self._source is None:
             raise ValueError("this program was loaded; record the model again, and check what that gives")
         model, inputs = self._source
-        return model.check_trace(*inputs, others=others, tolerance=tolerance, strict=strict)
+        return model.check_trace(
+            *inputs, others=others, tolerance=tolerance, strict=strict, out_of_place=out_of_place
+        )
 
     @property
     def num_operators(self) -> int:
@@ -222,6 +272,11 @@ def read_check(record: str) -> TraceCheck:
     data = json.loads(record)
     findings = [Finding(*(finding[field] for field in Finding._fields)) for finding in data["findings"]]
     return TraceCheck(data["ok"], data["worst_error"], findings)
+
+
+def read_requirements(record: str) -> List[Requirement]:
+    """What the C interface tells of requirements."""
+    return [Requirement(*(unmet[field] for field in Requirement._fields)) for unmet in json.loads(record)["unmet"]]
 
 
 def _code_options(

@@ -5,6 +5,7 @@ import math
 import os
 import tempfile
 import unittest
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 import torch
@@ -50,6 +51,44 @@ class Pair(torch.nn.Module):
 
     def forward(self, left, right):
         return torch.tanh(self.left(left)) + self.right(right), self.left(left)
+
+
+class Nested(torch.nn.Module):
+    """Takes everything but a plain tensor; has other methods than forward()."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(
+        self,
+        pair: Tuple[torch.Tensor, torch.Tensor],
+        masks: Dict[str, torch.Tensor],
+        steps: List[Tuple[torch.Tensor, int]],
+        weights: List[float],
+        scale: float = 1.0,
+        bias: Optional[torch.Tensor] = None,
+        mode: str = "each",
+        extra: Optional[Dict[str, List[torch.Tensor]]] = None,
+    ):
+        out = self.encode(pair[0]) * masks["keep"] - torch.tanh(pair[1]) * masks["drop"]
+        for step, times in steps:
+            out = out + step * times * weights[0]
+        if bias is not None:
+            out = out + bias
+        if extra is not None:
+            for more in extra["more"]:
+                out = out + more
+        out = out * scale
+        return out.sum(0) if mode == "sum" else out
+
+    @torch.jit.export
+    def encode(self, x):
+        return self.layer(x).sigmoid()
+
+    @torch.jit.export
+    def decode(self, y):
+        return y @ self.layer.weight
 
 
 class ProgramTest(unittest.TestCase):
@@ -318,6 +357,179 @@ class Block(torch.nn.Module):
         if mask is not None:
             h = h * mask["keep"]
         return {"hidden": h, "best": h.argmax(-1)}
+
+
+class ModelArgumentsTest(unittest.TestCase):
+    """Nested arguments, plain values and other methods; programs in another form."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.network = torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
+        self.x = torch.randn(2, 3)
+
+    def nested_arguments(self, dtype=torch.float32, **more):
+        def draw(*shape):
+            return torch.randn(*shape, dtype=dtype)
+
+        masks = {"keep": draw(2, 2), "drop": draw(2, 2)}
+        steps = [(draw(2, 2), 2), (draw(2, 2), -1)]
+        return {"pair": (draw(2, 3), draw(2, 2)), "masks": masks, "steps": steps, "weights": [0.5, 2.0], **more}
+
+    def assert_bits(self, found, expected):
+        torch.testing.assert_close(found.torch(), expected, rtol=0, atol=0, equal_nan=True)
+
+    def test_nested_arguments(self):
+        network = Nested()
+        model = load(network)
+        draw = torch.randn
+        variants = [
+            self.nested_arguments(),
+            self.nested_arguments(scale=0.25, bias=torch.randn(2), mode="sum"),
+            self.nested_arguments(scale=1.0, bias=None, mode="each", extra={"more": [draw(2, 2), draw(2)]}),
+            self.nested_arguments(scale=float("inf"), bias=None, mode="sum", extra={"more": []}),
+        ]
+        for given in variants:
+            with torch.no_grad():
+                expected = network(**given)
+            asked = {**given, "weights": addend.Plain(given["weights"])}
+            self.assert_bits(model.run(asked)[0], expected)
+            program = model.record(asked)
+            self.assert_bits(program.replay(asked)[0], expected)
+            self.assert_bits(program.model().run(asked)[0], expected)
+            self.assertTrue(program.check(asked).ok)
+            self.assertEqual(model.requirements(asked), [])
+            self.assertEqual(program.requirements(asked), [])
+        # By position, with the rest left out.
+        first = variants[0]
+        asked = (first["pair"], first["masks"], first["steps"], addend.Plain(first["weights"]))
+        with torch.no_grad():
+            self.assert_bits(model.record(*asked).replay(*asked)[0], network(**first))
+        program = model.record(*asked)
+        with self.assertRaisesRegex(addend.InvalidArgument, "weights.*2.5"):
+            program.replay(*asked[:3], addend.Plain([2.5, 2.0]))
+        with tempfile.TemporaryDirectory() as folder:
+            program.save(folder)
+            self.assertTrue(torch.equal(addend.Program.load(folder).replay(*asked)[0].torch(), network(**first)))
+
+    def test_nested_arguments_are_decomposed(self):
+        network = Nested().double()
+        given = self.nested_arguments(torch.float64, scale=0.5)
+        (step, times), other = given["steps"]
+        asked = {**given, "weights": addend.Plain(given["weights"])}
+        asked["steps"] = [(addend.Input(step, 1), times), other]
+        asked["pair"] = (addend.Input(given["pair"][0], 1), given["pair"][1])
+        with torch.no_grad():
+            expected = network(**given)
+        model = load(network)
+        composition = model.decompose(asked)[0]
+        self.assertEqual(composition.numc, 3 + 2)
+        torch.testing.assert_close(composition.recovery.torch(), expected)
+        # A step goes straight to its own column: times * weights[0] * scale of it.
+        share = composition.components.torch()[3:]
+        for column in range(2):
+            own = torch.zeros(2, 2, dtype=torch.float64)
+            own[:, column] = step[:, column] * times * 0.5 * 0.5
+            torch.testing.assert_close(share[column], own)
+        found = model.explain(asked, targets="1,0")
+        passed = found.inputs[0].torch()[0].sum() + found.inputs[4].torch()[0].sum()
+        torch.testing.assert_close(passed, composition.components.torch().sum(0)[1, 0])
+
+    def test_arguments_that_no_model_takes(self):
+        model = load(Nested())
+        given = self.nested_arguments()
+        loop = []
+        loop.append(loop)
+        for weights in (2**63, {1: 2.0}, addend.Plain(self.x), object(), [object()], loop, (["a"], {"b": set()})):
+            with self.assertRaises((TypeError, ValueError, RecursionError)):
+                model.run({**given, "weights": weights})
+        with self.assertRaisesRegex(addend.InvalidArgument, "no argument unknown"):
+            model.run({**given, "unknown": 1})
+        with self.assertRaisesRegex(addend.InvalidArgument, "the model fails"):
+            model.run(1.5, None)
+        with self.assertRaisesRegex(addend.InvalidArgument, "lacks the argument scale, which comes before bias"):
+            model.run({**given, "weights": addend.Plain([0.5]), "bias": None})
+        deep = 1.0
+        for _ in range(200):
+            deep = (deep,)
+        with self.assertRaisesRegex(addend.InvalidArgument, "too deeply"):
+            model.run(self.x, deep)
+
+    def test_other_methods(self):
+        network = Nested()
+        model = load(network)
+        x, y = torch.randn(4, 3), torch.randn(4, 2)
+        with torch.no_grad():
+            self.assert_bits(model.methods("encode").run(x)[0], network.encode(x))
+            both = model.methods("encode", "decode")
+            self.assertEqual(both.input_names, ["encode.x", "decode.y"])
+            program = both.record(x, y)
+            replayed = program.replay({"decode.y": y, "encode.x": x})
+            self.assert_bits(replayed[0], network.encode(x))
+            self.assert_bits(replayed[1], network.decode(y))
+        with self.assertRaises(addend.NotFound):
+            model.methods("missing")
+        with self.assertRaises(addend.Unimplemented):
+            program.model().methods("encode")
+        for names in ((), ("encode,decode",), (3,), ("",)):
+            with self.assertRaises((TypeError, addend.Error)):
+                model.methods(*names)
+
+    def test_in_another_dtype(self):
+        program = load(self.network).record(self.x)
+        double = self.x.double()
+        with torch.no_grad():
+            expected = self.network.double()(double)
+        self.assert_bits(program.to("float64").replay(double)[0], expected)
+        self.assert_bits(program.to(torch.float64).replay(double)[0], expected)
+        with self.assertRaises(addend.InvalidArgument):
+            program.to(np.dtype("float64")).replay(self.x)
+        for dtype in (torch.int64, None):
+            with self.assertRaises(addend.InvalidArgument):
+                program.to(dtype)
+
+    def test_export_for_pytorch_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "exported.pt")
+            load(self.network).record(self.x).export_torchscript(path)
+            plain = torch.jit.load(path)
+            other = torch.randn(2, 3)
+            with torch.no_grad():
+                self.assertTrue(torch.equal(plain(other), self.network(other)))
+            self.assertEqual(sorted(name for name, _ in plain.named_parameters()), sorted(self.network.state_dict()))
+            with self.assertRaises(addend.FailedPrecondition):
+                load(Branch()).record(self.x.abs()).export_torchscript(path)
+            with self.assertRaises(addend.InvalidArgument):
+                load(self.network).record(self.x).export_torchscript(os.path.join(folder, "no", "such.pt"))
+
+    def test_replay_out_of_place(self):
+        class Writes(torch.nn.Module):
+            def forward(self, x):
+                y = x * 2
+                y[0].add_(1)
+                return y.mul_(3)
+
+        model = load(Writes())
+        program = model.record(self.x)
+        other = torch.randn(2, 3)
+        self.assert_bits(program.replay(other, out_of_place=True)[0], Writes()(other))
+        self.assertTrue(program.check(other, out_of_place=True).ok)
+
+    def test_requirements(self):
+        class Drops(torch.nn.Module):
+            def forward(self, x, mask):
+                return torch.dropout(x, 0.5, True) * mask
+
+        model = load(Drops())
+        few = model.requirements(self.x)
+        self.assertEqual([unmet.kind for unmet in few], ["input", "mode"])
+        self.assertTrue(few[0].error)
+        self.assertRegex(few[0].message, "takes 2 inputs")
+        self.assertIn("aten::dropout", few[1].message)
+        self.assertIn("program_test.py", few[1].position)
+        program = load(self.network).record(self.x)
+        self.assertEqual(program.requirements(self.x), [])
+        (shape,) = program.requirements(torch.randn(5, 3), context=addend.Context())
+        self.assertRegex(shape.message, r"f32\[5, 3\], recorded was f32\[2, 3\]")
 
 
 class LiveProgramTest(unittest.TestCase):

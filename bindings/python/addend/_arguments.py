@@ -1,0 +1,112 @@
+"""What a model takes: tensors, also in tuples, lists and dicts, and plain values."""
+
+import json
+import math
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _native
+from ._composition import Composition
+from ._input import Input, add_input, as_input
+
+
+class Plain:
+    """A value that a model takes as it is: a list of numbers, for example, which would be taken for a tensor.
+
+    Args:
+        value: a number, a bool, text, None, or tuples, lists and dicts of these.
+    """
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __repr__(self) -> str:
+        return "Plain(%r)" % (self.value,)
+
+
+def add_arguments(request: Any, arguments: Sequence[Any]) -> None:
+    """Adds an example to a native request: the arguments of a model in their order, or one dict of them by name."""
+    named: Dict[Optional[str], Any] = {}
+    if len(arguments) == 1 and isinstance(arguments[0], dict):
+        named = arguments[0]
+        arguments = ()
+    listed: List[Tuple[Optional[str], Any]] = [(None, value) for value in arguments] + list(named.items())
+    if any(_is_structure(value) for _, value in listed):
+        leaves = _Leaves(request)
+        described = [(name, leaves.describe(value, name or "")) for name, value in listed]
+        structure: Any = dict(described) if named else [argument for _, argument in described]
+        _native.request_set_structure(request, json.dumps(structure))
+        return
+    for name, value in listed:
+        source = as_input(value)
+        add_input(request, name, source, source.value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float))
+
+
+def _is_structure(value: Any) -> bool:
+    """Whether a model takes it as something else than a tensor. A list of numbers alone is a tensor."""
+    if isinstance(value, list):
+        return not _only_numbers(value)
+    return value is None or _is_number(value) or isinstance(value, (str, tuple, dict, Plain))
+
+
+def _only_numbers(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_only_numbers(item) for item in value)
+    return _is_number(value)
+
+
+class _Leaves:
+    """Adds the tensors of arguments to a request, and describes the arguments as the C interface has them."""
+
+    def __init__(self, request: Any):
+        self._request = request
+        self._count = 0
+
+    def describe(self, value: Any, path: str) -> Any:
+        """One argument; `path` is its name where it is given by name."""
+        if isinstance(value, list) and _only_numbers(value):
+            return self._tensor(value, path)
+        return self._inner(value, path, False)
+
+    def _inner(self, value: Any, path: str, plain: bool) -> Any:
+        if isinstance(value, (Input, Composition)):
+            return self._tensor(value, path)
+        if isinstance(value, Plain):
+            return self._inner(value.value, path, True)
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                raise ValueError("%s%d is no 64-bit integer" % (path and path + ": ", value))
+            return int(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else {"float": str(float(value))}
+        if isinstance(value, tuple):
+            return {"tuple": [self._inner(item, _at(path, k), plain) for k, item in enumerate(value)]}
+        if isinstance(value, list):
+            described: Dict[str, Any] = {
+                "list": [self._inner(item, _at(path, k), plain) for k, item in enumerate(value)]
+            }
+            return described if value else {**described, "type": "Tensor"}
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str):
+                    raise TypeError("%sthe keys of a dict are text, not %r" % (path and path + ": ", key))
+            described = {"dict": {key: self._inner(item, _at(path, key), plain) for key, item in value.items()}}
+            return described if value else {**described, "type": "Tensor"}
+        if plain:
+            raise TypeError("a plain value is a number, text or None, not a %s" % type(value).__name__)
+        return self._tensor(value, path)
+
+    def _tensor(self, value: Any, path: str) -> Any:
+        source = as_input(value)
+        add_input(self._request, path or None, source, source.value)
+        self._count += 1
+        return {"tensor": self._count - 1}
+
+
+def _at(path: str, key: Any) -> str:
+    return "%s.%s" % (path, key) if path else ""
