@@ -89,7 +89,8 @@ public sealed class Attribution : AddendObject
     }
 
     /// <summary>What the elements of an input give.</summary>
-    /// <param name="name">One of the <see cref="Model.InputNames"/>.</param>
+    /// <param name="name">One of the <see cref="Model.InputNames"/>; the path of a nested one, as <c>masks.keep</c>, or
+    /// <c>1.keep</c> where arguments have no name.</param>
     /// <returns>[targets, *shape], or [*shape] where each example has a target; for ids one number each.</returns>
     /// <exception cref="KeyNotFoundException">There is no such input.</exception>
     /// <exception cref="ArgumentException">The input is plain.</exception>

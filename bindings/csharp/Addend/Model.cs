@@ -58,6 +58,40 @@ public sealed class Model : AddendObject
         }
     }
 
+    /// <summary>The same model by other methods than <c>forward</c>. They run one after the other, each on as many of the
+    /// inputs as it has arguments; several give what each gives, in order, and their inputs are called
+    /// <c>encode.x</c>.</summary>
+    /// <param name="names">Of the methods.</param>
+    /// <returns>A new model.</returns>
+    /// <exception cref="KeyNotFoundException">The model has no such method.</exception>
+    /// <exception cref="NotSupportedException">The model does not come from a TorchScript file.</exception>
+    public Model Methods(params string[] names)
+    {
+        ArgumentNullException.ThrowIfNull(names);
+        foreach (string name in names)
+        {
+            if (Text.Checked(name, nameof(names)).Contains(',', StringComparison.Ordinal))
+            {
+                throw new ArgumentException($"a method is not called {name}", nameof(names));
+            }
+        }
+        AddendNative.addend_model_methods(Handle, string.Join(',', names), out ModelHandle model);
+        return new Model(model);
+    }
+
+    /// <summary>What a run lacks, all of it, before anything runs: found by reading the source of the model, branches that
+    /// are not taken included.</summary>
+    /// <param name="request">The inputs.</param>
+    /// <param name="context">Whose rules count; null: those of the defaults.</param>
+    /// <returns>Nothing where nothing is missing.</returns>
+    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        using RequestHandle asked = request.Build(CancellationHandle.Null);
+        AddendNative.addend_model_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
+        return Requirement.Read(Text.Taken(json));
+    }
+
     /// <summary>Runs the plain model: its tensors, without compositions.</summary>
     /// <param name="request">The inputs; splits and probes are not looked at.</param>
     /// <param name="cancellationToken">Ends the run before its next operator.</param>
@@ -143,7 +177,7 @@ public sealed class Model : AddendObject
             using RequestHandle handle = request.Build(cancellation);
             AddendNative.addend_model_attribute(
                 Context.HandleOf(context), Handle, handle, out AttributionHandle attribution);
-            return new Attribution(Callbacks.Finished(attribution), InputNames);
+            return new Attribution(Callbacks.Finished(attribution), request.StructuredNames ?? InputNames);
         }
     }
 
@@ -188,16 +222,23 @@ public sealed class Model : AddendObject
     /// <param name="request">The inputs, and others to try: only they show what depends on the input.</param>
     /// <param name="tolerance">How far results may differ, relative.</param>
     /// <param name="strict">Whether outputs that callers could change, lists and dictionaries, are worth a finding.</param>
+    /// <param name="outOfPlace">Whether it also replays without writes in place, which finds aliases that the program does
+    /// not know of.</param>
     /// <param name="cancellationToken">Is asked before the runs.</param>
     /// <returns>What was found.</returns>
     public TraceCheck CheckTrace(
-        Request request, double tolerance = 1e-5, bool strict = true, CancellationToken cancellationToken = default)
+        Request request,
+        double tolerance = 1e-5,
+        bool strict = true,
+        bool outOfPlace = false,
+        CancellationToken cancellationToken = default)
     {
         ArgumentNullException.ThrowIfNull(request);
         string options = new JsonObject
         {
             ["tolerance"] = OptionText.Finite(tolerance, nameof(tolerance)),
             ["strict"] = strict,
+            ["out_of_place"] = outOfPlace,
         }.ToJsonString();
         return Cancellation.Run(Asked, cancellationToken);
 

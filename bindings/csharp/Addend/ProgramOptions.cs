@@ -19,12 +19,16 @@ public sealed record ReplayOptions
     /// <summary>By how much floating-point numbers that left the tensors may differ, relative.</summary>
     public double GuardTolerance { get; init; }
 
+    /// <summary>Whether every write goes into a copy of the memory, so that inner tensors are as they were made.</summary>
+    public bool OutOfPlace { get; init; }
+
     internal string ToJson() => new JsonObject
     {
         ["values"] = OptionText.List(Values, nameof(Values)),
         ["every_value"] = EveryValue,
         ["guards"] = Guards,
         ["guard_tolerance"] = OptionText.Finite(GuardTolerance, nameof(GuardTolerance)),
+        ["out_of_place"] = OutOfPlace,
     }.ToJsonString();
 }
 

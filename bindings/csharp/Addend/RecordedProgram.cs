@@ -83,6 +83,37 @@ public sealed class RecordedProgram : AddendObject
     public void Save(string folder) =>
         AddendNative.addend_program_save(Handle, Text.Checked(folder, nameof(folder)));
 
+    /// <summary>Writes a TorchScript file, which LibTorch runs without this library, with the parameters and buffers by their
+    /// names.</summary>
+    /// <param name="path">The file.</param>
+    /// <exception cref="InvalidOperationException">A number that depends on elements has left the tensors: such a file would
+    /// go the recorded way without a word.</exception>
+    /// <exception cref="NotSupportedException">TorchScript has no such thing: plain values among the inputs.</exception>
+    public void ExportTorchScript(string path) =>
+        AddendNative.addend_program_export_torchscript(Handle, Text.Checked(path, nameof(path)));
+
+    /// <summary>The program with every floating-point tensor of another floating-point type, parameters included. It is
+    /// replayed on inputs of that type, and stops at an operator that gives another one.</summary>
+    /// <param name="dtype">The type.</param>
+    /// <returns>A new program.</returns>
+    public RecordedProgram To(DType dtype)
+    {
+        AddendNative.addend_program_to(Handle, (int)dtype, out ProgramHandle handle);
+        return new RecordedProgram(handle);
+    }
+
+    /// <summary>What a replay lacks, all of it, before anything runs.</summary>
+    /// <param name="request">The inputs.</param>
+    /// <param name="context">Whose rules count; null: those of the defaults.</param>
+    /// <returns>Nothing where nothing is missing.</returns>
+    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null)
+    {
+        ArgumentNullException.ThrowIfNull(request);
+        using RequestHandle asked = request.Build(CancellationHandle.Null);
+        AddendNative.addend_program_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
+        return Requirement.Read(Text.Taken(json));
+    }
+
     /// <summary>The program as a model, to be run, decomposed and attributed without the one that was recorded.</summary>
     /// <returns>A new model.</returns>
     public Model ToModel()

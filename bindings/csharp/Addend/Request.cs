@@ -11,6 +11,7 @@ namespace Addend;
 public sealed record Request
 {
     private readonly KeyValuePair<string?, Input>[] _inputs;
+    private readonly string? _structure; // null: the inputs are the arguments
 
     /// <summary>Asks about inputs in the order of the model's arguments.</summary>
     /// <param name="inputs">The inputs.</param>
@@ -27,6 +28,12 @@ public sealed record Request
     {
         ArgumentNullException.ThrowIfNull(inputs);
         _inputs = [.. inputs.Select(i => KeyValuePair.Create<string?, Input>(Text.Checked(i.Key, "name"), Given(i.Value)))];
+    }
+
+    private Request(Structure structure)
+    {
+        _inputs = [.. structure.Inputs];
+        _structure = structure.Json;
     }
 
     /// <summary>Further examples of what the model takes, whose inputs are taken: of other sizes to learn from, for
@@ -62,6 +69,29 @@ public sealed record Request
 
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
     public bool Everything { get; init; }
+
+    /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
+    /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
+    /// int is an integer, a double is not; empty lists and dictionaries are taken for such of tensors.</summary>
+    /// <param name="arguments">The arguments.</param>
+    /// <returns>The request.</returns>
+    public static Request OfArguments(params object?[] arguments)
+    {
+        ArgumentNullException.ThrowIfNull(arguments);
+        return new Request(new Structure(arguments));
+    }
+
+    /// <inheritdoc cref="OfArguments(object?[])"/>
+    /// <param name="arguments">The arguments by their names.</param>
+    public static Request OfNamedArguments(IReadOnlyDictionary<string, object?> arguments)
+    {
+        ArgumentNullException.ThrowIfNull(arguments);
+        return new Request(new Structure(arguments));
+    }
+
+    /// <summary>What inputs are called by their paths in the arguments; null where they are the arguments.</summary>
+    internal IReadOnlyList<string>? StructuredNames =>
+        _structure is null ? null : Array.ConvertAll(_inputs, input => input.Key!);
 
     internal RequestHandle Build(CancellationHandle cancellation)
     {
@@ -107,6 +137,10 @@ public sealed record Request
         foreach ((string? name, Input input) in _inputs)
         {
             AddInput(request, name, input);
+        }
+        if (_structure is not null)
+        {
+            AddendNative.addend_request_set_structure(request, _structure);
         }
     }
 

@@ -97,7 +97,8 @@ public final class Attribution extends NativeObject {
   /**
    * What the elements of an input give.
    *
-   * @param name as in {@link Model#inputNames}
+   * @param name as in {@link Model#inputNames}; the path of a nested one, as {@code masks.keep}, or {@code 1.keep} where
+   *     arguments have no name
    * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
    */
   public Tensor input(String name) {

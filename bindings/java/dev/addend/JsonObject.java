@@ -38,6 +38,10 @@ final class JsonObject {
     return add(key, list.toString());
   }
 
+  JsonObject putJson(String key, String json) {
+    return add(key, json);
+  }
+
   JsonObject putObjects(String key, List<JsonObject> objects) {
     return add(key, objects.toString());
   }
@@ -52,7 +56,7 @@ final class JsonObject {
     return this;
   }
 
-  private static String quote(String text) {
+  static String quote(String text) {
     final StringBuilder quoted = new StringBuilder("\"");
     for (char c : text.toCharArray()) {
       if (c == '"' || c == '\\') {

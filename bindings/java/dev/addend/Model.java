@@ -67,6 +67,49 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * The same model by other methods than {@code forward}. They run one after the other, each on as many of the inputs as
+   * it has arguments; several give what each gives, in order, and their inputs are called {@code encode.x}.
+   *
+   * @param names of the methods
+   * @return a new model
+   */
+  public Model methods(String... names) {
+    for (String name : names) {
+      if (name.indexOf(',') >= 0) {
+        throw new IllegalArgumentException("a method is not called " + name);
+      }
+    }
+    final String joined = String.join(",", names);
+    try (Borrow borrow = new Borrow()) {
+      final long model = borrow.of(this);
+      return new Model(Out.handle(out -> AddendNative.addend_model_methods(model, joined, out)));
+    }
+  }
+
+  /**
+   * What a run lacks, all of it, before anything runs: found by reading the source of the model, branches that are not
+   * taken included.
+   *
+   * @param request the inputs
+   * @return nothing where nothing is missing
+   */
+  public List<Requirement> requirements(Request request) {
+    return requirements(request, null);
+  }
+
+  /**
+   * What a run lacks, all of it, before anything runs.
+   *
+   * @param request the inputs
+   * @param context whose rules count; {@code null} for the defaults
+   * @return nothing where nothing is missing
+   */
+  public List<Requirement> requirements(Request request, Context context) {
+    final long text = ask(request, context, AddendNative::addend_model_requirements);
+    return Requirement.read(Out.text(out -> out[0] = text));
+  }
+
+  /**
    * The arguments that the model takes.
    *
    * @return their names in order
@@ -156,7 +199,7 @@ public final class Model extends NativeObject {
    * @return an explanation for each target, and a tensor for each input
    */
   public Attribution attribute(Request request, Context context) {
-    return new Attribution(ask(request, context, AddendNative::addend_model_attribute), inputNames);
+    return new Attribution(ask(request, context, AddendNative::addend_model_attribute), request.namesOr(inputNames));
   }
 
   /**
@@ -200,7 +243,22 @@ public final class Model extends NativeObject {
    * @return what was found
    */
   public TraceCheck checkTrace(Request request, double tolerance, boolean strict) {
-    final String options = new JsonObject().put("tolerance", tolerance).put("strict", strict).toString();
+    return checkTrace(request, tolerance, strict, false);
+  }
+
+  /**
+   * Whether a recording is the model: records twice, replays, and tries the further examples of the request.
+   *
+   * @param request the inputs, and further examples to try: only they show what depends on the input
+   * @param tolerance how far results may differ, relative
+   * @param strict whether outputs that callers could change, lists and dictionaries, are worth a finding
+   * @param outOfPlace whether it also replays without writes in place, which finds aliases that the program does not know
+   *     of
+   * @return what was found
+   */
+  public TraceCheck checkTrace(Request request, double tolerance, boolean strict, boolean outOfPlace) {
+    final String options = new JsonObject().put("tolerance", tolerance).put("strict", strict)
+        .put("out_of_place", outOfPlace).toString();
     final long text =
         ask(request, null, (c, model, r, out) -> AddendNative.addend_model_check_trace(model, r, options, out));
     return TraceCheck.read(Out.text(out -> out[0] = text));

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.stream.Stream;
 
 /**
@@ -58,6 +59,64 @@ public final class Program extends NativeObject {
   public void save(Path folder) {
     try (Borrow borrow = new Borrow()) {
       AddendNative.addend_program_save(borrow.of(this), folder.toString());
+    }
+  }
+
+  /**
+   * Writes a TorchScript file, which LibTorch runs without this library, with the parameters and buffers by their names.
+   * Refused are programs with a number that depends on elements and has left the tensors, with its position: such a file
+   * would go the recorded way without a word.
+   *
+   * @param path the file
+   */
+  public void exportTorchScript(Path path) {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_program_export_torchscript(borrow.of(this), path.toString());
+    }
+  }
+
+  /**
+   * The program with every floating-point tensor of another floating-point type, parameters included. It is replayed on
+   * inputs of that type, and stops at an operator that gives another one.
+   *
+   * @param dtype the type
+   * @return a new program
+   */
+  public Program to(DType dtype) {
+    final int number = Objects.requireNonNull(dtype, "dtype").number();
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      return new Program(Out.handle(out -> AddendNative.addend_program_to(program, number, out)));
+    }
+  }
+
+  /**
+   * What a replay lacks, all of it, before anything runs.
+   *
+   * @param request the inputs
+   * @return nothing where nothing is missing
+   */
+  public List<Requirement> requirements(Request request) {
+    return requirements(request, null);
+  }
+
+  /**
+   * What a replay lacks, all of it, before anything runs.
+   *
+   * @param request the inputs
+   * @param context whose rules count; {@code null} for the defaults
+   * @return nothing where nothing is missing
+   */
+  public List<Requirement> requirements(Request request, Context context) {
+    try (Borrow borrow = new Borrow()) {
+      final long c = borrow.of(context);
+      final long program = borrow.of(this);
+      final long r = request.create(Collections.emptyList(), borrow);
+      try {
+        return Requirement.read(Out.text(out -> AddendNative.addend_program_requirements(c, program, r, out)));
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
     }
   }
 

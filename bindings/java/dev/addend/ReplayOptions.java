@@ -5,18 +5,21 @@ import java.util.List;
 
 /** How {@link Program#replay(Request, ReplayOptions)} runs. Immutable: each method gives a changed copy. */
 public final class ReplayOptions {
-  private static final ReplayOptions DEFAULTS = new ReplayOptions(Collections.emptyList(), false, true, 0);
+  private static final ReplayOptions DEFAULTS = new ReplayOptions(Collections.emptyList(), false, true, 0, false);
 
   private final List<String> values;
   private final boolean everyValue;
   private final boolean guards;
   private final double guardTolerance;
+  private final boolean outOfPlace;
 
-  private ReplayOptions(List<String> values, boolean everyValue, boolean guards, double guardTolerance) {
+  private ReplayOptions(
+      List<String> values, boolean everyValue, boolean guards, double guardTolerance, boolean outOfPlace) {
     this.values = values;
     this.everyValue = everyValue;
     this.guards = guards;
     this.guardTolerance = guardTolerance;
+    this.outOfPlace = outOfPlace;
   }
 
   /**
@@ -35,7 +38,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions values(String... names) {
-    return new ReplayOptions(List.of(names), everyValue, guards, guardTolerance);
+    return new ReplayOptions(List.of(names), everyValue, guards, guardTolerance, outOfPlace);
   }
 
   /**
@@ -45,7 +48,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions everyValue(boolean everyValue) {
-    return new ReplayOptions(values, everyValue, guards, guardTolerance);
+    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
   }
 
   /**
@@ -56,7 +59,7 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions guards(boolean guards) {
-    return new ReplayOptions(values, everyValue, guards, guardTolerance);
+    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
   }
 
   /**
@@ -66,11 +69,21 @@ public final class ReplayOptions {
    * @return the changed copy
    */
   public ReplayOptions guardTolerance(double tolerance) {
-    return new ReplayOptions(values, everyValue, guards, tolerance);
+    return new ReplayOptions(values, everyValue, guards, tolerance, outOfPlace);
+  }
+
+  /**
+   * Whether every write goes into a copy of the memory, so that inner tensors are as they were made.
+   *
+   * @param outOfPlace whether it does
+   * @return the changed copy
+   */
+  public ReplayOptions outOfPlace(boolean outOfPlace) {
+    return new ReplayOptions(values, everyValue, guards, guardTolerance, outOfPlace);
   }
 
   String toJson() {
     return new JsonObject().put("values", values).put("every_value", everyValue).put("guards", guards)
-        .put("guard_tolerance", guardTolerance).toString();
+        .put("guard_tolerance", guardTolerance).put("out_of_place", outOfPlace).toString();
   }
 }

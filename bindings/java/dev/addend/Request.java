@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 
 /**
  * What a model is asked: its inputs, probes or targets, and who may cancel. Immutable: each method gives a changed copy.
@@ -26,8 +27,8 @@ public final class Request {
 
   /** What a request holds. It changes only as long as no request has it. */
   private static final class Fields implements Cloneable {
-    List<NamedInput> inputs = Collections.emptyList();
-    List<List<NamedInput>> others = Collections.emptyList();
+    Example example = new Example(Collections.emptyList(), null);
+    List<Example> others = Collections.emptyList();
     List<String> probes = Collections.emptyList();
     List<Target> targets = Collections.emptyList();
     String at;
@@ -44,6 +45,21 @@ public final class Request {
       } catch (CloneNotSupportedException e) {
         throw new AssertionError(e);
       }
+    }
+  }
+
+  /** What a model is given once. */
+  private static final class Example {
+    final List<NamedInput> inputs;
+    final String structure; // null: the inputs are the arguments
+
+    Example(List<NamedInput> inputs, String structure) {
+      this.inputs = inputs;
+      this.structure = structure;
+    }
+
+    static Example of(Structure structure) {
+      return new Example(listed(structure.inputs), structure.json);
     }
   }
 
@@ -64,7 +80,7 @@ public final class Request {
    * @return the request
    */
   public static Request of(Input... inputs) {
-    return new Request(new Fields()).with(fields -> fields.inputs = listed(inputs));
+    return new Request(new Fields()).with(fields -> fields.example = new Example(listed(inputs), null));
   }
 
   /**
@@ -75,7 +91,42 @@ public final class Request {
    * @return the request
    */
   public static Request of(Map<String, Input> inputs) {
-    return new Request(new Fields()).with(fields -> fields.inputs = listed(inputs));
+    return new Request(new Fields()).with(fields -> fields.example = new Example(listed(inputs), null));
+  }
+
+  /**
+   * Arguments of any kind, in the order of the model's: an {@link Input} or a {@link Tensor}, a number, boolean, String or
+   * {@code null}, and a {@link Tuple}, List or Map by Strings of any of these. An Integer is an integer, a Double is not;
+   * empty lists and maps are taken for such of tensors.
+   *
+   * @param arguments the arguments
+   * @return the request
+   */
+  public static Request ofArguments(Object... arguments) {
+    final Structure structure = new Structure(arguments);
+    return new Request(new Fields()).with(fields -> fields.example = Example.of(structure));
+  }
+
+  /**
+   * Arguments of any kind, by the names of the model's; see {@link #ofArguments(Object...)}.
+   *
+   * @param arguments the arguments
+   * @return the request
+   */
+  public static Request ofArguments(Map<String, ?> arguments) {
+    final Structure structure = new Structure(arguments);
+    return new Request(new Fields()).with(fields -> fields.example = Example.of(structure));
+  }
+
+  /**
+   * Adds a further example of what the model takes, its arguments as for {@link #ofArguments(Object...)}.
+   *
+   * @param arguments the arguments
+   * @return the changed copy
+   */
+  public Request otherArguments(Object... arguments) {
+    final Structure structure = new Structure(arguments);
+    return with(fields -> fields.others = more(fields.others, Example.of(structure)));
   }
 
   /**
@@ -87,7 +138,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request other(Input... inputs) {
-    return with(fields -> fields.others = more(fields.others, listed(inputs)));
+    return with(fields -> fields.others = more(fields.others, new Example(listed(inputs), null)));
   }
 
   /**
@@ -97,7 +148,7 @@ public final class Request {
    * @return the changed copy
    */
   public Request other(Map<String, Input> inputs) {
-    return with(fields -> fields.others = more(fields.others, listed(inputs)));
+    return with(fields -> fields.others = more(fields.others, new Example(listed(inputs), null)));
   }
 
   /**
@@ -190,14 +241,21 @@ public final class Request {
     return with(fields -> fields.cancellation = cancellation);
   }
 
+  /** What inputs are called: by their paths in the arguments where they are not these themselves. */
+  List<String> namesOr(List<String> argumentNames) {
+    return fields.example.structure == null
+        ? argumentNames
+        : fields.example.inputs.stream().map(input -> input.name).collect(Collectors.toList());
+  }
+
   /** The native request, which the caller releases. */
   long create(List<String> argumentNames, Borrow borrow) {
     final long request = Out.handle(AddendNative::addend_request_create);
     try {
-      addInputs(request, ordered(fields.inputs, argumentNames), borrow);
-      for (List<NamedInput> other : fields.others) {
+      addExample(request, fields.example, argumentNames, borrow);
+      for (Example other : fields.others) {
         AddendNative.addend_request_next_example(request);
-        addInputs(request, ordered(other, argumentNames), borrow);
+        addExample(request, other, argumentNames, borrow);
       }
       for (String probe : fields.probes) {
         AddendNative.addend_request_add_probe(request, probe);
@@ -245,9 +303,13 @@ public final class Request {
     return list;
   }
 
-  private static void addInputs(long request, List<NamedInput> inputs, Borrow borrow) {
-    for (NamedInput input : inputs) {
+  private static void addExample(long request, Example example, List<String> argumentNames, Borrow borrow) {
+    final boolean structured = example.structure != null;
+    for (NamedInput input : structured ? example.inputs : ordered(example.inputs, argumentNames)) {
       input.input.addTo(request, input.name, borrow);
+    }
+    if (structured) {
+      AddendNative.addend_request_set_structure(request, example.structure);
     }
   }
 

@@ -1,0 +1,88 @@
+package dev.addend;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/** Arguments that are more than tensors, taken apart: their tensors, and how these make up the arguments. */
+final class Structure {
+  /** The inputs by their paths, which are only names. */
+  final Map<String, Input> inputs = new LinkedHashMap<>();
+
+  /** As the C interface takes it. */
+  final String json;
+
+  Structure(Object[] arguments) {
+    final List<String> described = new ArrayList<>();
+    for (int k = 0; k < arguments.length; k++) {
+      described.add(describe(arguments[k], Integer.toString(k)));
+    }
+    json = described.toString();
+  }
+
+  Structure(Map<String, ?> arguments) {
+    final JsonObject object = new JsonObject();
+    arguments.forEach((name, value) -> {
+      Objects.requireNonNull(name, "name");
+      object.putJson(name, describe(value, name));
+    });
+    json = object.toString();
+  }
+
+  private String describe(Object value, String path) {
+    if (value == null) {
+      return "null";
+    } else if (value instanceof Input || value instanceof Tensor) {
+      inputs.put(path, value instanceof Input ? (Input) value : Input.of((Tensor) value));
+      return "{\"tensor\": " + (inputs.size() - 1) + "}";
+    } else if (value instanceof Boolean
+        || value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte) {
+      return value.toString();
+    } else if (value instanceof Double || value instanceof Float) {
+      return number(((Number) value).doubleValue());
+    } else if (value instanceof String) {
+      return JsonObject.quote((String) value);
+    } else if (value instanceof Tuple) {
+      return "{\"tuple\": " + elements(((Tuple) value).elements(), path) + "}";
+    } else if (value instanceof List) {
+      final List<?> list = (List<?>) value;
+      return "{\"list\": " + elements(list, path) + ifEmpty(list.isEmpty());
+    } else if (value instanceof Map) {
+      final JsonObject object = new JsonObject();
+      ((Map<?, ?>) value).forEach((key, element) -> {
+        if (!(key instanceof String)) {
+          throw new IllegalArgumentException("the keys of " + path + " have to be texts, not " + key);
+        }
+        object.putJson((String) key, describe(element, path + "." + key));
+      });
+      return "{\"dict\": " + object + ifEmpty(((Map<?, ?>) value).isEmpty());
+    }
+    throw new IllegalArgumentException("models take no " + value.getClass().getName() + " as " + path
+        + ": pass an Input, Tensor, number, boolean, String, null, or a Tuple, List or Map of these");
+  }
+
+  private List<String> elements(List<?> list, String path) {
+    final List<String> elements = new ArrayList<>();
+    for (int k = 0; k < list.size(); k++) {
+      elements.add(describe(list.get(k), path + "." + k));
+    }
+    return elements;
+  }
+
+  /** Empty containers are of tensors. */
+  private static String ifEmpty(boolean empty) {
+    return empty ? ", \"type\": \"Tensor\"}" : "}";
+  }
+
+  private static String number(double value) {
+    if (Double.isNaN(value)) {
+      return "{\"float\": \"nan\"}";
+    }
+    if (Double.isInfinite(value)) {
+      return "{\"float\": \"" + (value > 0 ? "inf" : "-inf") + "\"}";
+    }
+    return Double.toString(value);
+  }
+}
