@@ -19,11 +19,4 @@
 %include "bindings/swig/csharp.i"
 #endif
 
-#if !defined(SWIGPYTHON)
-/* Frame providers: not wrapped yet. */
-%ignore addend_frames_add;
-%ignore addend_frames_fn;
-%ignore addend_trace_record;
-#endif
-
 %include "c_api/addend.h"

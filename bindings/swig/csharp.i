@@ -74,11 +74,18 @@ ADDEND_SAFE_HANDLE(addend_trace, TraceHandle)
 %typemap(in) void*, const void* %{ $1 = $input; %}
 %typemap(out) void*, const void* %{ $result = $1; %}
 
-%typemap(ctype) addend_log_fn, addend_progress_fn, addend_release_fn "void *"
-%typemap(imtype) addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
-%typemap(cstype) addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
-%typemap(csin) addend_log_fn, addend_progress_fn, addend_release_fn "$csinput"
-%typemap(in) addend_log_fn, addend_progress_fn, addend_release_fn %{ $1 = reinterpret_cast<$1_ltype>($input); %}
+%typemap(ctype) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn "void *"
+%typemap(imtype) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
+%typemap(cstype) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn "global::System.IntPtr"
+%typemap(csin) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn "$csinput"
+%typemap(in) addend_frames_fn, addend_log_fn, addend_progress_fn, addend_release_fn %{ $1 = reinterpret_cast<$1_ltype>($input); %}
+
+/* What a frames callback is given lives as long as it runs. */
+%typemap(ctype) addend_frames* "void *"
+%typemap(imtype) addend_frames* "global::System.IntPtr"
+%typemap(cstype) addend_frames* "global::System.IntPtr"
+%typemap(csin) addend_frames* "$csinput"
+%typemap(in) addend_frames* %{ $1 = static_cast<addend_frames*>($input); %}
 
 %typemap(ctype) size_t "size_t"
 %typemap(imtype) size_t "nuint"

@@ -71,6 +71,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %handle(addend_context)
 %handle(addend_context_options)
 %handle(addend_explanation)
+%handle_in(addend_frames*)
 %handle(addend_model)
 %handle(addend_program)
 %handle(addend_request)
@@ -167,7 +168,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %typemap(jstype) (TYPE NAME, void* payload, addend_release_fn release) "CLASS"
 %typemap(javain) (TYPE NAME, void* payload, addend_release_fn release) "$javainput"
 %typemap(in) (TYPE NAME, void* payload, addend_release_fn release) %{
-  $1 = addend_jni::FUNCTION;
+  $1 = $input ? addend_jni::FUNCTION : nullptr;
   $2 = addend_jni::Hold(jenv, $input);
   $3 = addend_jni::Release;
 %}
@@ -178,6 +179,7 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 
 %java_callback(addend_log_fn, log, LogCallback, Log)
 %java_callback(addend_progress_fn, progress, ProgressCallback, Progress)
+%java_callback(addend_frames_fn, frames, FramesCallback, Frames)
 
 /* ---- Rules without code, of addend_ext.h ------------------------------------------------------------------------ */
 

@@ -101,7 +101,7 @@ void Release(void* payload) {
   delete held;
 }
 
-// Both objects catch what their listeners throw, so no exception is pending afterwards but for one of the JVM itself.
+// These objects catch what is thrown in them, so no exception is pending afterwards but for one of the JVM itself.
 
 void Log(void* payload, int32_t level, const char* message) {
   const Held* held = static_cast<const Held*>(payload);
@@ -128,6 +128,16 @@ int32_t Progress(void* payload, const char* stage, int64_t done, int64_t total) 
   if (env->ExceptionCheck()) return -1;
   env->DeleteLocalRef(text);
   return answer;
+}
+
+int32_t Frames(void* payload, addend_frames* frames) {
+  const Held* held = static_cast<const Held*>(payload);
+  const Attached attached(held->vm);
+  JNIEnv* env = attached.env();
+  if (!env || env->ExceptionCheck()) return -1;
+  const jmethodID method = Method(env, held->object, "frames", "(J)I");
+  const jint answer = method ? env->CallIntMethod(held->object, method, reinterpret_cast<jlong>(frames)) : -1;
+  return env->ExceptionCheck() ? -1 : answer;
 }
 
 }  // namespace addend_jni

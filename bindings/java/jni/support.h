@@ -50,9 +50,11 @@ void SetDouble(JNIEnv* env, jdoubleArray out, jdouble value);
 void* Hold(JNIEnv* env, jobject object);
 void Release(void* payload);
 
-// addend_log_fn and addend_progress_fn, whose payloads hold a LogCallback and a ProgressCallback.
+// addend_log_fn, addend_progress_fn and addend_frames_fn, whose payloads hold a LogCallback, a ProgressCallback and a
+// FramesCallback.
 void Log(void* payload, int32_t level, const char* message);
 int32_t Progress(void* payload, const char* stage, int64_t done, int64_t total);
+int32_t Frames(void* payload, addend_frames* frames);
 
 }  // namespace addend_jni
 

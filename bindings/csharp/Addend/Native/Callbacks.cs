@@ -18,6 +18,8 @@ internal static unsafe class Callbacks
     internal static readonly IntPtr Progress =
         (IntPtr)(delegate* unmanaged[Cdecl]<IntPtr, IntPtr, long, long, int>)&OnProgress;
 
+    internal static readonly IntPtr Frames = (IntPtr)(delegate* unmanaged[Cdecl]<IntPtr, IntPtr, int>)&OnFrames;
+
     internal static readonly IntPtr Release = (IntPtr)(delegate* unmanaged[Cdecl]<IntPtr, void>)&OnRelease;
 
     internal static readonly IntPtr Unpin = (IntPtr)(delegate* unmanaged[Cdecl]<IntPtr, void>)&OnUnpin;
@@ -28,6 +30,28 @@ internal static unsafe class Callbacks
         ExceptionDispatchInfo? pending = t_pending;
         t_pending = null;
         return pending;
+    }
+
+    /// <summary>Begins to record, with lines from <paramref name="lines"/> where it is not null.</summary>
+    internal static TraceHandle Record(RequestHandle request, SourceLines? lines)
+    {
+        if (lines is null)
+        {
+            AddendNative.addend_trace_record(request, IntPtr.Zero, IntPtr.Zero, IntPtr.Zero, out TraceHandle plain);
+            return plain;
+        }
+        GCHandle payload = GCHandle.Alloc(lines);
+        try
+        {
+            AddendNative.addend_trace_record(
+                request, Frames, GCHandle.ToIntPtr(payload), Release, out TraceHandle trace);
+            return trace;
+        }
+        catch
+        {
+            payload.Free();
+            throw;
+        }
     }
 
     /// <summary>What a run gives, unless the log callback threw while it went on.</summary>
@@ -71,6 +95,10 @@ internal static unsafe class Callbacks
             return 1;
         }
     }
+
+    [UnmanagedCallersOnly(CallConvs = [typeof(CallConvCdecl)])]
+    private static int OnFrames(IntPtr payload, IntPtr frames) =>
+        ((SourceLines)GCHandle.FromIntPtr(payload).Target!).Add(frames);
 
     [UnmanagedCallersOnly(CallConvs = [typeof(CallConvCdecl)])]
     private static void OnRelease(IntPtr payload) => GCHandle.FromIntPtr(payload).Free();
