@@ -472,7 +472,7 @@ TEST_F(AddendTest, SavedProgramsAreModels) {
   EXPECT_EQ(Json::parse(of_program.out)["targets"], Json::parse(of_model.out)["targets"]);
   // Its trace is that of the model, source lines included.
   const Result again = Run({"trace", folder, "--input", SampleOf("digits")});
-  EXPECT_EQ(again.out, saved.out);
+  EXPECT_EQ(again.out + "Written: " + folder + "\n", saved.out);
   EXPECT_EQ(Run(Arguments{"attribute", folder} + input).code, 0);
   const Arguments wide = Arguments{"--dtype", "float64"} + input;
   const Json wide_program = Json::parse(Run(Arguments{"decompose", folder} + wide).out);
@@ -510,6 +510,17 @@ TEST_F(AddendTest, TraceExportsForPlainLibTorch) {
   const std::string path = Path("exported.pt");
   const Result exported = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path});
   ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_THAT(exported.out, testing::EndsWith("\nWritten: " + path + "\n"));
+  // What other programs read holds nothing else.
+  const Result data = Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path, "--json"});
+  EXPECT_TRUE(Json::accept(data.out)) << data.out;
+  const Result dot =
+      Run({"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path, "--graph", "dot"});
+  EXPECT_THAT(dot.out, testing::Not(HasSubstr("Written")));
+  const std::string graph = Path("graph.json");
+  const Result both = Run(
+      {"trace", ModelOf("digits"), "--input", SampleOf("digits"), "--export", path, "--graph", "json", "--out", graph});
+  EXPECT_EQ(both.out, "Written: " + path + "\nWritten: " + graph + "\n");
   // It is a model like the one that was recorded.
   const Arguments input = {"--input", SampleOf("digits") + ":dim=2,3", "--baseline", "0", "--json"};
   EXPECT_EQ(Json::parse(Run(Arguments{"decompose", path} + input).out)["targets"],

@@ -124,6 +124,21 @@ void Keep(const TraceArguments& arguments, const RecordedProgram& program) {
   if (!arguments.export_to.empty()) ExportTorchScript(program, arguments.export_to);
 }
 
+// Writes `text` where it was asked for, and tells on the terminal what else was written. What other programs read stays
+// as it is.
+void Give(const TraceArguments& arguments, const std::string& text) {
+  const bool to_file = !arguments.out.empty();
+  if (to_file) {
+    WriteFileWhole(arguments.out, text);
+  } else {
+    WriteStdout(text);
+    if (arguments.json || !arguments.graph.empty()) return;
+  }
+  for (const std::string& path : {arguments.save, arguments.export_to, arguments.out}) {
+    if (!path.empty()) WriteStdout(absl::StrCat("Written: ", path, "\n"));
+  }
+}
+
 std::string Shown(const TraceArguments& arguments, const std::shared_ptr<const RecordedProgram>& program,
                   const Terminal& terminal) {
   if (!arguments.graph.empty()) {
@@ -159,24 +174,12 @@ int RunTrace(const TraceArguments& arguments) {
     options.out_of_place = arguments.out_of_place;
     const CheckReport report = CheckTrace(*model, values, options);
     Keep(arguments, *report.recording.program);
-    const std::string text = arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal);
-    if (arguments.out.empty()) {
-      WriteStdout(text);
-    } else {
-      WriteFileWhole(arguments.out, text);
-      WriteStdout(absl::StrCat("Written: ", arguments.out, "\n"));
-    }
+    Give(arguments, arguments.json ? Dump(FindingsRecord(report), 1) + "\n" : FindingsText(report, terminal));
     return report.ok() ? kSuccess : kDoesNotAddUp;
   }
   const std::shared_ptr<const RecordedProgram> program = Record(*model, values).program;
   Keep(arguments, *program);
-  const std::string text = Shown(arguments, program, terminal);
-  if (arguments.out.empty()) {
-    WriteStdout(text);
-  } else {
-    WriteFileWhole(arguments.out, text);
-    WriteStdout(absl::StrCat("Written: ", arguments.out, "\n"));
-  }
+  Give(arguments, Shown(arguments, program, terminal));
   return kSuccess;
 }
 
