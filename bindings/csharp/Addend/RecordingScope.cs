@@ -22,8 +22,8 @@ public sealed class RecordingScope : AddendObject
     /// <param name="request">The inputs are the live tensors, known by their memory: contiguous, each on memory of its own.
     /// They become those of the program, <see cref="Request.Parameters"/> are known by their names, and tensors that come
     /// from elsewhere are constants. How inputs are split is not looked at.</param>
-    /// <param name="lines">Whether every operator knows the lines that called it, which takes some tens of
-    /// microseconds.</param>
+    /// <param name="lines">Whether every operator knows the lines that called it, which takes a walk over the
+    /// stack for each.</param>
     /// <exception cref="InvalidOperationException">This thread is traced already.</exception>
     public RecordingScope(Request request, bool lines = true)
         : this(request, lines ? SourceLines.OfThisThread() : null)

@@ -36,7 +36,7 @@ public final class RecordingScope extends NativeObject {
    * Begins to record.
    *
    * @param request its inputs are the live tensors
-   * @param lines whether every operator knows the lines of Java that called it, which takes some microseconds
+   * @param lines whether every operator knows the lines of Java that called it, which takes a walk over the stack for each
    */
   public RecordingScope(Request request, boolean lines) {
     this(request, lines ? FramesCallback.ofThisThread() : null);
