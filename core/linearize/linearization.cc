@@ -17,6 +17,7 @@
 #include "core/linearize/references.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/rules/fused.h"
 #include "core/rules/kinds.h"
 #include "core/rules/path.h"
 
@@ -128,7 +129,9 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     const at::Tensor& output = call.outputs[k].value;
     if (!output.defined() || !Continuous(output.scalar_type())) continue;
-    const double rounding = RoundingOf(call, output, recorded.outputs[k].dtype);
+    // Of what many steps are composed to, the rule says what rounding may come to: sizes tell nothing.
+    const bool composed = rule.kind == Kind::kRewrite && rule.quadrature > 0;
+    const double rounding = composed ? 0 : RoundingOf(call, output, recorded.outputs[k].dtype);
     // Who allows the parts to miss the value by so much allows the coefficients to do so.
     const double allowed = call.policy->tolerance.value_or(0);
     node.bracket_bound = std::max({node.bracket_bound, rounding + 4 * rule.quadrature + recorded.adopted, allowed});
@@ -404,7 +407,7 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
   std::vector<const Rule*> rules(calls.size(), nullptr);
   for (size_t c = 0; c < calls.size(); ++c) {
     if (!calls[c].Traced()) continue;
-    rules[c] = registry.Find(RuleName(calls[c].op.schema().name()), FullName(calls[c].op.schema()));
+    rules[c] = RuleOrFused(registry, RuleName(calls[c].op.schema().name()), FullName(calls[c].op.schema()));
   }
   const CallPolicies policies(trace->program, policy);
   const Choices choices{rules, policies, Marks(*trace, rules, policies, probes)};

@@ -21,6 +21,7 @@
 #include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/rules/fused.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -53,6 +54,13 @@ c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
     return list;
   }
   return value;
+}
+
+RewriteCall DescribeForRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments, {}};
+  for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
+  return described;
 }
 
 std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values) {
@@ -173,7 +181,7 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
   if (is_new) {
     const std::string name = RuleName(op.schema().name());
     Role& role = it->second;
-    role.rule = registry_->Find(name, FullName(op.schema()));
+    role.rule = RuleOrFused(*registry_, name, FullName(op.schema()));
     role.resizes = name == "aten::resize" || name == "aten::resize_as";
     role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
                      absl::StartsWith(name, "aten::new_empty");
@@ -423,9 +431,25 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   }
 }
 
+bool Tracer::IsFused(const Call& call, const std::vector<c10::IValue>& arguments,
+                     const addend::Rewrite& rewrite) const {
+  const FusedRewrite* fused = FusedOf(&rewrite);
+  if (fused == nullptr || trace_.differentiable || !AllowsFused(*policy_)) return false;
+  const TracingPause pause;
+  std::vector<bool> moves(arguments.size(), false);
+  for (const Operand& operand : call.operands) {
+    if (!operand.decomposed) continue;
+    moves[operand.argument] = true;
+    // Infinities pass each operator in a way of its own.
+    if (!AllFinite(ViewOf(states_[operand.storage].reference, operand))) return false;
+  }
+  return fused->covers(DescribeForRewrite(call, arguments), moves);
+}
+
 std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
   const c10::FunctionSchema& schema = call.op.schema();
   const addend::Rewrite& rewrite = *registry_->FindRewrite(RuleName(schema.name()), FullName(schema));
+  if (IsFused(call, arguments, rewrite)) return {};
   // Outside of what follows: arguments that the operator itself refuses are no failure of its rewrite.
   const std::vector<c10::IValue> own = RunAside(call, arguments, /*on_reference=*/false, rewrite.updates);
   try {
@@ -453,15 +477,12 @@ std::vector<c10::IValue> Tracer::RunRewrite(const Call& call, const std::vector<
 std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c10::IValue>& arguments,
                                            const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own) {
   const c10::FunctionSchema& schema = call.op.schema();
-  RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments, {}};
-  for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
-
   const std::vector<at::Tensor> values = TensorsIn(own);
   std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true, rewrite.updates));
   if (references.empty()) references.resize(values.size());
 
   const size_t first = recorder_.program().calls.size();
-  std::vector<at::Tensor> results = rewrite.run(described);
+  std::vector<at::Tensor> results = rewrite.run(DescribeForRewrite(call, arguments));
   // What the model gets: its own tensors where the operator writes.
   std::vector<at::Tensor> targets;
   bool is_out = false;

@@ -132,6 +132,8 @@ class Tracer : public RecorderObserver {
                                             const std::vector<c10::IValue>& results);
   std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference,
                                     const std::vector<int>& updates);
+  // Whether the rule that stands in for a rewrite covers a call; see Note [Fused rewrites] in core/rules/fused.h.
+  bool IsFused(const Call& call, const std::vector<c10::IValue>& arguments, const addend::Rewrite& rewrite) const;
   // `own`: what the operator itself gives.
   std::vector<c10::IValue> Rewritten(const Call& call, const std::vector<c10::IValue>& arguments,
                                      const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own);

@@ -189,17 +189,21 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
       });
     }
   }
+  bool whole = facts.has_rule;
   if (facts.has_rewrite && call.Traced()) {
     const Deeper deeper(&depth_);
     call.index = static_cast<int64_t>(program_.calls.size());
     call.position = PositionOf(call);
     const std::vector<c10::IValue> arguments(stack->begin() + static_cast<int64_t>(first), stack->end());
     std::vector<c10::IValue> results = observer_->RunRewrite(call, arguments);
-    stack->resize(first);
-    stack->insert(stack->end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
-    return;
+    if (!results.empty()) {
+      stack->resize(first);
+      stack->insert(stack->end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
+      return;
+    }
+    whole = true;
   }
-  if (facts.composite && !facts.has_rule && call.Traced()) {
+  if (facts.composite && !whole && call.Traced()) {
     {
       const Deeper deeper(&depth_);
       op.Expand(stack);

@@ -30,7 +30,8 @@ class RecorderObserver {
                         const std::vector<c10::IValue>& results) = 0;
   // True when the operator has no rule but a rewrite into others.
   virtual bool HasRewrite(const std::string& /*rule_name*/, const std::string& /*full_name*/) { return false; }
-  // Computes such an operator, with tracing on, by others. Returns its results. `call`: position and operands.
+  // Computes such an operator, with tracing on, by others. Returns its results; none: this call is to be recorded whole
+  // after all. `call`: position and operands.
   virtual std::vector<c10::IValue> RunRewrite(const Call& /*call*/, const std::vector<c10::IValue>& /*arguments*/) {
     return {};
   }

@@ -1,5 +1,6 @@
 // Recurrent networks, rewritten into linear maps, sigmoid, tanh and products: LibTorch fuses them in other ways on
-// every device and in every version, and each part has a closed form. Gates carry the mark of their sigmoid.
+// every device and in every version, and each part has a closed form. Gates carry the mark of their sigmoid. Of LSTMs
+// most calls have one map for all steps instead; see lstm.cc.
 //
 // Note [Recurrent layers]
 // The input of a layer meets its weights once, for all time steps together; what is left for each step is one linear
@@ -18,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
+#include "core/rules/lstm.h"
 #include "core/rules/rewrite.h"
 
 namespace addend {
@@ -239,14 +241,14 @@ RewriteFunction Cell(Step step) {
 at::Tensor WithBias(const at::Tensor& gates, const at::Tensor& bias) { return bias.defined() ? gates + bias : gates; }
 
 // _thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias) -> (hidden, cell, all gates)
-Tensors FusedLstmCell(const RewriteCall& call) {
+Tensors ThnnLstmCell(const RewriteCall& call) {
   const at::Tensor gates = WithBias(call.Tensor(0), call.Tensor(3)) + WithBias(call.Tensor(1), call.Tensor(4));
   const LstmStep step(gates, call.Tensor(2));
   return {step.hidden, step.cell, at::cat({step.input_and_forget, step.candidate, step.output}, -1)};
 }
 
 // _thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hidden, all that it went through)
-Tensors FusedGruCell(const RewriteCall& call) {
+Tensors ThnnGruCell(const RewriteCall& call) {
   const at::Tensor before = call.Tensor(2);
   const GruStep step(WithBias(call.Tensor(0), call.Tensor(3)), WithBias(call.Tensor(1), call.Tensor(4)), before);
   return {step.next, at::cat({step.both, step.candidate, before, step.share}, -1)};
@@ -274,14 +276,17 @@ Tensors MkldnnLayer(const RewriteCall& call) {
 
 void RegisterRecurrent(Registry& registry) {
   const std::pair<const char*, Step> networks[] = {
-      {"aten::lstm", Lstm}, {"aten::gru", Gru}, {"aten::rnn_tanh", RnnTanh}, {"aten::rnn_relu", RnnRelu}};
+      {"aten::gru", Gru}, {"aten::rnn_tanh", RnnTanh}, {"aten::rnn_relu", RnnRelu}};
   for (const auto& [name, step] : networks) {
     registry.Register(Rewrite{std::string(name) + ".input", Padded(step)});
     registry.Register(Rewrite{std::string(name) + ".data", Packed(step)});
     registry.Register(Rewrite{std::string(name) + "_cell", Cell(step)});
   }
-  registry.Register(Rewrite{"aten::_thnn_fused_lstm_cell", FusedLstmCell});
-  registry.Register(Rewrite{"aten::_thnn_fused_gru_cell", FusedGruCell});
+  registry.Register(Rewrite{"aten::lstm.input", FusedPaddedLstm(Padded(Lstm))});
+  registry.Register(Rewrite{"aten::lstm.data", FusedPackedLstm(Packed(Lstm))});
+  registry.Register(Rewrite{"aten::lstm_cell", FusedLstmCell(Cell(Lstm))});
+  registry.Register(Rewrite{"aten::_thnn_fused_lstm_cell", ThnnLstmCell});
+  registry.Register(Rewrite{"aten::_thnn_fused_gru_cell", ThnnGruCell});
   registry.Register(Rewrite{"aten::mkldnn_rnn_layer", MkldnnLayer});
 }
 

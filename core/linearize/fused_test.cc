@@ -1,0 +1,395 @@
+// Rewrites that a rule stands in for, against the operators that they call: the same parts under every policy,
+// whichever way they are found. The expansion shares no code with the fused map.
+#include "core/rules/fused.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/segments.h"
+#include "core/linearize/small_models.h"
+#include "core/linearize/view.h"
+#include "core/rules/registry.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+using Tensors = std::vector<Tensor>;
+
+// The default rules, but that every rewrite runs step by step.
+const Registry& Expanding() {
+  static const Registry& registry = *[] {
+    auto* all = new Registry(Registry::Default());
+    for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
+      if (const FusedRewrite* fused = FusedOf(rewrite)) all->Register(Rewrite{rewrite->name, fused->steps});
+    }
+    return all;
+  }();
+  return registry;
+}
+
+// ---- networks: every form of LSTM, on an input [5, 2, 3] whose first two dimensions are steps and batch
+
+struct Network {
+  std::string name;
+  std::function<Tensors(const Tensor&)> run;
+  bool fused = true;
+};
+
+void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
+
+constexpr int64_t kSize = 4;
+
+Tensors Parameters(const Tensor& like, int64_t layers, int64_t directions, bool biases, int64_t projection = 0) {
+  Tensors all;
+  const int64_t width = projection > 0 ? projection : kSize;
+  uint64_t seed = 100;
+  const auto draw = [&](at::IntArrayRef sizes) { all.push_back((Random(sizes, seed++) * 0.6).to(like.scalar_type())); };
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    for (int64_t d = 0; d < directions; ++d) {
+      draw({4 * kSize, layer == 0 ? 3 : directions * width});
+      draw({4 * kSize, width});
+      if (biases) draw({4 * kSize});
+      if (biases) draw({4 * kSize});
+      if (projection > 0) draw({projection, kSize});
+    }
+  }
+  return all;
+}
+
+Tensors PlainStates(const Tensor& like, int64_t count, int64_t width = kSize) {
+  return {Random({count, 2, width}, 7).to(like.scalar_type()), Random({count, 2, kSize}, 8).to(like.scalar_type())};
+}
+// States that are computed from the input.
+Tensors MovingStates(const Tensor& x, int64_t count, int64_t width = kSize) {
+  const Tensor start = x.select(0, 0).unsqueeze(0);
+  return {at::tanh(start.matmul(Random({3, width}, 9).to(x.scalar_type()))).repeat({count, 1, 1}),
+          start.matmul(Random({3, kSize}, 10).to(x.scalar_type())).repeat({count, 1, 1})};
+}
+Tensors All(const std::tuple<Tensor, Tensor, Tensor>& results) {
+  return {std::get<0>(results), std::get<1>(results), std::get<2>(results)};
+}
+Tensors Padded(const Tensor& x, const Tensors& states, int64_t layers, bool both, bool biases, bool batch_first = false,
+               int64_t projection = 0) {
+  const Tensors parameters = Parameters(x, layers, both ? 2 : 1, biases, projection);
+  return All(
+      at::lstm(batch_first ? x.transpose(0, 1) : x, states, parameters, biases, layers, 0.0, false, both, batch_first));
+}
+// Three steps of two sequences and two of one.
+Tensors Packed(const Tensor& x, const Tensors& states, int64_t layers, bool both, int64_t projection = 0) {
+  const Tensor data = x.reshape({10, 3}).narrow(0, 0, 8);
+  const Tensor sizes = at::tensor({2, 2, 2, 1, 1}, at::kLong);
+  return All(at::lstm(data, sizes, states, Parameters(x, layers, both ? 2 : 1, true, projection), true, layers, 0.0,
+                      false, both));
+}
+
+std::vector<Network> Networks() {
+  return {
+      {"one_layer", [](const Tensor& x) { return Padded(x, PlainStates(x, 1), 1, false, true); }},
+      {"zero_states",
+       [](const Tensor& x) {
+         const Tensor zeros = at::zeros({1, 2, kSize}, x.options());
+         return Padded(x, {zeros, zeros}, 1, false, true);
+       }},
+      {"no_biases", [](const Tensor& x) { return Padded(x, PlainStates(x, 1), 1, false, false); }},
+      {"moving_states", [](const Tensor& x) { return Padded(x, MovingStates(x, 1), 1, false, true); }},
+      {"moving_cell",
+       [](const Tensor& x) {
+         return Padded(x, {PlainStates(x, 1)[0], MovingStates(x, 1)[1]}, 1, false, true);
+       }},
+      {"marked_cell",
+       [](const Tensor& x) {
+         Tensors states = MovingStates(x, 1);
+         states[1] = at::softmax(states[1], -1);
+         return Padded(x, states, 1, false, true);
+       }},
+      {"gated_cell",
+       [](const Tensor& x) {
+         Tensors states = MovingStates(x, 1);
+         states[1] = at::sigmoid(states[1]);
+         return Padded(x, states, 1, false, true);
+       }},
+      {"layers", [](const Tensor& x) { return Padded(x, PlainStates(x, 3), 3, false, true); }},
+      {"both_ways", [](const Tensor& x) { return Padded(x, MovingStates(x, 2), 1, true, true); }},
+      {"layers_both_ways", [](const Tensor& x) { return Padded(x, PlainStates(x, 4), 2, true, false); }},
+      {"batch_first", [](const Tensor& x) { return Padded(x, PlainStates(x, 2), 2, false, true, true); }},
+      {"projected", [](const Tensor& x) { return Padded(x, PlainStates(x, 1, 2), 1, false, true, false, 2); }},
+      {"projected_layers_both_ways",
+       [](const Tensor& x) { return Padded(x, MovingStates(x, 4, 2), 2, true, false, true, 2); }},
+      {"packed", [](const Tensor& x) { return Packed(x, PlainStates(x, 1), 1, false); }},
+      {"packed_layers_both_ways", [](const Tensor& x) { return Packed(x, MovingStates(x, 4), 2, true); }},
+      {"packed_marked_cell",
+       [](const Tensor& x) {
+         Tensors states = MovingStates(x, 2);
+         states[1] = at::softmax(states[1], -1);
+         return Packed(x, states, 1, true);
+       }},
+      {"packed_projected", [](const Tensor& x) { return Packed(x, MovingStates(x, 2, 2), 2, false, 2); }},
+      {"cells",
+       [](const Tensor& x) {
+         const Tensors parameters = Parameters(x, 1, 1, true);
+         Tensor h = at::zeros({2, kSize}, x.options());
+         Tensor c = Random({2, kSize}, 3).to(x.scalar_type());
+         for (int64_t t = 0; t < x.size(0); ++t) {
+           std::tie(h, c) =
+               at::lstm_cell(x.select(0, t), {h, c}, parameters[0], parameters[1], parameters[2], parameters[3]);
+         }
+         return Tensors{h, c};
+       }},
+      {"cell_without_biases",
+       [](const Tensor& x) {
+         const Tensors parameters = Parameters(x, 1, 1, false);
+         const Tensors states = MovingStates(x, 1);
+         const auto next = at::lstm_cell(x.select(0, 1), {states[0][0], states[1][0]}, parameters[0], parameters[1]);
+         return Tensors{std::get<0>(next), std::get<1>(next)};
+       }},
+      {"plain_input",
+       [](const Tensor& x) {
+         return Padded(at::ones({5, 2, 3}, x.options()), MovingStates(x, 1), 1, false, true);
+       },
+       false},
+      {"moving_weights",
+       [](const Tensor& x) {
+         Tensors parameters = Parameters(x, 1, 1, true);
+         parameters[1] = parameters[1] * x.sum() * 0.1;
+         return All(at::lstm(x, PlainStates(x, 1), parameters, true, 1, 0.0, false, false, false));
+       },
+       false},
+  };
+}
+
+// ---- policies
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+struct Choice {
+  std::string name;
+  Fields fields;
+  bool fused = true;
+  bool linear = true;  // in the components
+};
+
+void PrintTo(const Choice& choice, std::ostream* out) { *out << choice.name; }
+
+std::vector<Choice> Choices() {
+  const bool expanded = false;
+  const bool joint = false;
+  return {
+      {"faithful", {}},
+      {"fast", {{"preset", "fast"}}},
+      {"frozen_gates", {{"freeze", "gate"}}},
+      {"frozen_attention", {{"freeze", "attention"}}},
+      {"all_frozen", {{"freeze", "attention+normalizer+denominator+gate"}}},
+      {"segments", {{"segments", "3"}}},
+      {"segments_frozen", {{"segments", "2"}, {"freeze", "gate"}}},
+      {"scaling", {{"nonlinearity", "scaling"}}},
+      {"gradient", {{"nonlinearity", "gradient"}}},
+      {"gradient_frozen", {{"nonlinearity", "gradient"}, {"freeze", "gate+attention"}}},
+      {"none", {{"nonlinearity", "none"}}},
+      {"abs_affine", {{"nonlinearity", "abs_affine"}}, expanded, joint},
+      {"hybrid_affine", {{"nonlinearity", "hybrid_affine(0.2)"}}, expanded, joint},
+      {"bias_abs", {{"bias", "abs"}}, expanded, joint},
+      {"bias_norm", {{"bias", "norm"}}, expanded, joint},
+      {"bias_sign_threshold", {{"bias", "sign_threshold(0.3)"}}, expanded},
+      {"residual", {{"anchor", "residual"}, {"freeze", "gate"}}, expanded},
+      {"one_operator", {{"nonlinearity@aten::tanh", "gradient"}}, expanded},
+  };
+}
+
+Policy PolicyOf(const Fields& fields) {
+  Policy policy;
+  policy.preset = Preset::kFaithful;
+  for (const auto& [key, value] : fields) SetPolicyField(policy, key, value);
+  return policy;
+}
+
+// ---- both ways
+
+struct Recorded {
+  TracedRun trace;
+  std::vector<Probe> probes;
+  Tensors values;
+
+  int64_t Calls(const std::string& part) const {
+    return std::count_if(trace.program.calls.begin(), trace.program.calls.end(), [&](const addend::Call& call) {
+      return call.op.schema().name().find(part) != std::string::npos;
+    });
+  }
+};
+
+Recorded Record(const Network& network, const Policy& policy, const Registry& registry, at::ScalarType dtype,
+                bool near = false) {
+  const Tensor input = Random({5, 2, 3}, 1).to(dtype);
+  // Near: some elements move by almost nothing, and some do not at all.
+  Tensor baseline = Random({5, 2, 3}, 2).to(dtype);
+  if (near) baseline = input + (baseline - input) * at::tensor({0.0, 1e-7, 1e-3}, input.options());
+  Tracer tracer(&registry, &policy, 5);
+  tracer.AddFloatInput(input, baseline, at::arange(30, at::kLong).remainder(5).view({5, 2, 3}));
+  Recorded recorded;
+  {
+    const TracingScope scope(&tracer.recorder());
+    const at::NoGradGuard no_grad;
+    recorded.values = network.run(input);
+  }
+  const int64_t last = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  for (const Tensor& output : recorded.values) recorded.probes.push_back({last, tracer.Output(output)});
+  recorded.trace = tracer.Finish();
+  return recorded;
+}
+
+// Relative to the larger of both, and of one.
+double Apart(const Tensor& a, const Tensor& b) {
+  if (a.sizes() != b.sizes()) return 1e300;
+  if (a.numel() == 0) return 0;
+  const double scale = std::max({1.0, a.abs().max().item<double>(), b.abs().max().item<double>()});
+  return (a - b).abs().max().item<double>() / scale;
+}
+
+class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
+ protected:
+  void ExpectSame(at::ScalarType dtype, double tolerance, bool near = false) {
+    const auto& [network, choice] = GetParam();
+    const Policy policy = PolicyOf(choice.fields);
+    const Recorded fused = Record(network, policy, Registry::Default(), dtype, near);
+    const Recorded expanded = Record(network, policy, Expanding(), dtype, near);
+    EXPECT_EQ(expanded.Calls("lstm"), 0);
+    EXPECT_EQ(fused.Calls("lstm") > 0, network.fused && choice.fused);
+    ASSERT_EQ(fused.values.size(), expanded.values.size());
+    for (size_t k = 0; k < fused.values.size(); ++k) {
+      EXPECT_TRUE(fused.values[k].equal(expanded.values[k]));
+      EXPECT_EQ(fused.values[k].strides(), expanded.values[k].strides());
+    }
+    const auto copy = [](const Recorded& own) { return std::make_shared<TracedRun>(own.trace); };
+    const auto sweep = [&](const Recorded& own, const Registry& registry) {
+      return LinearizeAndSweep(copy(own), registry, policy, own.probes, false).sweep;
+    };
+    const SweepResult forward = sweep(fused, Registry::Default());
+    const SweepResult expected = sweep(expanded, Expanding());
+    for (size_t p = 0; p < fused.probes.size(); ++p) {
+      SCOPED_TRACE(testing::Message() << "output " << p);
+      EXPECT_LE(Apart(forward.probes[p].components, expected.probes[p].components), tolerance);
+      EXPECT_LE(Apart(forward.probes[p].leftover, expected.probes[p].leftover), tolerance);
+      EXPECT_LE(Apart(forward.probes[p].reference, expected.probes[p].reference), tolerance);
+      EXPECT_TRUE(forward.probes[p].value.equal(expected.probes[p].value));
+    }
+    if (!choice.linear) return;
+    for (const int64_t targets : {1, 3}) {
+      Tensors seeds;
+      for (size_t p = 0; p < fused.probes.size(); ++p) {
+        at::DimVector sizes = {targets};
+        const auto own = fused.values[p].sizes();
+        sizes.append(own.begin(), own.end());
+        seeds.push_back(Random(sizes, 50 + p).to(dtype));
+      }
+      for (size_t left_out = targets == 1 ? 0 : seeds.size(); left_out <= seeds.size(); ++left_out) {
+        Tensors some = seeds;
+        if (left_out < seeds.size()) some[left_out] = Tensor();
+        const auto back = [&](const Recorded& own, const Registry& registry) {
+          return LinearizeAndTranspose(copy(own), registry, policy, own.probes, some).adjoint;
+        };
+        const AdjointResult ours = back(fused, Registry::Default());
+        const AdjointResult theirs = back(expanded, Expanding());
+        SCOPED_TRACE(testing::Message() << targets << " targets, without output " << left_out);
+        EXPECT_LE(Apart(ours.components, theirs.components), tolerance);
+        EXPECT_LE(Apart(ours.leftover, theirs.leftover), tolerance);
+        EXPECT_LE(Apart(ours.reference, theirs.reference), tolerance);
+        EXPECT_LE(Apart(ours.value, theirs.value), tolerance);
+        EXPECT_LE(ours.recovery_error, ours.tolerance);
+        // Apply and transpose: the same number from rows as from cotangents.
+        Tensor from_rows = at::zeros_like(ours.components);
+        for (size_t p = 0; p < some.size(); ++p) {
+          if (!some[p].defined()) continue;
+          const Tensor rows = forward.probes[p].components;
+          from_rows += at::matmul(some[p].to(at::kDouble).reshape({targets, -1}),
+                                  rows.to(at::kDouble).reshape({rows.size(0), -1}).t());
+        }
+        EXPECT_LE(Apart(ours.components, from_rows), dtype == at::kDouble ? 1e-12 : tolerance);
+      }
+    }
+  }
+};
+
+std::string NameOf(const testing::TestParamInfo<std::tuple<Network, Choice>>& info) {
+  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+}
+
+TEST_P(Fused, GivesWhatTheExpansionGives) { ExpectSame(at::kDouble, 1e-11); }
+
+INSTANTIATE_TEST_SUITE_P(All, Fused, testing::Combine(testing::ValuesIn(Networks()), testing::ValuesIn(Choices())),
+                         NameOf);
+
+// Policies that have one formula each for what a step does.
+std::vector<Choice> ChoicesOfFormulas() {
+  std::vector<Choice> some;
+  for (const Choice& choice : Choices()) {
+    for (const char* name : {"faithful", "all_frozen", "scaling", "gradient"}) {
+      if (choice.name == name) some.push_back(choice);
+    }
+  }
+  return some;
+}
+
+class FusedNumbers : public Fused {};
+
+TEST_P(FusedNumbers, AreThoseOfTheExpansionWhereMovesAreSmall) { ExpectSame(at::kDouble, 1e-10, /*near=*/true); }
+TEST_P(FusedNumbers, AreThoseOfTheExpansionInSinglePrecision) { ExpectSame(at::kFloat, 1e-4); }
+
+INSTANTIATE_TEST_SUITE_P(Some, FusedNumbers,
+                         testing::Combine(testing::ValuesIn(Networks()), testing::ValuesIn(ChoicesOfFormulas())),
+                         NameOf);
+
+// What the rule leaves over is rounding, and the sweep holds it to that.
+TEST(FusedRule, LeavesNothingOver) {
+  const Policy policy = PolicyOf({});
+  for (const Network& network : Networks()) {
+    if (!network.fused) continue;
+    const Recorded recorded = Record(network, policy, Registry::Default(), at::kDouble);
+    const auto trace = std::make_shared<TracedRun>(recorded.trace);
+    const Explained explained = LinearizeAndSweep(trace, Registry::Default(), policy, recorded.probes, false);
+    for (const ProbeRows& rows : explained.sweep.probes) EXPECT_LE(rows.leftover.abs().max().item<double>(), 1e-11);
+    bool found = false;
+    for (const OperatorCheck& check : explained.sweep.checks) {
+      if (check.kind != Kind::kRewrite) continue;
+      found = true;
+      EXPECT_GE(check.bracket_bound, 0) << network.name;
+      EXPECT_LE(check.bracket_bound, 1e-10) << network.name;
+    }
+    EXPECT_TRUE(found) << network.name;
+  }
+}
+
+// Rows that are many go through in blocks.
+TEST(FusedRule, TakesManyRows) {
+  const Policy policy = PolicyOf({});
+  const int64_t steps = 64;
+  const int64_t size = 64;
+  const Tensor input = Random({steps, 1, size}, 1);
+  const Tensor parameters[] = {Random({4 * size, size}, 2) * 0.1, Random({4 * size, size}, 3) * 0.1};
+  Tracer tracer(&Registry::Default(), &policy, steps * size);
+  tracer.AddFloatInput(input, at::zeros_like(input), at::arange(steps * size, at::kLong).view(input.sizes()));
+  Tensor output;
+  {
+    const TracingScope scope(&tracer.recorder());
+    const at::NoGradGuard no_grad;
+    const Tensor zeros = at::zeros({1, 1, size}, at::kDouble);
+    output = std::get<1>(
+        at::lstm(input, {zeros, zeros}, {parameters[0], parameters[1]}, false, 1, 0.0, false, false, false));
+  }
+  const std::vector<Probe> probes = {
+      {static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1, tracer.Output(output)}};
+  const auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  const Tensor rows = LinearizeAndSweep(trace, Registry::Default(), policy, probes, false).sweep.probes[0].components;
+  const Tensor seed = Random({1, 1, 1, size}, 4);
+  const AdjointResult back = LinearizeAndTranspose(trace, Registry::Default(), policy, probes, {seed}).adjoint;
+  const Tensor from_rows = at::matmul(seed.reshape({1, size}), rows.reshape({steps * size, size}).t());
+  EXPECT_LE(Apart(back.components, from_rows), 1e-12);
+}
+
+}  // namespace
+}  // namespace addend

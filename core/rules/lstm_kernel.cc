@@ -1,0 +1,198 @@
+#include "core/rules/lstm_kernel.h"
+
+#include <cmath>
+
+#include "core/rules/kernels.h"
+
+namespace addend {
+namespace {
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void Cell(const T* gates, const T* before, T* cell, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) cell[j] = gates[n + j] * before[j] + gates[j] * gates[2 * n + j];
+}
+
+// Both functions are told by their results: sigmoid' = y (1 - y), tanh' = 1 - y^2.
+template <bool kTanh, typename T>
+ADDEND_ALWAYS_INLINE T DerivativeAt(T y) {
+  return kTanh ? 1 - y * y : y * (1 - y);
+}
+
+// Where a move is small the secant loses digits to cancellation. The mean derivative of both ends then errs by
+// move^2 / 12 times the third derivative, less than rounding does.
+template <bool kTanh, GateSlope kSlope, typename T>
+ADDEND_ALWAYS_INLINE T SlopeBetween(T x, T b, T at_x, T at_b, T small) {
+  if (kSlope == GateSlope::kNone) return 0;
+  if (kSlope == GateSlope::kGradient) return DerivativeAt<kTanh>(at_x);
+  if (kSlope == GateSlope::kScaling) return x == 0 ? T(0) : at_x / x;
+  const T move = x - b;
+  const T mean = (DerivativeAt<kTanh>(at_x) + DerivativeAt<kTanh>(at_b)) / 2;
+  const bool near = std::abs(move) <= small;
+  const T secant = (at_x - at_b) / (near ? T(1) : move);
+  return near ? mean : secant;
+}
+
+template <GateSlope kSlope, typename T>
+ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
+                                         CellBefore before, T* of_gates, T* keep, T* show, int64_t n) {
+  const T small = choices.small;
+  // Of the product of two factors, where one is frozen and the other moves, the first is a number: its value. Where
+  // both or none are frozen each meets the middle of the other.
+  const bool frozen = choices.gates_frozen;
+  const bool forget_only = before == CellBefore::kRests || (before == CellBefore::kFrozen && !frozen);
+  const bool cell_only = before == CellBefore::kMoves && frozen;
+  const T gate_rows = frozen ? T(0) : T(1);
+  const T gate_shift = frozen ? T(0) : T(0.5);  // how far a factor is from its value towards its reference
+  const T forget_rows = cell_only ? T(0) : T(1);
+  const T before_shift = forget_only ? T(0) : T(0.5);
+  const T keep_rows = forget_only && before == CellBefore::kFrozen ? T(0) : T(1);
+  const T keep_shift = cell_only ? T(0) : T(0.5);
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t f = n + j;
+    const int64_t c = 2 * n + j;
+    const int64_t o = 3 * n + j;
+    const T of_input = SlopeBetween<false, kSlope>(x.sums[j], b.sums[j], x.gates[j], b.gates[j], small);
+    const T of_forget = SlopeBetween<false, kSlope>(x.sums[f], b.sums[f], x.gates[f], b.gates[f], small);
+    const T of_candidate = SlopeBetween<true, kSlope>(x.sums[c], b.sums[c], x.gates[c], b.gates[c], small);
+    const T of_output = SlopeBetween<false, kSlope>(x.sums[o], b.sums[o], x.gates[o], b.gates[o], small);
+    const T of_cell = SlopeBetween<true, kSlope>(x.cell[j], b.cell[j], x.squashed[j], b.squashed[j], small);
+    of_gates[j] = gate_rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * T(0.5));
+    of_gates[f] = forget_rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * before_shift);
+    of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * gate_shift);
+    of_gates[o] = gate_rows * of_output * (x.squashed[j] + (b.squashed[j] - x.squashed[j]) * T(0.5));
+    keep[j] = keep_rows * (x.gates[f] + (b.gates[f] - x.gates[f]) * keep_shift);
+    show[j] = of_cell * (x.gates[o] + (b.gates[o] - x.gates[o]) * gate_shift);
+  }
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void Coefficients(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
+                                       CellBefore before, T* of_gates, T* keep, T* show, int64_t n) {
+  switch (choices.slope) {
+    case GateSlope::kSecant:
+      return CoefficientsBy<GateSlope::kSecant>(x, b, choices, before, of_gates, keep, show, n);
+    case GateSlope::kScaling:
+      return CoefficientsBy<GateSlope::kScaling>(x, b, choices, before, of_gates, keep, show, n);
+    case GateSlope::kGradient:
+      return CoefficientsBy<GateSlope::kGradient>(x, b, choices, before, of_gates, keep, show, n);
+    case GateSlope::kNone:
+      return CoefficientsBy<GateSlope::kNone>(x, b, choices, before, of_gates, keep, show, n);
+  }
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void Apply(const T* g, const T* before, const T* k, const T* keep, const T* show, T* cell,
+                                T* hidden, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    cell[j] = k[j] * g[j] + k[n + j] * g[n + j] + k[2 * n + j] * g[2 * n + j] + keep[j] * before[j];
+  }
+  if (hidden == nullptr) return;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) hidden[j] = k[3 * n + j] * g[3 * n + j] + show[j] * cell[j];
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void Transpose(const T* back_cell, const T* back_hidden, const T* k, const T* keep, const T* show,
+                                    T* back_gates, T* back_before, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) {
+    const T hidden = back_hidden[j];
+    const T cell = back_cell[j] + show[j] * hidden;
+    back_gates[j] = k[j] * cell;
+    back_gates[n + j] = k[n + j] * cell;
+    back_gates[2 * n + j] = k[2 * n + j] * cell;
+    back_gates[3 * n + j] = k[3 * n + j] * hidden;
+    back_before[j] += keep[j] * cell;
+  }
+}
+
+// Four rows of the matrix at a time, so that the sums are read and written once for all of them.
+template <typename T>
+ADDEND_ALWAYS_INLINE void AddProduct(const T* row, const T* matrix, T* out, int64_t k, int64_t n) {
+  int64_t i = 0;
+  for (; i + 4 <= k; i += 4) {
+    const T* m = matrix + i * n;
+    const T a = row[i];
+    const T b = row[i + 1];
+    const T c = row[i + 2];
+    const T d = row[i + 3];
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] += (a * m[j] + b * m[n + j]) + (c * m[2 * n + j] + d * m[3 * n + j]);
+  }
+  for (; i < k; ++i) {
+    const T* m = matrix + i * n;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) out[j] += row[i] * m[j];
+  }
+}
+
+// Plain functions and not templates: target_clones does not go on templates.
+#define ADDEND_LSTM_CLONES(T)                                                                                        \
+  ADDEND_WIDEST_VECTORS void CellOf(const T* gates, const T* before, T* cell, int64_t n) {                           \
+    Cell(gates, before, cell, n);                                                                                    \
+  }                                                                                                                  \
+  ADDEND_WIDEST_VECTORS void CoefficientsOf(const LstmPoint<T>& x, const LstmPoint<T>& b,                            \
+                                            const LstmChoices<T>& choices, CellBefore before, T* of_gates, T* keep,  \
+                                            T* show, int64_t n) {                                                    \
+    Coefficients(x, b, choices, before, of_gates, keep, show, n);                                                    \
+  }                                                                                                                  \
+  ADDEND_WIDEST_VECTORS void ApplyOf(const T* g, const T* before, const T* k, const T* keep, const T* show, T* cell, \
+                                     T* hidden, int64_t n) {                                                         \
+    Apply(g, before, k, keep, show, cell, hidden, n);                                                                \
+  }                                                                                                                  \
+  ADDEND_WIDEST_VECTORS void TransposeOf(const T* back_cell, const T* back_hidden, const T* k, const T* keep,        \
+                                         const T* show, T* back_gates, T* back_before, int64_t n) {                  \
+    Transpose(back_cell, back_hidden, k, keep, show, back_gates, back_before, n);                                    \
+  }                                                                                                                  \
+  ADDEND_WIDEST_VECTORS void ProductOf(const T* row, const T* matrix, T* out, int64_t k, int64_t n) {                \
+    AddProduct(row, matrix, out, k, n);                                                                              \
+  }
+ADDEND_LSTM_CLONES(float)
+ADDEND_LSTM_CLONES(double)
+#undef ADDEND_LSTM_CLONES
+
+}  // namespace
+
+template <typename T>
+void LstmCell(const T* gates, const T* before, T* cell, int64_t size) {
+  CellOf(gates, before, cell, size);
+}
+
+template <typename T>
+void LstmCoefficients(const LstmPoint<T>& value, const LstmPoint<T>& reference, const LstmChoices<T>& choices,
+                      CellBefore before, T* of_gates, T* keep, T* show, int64_t size) {
+  CoefficientsOf(value, reference, choices, before, of_gates, keep, show, size);
+}
+
+template <typename T>
+void LstmApply(const T* gates, const T* before, const T* of_gates, const T* keep, const T* show, T* cell, T* hidden,
+               int64_t size) {
+  ApplyOf(gates, before, of_gates, keep, show, cell, hidden, size);
+}
+
+template <typename T>
+void LstmTranspose(const T* back_cell, const T* back_hidden, const T* of_gates, const T* keep, const T* show,
+                   T* back_gates, T* back_before, int64_t size) {
+  TransposeOf(back_cell, back_hidden, of_gates, keep, show, back_gates, back_before, size);
+}
+
+template <typename T>
+void AddRowTimesMatrix(const T* row, const T* matrix, T* out, int64_t k, int64_t n) {
+  ProductOf(row, matrix, out, k, n);
+}
+
+#define ADDEND_INSTANTIATE_LSTM(T)                                                                                   \
+  template void LstmCell<T>(const T*, const T*, T*, int64_t);                                                        \
+  template void LstmCoefficients<T>(const LstmPoint<T>&, const LstmPoint<T>&, const LstmChoices<T>&, CellBefore, T*, \
+                                    T*, T*, int64_t);                                                                \
+  template void LstmApply<T>(const T*, const T*, const T*, const T*, const T*, T*, T*, int64_t);                     \
+  template void LstmTranspose<T>(const T*, const T*, const T*, const T*, const T*, T*, T*, int64_t);                 \
+  template void AddRowTimesMatrix<T>(const T*, const T*, T*, int64_t, int64_t);
+ADDEND_INSTANTIATE_LSTM(float)
+ADDEND_INSTANTIATE_LSTM(double)
+#undef ADDEND_INSTANTIATE_LSTM
+
+}  // namespace addend

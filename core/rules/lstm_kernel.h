@@ -1,0 +1,65 @@
+// Fused loops over the steps of LSTMs; lstm.cc says what they compute. The order of gates is LibTorch's: input, forget,
+// cell and output gate side by side.
+#ifndef ADDEND_CORE_RULES_LSTM_KERNEL_H_
+#define ADDEND_CORE_RULES_LSTM_KERNEL_H_
+
+#include <cstdint>
+
+namespace addend {
+
+// cell = forget * before + input * candidate, from gates [4 * size] after their functions.
+template <typename T>
+void LstmCell(const T* gates, const T* before, T* cell, int64_t size);
+
+// The slope of sigmoid and tanh between two points.
+enum class GateSlope {
+  kSecant,    // (f(x) - f(b)) / (x - b), the derivative where both are near
+  kScaling,   // f(x) / x
+  kGradient,  // f'(x)
+  kNone,      // 0
+};
+// The cell before a step as a factor.
+enum class CellBefore {
+  kMoves,
+  kRests,   // it is plain
+  kFrozen,  // it moves, but the policy reads its value only
+};
+
+// One row of one step, known at both ends of the line.
+template <typename T>
+struct LstmPoint {
+  const T* sums;      // [4 * size]: gates before their functions
+  const T* gates;     // [4 * size]: after them
+  const T* before;    // [size]: the cell before the step
+  const T* cell;      // [size]: the cell after it
+  const T* squashed;  // [size]: tanh of that
+};
+template <typename T>
+struct LstmChoices {
+  GateSlope slope;
+  bool gates_frozen;
+  T small;  // moves up to this are near
+};
+
+// Coefficients of a step as a linear map on rows of its gates g and of the cell c before it:
+//   c' = of_gates[0] g[0] + of_gates[1] g[1] + of_gates[2] g[2] + keep c,   h' = of_gates[3] g[3] + show c'.
+template <typename T>
+void LstmCoefficients(const LstmPoint<T>& value, const LstmPoint<T>& reference, const LstmChoices<T>& choices,
+                      CellBefore before, T* of_gates, T* keep, T* show, int64_t size);
+
+// The map of a step. Writes the cell and the output, which may be null.
+template <typename T>
+void LstmApply(const T* gates, const T* before, const T* of_gates, const T* keep, const T* show, T* cell, T* hidden,
+               int64_t size);
+// Its transpose: from what comes back to cell and output (null: nothing) to the gates; adds to the cell before.
+template <typename T>
+void LstmTranspose(const T* back_cell, const T* back_hidden, const T* of_gates, const T* keep, const T* show,
+                   T* back_gates, T* back_before, int64_t size);
+
+// out [n] += row [k] x matrix [k, n]. For single rows, before which a general product would pack the matrix.
+template <typename T>
+void AddRowTimesMatrix(const T* row, const T* matrix, T* out, int64_t k, int64_t n);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RULES_LSTM_KERNEL_H_
