@@ -1,0 +1,166 @@
+// Splits that start inside the model, beside the same model cut in two by hand.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/base/error_testing.h"
+#include "core/explain/attribute.h"
+#include "core/explain/decompose.h"
+#include "core/linearize/small_models.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+using testing::HasSubstr;
+
+// Made before a model runs, which would make it in its first run only.
+const Tensor& kWeight = Weight();
+
+// An attention of two heads of three, whose heads are joined and mixed.
+Tensor Heads(const Tensor& x) {
+  const Tensor q = x.mm(kWeight).view({-1, 2, 3}).transpose(0, 1);
+  const Tensor mixed = at::softmax(q.bmm(q.transpose(1, 2)), -1).bmm(q);
+  return mixed.transpose(0, 1).contiguous();
+}
+Tensor Rest(const Tensor& heads, const Tensor& x) {
+  return at::layer_norm(at::gelu(heads.flatten(1).mm(kWeight)) + x, {6});
+}
+
+TracedModel Whole() {
+  return Trace(FromFunction([](const std::vector<Tensor>& in) { return Rest(Heads(in[0]), in[0]); }));
+}
+
+const char* const kHeads = "aten::contiguous";
+
+struct Case {
+  std::string name;
+  Split split;
+  Tensor baseline;
+};
+
+std::vector<Case> Cases() {
+  Tensor labels = at::arange(2, at::kLong).view({1, 2, 1}).expand({4, 2, 3}).clone();
+  labels.select(0, 1).fill_(-1);
+  return {{"heads", Split::AlongDims({1}), at::zeros({1}, at::kDouble)},
+          {"neurons", Split::AlongDims({1, 2}), Random({4, 2, 3}, 9)},
+          {"some_without_label", Split::ByLabels(labels), Random({2, 3}, 9)}};
+}
+
+class Inside : public testing::TestWithParam<int> {
+ protected:
+  const Case case_ = Cases()[GetParam()];
+  const Tensor x_ = Random({4, 6}, 1);
+
+  std::vector<Input> Cut() const {
+    return {Input::Plain(x_), Input::Inside(kHeads, case_.split, Baseline::Of(case_.baseline))};
+  }
+  // The second half, given what the first one computes.
+  std::vector<Input> ByHand() const {
+    Input heads;
+    heads.value = Heads(x_);
+    heads.split = case_.split;
+    heads.baseline = Baseline::Of(case_.baseline);
+    return {heads, Input::Plain(x_)};
+  }
+  TracedModel Half() const {
+    return Trace(FromFunction([](const std::vector<Tensor>& in) { return Rest(in[0], in[1]); }));
+  }
+};
+
+TEST_P(Inside, IsTheSecondHalfOfTheModel) {
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    DecomposeOptions options;
+    options.policy.preset = preset;
+    const Decomposition cut = Whole().Decompose(Cut(), options);
+    const Decomposition by_hand = Half().Decompose(ByHand(), options);
+    const Composition& a = cut.outputs[0].composition;
+    const Composition& b = by_hand.outputs[0].composition;
+    EXPECT_EQ(cut.numc, by_hand.numc);
+    EXPECT_TRUE(at::equal(cut.outputs[0].value, Rest(Heads(x_), x_)));
+    EXPECT_TRUE(at::allclose(a.reference(), b.reference(), 1e-14, 1e-14));
+    EXPECT_TRUE(at::allclose(a.components(), b.components(), 1e-11, 1e-13));
+    EXPECT_TRUE(at::allclose(a.leftover(), b.leftover(), 1e-11, 1e-13));
+    EXPECT_GT(a.components().abs().max().item<double>(), 0.1);
+  }
+}
+
+TEST_P(Inside, IsAttributedElementByElement) {
+  AttributeOptions options;
+  options.policy.preset = Preset::kFaithful;
+  options.targets[0].top1 = false;
+  options.targets[0].index = {2, 4};
+  const Attribution cut = Attribute(Whole(), Cut(), options);
+  const Attribution by_hand = Attribute(Half(), ByHand(), options);
+  ASSERT_EQ(cut.inputs.size(), 2u);
+  EXPECT_FALSE(cut.inputs[0].defined());
+  EXPECT_TRUE(at::allclose(cut.inputs[1], by_hand.inputs[0], 1e-11, 1e-13));
+  EXPECT_EQ(cut.targets[0].contributions.size(), by_hand.targets[0].contributions.size());
+  for (size_t c = 0; c < cut.targets[0].contributions.size(); ++c) {
+    EXPECT_NEAR(cut.targets[0].contributions[c], by_hand.targets[0].contributions[c], 1e-12);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Inside, testing::Range(0, 3), [](const auto& info) { return Cases()[info.param].name; });
+
+// A view into a larger storage that is written later, beside what the storage holds besides.
+TEST(InsideTensors, MayBeViewsAndBeWrittenLater) {
+  const Tensor x = Random({2, 6}, 1);
+  const Tensor baseline = Random({2, 3}, 2);
+  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+    const Tensor y = in[0].mm(kWeight);
+    const Tensor part = y.narrow(1, 2, 3);
+    const Tensor before = part.exp();
+    part.mul_(2);
+    return at::cat({before, y.sin()}, 1);
+  }));
+  const Decomposition found = model.Decompose(
+      {Input::Plain(x), Input::Inside("aten::narrow", Split::AlongDims({1}), Baseline::Of(baseline))}, [] {
+        DecomposeOptions options;
+        options.policy.preset = Preset::kFaithful;
+        return options;
+      }());
+  const auto rest = [&](const Tensor& part) {
+    Tensor y = x.mm(kWeight);
+    y.narrow(1, 2, 3).copy_(part * 2);
+    return at::cat({part.exp(), y.sin()}, 1);
+  };
+  const Composition& parts = found.outputs[0].composition;
+  EXPECT_TRUE(at::allclose(found.outputs[0].value, rest(x.mm(kWeight).narrow(1, 2, 3)), 1e-14, 1e-14));
+  EXPECT_TRUE(at::allclose(parts.reference(), rest(baseline), 1e-14, 1e-14));
+  EXPECT_TRUE(at::allclose(parts.recovery(), found.outputs[0].value, 1e-12, 1e-12));
+  EXPECT_EQ(found.numc, 3);
+  // Columns that have nothing to do with the part have no components.
+  EXPECT_EQ(parts.components().narrow(2, 3, 2).abs().max().item<double>(), 0);
+}
+
+TEST(InsideTensors, TellWhatDoesNotFit) {
+  const Tensor x = Random({4, 6}, 1);
+  const Baseline zero = Baseline::Of(0.0);
+  const auto message = [&](const std::vector<Input>& inputs) { return MessageOf([&] { Whole().Decompose(inputs); }); };
+  Input split = Input::Plain(x);
+  split.split = Split::AlongDims({1});
+  EXPECT_THAT(message({split, Input::Inside(kHeads, Split::AlongDims({1}), zero)}),
+              HasSubstr("the arguments are plain"));
+  EXPECT_THAT(message({Input::Inside(kHeads, Split::AlongDims({1}), zero), Input::Plain(x)}),
+              HasSubstr("arguments are listed before"));
+  EXPECT_THAT(message({Input::Plain(x), Input::Inside(kHeads, Split::Plain(), zero)}),
+              HasSubstr("along dimensions or by labels"));
+  EXPECT_THAT(message({Input::Plain(x), Input::Inside(kHeads, Split::AlongDims({3}), zero)}),
+              HasSubstr("aten::contiguous of shape f64[4, 2, 3] has no dimension 3"));
+  EXPECT_THAT(message({Input::Plain(x), Input::Inside("aten::conv2d", Split::AlongDims({1}), zero)}),
+              HasSubstr("does not call aten::conv2d"));
+  const Input first = Input::Inside("#0", Split::AlongDims({1}), zero);
+  EXPECT_THAT(message({Input::Plain(x), first, Input::Inside(kHeads, Split::AlongDims({1}), zero)}),
+              HasSubstr("depends on another split already"));
+  int runs = 0;
+  const TracedModel other = Trace(FromFunction(
+      [&](const std::vector<Tensor>& in) { return ++runs % 2 == 1 ? in[0].mm(kWeight).exp() : in[0].sin().exp(); }));
+  EXPECT_THAT(MessageOf([&] { other.Decompose({Input::Plain(x), first}); }), HasSubstr("when it ran again"));
+}
+
+}  // namespace
+}  // namespace addend
