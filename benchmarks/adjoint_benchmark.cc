@@ -1,5 +1,6 @@
 // What contributions to one number cost, everything included: running and recording the model, the references, the
-// coefficients and the sweep back. Each round is one plain run and one attribution; medians are compared.
+// coefficients and the sweep back; also with the references of a fixed baseline kept. Each round is one plain run and
+// one attribution; medians are compared.
 #include <benchmark/benchmark.h>
 #include <c10/core/GradMode.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -24,6 +25,7 @@
 #include "benchmarks/encoder_model.h"
 #include "core/explain/attribute.h"
 #include "core/explain/nn_module.h"
+#include "core/linearize/reference_cache.h"
 
 namespace {
 
@@ -151,7 +153,8 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Measure(benchmark::State& state, const Setting& setting, addend::Preset preset, int64_t numc) {
+// `kept`: the references of the baseline are kept from one attribution to the next, of another input each time.
+void Measure(benchmark::State& state, const Setting& setting, addend::Preset preset, int64_t numc, bool kept) {
   c10::AutoGradMode no_grad(false);
   addend::Input input;
   input.value = setting.input;
@@ -162,11 +165,13 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
   options.policy.preset = preset;
   options.targets[0].top1 = false;
   options.targets[0].index = setting.target;
+  if (kept) options.references = std::make_shared<addend::ReferenceCache>();
   const addend::TracedModel model = addend::Trace(setting.model);
   Spent plain, attributed;
   std::vector<double> traced, linearized, swept;
   const auto one_round = [&] {
     plain.Measure([&] { benchmark::DoNotOptimize(setting.plain()); });
+    if (kept) input.value = setting.input + 0.01 * torch::randn_like(setting.input);
     addend::Attribution result;
     attributed.Measure([&] { result = addend::Attribute(model, {input}, options); });
     traced.push_back(result.report.trace_seconds);
@@ -185,6 +190,7 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
   state.counters["processor_ratio"] = Median(attributed.processor) / Median(plain.processor);
   state.counters["preset"] = preset == addend::Preset::kFaithful ? 1 : 0;
   state.counters["numc"] = static_cast<double>(numc);
+  state.counters["kept"] = kept ? 1 : 0;
   state.counters["plain_ms"] = 1e3 * forward;
   state.counters["trace_ratio"] = Median(traced) / forward;
   state.counters["linearize_ratio"] = Median(linearized) / forward;
@@ -196,11 +202,14 @@ void RegisterAll() {
     for (const int64_t numc : {32, 512, 4096}) {
       const std::string behind = "/" + addend::PresetName(preset) + "/" + std::to_string(numc);
       const auto add = [&](const std::string& name, const std::function<const Setting&()>& setting) {
-        benchmark::RegisterBenchmark((name + behind).c_str(),
-                                     [=](benchmark::State& state) { Measure(state, setting(), preset, numc); })
-            ->UseManualTime()
-            ->Iterations(25)
-            ->Unit(benchmark::kMillisecond);
+        for (const bool kept : {false, true}) {
+          if (kept && numc != 512) continue;
+          benchmark::RegisterBenchmark((name + behind + (kept ? "/kept" : "")).c_str(),
+                                       [=](benchmark::State& state) { Measure(state, setting(), preset, numc, kept); })
+              ->UseManualTime()
+              ->Iterations(25)
+              ->Unit(benchmark::kMillisecond);
+        }
       };
       for (const int64_t tokens : {32, 128}) {
         add("encoder_" + std::to_string(tokens), [tokens]() -> const Setting& { return EncoderSetting(tokens); });

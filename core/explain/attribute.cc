@@ -143,16 +143,38 @@ RecordedOutput FindExplained(const RecordedModel& recorded, const TracedRun& tra
 
 }  // namespace
 
+std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, size_t num_calls) {
+  std::vector<std::vector<double>> passed(attribution.operators.empty() ? 0 : attribution.operators[0].passed.size(),
+                                          std::vector<double>(num_calls, std::nan("")));
+  int64_t last = -1;
+  for (const OperatorRelevance& one : attribution.operators) {
+    if (one.program_call < 0 || one.program_call >= static_cast<int64_t>(num_calls)) {
+      throw InvalidArgument(absl::StrCat("operator ", one.call, " is call ", one.program_call,
+                                         " of the model, but the ", "program has ", num_calls,
+                                         "; record the same model with the same inputs"));
+    }
+    // The outputs of one operator add up.
+    const bool more = one.position.op_index == last;
+    last = one.position.op_index;
+    for (size_t t = 0; t < passed.size(); ++t) {
+      double& own = passed[t][one.program_call];
+      own = more ? own + one.passed[t] : one.passed[t];
+    }
+  }
+  return passed;
+}
+
 Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
   const auto start = Clock::now();
-  const PreparedInputs asked = Prepare(inputs);
-  PreparedInputs prepared = asked;
-  const int64_t all_components = LabelEveryId(prepared);
   DecomposeOptions run_options;
   run_options.registry = options.registry;
   run_options.progress = options.progress;
+  const PreparedInputs asked = PrepareFor(*model.model(), inputs, run_options);
+  PreparedInputs prepared = asked;
+  const int64_t all_components = LabelEveryId(prepared);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);
   Tracer tracer(&RulesOf(run_options), &policy, all_components);
+  tracer.UseReferences(options.references);
   const RecordedModel recorded = RecordModel(*model.model(), prepared, run_options, tracer);
   const auto trace = std::make_shared<TracedRun>(tracer.Finish());
   if (options.progress) options.progress("trace", 1, 1);
@@ -230,8 +252,8 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
 
   for (const NodeRelevance& node : adjoint.nodes) {
     const Call& call = trace->program.calls[node.call];
-    result.operators.push_back(
-        {call.position, DescribeCall(call), node.output, Numbers(node.passed), Numbers(node.leftover)});
+    result.operators.push_back({call.position, DescribeCall(call), call.program_call, node.output, Numbers(node.passed),
+                                Numbers(node.leftover)});
   }
   SweepResult judged;
   judged.failures = adjoint.failures;

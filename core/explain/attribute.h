@@ -4,6 +4,7 @@
 #define ADDEND_CORE_EXPLAIN_ATTRIBUTE_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ struct AttributeOptions {
   // Finds what passes through every operator; see Attribution::operators.
   bool operators = false;
   // As of DecomposeOptions.
+  std::shared_ptr<ReferenceCache> references;
   const Registry* registry = nullptr;
   std::function<void(const std::string& stage, int64_t done, int64_t total)> progress;
 };
@@ -39,7 +41,8 @@ struct AttributeOptions {
 // What passes through one output of an operator on its way to the targets.
 struct OperatorRelevance {
   Position position;
-  std::string call;  // as in OperatorReport
+  std::string call;          // as in OperatorReport
+  int64_t program_call = 0;  // as in OperatorReport
   int output = 0;
   // By target; one number for all examples together where each has a target.
   std::vector<double> passed;    // of value - reference at the target, what went through here
@@ -60,6 +63,11 @@ struct Attribution {
   std::vector<OperatorRelevance> operators;  // in the order of the calls; empty unless asked for
   Report report;                             // its checks are empty: the sweep is judged at the targets
 };
+
+// What passed through the operators that the model called, for the printed forms of a program of the same model and
+// inputs (see core/program/call_numbers.h): for each target one number by call, NaN for calls that nothing passed
+// through. A composite operator passes what the last of its parts passes.
+std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, size_t num_calls);
 
 // Throws Error: InvalidArgument for inputs and targets that do not fit, FailedPrecondition where a choice of the policy
 // looks at all components together and so has no adjoint, Unimplemented with the position of an operator that no rule

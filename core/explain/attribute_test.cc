@@ -5,9 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "core/base/error_testing.h"
+#include "core/explain/record_program.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -269,6 +271,43 @@ TEST(Attribute, OperatorsTellWhatPassesThroughThem) {
   EXPECT_THAT(found.operators.back().call, HasSubstr("add.Tensor(f64[2, 6], f64[2, 6]"));
   options.operators = false;
   EXPECT_TRUE(Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options).operators.empty());
+}
+
+// Composites that the tracer takes apart have one call in the program; the numbers are worked out from the modules.
+TEST(Attribute, OperatorsFindTheirCallsInTheRecordedProgram) {
+  const Tensor kernel = Random({3, 1, 2, 2}, 5);
+  const Tensor weight = Random({4, 12}, 6);
+  const auto run = [&](const Tensor& t) {
+    const Tensor image = at::conv2d(t.view({1, 1, 3, 3}), kernel);
+    const Tensor masked = at::relu(image.flatten(1)).mul_(2);
+    return at::linear(masked, weight);
+  };
+  const Tensor x = Random({1, 9}, 1);
+  const Tensor b = Random({1, 9}, 2);
+  const std::shared_ptr<const RecordedProgram> program =
+      Record(*FromFunction([&](const std::vector<Tensor>& in) { return run(in[0]); }), {x}).program;
+  AttributeOptions options;
+  options.operators = true;
+  options.targets = {Element({0, 1}), Element({0, 3})};
+  const Attribution found = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  const std::vector<std::vector<double>> passed = PassedByCall(found, program->calls.size());
+  ASSERT_EQ(passed.size(), 2u);
+  std::map<std::string, int> calls;
+  for (size_t c = 0; c < program->calls.size(); ++c) calls[program->calls[c].op.schema().name()] = static_cast<int>(c);
+  for (const OperatorRelevance& one : found.operators) {
+    const std::string own = one.position.op == "aten::convolution" ? "aten::conv2d" : one.position.op;
+    EXPECT_EQ(calls.at(own), one.program_call) << one.call;
+  }
+  for (int t : {0, 1}) {
+    // A chain: everything passes through every operator.
+    const double whole = found.targets[t].value - found.targets[t].reference;
+    for (const char* op : {"aten::conv2d", "aten::relu", "aten::mul_", "aten::linear"}) {
+      ASSERT_TRUE(calls.count(op)) << op;
+      EXPECT_NEAR(passed[t][calls[op]], whole, 1e-12) << op;
+    }
+    EXPECT_TRUE(std::isnan(passed[t][calls["aten::view"]]));
+  }
+  EXPECT_THAT(MessageOf([&] { PassedByCall(found, 2); }), HasSubstr("record the same model"));
 }
 
 // ---- reports and errors

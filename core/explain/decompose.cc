@@ -1,5 +1,7 @@
 #include "core/explain/decompose.h"
 
+#include <ATen/ops/zeros.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -129,7 +131,7 @@ namespace {
 
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   const Call& call = trace.program.calls[check.call];
-  return {check, call.position, DescribeCall(call)};
+  return {check, call.position, DescribeCall(call), call.program_call};
 }
 
 // Selectors of overrides that no operator of the model answers to.
@@ -240,7 +242,9 @@ void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer) {
   if (input.kind == Split::Kind::kPlain) return;
   const at::Tensor reference = input.reference.clone();
-  if (input.ids) {
+  if (input.inside.call >= 0) {
+    tracer.AddInside(input.inside, reference, input.labels);
+  } else if (input.ids) {
     tracer.AddIds(value, reference, input.labels);
   } else if (input.parts.defined()) {
     tracer.AddParts(value, reference, input.parts);
@@ -294,7 +298,7 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
   for (const PreparedInput& input : prepared.inputs) {
     // The run may write its inputs; what was prepared stays as it is.
     const at::Tensor value = input.value.clone();
-    arguments.emplace_back(value);
+    if (input.inside.call < 0) arguments.emplace_back(value);
     AddInput(input, value, tracer);
   }
   c10::IValue result;
@@ -326,14 +330,74 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
   return recorded;
 }
 
+namespace {
+
+// The call that gave a tensor as it is at a probe.
+InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::string& selector) {
+  for (int64_t c = probe.after_call; c >= 0; --c) {
+    const Call& call = trace.program.calls[c];
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      const Operand& output = call.outputs[k];
+      if (!output.SamePlace(probe.operand) || output.version != probe.operand.version) continue;
+      return {call.program_call, FullName(call.op.schema()), static_cast<int>(k)};
+    }
+  }
+  throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));
+}
+
+}  // namespace
+
+PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options) {
+  const auto is_inside = [](const Input& input) { return !input.inside.empty(); };
+  if (std::none_of(inputs.begin(), inputs.end(), is_inside)) return Prepare(inputs);
+  PreparedInputs plain;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Input& input = inputs[k];
+    const std::string name = input.name.empty() ? absl::StrCat("input ", k) : input.name;
+    if (is_inside(input)) {
+      if (input.split.kind == Split::Kind::kDims || input.split.kind == Split::Kind::kLabels) continue;
+      throw InvalidArgument(absl::StrCat(name, " is inside the model: it is split along dimensions or by labels"));
+    }
+    if (input.split.kind != Split::Kind::kPlain) {
+      throw InvalidArgument(absl::StrCat(name, " is split, and so is ",
+                                         std::find_if(inputs.begin(), inputs.end(), is_inside)->inside,
+                                         " inside the model; where a split starts inside, the arguments are plain"));
+    }
+    if (plain.inputs.size() != k) throw InvalidArgument("arguments are listed before what is inside the model");
+    if (!input.value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
+    PreparedInput own;
+    own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
+    plain.inputs.push_back(std::move(own));
+  }
+  DecomposeOptions once = options;
+  once.progress = nullptr;
+  Tracer tracer(&RulesOf(options), &options.policy, 0);
+  const RecordedModel recorded = RecordModel(model, plain, once, tracer);
+  const TracedRun trace = tracer.Finish();
+  std::vector<Input> all = inputs;
+  std::vector<InsidePlace> places(inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!is_inside(inputs[k])) continue;
+    const Probe probe = FindProbe(trace, inputs[k].inside, recorded.outputs[0].probe);
+    places[k] = PlaceOf(trace, probe, inputs[k].inside);
+    // Of its shape; the value is found when the model runs.
+    all[k].value = at::zeros(probe.operand.geometry.sizes, at::TensorOptions().dtype(probe.operand.dtype));
+    if (all[k].name.empty()) all[k].name = inputs[k].inside;
+  }
+  PreparedInputs prepared = Prepare(all);
+  for (size_t k = 0; k < inputs.size(); ++k) prepared.inputs[k].inside = places[k];
+  return prepared;
+}
+
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   if (options.chunk < 0 || options.memory_bytes < 0) {
     throw InvalidArgument("chunk and memory_bytes count components and bytes; 0 leaves the choice open");
   }
-  const PreparedInputs prepared = Prepare(inputs);
-  const Policy policy = options.policy.Resolved(prepared.baseline_given);
   const auto start = Clock::now();
+  const PreparedInputs prepared = PrepareFor(*model_, inputs, options);
+  const Policy policy = options.policy.Resolved(prepared.baseline_given);
   Tracer tracer(&RulesOf(options), &policy, prepared.numc);
+  tracer.UseReferences(options.references);
   RecordedModel recorded = RecordModel(*model_, prepared, options, tracer);
   Decomposition decomposition =
       FinishDecomposition(tracer, std::move(recorded.outputs), prepared.numc, policy, options, SecondsSince(start));
@@ -355,7 +419,9 @@ c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {
 Decomposition TracedModel::operator()(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   if (tracing_) return Decompose(inputs, options);
   std::vector<at::Tensor> tensors;
-  for (const Input& input : inputs) tensors.push_back(input.value);
+  for (const Input& input : inputs) {
+    if (input.inside.empty()) tensors.push_back(input.value);
+  }
   Decomposition plain;
   const c10::IValue result = Run(tensors);
   ForEachTensor(result, [&](const at::Tensor& tensor) {

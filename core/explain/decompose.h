@@ -16,6 +16,8 @@
 
 namespace addend {
 
+class ReferenceCache;
+
 struct DecomposeOptions {
   Policy policy;
   // Inner tensors whose compositions are wanted, each told by one of
@@ -32,6 +34,10 @@ struct DecomposeOptions {
   // What the parts of outputs and probes and all rows on their way there may take together, beside the model and its
   // recorded run; 0: any amount.
   int64_t memory_bytes = 0;
+  // Keeps what the model gives on the baseline from one run to the next, so that a baseline which stays the same costs
+  // no run of its own; null: nothing is kept. One for each model; see Note [Kept references] in
+  // core/linearize/reference_cache.h for what is noticed when it changes.
+  std::shared_ptr<ReferenceCache> references;
   // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
   const Registry* registry = nullptr;
   // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.

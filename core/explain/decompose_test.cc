@@ -442,7 +442,8 @@ TEST(Checks, WhatOperandsMissIsNoFailureOfTheNextOperator) {
   for (const int64_t numc : {1, 2, 32}) {
     Input input;
     input.value = Random({32, 64}, 1).to(at::kFloat);
-    input.split = Split::ByLabels((at::arange(32) * numc).div(32, "floor").to(at::kLong).view({32, 1}).expand({32, 64}));
+    input.split =
+        Split::ByLabels((at::arange(32) * numc).div(32, "floor").to(at::kLong).view({32, 1}).expand({32, 64}));
     input.baseline = Baseline::Of(0.0);
     DecomposeOptions options;
     options.policy.preset = Preset::kFaithful;

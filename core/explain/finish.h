@@ -34,6 +34,10 @@ struct RecordedModel {
   std::vector<PlainOutput> plain;       // its other tensors
 };
 
+// The inputs made ready. Where some are inside the model, it is run once to find them and their shapes; see
+// Input::inside. Throws what Prepare() and RecordModel() throw.
+PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options);
+
 // Runs a model on prepared inputs with tracing on. Throws InvalidArgument where the model fails on them or gives no
 // floating-point tensor, and what tracing throws.
 RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,

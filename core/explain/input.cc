@@ -159,6 +159,14 @@ Input Input::Plain(at::Tensor value) {
   return input;
 }
 
+Input Input::Inside(std::string selector, Split split, Baseline baseline) {
+  Input input;
+  input.inside = std::move(selector);
+  input.split = std::move(split);
+  input.baseline = std::move(baseline);
+  return input;
+}
+
 Input Input::Of(const Composition& composition) {
   Input input;
   input.value = composition.recovery();

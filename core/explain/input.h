@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/explain/composition.h"
+#include "core/linearize/inside_place.h"
 
 namespace addend {
 
@@ -47,12 +48,17 @@ struct Baseline {
 struct Input {
   std::string name;  // for messages; empty: "input 0"
   at::Tensor value;  // floating-point, or integer ids that embeddings read
+  // Not empty: no argument of the model but a floating-point tensor inside it (heads of an attention, neurons,
+  // experts), told as DecomposeOptions::probes are. It has no value here: that is what the model computes. Its split is
+  // along dimensions or by labels, and the arguments, which are listed before, are plain.
+  std::string inside;
   Split split;
   Baseline baseline;
   // The first component of this input on the common axis; -1: right behind those of the inputs before it.
   int64_t first_component = -1;
 
   static Input Plain(at::Tensor value);
+  static Input Inside(std::string selector, Split split, Baseline baseline);
   // The components of a composition; its residual is the reference.
   static Input Of(const Composition& composition);
 };
@@ -65,6 +71,8 @@ struct PreparedInput {
   at::Tensor reference;  // what the model would be given as the baseline
   at::Tensor labels;     // int64 of value's shape, counted on the common axis; -1: none
   at::Tensor parts;      // [numc of all, *shape]
+  // Where the split starts inside the model, else no call; `value` is then of the right shape only.
+  InsidePlace inside;
 };
 
 struct PreparedInputs {

@@ -54,6 +54,7 @@ Json OperatorRecord(const OperatorReport& reported) {
   return {{"index", check.call},
           {"operator", position.op},
           {"call", reported.call},
+          {"program_call", reported.program_call},
           {"kind", KindName(check.kind)},
           {"ok", check.ok()},
           {"absorbed", check.absorbed},
@@ -78,6 +79,7 @@ Json RelevanceRecord(const std::vector<OperatorRelevance>& operators) {
                        {"op", position.op},
                        {"output", one.output},
                        {"call", one.call},
+                       {"program_call", one.program_call},
                        {"module", position.module_path.empty() ? Json(nullptr) : Json(position.module_path)},
                        {"passed", one.passed},
                        {"leftover", one.leftover}});

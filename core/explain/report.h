@@ -14,6 +14,9 @@ struct OperatorReport {
   OperatorCheck check;
   Position position;
   std::string call;  // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]"
+  // The operator that the model called, this one or one that was expanded into it, by the number that its call has in a
+  // program recorded of the same run.
+  int64_t program_call = 0;
 };
 
 struct Report {

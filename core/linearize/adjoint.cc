@@ -489,6 +489,7 @@ class Adjoint {
     } else {
       AddByLabel(products, start.labels);
     }
+    if (start.inside) return RowsViewOf(products, *start.inside).contiguous();
     at::DimVector sizes = {targets_};
     sizes.append(start.operand.geometry.sizes.begin(), start.operand.geometry.sizes.end());
     return products.reshape(sizes);

@@ -592,7 +592,7 @@ class Sweep {
       if (probe.after_call != call) continue;
       ProbeRows& taken = result_.probes[p];
       taken.value = Resolved(trace_.Value(probe.operand));
-      taken.reference = Resolved(trace_.Reference(probe.operand));
+      taken.reference = trace_.Reference(probe.operand).clone();  // the trace's own may be kept for later runs
       taken.decomposed = CarriesRows(probe.operand);
       if (probe.operand.storage >= 0) taken.depth = depth_[probe.operand.storage];
       taken.single = IsSingle(probe.operand) || (probe.operand.storage >= 0 && single_[probe.operand.storage]);

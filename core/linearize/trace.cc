@@ -5,7 +5,9 @@
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
@@ -67,6 +69,23 @@ std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values) {
   std::vector<at::Tensor> tensors;
   for (const c10::IValue& value : values) {
     ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  }
+  return tensors;
+}
+
+// The tensors of `call.outputs`, in their order.
+std::vector<at::Tensor> TensorsOfOutputs(const Call& call, const std::vector<c10::IValue>& arguments,
+                                         const std::vector<c10::IValue>& results) {
+  if (std::none_of(call.operands.begin(), call.operands.end(), [](const Operand& o) { return o.written; })) {
+    return TensorsIn(results);
+  }
+  std::vector<at::Tensor> tensors;
+  size_t k = 0;
+  for (const c10::IValue& argument : arguments) {
+    ForEachTensor(argument, [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      if (operand.written && operand.storage >= 0) tensors.push_back(tensor);
+    });
   }
   return tensors;
 }
@@ -136,6 +155,28 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
   trace_.differentiable = differentiable;
 }
 
+void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
+  if (cache == nullptr || trace_.differentiable) return;
+  cache_ = std::move(cache);
+  last_run_ = cache_->Last();
+  this_run_ = std::make_shared<RunReferences>();
+}
+
+// The reference of an input: kept, and compared with the last run's.
+void Tracer::KnowInput(const Operand& operand) {
+  if (this_run_ == nullptr) return;
+  State& state = StateOf(operand.storage);
+  const size_t k = this_run_->inputs.size();
+  this_run_->inputs.push_back({operand, state.reference});
+  state.reference_shared = true;
+  if (last_run_ == nullptr || k >= last_run_->inputs.size()) return;
+  const RunReferences::Input& last = last_run_->inputs[k];
+  const bool same_place = last.operand.SamePlace(operand) && last.operand.version == operand.version;
+  state.reference_known = same_place && last.reference.device() == state.reference.device() &&
+                          last.reference.scalar_type() == state.reference.scalar_type() &&
+                          last.reference.equal(state.reference);
+}
+
 void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
   const Operand operand = recorder_.Describe(value);
   State& state = StateOf(operand.storage);
@@ -145,6 +186,7 @@ void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference,
   start.operand = operand;
   start.labels = labels.flatten();
   trace_.starts.push_back(std::move(start));
+  KnowInput(operand);
   Keep(operand, value);
 }
 
@@ -161,14 +203,67 @@ void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
   start.marks = marks;
   start.depth = depth;
   trace_.starts.push_back(std::move(start));
+  KnowInput(operand);
   Keep(operand, value);
 }
 
 void Tracer::AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
-  State& state = StateOf(recorder_.Describe(value).storage);
+  const Operand operand = recorder_.Describe(value);
+  State& state = StateOf(operand.storage);
   state.labelled = true;
   state.reference = reference.flatten();
   state.labels = labels.flatten();
+  KnowInput(operand);
+}
+
+void Tracer::AddInside(const InsidePlace& place, const at::Tensor& reference, const at::Tensor& labels) {
+  inside_.push_back({place, reference, labels, trace_.starts.size(), false});
+  trace_.starts.emplace_back();
+}
+
+// Rows begin in what a call gave, in memory that had none.
+void Tracer::StartInside(Call& call, const std::vector<at::Tensor>& outputs) {
+  for (Inside& inside : inside_) {
+    if (inside.started || inside.place.call != call.program_call) continue;
+    const auto refuse = [&](const std::string& why) {
+      throw Error(absl::StatusCode::kFailedPrecondition, absl::StrCat("a split cannot start inside the model: ", why),
+                  call.position);
+    };
+    if (call.Traced() || call.depth > 0) refuse("the tensor depends on another split already");
+    const size_t k = inside.place.output;
+    if (FullName(call.op.schema()) != inside.place.op || k >= outputs.size() ||
+        outputs[k].sizes() != inside.labels.sizes()) {
+      refuse("it called other operators when it ran again");
+    }
+    Operand& output = call.outputs[k];
+    const StorageInfo& storage = recorder_.program().storages[output.storage];
+    State& state = StateOf(output.storage);
+    if (state.decomposed) refuse("the tensor is in memory that another split is in");
+    if (output.dtype != storage.dtype || output.conjugated || output.negated) {
+      refuse("the tensor is a view of numbers of another kind");
+    }
+    const TracingPause pause;
+    const at::Tensor flat = Flat(outputs[k], storage, /*differentiable=*/false);
+    const at::Tensor value = ViewOf(flat, output);
+    const at::Tensor labels = inside.labels.to(value.device());
+    state.reference = flat.clone();
+    Start& start = trace_.starts[inside.start];
+    start.labels = at::full({storage.numel}, -1, labels.options());
+    try {
+      ViewOf(state.reference, output).copy_(at::where(labels.lt(0), value, inside.reference.to(value.device())));
+      ViewOf(start.labels, output.geometry).copy_(labels);
+    } catch (const c10::Error&) {
+      refuse("elements of the tensor share memory");
+    }
+    output.decomposed = true;
+    start.inside = output;
+    start.operand = output;
+    start.operand.geometry = {{storage.numel}, {1}, 0};
+    state.decomposed = true;
+    Keep(output, outputs[k]);
+    state.kept.back().reference = state.reference;
+    inside.started = true;
+  }
 }
 
 Tracer::State& Tracer::StateOf(int storage) {
@@ -223,12 +318,80 @@ void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool
   if (state.newest_is_live && state.kept.back().version == operand.version) {
     Kept& kept = state.kept.back();
     kept.value = kept.value.clone();
-    if (kept.reference.defined()) kept.reference = kept.reference.clone();
+    // Before it is written, if it is at all; under autograd at once, where copies are steps too.
+    state.reference_shared = true;
+    if (trace_.differentiable && kept.reference.defined()) {
+      kept.reference = kept.reference.clone();
+      state.reference_shared = false;
+    }
     state.newest_is_live = false;
   }
   if (!traced || !Continuous(operand.dtype) || state.decomposed) return;
   // A plain storage becomes decomposed by this write: until now its reference is its value.
   state.reference = Flat(tensor, recorder_.program().storages[operand.storage], trace_.differentiable).clone();
+  state.reference_shared = state.reference_known = false;
+}
+
+void Tracer::OwnReference(State& state) {
+  if (!state.reference_shared) return;
+  state.reference = state.reference.clone();
+  state.reference_shared = false;
+}
+
+// Whether an operator reads the reference of an operand in the place of its value.
+bool Tracer::Moves(const Role& role, const Operand& operand) {
+  return operand.decomposed || (operand.labelled && (role.embedding || role.keeps_labels));
+}
+
+// What a call reads, before it may write it.
+RunReferences::Known Tracer::SeenBefore(const Call& call, const std::vector<c10::IValue>& arguments) {
+  const Role& role = RoleOf(call.op);
+  RunReferences::Known seen;
+  seen.op = FullName(call.op.schema());
+  seen.arguments = call.arguments;
+  seen.operands.assign(call.operands.begin(), call.operands.end());
+  size_t k = 0;
+  for (const c10::IValue& argument : arguments) {
+    ForEachTensor(argument, [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      if (operand.storage < 0 || Moves(role, operand)) return;
+      const bool written = operand.written || recorder_.program().storages[operand.storage].versions > 1;
+      seen.plain.push_back(PlainSeen(tensor, written));
+    });
+  }
+  return seen;
+}
+
+// Whether a call gives on the baseline what it gave in the last run.
+bool Tracer::IsKnown(const Call& call, const RunReferences::Known& last, const RunReferences::Known& now) {
+  const Role& role = RoleOf(call.op);
+  if (role.random || !SameCall(last, now)) return false;
+  for (const Operand& operand : call.operands) {
+    if (Moves(role, operand) && !StateOf(operand.storage).reference_known) return false;
+  }
+  return last.plain.size() == now.plain.size() &&
+         std::equal(last.plain.begin(), last.plain.end(), now.plain.begin(), SamePlain);
+}
+
+const RunReferences::Known* Tracer::FindKnown(const Call& call, const RunReferences::Known& now, Runs runs) {
+  if (last_run_ == nullptr) return nullptr;
+  const auto& known = (*last_run_).*runs;
+  const auto last = known.find(call.index);
+  return last != known.end() && IsKnown(call, last->second, now) ? &last->second : nullptr;
+}
+
+// After a call: its references are this run's, and known where the last run's were taken.
+void Tracer::KeepReferences(const Call& call) {
+  if (this_run_ == nullptr) return;
+  for (const Operand& output : call.outputs) {
+    const bool decomposed = output.storage >= 0 && output.decomposed;
+    seen_.references.push_back(decomposed ? StateOf(output.storage).reference : at::Tensor());
+    seen_.finite.push_back(decomposed && StateOf(output.storage).kept.back().reference_is_finite);
+    if (!decomposed) continue;
+    StateOf(output.storage).reference_shared = true;
+    StateOf(output.storage).reference_known = found_ != nullptr;
+  }
+  this_run_->calls[call.index] = std::move(seen_);
 }
 
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
@@ -241,6 +404,11 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
       } catch (const Error& e) {
         throw Error(e.code(), e.what(), call.position);
       }
+    }
+    found_ = nullptr;
+    if (this_run_ != nullptr && traced) {
+      seen_ = SeenBefore(call, arguments);
+      found_ = FindKnown(call, seen_, &RunReferences::calls);
     }
     size_t k = 0;
     for (const c10::IValue& argument : arguments) {
@@ -306,6 +474,7 @@ void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, con
         if (output.storage >= 0) StateOf(output.storage).uninitialized = true;
       }
     }
+    if (!inside_.empty()) StartInside(call, TensorsOfOutputs(call, arguments, results));
     const bool decomposed = std::any_of(call.operands.begin(), call.operands.end(),
                                         [](const Operand& operand) { return operand.decomposed; });
     if (!decomposed && !reads_derived) return;
@@ -396,7 +565,7 @@ bool Tracer::IsLastWord(const at::Tensor& result, const Call& call, size_t first
 
 // Puts the operator's own numbers in the place of those that its rewrite gave.
 void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
-                   size_t first) {
+                   size_t first, bool known) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   const double tolerance = RewriteTolerance(value.scalar_type());
@@ -411,13 +580,18 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
   result.variable_data().copy_(value);
   const Operand operand = recorder_.Describe(result);
   if (!operand.decomposed) return;
-  const at::Tensor own = ViewOf(StateOf(operand.storage).reference, operand);
+  State& state = StateOf(operand.storage);
+  OwnReference(state);
+  state.reference_known = state.reference_known && known;
+  Kept& kept = state.kept.back();
+  kept.reference = state.reference;
+  const at::Tensor own = ViewOf(state.reference, operand);
   // A rewrite may take conditions from the value, as every program does. Then the reference is still the operator's,
   // and what that makes of a difference is leftover.
   const bool same = !reference.defined() || RelativeDifference(own, reference) <= tolerance;
   if (reference.defined()) {
     own.variable_data().copy_(reference);
-    StateOf(operand.storage).kept.back().reference_is_finite = false;
+    kept.reference_is_finite = false;
   }
   std::vector<Call>& calls = recorder_.program().calls;
   for (size_t c = calls.size(); c-- > first;) {
@@ -478,8 +652,20 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
                                            const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own) {
   const c10::FunctionSchema& schema = call.op.schema();
   const std::vector<at::Tensor> values = TensorsIn(own);
-  std::vector<at::Tensor> references = TensorsIn(RunAside(call, arguments, /*on_reference=*/true, rewrite.updates));
+  RunReferences::Known seen;
+  const RunReferences::Known* found = nullptr;
+  if (this_run_ != nullptr) {
+    seen = SeenBefore(call, arguments);
+    found = FindKnown(call, seen, &RunReferences::rewrites);
+  }
+  const bool known = found != nullptr;
+  std::vector<at::Tensor> references =
+      known ? found->references : TensorsIn(RunAside(call, arguments, /*on_reference=*/true, rewrite.updates));
   if (references.empty()) references.resize(values.size());
+  if (this_run_ != nullptr) {
+    seen.references = references;
+    this_run_->rewrites[call.index] = std::move(seen);
+  }
 
   const size_t first = recorder_.program().calls.size();
   std::vector<at::Tensor> results = rewrite.run(DescribeForRewrite(call, arguments));
@@ -524,7 +710,7 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
   }
   for (size_t k = 0; k < results.size(); ++k) {
     if (values[k].defined() && results[k].defined() && !results[k].is_same(values[k])) {
-      Adopt(call, results[k], values[k], references[k], first);
+      Adopt(call, results[k], values[k], references[k], first, known);
     }
   }
   size_t next = 0;
@@ -538,6 +724,12 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
 std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& role,
                                                   const std::vector<c10::IValue>& arguments,
                                                   const std::vector<c10::IValue>& results) {
+  for (const Operand& operand : call.operands) {
+    if (!operand.written || operand.storage < 0) continue;
+    State& state = StateOf(operand.storage);
+    if (state.reference.defined()) OwnReference(state);
+    state.reference_known = false;
+  }
   size_t k = 0;
   Stack stack;
   for (const c10::IValue& argument : arguments) {
@@ -546,8 +738,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       if (operand.storage < 0) return tensor;
       State& state = StateOf(operand.storage);
       if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
-      const bool ids = operand.labelled && (role.embedding || role.keeps_labels);
-      const bool moves = operand.decomposed || ids || (operand.written && Continuous(operand.dtype));
+      const bool moves = Moves(role, operand) || (operand.written && Continuous(operand.dtype));
       if (moves) return ViewOf(state.reference, operand);
       return WritesUnseen(call.op.schema().arguments()[operand.argument]) ? tensor.clone() : tensor;
     }));
@@ -586,6 +777,7 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
     throw Error(absl::StatusCode::kFailedPrecondition, "an operator gives another shape on the baseline");
   }
   State& state = StateOf(output.storage);
+  state.reference_shared = state.reference_known = false;
   const StorageInfo& storage = recorder_.program().storages[output.storage];
   const bool same_layout = reference.scalar_type() == value.scalar_type() && reference.is_conj() == value.is_conj() &&
                            reference.is_neg() == value.is_neg() && reference.strides() == value.strides() &&
@@ -603,26 +795,8 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
 void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   const Role& role = RoleOf(call.op);
   bool decomposed = false;
-  bool writes = false;
-  for (const Operand& operand : call.operands) {
-    decomposed |= operand.decomposed;
-    writes |= operand.written;
-  }
-  // The tensors of `call.outputs`, in their order.
-  std::vector<at::Tensor> tensors;
-  if (writes) {
-    size_t k = 0;
-    for (const c10::IValue& argument : arguments) {
-      ForEachTensor(argument, [&](const at::Tensor& tensor) {
-        const Operand& operand = call.operands[k++];
-        if (operand.written && operand.storage >= 0) tensors.push_back(tensor);
-      });
-    }
-  } else {
-    for (const c10::IValue& result : results) {
-      ForEachTensor(result, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-    }
-  }
+  for (const Operand& operand : call.operands) decomposed |= operand.decomposed;
+  const std::vector<at::Tensor> tensors = TensorsOfOutputs(call, arguments, results);
   for (size_t k = 0; k < tensors.size(); ++k) {
     const Operand& output = call.outputs[k];
     if (!tensors[k].defined()) continue;
@@ -687,7 +861,16 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", FullName(call.op.schema())),
                 call.position, "see docs/extending.md");
   }
-  const std::vector<c10::IValue> references = ReferenceResults(call, role, arguments, results);
+  const auto carries = [&](size_t k) {
+    const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
+    return call.outputs[k].storage >= 0 && Continuous(call.outputs[k].dtype) && carried;
+  };
+  // Another registry may let other results carry rows.
+  for (size_t k = 0; found_ != nullptr && k < call.outputs.size(); ++k) {
+    if (carries(k) && (k >= found_->references.size() || !found_->references[k].defined())) found_ = nullptr;
+  }
+  std::vector<c10::IValue> references;
+  if (found_ == nullptr) references = ReferenceResults(call, role, arguments, results);
   std::vector<at::Tensor> flat;
   for (const c10::IValue& result : references) {
     ForEachTensor(result, [&](const at::Tensor& tensor) { flat.push_back(tensor); });
@@ -695,10 +878,11 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
-    const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
-    if (Continuous(output.dtype) && carried) {
+    if (carries(k)) {
       const bool in_place = output.written && !call.resized_output;
-      if (!in_place) {
+      if (found_ != nullptr) {
+        StateOf(output.storage).reference = found_->references[k];
+      } else if (!in_place) {
         try {
           at::Tensor reference = k < flat.size() ? flat[k] : at::Tensor();
           // Another shape on the baseline (residuals of a system that has full rank at the value only) is no reference.
@@ -715,10 +899,13 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     }
     Keep(output, tensors[k]);
     Kept& kept = StateOf(output.storage).kept.back();
-    if (output.decomposed && CoversWhole(output, recorder_.program().storages[output.storage])) {
+    if (found_ != nullptr) {
+      kept.reference_is_finite = found_->finite[k];
+    } else if (output.decomposed && CoversWhole(output, recorder_.program().storages[output.storage])) {
       kept.reference_is_finite = AllFinite(kept.reference);
     }
   }
+  KeepReferences(call);
 }
 
 Operand Tracer::Output(const at::Tensor& tensor) {
@@ -728,9 +915,15 @@ Operand Tracer::Output(const at::Tensor& tensor) {
 }
 
 TracedRun Tracer::Finish() {
+  for (const Inside& inside : inside_) {
+    if (inside.started) continue;
+    throw FailedPrecondition(absl::StrCat("a split cannot start inside the model: ", inside.place.op, " (op #",
+                                          inside.place.call, ") was not called when it ran again"));
+  }
   trace_.program = std::move(recorder_.program());
   trace_.storages.resize(trace_.program.storages.size());
   for (size_t s = 0; s < states_.size(); ++s) trace_.storages[s] = std::move(states_[s].kept);
+  if (cache_ != nullptr) cache_->Store(std::move(this_run_));
   return std::move(trace_);
 }
 

@@ -15,11 +15,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <exception>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
+#include "core/linearize/inside_place.h"
+#include "core/linearize/reference_cache.h"
 #include "core/program/program.h"
 #include "core/program/recorder.h"
 #include "core/rules/registry.h"
@@ -45,6 +49,8 @@ struct Start {
   at::Tensor leftover;  // [storage numel]; undefined: zero
   uint32_t marks = 0;   // bits of Freeze: where the value comes from
   int64_t depth = 0;    // how many operators led to it
+  // Inside the model: the tensor that is split, which may be a part of the operand's storage.
+  std::optional<Operand> inside;
 };
 
 struct TracedRun {
@@ -73,11 +79,18 @@ class Tracer : public RecorderObserver {
   // The registry and the policy must outlive the tracer.
   Tracer(const Registry* registry, const Policy* policy, int64_t numc, bool differentiable = false);
 
+  // References are taken from the last run that the cache knows, where they are the same, and Finish() puts this run's
+  // there; see Note [Kept references]. Not for runs that autograd follows. To be called before inputs are declared.
+  void UseReferences(std::shared_ptr<ReferenceCache> cache);
+
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
                 const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels);
+  // Declares a tensor that the run will compute; `reference` and `labels` have its shape. An element without label has
+  // its value as its reference. Finish() throws FailedPrecondition where the run did not compute it.
+  void AddInside(const InsidePlace& place, const at::Tensor& reference, const at::Tensor& labels);
 
   Recorder& recorder() { return recorder_; }
   // The first error of Addend's own during the run. LibTorch's interpreter may have wrapped what it threw.
@@ -101,9 +114,11 @@ class Tracer : public RecorderObserver {
   struct State {
     bool decomposed = false;
     bool labelled = false;
-    bool derived = false;        // integers or booleans that were computed from decomposed tensors
-    bool uninitialized = false;  // allocated, and no operator has written it since
-    at::Tensor reference;        // now; over the whole storage
+    bool derived = false;           // integers or booleans that were computed from decomposed tensors
+    bool uninitialized = false;     // allocated, and no operator has written it since
+    at::Tensor reference;           // now; over the whole storage
+    bool reference_shared = false;  // somebody else has that tensor too: who writes copies first
+    bool reference_known = false;   // it is what the last run found; see Note [Kept references]
     at::Tensor labels;
     std::vector<Kept> kept;
     bool newest_is_live = false;  // the last entry of `kept` shares memory with the model
@@ -125,6 +140,7 @@ class Tracer : public RecorderObserver {
   void PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced);
   bool ReadsDerived(const Call& call) const;
   bool GivesUnseen(const Call& call) const;
+  void StartInside(Call& call, const std::vector<at::Tensor>& outputs);
   void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
   void Refuse(const Call& call, const std::string& why) const;
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
@@ -139,8 +155,18 @@ class Tracer : public RecorderObserver {
                                      const addend::Rewrite& rewrite, const std::vector<c10::IValue>& own);
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
   void Adopt(const Call& call, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
-             size_t first);
+             size_t first, bool known);
   void AdoptReference(const Operand& output, const at::Tensor& value, const at::Tensor& reference);
+
+  // See Note [Kept references].
+  using Runs = absl::flat_hash_map<int64_t, RunReferences::Known> RunReferences::*;
+  static void OwnReference(State& state);
+  static bool Moves(const Role& role, const Operand& operand);
+  void KnowInput(const Operand& operand);
+  RunReferences::Known SeenBefore(const Call& call, const std::vector<c10::IValue>& arguments);
+  bool IsKnown(const Call& call, const RunReferences::Known& last, const RunReferences::Known& now);
+  const RunReferences::Known* FindKnown(const Call& call, const RunReferences::Known& now, Runs runs);
+  void KeepReferences(const Call& call);
 
   const Registry* registry_;
   const Policy* policy_;
@@ -150,6 +176,22 @@ class Tracer : public RecorderObserver {
   absl::flat_hash_map<const c10::FunctionSchema*, Role> roles_;
   std::vector<std::pair<at::Generator, at::Tensor>> generators_;  // saved before a random call
   std::exception_ptr error_;
+
+  struct Inside {
+    InsidePlace place;
+    at::Tensor reference;
+    at::Tensor labels;
+    size_t start = 0;  // in trace_.starts
+    bool started = false;
+  };
+  std::vector<Inside> inside_;
+
+  std::shared_ptr<ReferenceCache> cache_;
+  std::shared_ptr<const RunReferences> last_run_;  // null: none
+  std::shared_ptr<RunReferences> this_run_;        // null: nothing is kept
+  // Of the call at hand: what it reads, and what the last run found, where that is the same; null: it is not.
+  RunReferences::Known seen_;
+  const RunReferences::Known* found_ = nullptr;
 };
 
 }  // namespace addend

@@ -71,6 +71,9 @@ struct Call {
 
   Operator op;
   int64_t index = 0;
+  // Which of the operators that the model called this is, or was expanded from: the number of its call in a
+  // RecordedProgram of the same run.
+  int64_t program_call = 0;
   int16_t depth = 0;     // how many composite operators were expanded around it
   bool is_view = false;  // every result aliases an argument and nothing is written
   // Set on the calls inside a rewrite that made its results: the rewritten operator's own numbers were put in their

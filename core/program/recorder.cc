@@ -177,7 +177,9 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
   const size_t first = stack->size() - num_arguments;
   const OpFacts& facts = FactsOf(op);
 
+  if (depth_ == 0) ++program_call_;
   Call call(op);
+  call.program_call = program_call_;
   {
     TracingPause pause;
     for (size_t a = 0; a < num_arguments; ++a) {
@@ -195,6 +197,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
     call.index = static_cast<int64_t>(program_.calls.size());
     call.position = PositionOf(call);
     const std::vector<c10::IValue> arguments(stack->begin() + static_cast<int64_t>(first), stack->end());
+    for (const c10::IValue& argument : arguments) call.arguments.push_back(WithoutTensors(argument));
     std::vector<c10::IValue> results = observer_->RunRewrite(call, arguments);
     if (!results.empty()) {
       stack->resize(first);
@@ -218,6 +221,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
   TracingPause pause;
   call.index = static_cast<int64_t>(program_.calls.size());
   call.depth = depth_;
+  call.arguments.clear();  // a rewrite may have been asked and declined
   call.arguments.reserve(num_arguments);
   for (size_t a = 0; a < num_arguments; ++a) {
     const c10::IValue& value = (*stack)[first + a];

@@ -77,6 +77,7 @@ class Recorder : public CallHandler {
   RecorderObserver* observer_;
   Program program_;
   int16_t depth_ = 0;
+  int64_t program_call_ = -1;
   std::vector<std::string> module_paths_;
   std::string module_;
   absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>> facts_;

@@ -611,6 +611,18 @@ TEST_F(AddendTest, AttributeShowsWhatPassesThroughOperators) {
                                HasSubstr("--top shows more")));
 }
 
+TEST_F(AddendTest, AttributeShowsTheGraphWithWhatPassesThroughIt) {
+  const std::string page = Path("graph.html");
+  const Result result = Run(Arguments{"attribute"} + Examples()[1].input +
+                            Arguments{"--target", "3", "--target", "5", "--graph", page, "--top", "3"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  ExpectNarrow(result.out);
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Page written: "), Not(HasSubstr("passes"))));
+  const std::string text = ReadFile(page);
+  EXPECT_THAT(text, AllOf(HasSubstr("passed to 3"), HasSubstr("passed to 5"), HasSubstr("aten::linear")));
+  ExpectError(Arguments{"attribute"} + Examples()[1].input + Arguments{"--graph", ""}, "the path of a file");
+}
+
 TEST_F(AddendTest, AttributeWritesATensorForEachInput) {
   const std::string out = Path("out.safetensors");
   const Result result = Run(Arguments{"attribute"} + Examples()[1].input +

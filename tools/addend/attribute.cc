@@ -10,7 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/explain/record_program.h"
 #include "core/explain/tensor_io.h"
+#include "core/program/graph.h"
+#include "core/program/graph_record.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/explanation.h"
 #include "tools/addend/files.h"
@@ -53,6 +56,19 @@ TensorFile TensorsOf(const Attribution& attribution, const Explanation& explanat
   return file;
 }
 
+// The model as a graph, with what passed through its operators on the way to each target.
+std::string PageOf(const Attribution& attribution, const Explanation& explanation) {
+  const std::vector<at::Tensor> values = explanation.run.Values();
+  const auto program = Record(*explanation.run.model, {values.begin(), values.end()}).program;
+  const std::vector<std::vector<double>> passed = PassedByCall(attribution, program->calls.size());
+  std::vector<CallNumbers> numbers(passed.size());
+  for (size_t t = 0; t < passed.size(); ++t) {
+    numbers[t].name = absl::StrCat("passed to ", explanation.targets[t].name);
+    numbers[t].values = passed[t];
+  }
+  return GraphPage(Graph(program), explanation.run.model_path, numbers);
+}
+
 }  // namespace
 
 int RunAttribute(const AttributeArguments& arguments) {
@@ -60,6 +76,7 @@ int RunAttribute(const AttributeArguments& arguments) {
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
   if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
+  if (!arguments.graph.empty()) CheckWritable(arguments.graph, SourcesOf(arguments.run));
 
   Explanation explanation;
   explanation.run = Load(arguments.run);
@@ -69,7 +86,7 @@ int RunAttribute(const AttributeArguments& arguments) {
   AttributeOptions options;
   options.policy = explanation.run.policy;
   options.at = arguments.at;
-  options.operators = arguments.nodes;
+  options.operators = arguments.nodes || !arguments.graph.empty();
   options.targets.clear();
   for (const std::string& text : arguments.targets) {
     options.targets.push_back(FindTarget(text, explanation.parts.classes));
@@ -106,6 +123,10 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (!arguments.out.empty()) {
     WriteTensorFile(arguments.out, TensorsOf(attribution, explanation));
     if (!arguments.json) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");
+  }
+  if (!arguments.graph.empty()) {
+    WriteFileWhole(arguments.graph, PageOf(attribution, explanation));
+    if (!arguments.json) absl::StrAppend(&text, "\nPage written: ", arguments.graph, "\n");
   }
   WriteStdout(text);
   return kSuccess;

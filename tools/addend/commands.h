@@ -46,6 +46,7 @@ struct AttributeArguments {
   std::string classes;  // the same
   int64_t top = 12;
   bool nodes = false;
+  std::string graph;  // a page
   std::string out;
   bool json = false;
 };

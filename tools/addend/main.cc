@@ -58,6 +58,8 @@ constexpr char kAttributeExamples[] =
     "  addend attribute model.pt --input text.safetensors --baseline token:0 \\\n"
     "      --target 3 --target 3-5 --nodes --out words.safetensors\n"
     "      Two numbers in one sweep, and what passed through each operator.\n"
+    "  addend attribute model.pt --input row.npy --graph graph.html\n"
+    "      The graph of the model, coloured by what passed through each operator.\n"
     "\n"
     "Splits, files and policies: addend decompose --help. Policies that look at all\n"
     "parts together (nonlinearity=abs_affine; bias=abs, sign, norm, hybrid) need\n"
@@ -224,6 +226,12 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
   command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
   command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");
+  command
+      ->add_option("--graph", arguments.graph,
+                   "Writes the graph of the model as a page for a\nbrowser, coloured by what passed through each\n"
+                   "operator")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
   command->add_option("--out", arguments.out, "Writes contributions of parts and of all elements\nas .safetensors")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
