@@ -484,6 +484,18 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_r
 /* 1: every operator is checked, not only those that results depend on. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
+/* What the parts of results and all rows on their way there may take together in addend_model_decompose, in bytes,
+ * beside the model and its recorded run: components then move through the model in groups, which run it once all the
+ * same and give the same to rounding. 0, as at the beginning: any amount. errors: INVALID_ARGUMENT for a negative
+ * number; where not even one component fits, the run says so. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_memory(addend_request* request,
+                                                                     int64_t bytes) ADDEND_NOEXCEPT;
+/* 1: the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where the
+ * baselines and everything else that it depends on are the same. What differs is computed as ever. Writes to
+ * parameters are noticed where LibTorch counts them, which writes behind its operators escape: see
+ * addend_model_forget_references. Looked at by addend_model_decompose and addend_model_attribute. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(addend_request* request,
+                                                                              int32_t keep) ADDEND_NOEXCEPT;
 /* Who may end runs of this request. NULL: nobody. in: cancellation (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
     addend_request* request, const addend_cancellation* cancellation) ADDEND_NOEXCEPT;
@@ -562,6 +574,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_requirements(const adden
                                                                      const addend_model* model,
                                                                      const addend_request* request,
                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
+/* Forgets what was kept for addend_request_set_keep_references: to free the memory, or after writes to parameters that
+ * no operator made. Runs that go on are not disturbed. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_forget_references(const addend_model* model) ADDEND_NOEXCEPT;
 ADDEND_API void addend_model_release(addend_model* model) ADDEND_NOEXCEPT;
 
 /* ---- Results: what a run or a call gives ------------------------------------------------------------------------ */

@@ -426,6 +426,15 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
   }
+  // Bytes; 0: any amount.
+  Request& Memory(int64_t bytes) {
+    Check(addend_request_set_memory(get(), bytes));
+    return *this;
+  }
+  Request& KeepReferences(bool keep = true) {
+    Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
+    return *this;
+  }
   Request& Name(const std::string& component) {
     Check(addend_request_add_name(get(), component.c_str()));
     return *this;
@@ -552,6 +561,8 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
     return Results(results);
   }
+  // What requests with KeepReferences() made it keep.
+  void ForgetReferences() const { Check(addend_model_forget_references(get())); }
   // One sweep back from the targets of the request to every element of its inputs.
   Attribution Attribute(const Request& request, const Context& context = {}) const {
     addend_attribution* attribution = nullptr;

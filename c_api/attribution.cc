@@ -63,7 +63,9 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     const WarningsToLog warnings(own.log);
     const auto [traced, inputs] = AskedOf(body, asked);
     AttributionBody made;
-    made.attribution = Attribute(Trace(traced), InputsOf(inputs), AttributeOptionsOf(own, asked));
+    AttributeOptions options = AttributeOptionsOf(own, asked);
+    options.references = ReferencesFor(body, asked);
+    made.attribution = Attribute(Trace(traced), InputsOf(inputs), options);
     made.at = asked.explained;
     made.operators = asked.operators;
     made.run =

@@ -19,6 +19,7 @@
 #include "core/explain/model.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
+#include "core/linearize/reference_cache.h"
 #include "core/program/recorded_program.h"
 #include "core/program/structure.h"
 #include "core/rules/registry.h"
@@ -81,7 +82,8 @@ struct ModelBody {
   std::shared_ptr<Model> model;
   std::vector<std::string> input_names;
   std::string path;
-  std::shared_ptr<const RecordedProgram> program;  // that it stands for, if it does
+  std::shared_ptr<const RecordedProgram> program;                                   // that it stands for, if it does
+  std::shared_ptr<ReferenceCache> references = std::make_shared<ReferenceCache>();  // for requests that ask for it
 };
 
 struct RequestInput {
@@ -113,6 +115,8 @@ struct RequestBody {
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   std::vector<std::pair<std::string, at::Tensor>> buffers;
   bool everything = false;
+  int64_t memory_bytes = 0;
+  bool keep_references = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };
 

@@ -180,11 +180,17 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
     const auto [traced, inputs] = AskedOf(body, asked);
-    ResultsBody results = ResultsOf(Trace(traced).Decompose(InputsOf(inputs), OptionsOf(own, asked)), inputs,
-                                    own.policy.preset, body.path);
+    DecomposeOptions options = OptionsOf(own, asked);
+    options.references = ReferencesFor(body, asked);
+    ResultsBody results =
+        ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs, own.policy.preset, body.path);
     LogNotes(own, results.run->report);
     Give(out_results, std::move(results));
   });
+}
+
+ADDEND_API addend_status* addend_model_forget_references(const addend_model* model) noexcept {
+  return Guard([&] { Get(model, "model").references->Clear(); });
 }
 
 ADDEND_API addend_status* addend_model_shapley(const addend_model* model, const addend_request* request,

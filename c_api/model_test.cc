@@ -99,6 +99,35 @@ TEST_F(ModelTest, CopiesToADeviceOrDtype) {
   EXPECT_EQ(none, nullptr);
 }
 
+TEST_F(ModelTest, KeepsReferencesAndStaysWithinMemory) {
+  const Model model = Model::Load(kDigits);
+  const Tensor image = TensorFile::Read(kDigitsSample).tensor("input");
+  const auto ask = [&](double baseline) {
+    Request request;
+    request.Input(image).SplitAlong({2, 3}).Baseline(baseline);
+    return request;
+  };
+  for (const double baseline : {0.0, 0.0, 0.5, 0.0}) {
+    const Composition expected = model.Decompose(ask(baseline)).composition();
+    const Composition kept = model.Decompose(ask(baseline).KeepReferences()).composition();
+    EXPECT_EQ(Numbers(kept.reference()), Numbers(expected.reference()));
+    EXPECT_EQ(Numbers(kept.components()), Numbers(expected.components()));
+    const Attribution back = model.Attribute(ask(baseline).Target("8").KeepReferences());
+    EXPECT_EQ(Numbers(back.input()), Numbers(model.Attribute(ask(baseline).Target("8")).input()));
+  }
+  model.ForgetReferences();
+  const Composition in_groups = model.Decompose(ask(0).Memory(1 << 20)).composition();
+  ExpectNear(Numbers(in_groups.components()), Numbers(model.Decompose(ask(0)).composition().components()), 1e-4);
+  for (const int64_t bytes : {100, -1}) {
+    try {
+      model.Decompose(ask(0).Memory(bytes));
+      ADD_FAILURE() << bytes;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), HasSubstr(bytes < 0 ? "negative" : "allow more memory"));
+    }
+  }
+}
+
 TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
   const Results results = Model::Load(kDigits).Decompose(DigitRequest());
   const json report = json::parse(results.ReportJson());

@@ -181,6 +181,18 @@ ADDEND_API addend_status* addend_request_set_everything(addend_request* request,
   return Guard([&] { Get(request, "request").everything = everything != 0; });
 }
 
+ADDEND_API addend_status* addend_request_set_memory(addend_request* request, int64_t bytes) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    if (bytes < 0) throw InvalidArgument(absl::StrCat("bytes is ", bytes, ", a negative number"));
+    body.memory_bytes = bytes;
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_keep_references(addend_request* request, int32_t keep) noexcept {
+  return Guard([&] { Get(request, "request").keep_references = keep != 0; });
+}
+
 ADDEND_API addend_status* addend_request_set_cancellation(addend_request* request,
                                                           const addend_cancellation* cancellation) noexcept {
   return Guard([&] {

@@ -22,6 +22,7 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
   options.registry = context.rules.get();
   options.probes = request.probes;
   options.everything = request.everything;
+  options.memory_bytes = request.memory_bytes;
   if (request.cancelled == nullptr && context.progress.function == nullptr) return options;
   options.progress = [cancelled = request.cancelled, progress = context.progress](const std::string& stage,
                                                                                   int64_t done, int64_t total) {
@@ -35,6 +36,10 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
                         absl::StrCat("the progress callback returned ", answer, ", which ends the run"), answer);
   };
   return options;
+}
+
+std::shared_ptr<ReferenceCache> ReferencesFor(const ModelBody& model, const RequestBody& request) {
+  return request.keep_references ? model.references : nullptr;
 }
 
 void RequireGoingOn(const RequestBody& request) {

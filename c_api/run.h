@@ -16,6 +16,8 @@ namespace addend::c_api {
 
 // Refers to the context's rules, which have to outlive it.
 DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& request);
+// Where the model keeps its references; null where the request does not ask for that.
+std::shared_ptr<ReferenceCache> ReferencesFor(const ModelBody& model, const RequestBody& request);
 // Throws FailedPrecondition while this thread records a trace.
 void RequireNoTrace();
 // Throws the error of a run that was cancelled.

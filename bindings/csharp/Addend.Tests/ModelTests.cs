@@ -51,6 +51,29 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void Keeps_references_and_stays_within_memory()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        Composition expected = model.Decompose(eight).Composition("output");
+        for (int run = 0; run < 3; run++)
+        {
+            Composition kept = model.Decompose(new Request(eight) { KeepReferences = true }).Composition("output");
+            Assert.Equal(expected.Reference().ToArray<float>(), kept.Reference().ToArray<float>());
+            Assert.Equal(expected.Components().ToArray<float>(), kept.Components().ToArray<float>());
+        }
+        model.ForgetReferences();
+        Composition groups = model.Decompose(new Request(eight) { Memory = 1 << 20 }).Composition("output");
+        foreach ((float one, float other) in expected.Components().ToArray<float>().Zip(groups.Components().ToArray<float>()))
+        {
+            Samples.Close(one, other, 1e-4);
+        }
+        Exception error = Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Memory = 100 }));
+        Assert.Contains("allow more memory", error.Message);
+        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Memory = -1 }));
+    }
+
+    [Fact]
     public void Explanations_are_JSON_and_pages_too()
     {
         Results results = Samples.Digits().Decompose(Samples.Eight());

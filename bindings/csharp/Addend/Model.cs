@@ -58,6 +58,10 @@ public sealed class Model : AddendObject
         }
     }
 
+    /// <summary>Forgets what requests with <see cref="Request.KeepReferences"/> made it keep: to free the memory, or after
+    /// writes to parameters that no operator made.</summary>
+    public void ForgetReferences() => AddendNative.addend_model_forget_references(Handle);
+
     /// <summary>The same model by other methods than <c>forward</c>. They run one after the other, each on as many of the
     /// inputs as it has arguments; several give what each gives, in order, and their inputs are called
     /// <c>encode.x</c>.</summary>

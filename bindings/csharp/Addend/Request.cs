@@ -70,6 +70,17 @@ public sealed record Request
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
     public bool Everything { get; init; }
 
+    /// <summary>What the parts of results and all rows on their way there may take together in
+    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>, in bytes, beside the model and its
+    /// recorded run; 0: any amount. Components then move through the model in groups, which run it once all the
+    /// same.</summary>
+    public long Memory { get; init; }
+
+    /// <summary>Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such
+    /// requests where the baselines and everything else that it depends on are the same; see
+    /// <see cref="Model.ForgetReferences"/>.</summary>
+    public bool KeepReferences { get; init; }
+
     /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
     /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
     /// int is an integer, a double is not; empty lists and dictionaries are taken for such of tensors.</summary>
@@ -122,6 +133,8 @@ public sealed record Request
                 AddendNative.addend_request_add_parameter(request, Text.Checked(name, nameof(Parameters)), tensor.Handle);
             }
             AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
+            AddendNative.addend_request_set_memory(request, Memory);
+            AddendNative.addend_request_set_keep_references(request, KeepReferences ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);
             return request;
         }

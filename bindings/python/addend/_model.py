@@ -55,6 +55,11 @@ class Model(Handle):
                 raise TypeError("the name of a method is text without a comma, not %r" % (name,))
         return Model(_native.model_methods(self._handle, ",".join(names)))
 
+    def forget_references(self) -> None:
+        """Forgets what `keep_references` made the model keep: to free the memory, or after writes to parameters that no
+        operator made."""
+        _native.model_forget_references(self._handle)
+
     def requirements(self, *inputs: Any, context: Optional[Context] = None) -> List[Requirement]:
         """What a run with these inputs lacks, all of it, before anything runs.
 
@@ -72,6 +77,8 @@ class Model(Handle):
         *inputs: Any,
         probes: Union[str, Sequence[str]] = (),
         everything: bool = False,
+        memory: int = 0,
+        keep_references: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -84,6 +91,12 @@ class Model(Handle):
                 its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what a final softmax
                 reads).
             everything: checks every operator, not only those that results depend on.
+            memory: what the parts of results and all rows on their way there may take together, in bytes, beside the
+                model and its recorded run; 0: any amount. Components then move through the model in groups, which run
+                it once all the same.
+            keep_references: the model keeps what it gives on the baselines, and takes it from there in later runs that
+                ask for that, where the baselines and everything else that it depends on are the same; see
+                `forget_references`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -95,6 +108,8 @@ class Model(Handle):
         """
         chosen = as_context(context, policy)
         request = new_model_request([inputs], probes, everything, cancellation)
+        _native.request_set_memory(request, memory)
+        _native.request_set_keep_references(request, keep_references)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 
     def run(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Results:
@@ -108,6 +123,7 @@ class Model(Handle):
         at: Optional[str] = None,
         each_example: bool = False,
         operators: bool = False,
+        keep_references: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -123,6 +139,7 @@ class Model(Handle):
             each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
             operators: also finds what passes through every operator.
+            keep_references: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -134,6 +151,7 @@ class Model(Handle):
         chosen = as_context(context, policy)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, targets, at, each_example, operators)
+        _native.request_set_keep_references(request, keep_references)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request))
 
     def attribute(
@@ -146,6 +164,7 @@ class Model(Handle):
         *,
         each_example: bool = True,
         at: Optional[str] = None,
+        keep_references: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -164,6 +183,7 @@ class Model(Handle):
             each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
                 returned counts targets.
             at: as for `explain`.
+            keep_references: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -188,6 +208,7 @@ class Model(Handle):
             targets=target,
             at=at,
             each_example=each_example,
+            keep_references=keep_references,
             cancellation=cancellation,
             context=context,
             **policy,

@@ -80,6 +80,23 @@ class DecomposeTest(unittest.TestCase):
         self.assertEqual(results[-1].shape, results[1].shape)
         self.assertEqual(len(list(results)), 2)
 
+    def test_kept_references_and_memory(self):
+        model = addend.load_model(DIGITS + "model.pt")
+        for baseline in (0, 0, 0.5, 0):
+            image = addend.Input(self.image, (2, 3), baseline=baseline)
+            expected, kept = model.decompose(image)[0], model.decompose(image, keep_references=True)[0]
+            np.testing.assert_array_equal(kept.reference, expected.reference)
+            np.testing.assert_array_equal(kept.components, expected.components)
+            back = model.explain(image, targets="8", keep_references=True).inputs[0]
+            np.testing.assert_array_equal(back, model.explain(image, targets="8").inputs[0])
+        model.forget_references()
+        groups = model.decompose(image, memory=1 << 20)[0]
+        np.testing.assert_allclose(groups.components, expected.components, atol=1e-4)
+        with self.assertRaisesRegex(ValueError, "allow more memory"):
+            model.decompose(image, memory=100)
+        with self.assertRaisesRegex(ValueError, "negative"):
+            model.decompose(image, memory=-1)
+
     def test_named_inputs(self):
         module = Pair()
         model = addend.load_model(script(module))

@@ -87,6 +87,16 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * Forgets what requests with {@link Request#keepReferences(boolean)} made it keep: to free the memory, or after writes
+   * to parameters that no operator made.
+   */
+  public void forgetReferences() {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_model_forget_references(borrow.of(this));
+    }
+  }
+
+  /**
    * What a run lacks, all of it, before anything runs: found by reading the source of the model, branches that are not
    * taken included.
    *

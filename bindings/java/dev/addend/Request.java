@@ -36,6 +36,8 @@ public final class Request {
     boolean operators;
     Map<String, Tensor> parameters = Collections.emptyMap();
     boolean everything;
+    long memory;
+    boolean keepReferences;
     Cancellation cancellation;
 
     @Override
@@ -232,6 +234,32 @@ public final class Request {
   }
 
   /**
+   * What the parts of results and all rows on their way there may take together in {@link Model#decompose(Request)},
+   * beside the model and its recorded run. Components then move through the model in groups, which run it once all the
+   * same.
+   *
+   * @param bytes at most; 0: any amount
+   * @return the changed copy
+   */
+  public Request memory(long bytes) {
+    if (bytes < 0) {
+      throw new IllegalArgumentException("bytes is " + bytes + ", a negative number");
+    }
+    return with(fields -> fields.memory = bytes);
+  }
+
+  /**
+   * Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where
+   * the baselines and everything else that it depends on are the same; see {@link Model#forgetReferences()}.
+   *
+   * @param keep whether it does
+   * @return the changed copy
+   */
+  public Request keepReferences(boolean keep) {
+    return with(fields -> fields.keepReferences = keep);
+  }
+
+  /**
    * Who may end runs of this request.
    *
    * @param cancellation a switch, open as long as the request is used; {@code null} for nobody
@@ -269,6 +297,8 @@ public final class Request {
       fields.parameters.forEach(
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
       AddendNative.addend_request_set_everything(request, fields.everything ? 1 : 0);
+      AddendNative.addend_request_set_memory(request, fields.memory);
+      AddendNative.addend_request_set_keep_references(request, fields.keepReferences ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;
     } catch (RuntimeException | Error e) {

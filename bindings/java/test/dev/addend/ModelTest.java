@@ -111,6 +111,26 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void keepsReferencesAndStaysWithinMemory() {
+    final Model model = Models.load(Models.DIGITS);
+    for (double baseline : new double[] {0, 0, 0.5, 0}) {
+      final Request request =
+          Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2, 3).baseline(baseline));
+      final Composition expected = model.decompose(request).composition(0);
+      final Composition kept = model.decompose(request.keepReferences(true)).composition(0);
+      assertArrayEquals(expected.reference().toDoubleArray(), kept.reference().toDoubleArray());
+      assertArrayEquals(expected.components().toDoubleArray(), kept.components().toDoubleArray());
+      model.forgetReferences();
+      final Composition inGroups = model.decompose(request.memory(1 << 20)).composition(0);
+      assertArrayEquals(expected.components().toDoubleArray(), inGroups.components().toDoubleArray(), 1e-4);
+      final IllegalArgumentException error =
+          assertThrows(IllegalArgumentException.class, () -> model.decompose(request.memory(100)));
+      assertTrue(error.getMessage().contains("allow more memory"), error.getMessage());
+      assertThrows(IllegalArgumentException.class, () -> request.memory(-1));
+    }
+  }
+
+  @Test
   void reportsCountAndMeasure() {
     final Results results = Models.load(Models.DIGITS)
         .decompose(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
