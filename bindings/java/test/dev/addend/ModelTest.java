@@ -123,8 +123,8 @@ class ModelTest extends ScopedTest {
       model.forgetReferences();
       final Composition inGroups = model.decompose(request.memory(1 << 20)).composition(0);
       assertArrayEquals(expected.components().toDoubleArray(), inGroups.components().toDoubleArray(), 1e-4);
-      final IllegalArgumentException error =
-          assertThrows(IllegalArgumentException.class, () -> model.decompose(request.memory(100)));
+      final AddendException error =
+          assertThrows(AddendException.class, () -> model.decompose(request.memory(100)));
       assertTrue(error.getMessage().contains("allow more memory"), error.getMessage());
       assertThrows(IllegalArgumentException.class, () -> request.memory(-1));
     }
