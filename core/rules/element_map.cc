@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/gather.h>
@@ -12,6 +13,7 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
@@ -19,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/gather_kernel.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -48,6 +51,7 @@ class Elements {
 
   // Numbers among the rows; kNoElement for what does not move.
   at::Tensor AmongRows(const at::Tensor& numbers) const {
+    if (shifts_.size() == 1 && shifts_[0] == 0) return numbers;
     at::Tensor result = at::full_like(numbers, kNoElement);
     for (size_t k = 0; k < bounds_.size(); ++k) {
       if (shifts_[k] == kPlain) continue;
@@ -160,6 +164,84 @@ at::Tensor MaskOf(const at::Tensor& numbers) {
   return nothing.any().item<bool>() ? nothing : at::Tensor();
 }
 
+// Output o is the sum over j of weight[o, j] times element numbers[o, j] of a row.
+class Gather {
+ public:
+  // numbers [outputs, width] among the rows, weight the same or undefined; `elements`: of a row.
+  Gather(at::Tensor numbers, at::Tensor weight, int64_t elements)
+      : numbers_(numbers.contiguous()), weight_(std::move(weight)), elements_(elements) {
+    if (weight_.defined()) weight_ = weight_.contiguous();
+    if (!numbers_.device().is_cpu()) own_ = Indexes();
+  }
+
+  // [R, elements] -> [R, outputs]
+  at::Tensor Forward(const at::Tensor& rows) const {
+    if (ForLoops(rows)) {
+      return rows.scalar_type() == at::kFloat ? LoopForward<float>(rows) : LoopForward<double>(rows);
+    }
+    const Index index = own_.place.defined() ? own_ : Indexes();
+    at::Tensor taken = Take(rows, index.place, index.nothing);
+    if (weight_.defined()) taken = taken * weight_.reshape({-1});
+    return width() == 1 ? taken : taken.view({taken.size(0), outputs(), width()}).sum(-1);
+  }
+
+  // [outputs] -> [elements]
+  at::Tensor Transpose(at::Tensor g) const {
+    if (ForLoops(g)) return g.scalar_type() == at::kFloat ? LoopTranspose<float>(g) : LoopTranspose<double>(g);
+    const Index index = own_.place.defined() ? own_ : Indexes();
+    if (width() != 1) g = g.unsqueeze(1).expand({g.size(0), width()}).reshape({-1});
+    if (weight_.defined()) g = g * weight_.reshape({-1});
+    if (index.nothing.defined()) g = g.masked_fill(index.nothing, 0);
+    return elements_ == 0 ? at::zeros({0}, g.options()) : AddInto(elements_, index.place, g);
+  }
+
+ private:
+  struct Index {
+    at::Tensor place;    // [outputs * width], 0 where nothing is meant
+    at::Tensor nothing;  // where that is; undefined: nowhere
+  };
+
+  int64_t outputs() const { return numbers_.size(0); }
+  int64_t width() const { return numbers_.size(1); }
+
+  Index Indexes() const {
+    const at::Tensor numbers = numbers_.reshape({-1});
+    return {numbers.clamp_min(0), MaskOf(numbers)};
+  }
+
+  bool ForLoops(const at::Tensor& t) const {
+    const bool in_graph =
+        c10::GradMode::is_enabled() && (t.requires_grad() || (weight_.defined() && weight_.requires_grad()));
+    return t.device().is_cpu() && numbers_.device().is_cpu() && !in_graph && !t.is_neg() &&
+           (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
+           (!weight_.defined() || weight_.scalar_type() == t.scalar_type());
+  }
+
+  template <typename T>
+  GatherView<T> View() const {
+    return {numbers_.data_ptr<int64_t>(), weight_.defined() ? weight_.data_ptr<T>() : nullptr, outputs(), width(),
+            elements_};
+  }
+  template <typename T>
+  at::Tensor LoopForward(const at::Tensor& given) const {
+    const at::Tensor rows = given.contiguous();
+    at::Tensor output = at::empty({rows.size(0), outputs()}, rows.options());
+    GatherRows(View<T>(), rows.data_ptr<T>(), rows.size(0), output.data_ptr<T>());
+    return output;
+  }
+  template <typename T>
+  at::Tensor LoopTranspose(const at::Tensor& given) const {
+    const at::Tensor g = given.contiguous();
+    at::Tensor output = at::empty({elements_}, g.options());
+    ScatterCotangent(View<T>(), g.data_ptr<T>(), output.data_ptr<T>());
+    return output;
+  }
+
+  at::Tensor numbers_, weight_;
+  int64_t elements_;
+  Index own_;  // made once where there are no loops
+};
+
 }  // namespace
 
 at::Tensor ElementNumbers(const at::Tensor& like, int64_t first) {
@@ -174,27 +256,12 @@ RuleResult WeightedGather(const RuleCall& call, Kind kind, const std::vector<int
   result.kind = kind;
   result.inputs = elements.inputs();
   if (result.inputs.empty()) return result;
-  const int64_t width = source.size(1);
-  const at::Tensor numbers = elements.AmongRows(source).reshape({-1});
-  const at::Tensor nothing = MaskOf(numbers);
-  const at::Tensor index = numbers.clamp_min(0);
-  const at::Tensor factor = weight.defined() ? weight.reshape({-1}).to(outputs.options().dtype()) : at::Tensor();
+  const at::Tensor numbers = elements.AmongRows(source);
+  const Gather gather(numbers, weight.defined() ? weight.to(outputs.options().dtype()) : weight, elements.moving());
   result.map = MakeMap(
       call, result.inputs,
-      [=](const Rows& rows) -> Rows {
-        at::Tensor taken = Take(elements.Join(rows), index, nothing);
-        if (factor.defined()) taken = taken * factor;
-        if (width != 1) taken = taken.view({taken.size(0), outputs.all(), width}).sum(-1);
-        return outputs.Split(taken);
-      },
-      [=](const Rows& cotangents) -> Rows {
-        at::Tensor g = outputs.Join(cotangents);
-        if (width != 1) g = g.unsqueeze(1).expand({g.size(0), width}).reshape({-1});
-        if (factor.defined()) g = g * factor;
-        if (nothing.defined()) g = g.masked_fill(nothing, 0);
-        if (elements.moving() == 0) return elements.Split(at::zeros({0}, g.options()));
-        return elements.Split(AddInto(elements.moving(), index, g));
-      });
+      [=](const Rows& rows) -> Rows { return outputs.Split(gather.Forward(elements.Join(rows))); },
+      [=](const Rows& cotangents) -> Rows { return elements.Split(gather.Transpose(outputs.Join(cotangents))); });
   return result;
 }
 

@@ -55,15 +55,6 @@ T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T
 extern template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
 extern template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
 
-// Shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] - reference[i]) is the largest, ties
-// shared; they sum to 1. The upper envelope from the lines in the order of their slopes: n log n steps. Lines that are
-// infinite at one end only are never the largest for any length of t.
-template <typename T>
-void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n);
-
-extern template void UpperEnvelope<float>(const float*, const float*, float*, int64_t);
-extern template void UpperEnvelope<double>(const double*, const double*, double*, int64_t);
-
 // Ends of the lines along which an elementwise function is linearized; all arrays have n elements.
 template <typename T>
 struct SecantView {

@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/envelope_kernel.h"
 #include "core/rules/joint.h"
 #include "core/rules/kernels.h"
 
@@ -498,34 +499,33 @@ RuleResult Opaque(const RuleCall&) {
   return result;
 }
 
-namespace {
-
-template <typename T>
-at::Tensor EnvelopeRows(const at::Tensor& value, const at::Tensor& reference, at::Tensor& shares) {
-  const int64_t k = value.size(1);
-  for (int64_t row = 0; row < value.size(0); ++row) {
-    UpperEnvelope<T>(value.data_ptr<T>() + row * k, reference.data_ptr<T>() + row * k, shares.data_ptr<T>() + row * k,
-                     k);
+at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) {
+  const int64_t k = value.size(-1);
+  if (value.numel() == 0) return at::zeros_like(value);
+  const bool in_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
+  // Among more, pairs would take too much memory.
+  constexpr int64_t kMostPairs = 64;
+  const at::ScalarType dtype = value.scalar_type();
+  const bool loops = value.device().is_cpu() && (dtype == at::kFloat || dtype == at::kDouble) &&
+                     reference.scalar_type() == dtype && (!in_graph || k > kMostPairs);
+  if (!loops) return EnvelopeSharesOfPairs(value, reference);
+  const at::Tensor x = value.detach().resolve_neg().contiguous();
+  const at::Tensor b = reference.detach().resolve_neg().contiguous();
+  at::Tensor shares = at::empty_like(x);
+  if (dtype == at::kFloat) {
+    UpperEnvelopes(x.data_ptr<float>(), b.data_ptr<float>(), shares.data_ptr<float>(), x.numel() / k, k);
+  } else {
+    UpperEnvelopes(x.data_ptr<double>(), b.data_ptr<double>(), shares.data_ptr<double>(), x.numel() / k, k);
   }
   return shares;
 }
 
-}  // namespace
-
-at::Tensor EnvelopeShares(const at::Tensor& value, const at::Tensor& reference) {
+at::Tensor EnvelopeSharesOfPairs(const at::Tensor& value, const at::Tensor& reference) {
   const int64_t k = value.size(-1);
   if (value.numel() == 0) return at::zeros_like(value);
-  const at::Tensor x = value.reshape({-1, k}).contiguous();
-  const at::Tensor b = reference.reshape({-1, k}).contiguous();
+  const at::Tensor x = value.reshape({-1, k});
+  const at::Tensor b = reference.reshape({-1, k});
   at::Tensor shares = at::zeros_like(x);
-  // Among few candidates all pairs are compared at once; among many that would take k^2 memory and time.
-  constexpr int64_t kFew = 64;
-  if (k > kFew && x.device().is_cpu() && x.scalar_type() == at::kFloat) {
-    return EnvelopeRows<float>(x, b, shares).view(value.sizes());
-  }
-  if (k > kFew && x.device().is_cpu() && x.scalar_type() == at::kDouble) {
-    return EnvelopeRows<double>(x, b, shares).view(value.sizes());
-  }
   const at::Tensor move = MoveOf(x, b);
   // In pieces, so that memory stays bounded.
   const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (k * k));

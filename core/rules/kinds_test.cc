@@ -15,6 +15,7 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -404,14 +405,16 @@ constexpr int64_t kGrid = 20001;
 constexpr double kGridError = 2.0 / kGrid;
 
 void ExpectShares(const at::Tensor& value, const at::Tensor& reference, double tolerance = kGridError) {
-  const at::Tensor shares = EnvelopeShares(value, reference);
-  EXPECT_EQ(shares.sizes(), value.sizes());
   const at::Tensor counted = CountedShares(value, reference, kGrid);
-  EXPECT_LE((shares - counted).abs().max().item<double>(), tolerance) << shares << counted;
-  EXPECT_GE(shares.min().item<double>(), 0);
-  // The ends of neighbours are the same numbers: their differences add up to 1 but for the rounding of that sum.
-  const double rounding = 2 * Eps(at::kDouble) * static_cast<double>(value.size(-1));
-  EXPECT_LE((shares.sum(-1) - 1).abs().max().item<double>(), rounding);
+  for (const auto& compute : {EnvelopeShares, EnvelopeSharesOfPairs}) {
+    const at::Tensor shares = compute(value, reference);
+    EXPECT_EQ(shares.sizes(), value.sizes());
+    EXPECT_LE((shares - counted).abs().max().item<double>(), tolerance) << shares << counted;
+    EXPECT_GE(shares.min().item<double>(), 0);
+    // The ends of neighbours are the same numbers: their differences add up to 1 but for the rounding of that sum.
+    const double rounding = 2 * Eps(at::kDouble) * static_cast<double>(value.size(-1));
+    EXPECT_LE((shares.sum(-1) - 1).abs().max().item<double>(), rounding);
+  }
 }
 
 TEST(EnvelopeTest, MatchesCountedWinners) {
@@ -434,11 +437,16 @@ TEST(EnvelopeTest, TiesAreShared) {
 }
 
 TEST(EnvelopeTest, KnownShares) {
-  const auto shares = [](const std::vector<double>& value, const std::vector<double>& reference) {
-    return EnvelopeShares(at::tensor(value, at::kDouble), at::tensor(reference, at::kDouble));
+  using Shares = std::array<at::Tensor, 2>;
+  const auto shares = [](const std::vector<double>& value, const std::vector<double>& reference) -> Shares {
+    const at::Tensor x = at::tensor(value, at::kDouble);
+    const at::Tensor b = at::tensor(reference, at::kDouble);
+    return {EnvelopeShares(x, b), EnvelopeSharesOfPairs(x, b)};
   };
-  const auto expect = [&](const at::Tensor& got, const std::vector<double>& expected) {
-    EXPECT_LE((got - at::tensor(expected, at::kDouble)).abs().max().item<double>(), 1e-15) << got;
+  const auto expect = [&](const Shares& both, const std::vector<double>& expected) {
+    for (const at::Tensor& got : both) {
+      EXPECT_LE((got - at::tensor(expected, at::kDouble)).abs().max().item<double>(), 1e-15) << got;
+    }
   };
   expect(shares({1, 0}, {0, 1}), {0.5, 0.5});  // they cross in the middle
   expect(shares({3, 0}, {0, 1}), {0.75, 0.25});
@@ -480,7 +488,6 @@ TEST(EnvelopeTest, WeightedMovesAreTheMoveOfTheMaximum) {
   }
 }
 
-// More than 64 candidates: the envelope is built from the lines in the order of their slopes.
 TEST(EnvelopeTest, ManyCandidates) {
   Draw draw(at::kDouble, 10);
   ExpectShares(draw.Normal({4, 100}), draw.Normal({4, 100}));
@@ -508,9 +515,11 @@ TEST(EnvelopeTest, ManyRowsAreTakenInPieces) {
   // 50 candidates: 1677 rows a piece.
   const at::Tensor value = draw.Normal({4000, 50});
   const at::Tensor reference = draw.Normal({4000, 50});
-  const at::Tensor shares = EnvelopeShares(value, reference);
-  for (const int64_t row : {0, 1676, 1677, 3999}) {
-    EXPECT_TRUE(shares[row].equal(EnvelopeShares(value[row], reference[row])));
+  for (const auto& compute : {EnvelopeShares, EnvelopeSharesOfPairs}) {
+    const at::Tensor shares = compute(value, reference);
+    for (const int64_t row : {0, 1676, 1677, 3999}) {
+      EXPECT_TRUE(shares[row].equal(compute(value[row], reference[row])));
+    }
   }
 }
 

@@ -3,16 +3,18 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
-#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
+#include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "core/base/error.h"
 #include "core/rules/element_map.h"
+#include "core/rules/envelope_kernel.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/row_operator.h"
@@ -49,7 +51,68 @@ at::Tensor Combine(const Windows& windows, at::IntArrayRef sizes) {
   return table;
 }
 
-// The maximum of every window: the shares of the line on which each of its elements is the largest.
+// The maximum of every window: which elements, counted through, have which shares of it.
+struct Maxima {
+  at::Tensor source, share;  // [planes * outputs, width]; without `share` all are 1
+  at::Tensor largest;        // [planes * outputs]
+};
+
+// value, reference: [planes, plane]; within: [planes or 1, outputs, window]. Without `reference` the largest value has
+// the whole share.
+Maxima MaximaOf(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& within) {
+  const int64_t planes = value.size(0);
+  at::Tensor table = within.expand({planes, within.size(1), within.size(2)});
+  const at::Tensor outside = table.lt(0);
+  const at::Tensor first = at::arange(planes, table.options()).mul_(value.size(1)).view({planes, 1, 1});
+  table = (table + first).masked_fill(outside, kNoElement);
+  const at::Tensor flat = table.clamp_min(0).reshape({-1});
+  const auto candidates = [&](const at::Tensor& t) {
+    const double never = -std::numeric_limits<double>::infinity();
+    return t.reshape({-1}).index_select(0, flat).view(table.sizes()).masked_fill_(outside, never);
+  };
+  const at::Tensor among = candidates(value);
+  Maxima found;
+  if (reference.defined()) {
+    found.share = EnvelopeShares(among, candidates(reference));
+    KeepShares(&table, &found.share);
+    found.share = found.share.reshape({-1, table.size(2)});
+  } else {
+    table = table.gather(-1, at::argmax(among, -1, /*keepdim=*/true));
+  }
+  found.source = table.reshape({-1, table.size(2)});
+  found.largest = among.amax(-1).reshape({-1});
+  return found;
+}
+
+template <typename T>
+Maxima MaximaOnCpu(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& within) {
+  const int64_t outputs = value.size(0) * within.size(1);
+  const WindowsView<T> windows = {value.data_ptr<T>(),
+                                  reference.defined() ? reference.data_ptr<T>() : nullptr,
+                                  within.data_ptr<int64_t>(),
+                                  value.size(0),
+                                  value.size(1),
+                                  within.size(0),
+                                  within.size(1),
+                                  within.size(2)};
+  Maxima found;
+  found.largest = at::empty({outputs}, value.options());
+  const at::Tensor shares = at::empty({outputs, within.size(2)}, value.options());
+  const int64_t width = std::max<int64_t>(WindowShares(windows, shares.data_ptr<T>(), found.largest.data_ptr<T>()), 1);
+  found.source = at::empty({outputs, width}, within.options());
+  found.share = at::empty({outputs, width}, value.options());
+  KeepPositiveShares(windows, shares.data_ptr<T>(), width, found.source.data_ptr<int64_t>(), found.share.data_ptr<T>());
+  if (!reference.defined()) found.share = at::Tensor();
+  return found;
+}
+
+bool ForLoops(const at::Tensor& t) {
+  const bool in_graph = c10::GradMode::is_enabled() && t.requires_grad();
+  return !t.defined() || (t.device().is_cpu() && !in_graph && !t.is_neg() &&
+                          (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble));
+}
+
+// The shares of the line on which each element of a window is the largest.
 RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const RuleOperand& input = call.Require(0);
   const int64_t spatial = static_cast<int64_t>(windows.size());
@@ -57,39 +120,27 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   int64_t plane = 1;
   for (const int64_t size : sizes) plane *= size;
   const at::Tensor& output = call.outputs[0].value;
-  RuleResult result;
   if (output.numel() == 0) {
     const at::Tensor none = at::full({0, 1}, kNoElement, output.options().dtype(at::kLong));
     return WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, none);
   }
+  const bool fast = call.policy->preset == Preset::kFast;
   const int64_t planes = input.value.numel() / plane;
-  const at::Tensor within = Combine(windows, sizes);
-  at::Tensor table = within.expand({planes, within.size(1), within.size(2)});
-  const at::Tensor outside = table.lt(0);
-  const at::Tensor first = at::arange(planes, table.options()).mul_(plane).view({planes, 1, 1});
-  table = (table + first).masked_fill(outside, kNoElement);
-
-  const at::Tensor flat = table.clamp_min(0).reshape({-1});
-  const double never = -std::numeric_limits<double>::infinity();
-  const auto candidates = [&](const at::Tensor& t) {
-    return t.reshape({-1}).index_select(0, flat).view(table.sizes()).masked_fill_(outside, never);
-  };
-  const at::Tensor value = candidates(input.value);
-  const at::Tensor given = output.reshape({planes, -1});
-  if (!value.amax(-1).eq(given).logical_or_(given.isnan()).all().item<bool>()) {
+  const at::Tensor value = input.value.reshape({planes, plane}).contiguous();
+  const at::Tensor reference = fast ? at::Tensor() : input.reference.reshape({planes, plane}).contiguous();
+  const at::Tensor within = Combine(windows, sizes).contiguous();
+  Maxima found;
+  if (ForLoops(value) && ForLoops(reference)) {
+    found = value.scalar_type() == at::kFloat ? MaximaOnCpu<float>(value, reference, within)
+                                              : MaximaOnCpu<double>(value, reference, within);
+  } else {
+    found = MaximaOf(value, reference, within);
+  }
+  const at::Tensor given = output.reshape({-1});
+  if (!found.largest.eq(given).logical_or_(given.isnan()).all().item<bool>()) {
     throw Internal("the windows of " + call.name + " are not those of LibTorch");
   }
-  const bool fast = call.policy->preset == Preset::kFast;
-  at::Tensor shares;
-  if (fast) {
-    table = table.gather(-1, at::argmax(value, -1, /*keepdim=*/true));
-  } else {
-    shares = EnvelopeShares(value, candidates(input.reference));
-    KeepShares(&table, &shares);
-  }
-  const int64_t width = table.size(2);
-  result = WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, table.reshape({-1, width}),
-                          fast ? at::Tensor() : shares.reshape({-1, width}));
+  RuleResult result = WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, found.source, found.share);
   result.exact = !fast;
   return result;
 }

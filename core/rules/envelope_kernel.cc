@@ -1,0 +1,222 @@
+#include "core/rules/envelope_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace addend {
+namespace {
+
+// Where one line is on top from end to end, as mostly, and as always where a baseline is the same everywhere: it and its
+// copies share everything. False where there is none, and where what is on top is not finite.
+template <typename T>
+bool OneOnTop(const T* value, const T* reference, T* shares, int64_t n) {
+  int64_t top = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    if (value[i] > value[top] || (value[i] == value[top] && reference[i] > reference[top])) top = i;
+  }
+  if (n == 0 || !std::isfinite(value[top]) || !std::isfinite(reference[top])) return false;
+  int64_t copies = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    // Written so that NaN ends up in the way that looks closer.
+    if (!(reference[i] <= reference[top] && value[i] <= value[top])) return false;
+    copies += reference[i] == reference[top] && value[i] == value[top] ? 1 : 0;
+  }
+  const T share = T(1) / static_cast<T>(copies);
+  for (int64_t i = 0; i < n; ++i) {
+    shares[i] = reference[i] == reference[top] && value[i] == value[top] ? share : T(0);
+  }
+  return true;
+}
+
+struct EnvelopeLine {
+  double slope, start;
+  int64_t index;
+  int64_t count;  // how many candidates are this very line
+};
+
+// What finding one envelope after the other needs room for.
+struct EnvelopeRoom {
+  std::vector<EnvelopeLine> lines, hull;
+};
+
+template <typename T>
+void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n, EnvelopeRoom* room) {
+  if (OneOnTop(value, reference, shares, n)) return;
+  using Line = EnvelopeLine;
+  std::vector<Line>& lines = room->lines;
+  lines.clear();
+  const auto line_of = [&](int64_t i) {
+    const double start = reference[i];
+    return Line{value[i] == reference[i] ? 0 : static_cast<double>(value[i]) - start, start, i, 1};
+  };
+  for (int64_t i = 0; i < n; ++i) {
+    shares[i] = 0;
+    const Line line = line_of(i);
+    if (std::isfinite(line.slope) && !(line.start < -std::numeric_limits<T>::max())) lines.push_back(line);
+  }
+  if (lines.empty()) {  // all of them infinitely low: one is as good as another
+    for (int64_t i = 0; i < n; ++i) shares[i] = T(1) / static_cast<T>(n);
+    return;
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.slope != b.slope ? a.slope < b.slope : a.start > b.start; });
+  // Where a line overtakes one of smaller slope.
+  const auto crossing = [](const Line& slow, const Line& fast) {
+    return (slow.start - fast.start) / (fast.slope - slow.slope);
+  };
+  std::vector<Line>& hull = room->hull;
+  hull.clear();
+  for (const Line& line : lines) {
+    if (!hull.empty() && hull.back().slope == line.slope) {  // parallel: the first, highest one stays
+      hull.back().count += hull.back().start == line.start ? 1 : 0;
+      continue;
+    }
+    while (hull.size() > 1 && crossing(hull[hull.size() - 2], line) <= crossing(hull[hull.size() - 2], hull.back())) {
+      hull.pop_back();
+    }
+    hull.push_back(line);
+  }
+  double from = 0;
+  for (size_t h = 0; h < hull.size(); ++h) {
+    const double to = h + 1 < hull.size() ? std::clamp(crossing(hull[h], hull[h + 1]), 0.0, 1.0) : 1.0;
+    const double length = std::max(0.0, to - from);
+    if (length > 0 && hull[h].count == 1) shares[hull[h].index] = static_cast<T>(length);
+    if (length > 0 && hull[h].count > 1) {
+      const T share = static_cast<T>(length / static_cast<double>(hull[h].count));
+      for (const Line& line : lines) {
+        if (line.slope == hull[h].slope && line.start == hull[h].start) shares[line.index] = share;
+      }
+    }
+    from = std::max(from, to);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows, int64_t n) {
+#pragma omp parallel if (rows * n > 32768)
+  {
+    EnvelopeRoom room;
+#pragma omp for
+    for (int64_t row = 0; row < rows; ++row) {
+      UpperEnvelope(value + row * n, reference + row * n, shares + row * n, n, &room);
+    }
+  }
+}
+
+namespace {
+
+template <typename T>
+struct WindowRoom {
+  EnvelopeRoom lines;
+  std::vector<int64_t> place;  // in the window, of each element that there is
+  std::vector<T> value, reference, share;
+};
+
+// The first of the largest; NaN counts as larger than all.
+template <typename T>
+size_t Winner(const std::vector<T>& value) {
+  size_t winner = 0;
+  for (size_t i = 0; i < value.size() && !std::isnan(value[winner]); ++i) {
+    if (value[i] > value[winner] || std::isnan(value[i])) winner = i;
+  }
+  return winner;
+}
+
+// One window of one plane. Returns how many shares are positive.
+template <typename T>
+int64_t SharesOfWindow(const WindowsView<T>& windows, int64_t plane, const int64_t* within, T* shares, T* largest,
+                       WindowRoom<T>* room) {
+  room->place.clear();
+  room->value.clear();
+  room->reference.clear();
+  for (int64_t j = 0; j < windows.window; ++j) {
+    shares[j] = 0;
+    if (within[j] < 0) continue;
+    room->place.push_back(j);
+    room->value.push_back(windows.value[plane * windows.plane + within[j]]);
+    if (windows.reference != nullptr) {
+      room->reference.push_back(windows.reference[plane * windows.plane + within[j]]);
+    }
+  }
+  if (room->place.empty()) {
+    *largest = -std::numeric_limits<T>::infinity();
+    return 0;
+  }
+  const size_t winner = Winner(room->value);
+  *largest = room->value[winner];
+  if (windows.reference == nullptr) {
+    shares[room->place[winner]] = 1;
+    return 1;
+  }
+  room->share.resize(room->place.size());
+  UpperEnvelope(room->value.data(), room->reference.data(), room->share.data(),
+                static_cast<int64_t>(room->place.size()), &room->lines);
+  int64_t positive = 0;
+  for (size_t i = 0; i < room->place.size(); ++i) {
+    shares[room->place[i]] = room->share[i];
+    positive += room->share[i] > 0 ? 1 : 0;
+  }
+  return positive;
+}
+
+template <typename T>
+const int64_t* TableOf(const WindowsView<T>& windows, int64_t plane) {
+  return windows.within + (windows.tables == 1 ? 0 : plane * windows.outputs * windows.window);
+}
+
+}  // namespace
+
+template <typename T>
+int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest) {
+  int64_t most = 0;
+#pragma omp parallel reduction(max : most) if (windows.planes * windows.outputs * windows.window > 32768)
+  {
+    WindowRoom<T> room;
+#pragma omp for
+    for (int64_t p = 0; p < windows.planes; ++p) {
+      const int64_t* within = TableOf(windows, p);
+      for (int64_t o = 0; o < windows.outputs; ++o) {
+        const int64_t at = p * windows.outputs + o;
+        const int64_t positive = SharesOfWindow(windows, p, within + o * windows.window, shares + at * windows.window,
+                                                largest + at, &room);
+        most = std::max(most, positive);
+      }
+    }
+  }
+  return most;
+}
+
+template <typename T>
+void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t width, int64_t* source, T* kept) {
+#pragma omp parallel for if (windows.planes * windows.outputs * windows.window > 32768)
+  for (int64_t p = 0; p < windows.planes; ++p) {
+    const int64_t* within = TableOf(windows, p);
+    for (int64_t o = 0; o < windows.outputs; ++o) {
+      const int64_t at = p * windows.outputs + o;
+      int64_t next = at * width;
+      for (int64_t j = 0; j < windows.window; ++j) {
+        const T share = shares[at * windows.window + j];
+        if (!(share > 0)) continue;
+        source[next] = p * windows.plane + within[o * windows.window + j];
+        kept[next++] = share;
+      }
+      for (; next < (at + 1) * width; ++next) {
+        source[next] = -1;
+        kept[next] = 0;
+      }
+    }
+  }
+}
+
+template void UpperEnvelopes<float>(const float*, const float*, float*, int64_t, int64_t);
+template void UpperEnvelopes<double>(const double*, const double*, double*, int64_t, int64_t);
+template int64_t WindowShares<float>(const WindowsView<float>&, float*, float*);
+template int64_t WindowShares<double>(const WindowsView<double>&, double*, double*);
+template void KeepPositiveShares<float>(const WindowsView<float>&, const float*, int64_t, int64_t*, float*);
+template void KeepPositiveShares<double>(const WindowsView<double>&, const double*, int64_t, int64_t*, double*);
+
+}  // namespace addend
