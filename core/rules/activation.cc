@@ -61,18 +61,18 @@ void RegisterActivation(Registry& registry) {
   RegisterPole(registry, "aten::reciprocal");
   RegisterPole(registry, "aten::pow.Tensor_Scalar");
 
-  Register(registry, "aten::relu", Curve::kPiecewiseLinear);
-  Register(registry, "aten::relu6", Curve::kPiecewiseLinear);
+  Register(registry, "aten::relu", Curve::kUnitPieces);
+  Register(registry, "aten::relu6", Curve::kUnitPieces);
   Register(registry, "aten::leaky_relu", Curve::kPiecewiseLinear);
-  Register(registry, "aten::hardtanh", Curve::kPiecewiseLinear);
+  Register(registry, "aten::hardtanh", Curve::kUnitPieces);
   Register(registry, "aten::hardsigmoid", Curve::kPiecewiseLinear, kFreezeGate);
   RegisterGated(registry, "aten::hardswish", at::hardsigmoid);
-  Register(registry, "aten::threshold", Curve::kPiecewiseLinear);
+  Register(registry, "aten::threshold", Curve::kUnitPieces);
   Register(registry, "aten::softshrink", Curve::kPiecewiseLinear);
-  Register(registry, "aten::abs", Curve::kPiecewiseLinear);
-  Register(registry, "aten::clamp", Curve::kPiecewiseLinear);
-  Register(registry, "aten::clamp_min", Curve::kPiecewiseLinear);
-  Register(registry, "aten::clamp_max", Curve::kPiecewiseLinear);
+  Register(registry, "aten::abs", Curve::kUnitPieces);
+  Register(registry, "aten::clamp", Curve::kUnitPieces);
+  Register(registry, "aten::clamp_min", Curve::kUnitPieces);
+  Register(registry, "aten::clamp_max", Curve::kUnitPieces);
 }
 
 }  // namespace addend

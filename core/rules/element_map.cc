@@ -51,7 +51,10 @@ class Elements {
 
   // Numbers among the rows; kNoElement for what does not move.
   at::Tensor AmongRows(const at::Tensor& numbers) const {
-    if (shifts_.size() == 1 && shifts_[0] == 0) return numbers;
+    if (shifts_.size() == 1 && shifts_[0] == 0) {
+      const at::Tensor beyond = numbers.ge(all_);
+      return beyond.any().item<bool>() ? numbers.masked_fill(beyond, kNoElement) : numbers;
+    }
     at::Tensor result = at::full_like(numbers, kNoElement);
     for (size_t k = 0; k < bounds_.size(); ++k) {
       if (shifts_[k] == kPlain) continue;

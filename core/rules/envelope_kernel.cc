@@ -116,41 +116,46 @@ struct WindowRoom {
   std::vector<T> value, reference, share;
 };
 
-// The first of the largest; NaN counts as larger than all.
+// The place in the window of its largest value, the first of several, NaN before all; -1: there is none.
 template <typename T>
-size_t Winner(const std::vector<T>& value) {
-  size_t winner = 0;
-  for (size_t i = 0; i < value.size() && !std::isnan(value[winner]); ++i) {
-    if (value[i] > value[winner] || std::isnan(value[i])) winner = i;
+int64_t Winner(const T* value, const int64_t* within, int64_t window) {
+  int64_t winner = -1;
+  for (int64_t j = 0; j < window; ++j) {
+    if (within[j] < 0) continue;
+    const T own = value[within[j]];
+    if (std::isnan(own)) return j;
+    if (winner < 0 || own > value[within[winner]]) winner = j;
   }
   return winner;
 }
 
-// One window of one plane. Returns how many shares are positive.
+// One window of one plane whose largest value is at `winner`. Returns how many shares are positive.
 template <typename T>
-int64_t SharesOfWindow(const WindowsView<T>& windows, int64_t plane, const int64_t* within, T* shares, T* largest,
-                       WindowRoom<T>* room) {
+int64_t SharesOfWindow(const T* value, const T* reference, const int64_t* within, int64_t window, int64_t winner,
+                       T* shares, WindowRoom<T>* room) {
+  // Mostly the winner is on top from end to end, by itself: see OneOnTop.
+  const T top = value[within[winner]];
+  const T top_reference = reference[within[winner]];
+  bool alone = std::isfinite(top) && std::isfinite(top_reference);
+  for (int64_t j = 0; j < window; ++j) {
+    shares[j] = 0;
+    if (within[j] < 0 || j == winner) continue;
+    const T own = value[within[j]];
+    const T own_reference = reference[within[j]];
+    alone = alone && own <= top && own_reference <= top_reference && (own < top || own_reference < top_reference);
+  }
+  if (alone) {
+    shares[winner] = 1;
+    return 1;
+  }
   room->place.clear();
   room->value.clear();
   room->reference.clear();
-  for (int64_t j = 0; j < windows.window; ++j) {
-    shares[j] = 0;
+  for (int64_t j = 0; j < window; ++j) {
     if (within[j] < 0) continue;
     room->place.push_back(j);
-    room->value.push_back(windows.value[plane * windows.plane + within[j]]);
-    if (windows.reference != nullptr) {
-      room->reference.push_back(windows.reference[plane * windows.plane + within[j]]);
-    }
-  }
-  if (room->place.empty()) {
-    *largest = -std::numeric_limits<T>::infinity();
-    return 0;
-  }
-  const size_t winner = Winner(room->value);
-  *largest = room->value[winner];
-  if (windows.reference == nullptr) {
-    shares[room->place[winner]] = 1;
-    return 1;
+    room->value.push_back(value[within[j]]);
+    room->reference.push_back(reference[within[j]]);
   }
   room->share.resize(room->place.size());
   UpperEnvelope(room->value.data(), room->reference.data(), room->share.data(),
@@ -171,6 +176,21 @@ const int64_t* TableOf(const WindowsView<T>& windows, int64_t plane) {
 }  // namespace
 
 template <typename T>
+void WindowWinners(const WindowsView<T>& windows, int64_t* source, T* largest) {
+#pragma omp parallel for if (windows.planes * windows.outputs * windows.window > 32768)
+  for (int64_t p = 0; p < windows.planes; ++p) {
+    const int64_t* within = TableOf(windows, p);
+    for (int64_t o = 0; o < windows.outputs; ++o) {
+      const int64_t* own = within + o * windows.window;
+      const int64_t winner = Winner(windows.value + p * windows.plane, own, windows.window);
+      const int64_t at = p * windows.outputs + o;
+      source[at] = winner < 0 ? -1 : p * windows.plane + own[winner];
+      largest[at] = winner < 0 ? -std::numeric_limits<T>::infinity() : windows.value[source[at]];
+    }
+  }
+}
+
+template <typename T>
 int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest) {
   int64_t most = 0;
 #pragma omp parallel reduction(max : most) if (windows.planes * windows.outputs * windows.window > 32768)
@@ -178,12 +198,20 @@ int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest) {
     WindowRoom<T> room;
 #pragma omp for
     for (int64_t p = 0; p < windows.planes; ++p) {
-      const int64_t* within = TableOf(windows, p);
+      const T* value = windows.value + p * windows.plane;
+      const T* reference = windows.reference + p * windows.plane;
       for (int64_t o = 0; o < windows.outputs; ++o) {
+        const int64_t* within = TableOf(windows, p) + o * windows.window;
         const int64_t at = p * windows.outputs + o;
-        const int64_t positive = SharesOfWindow(windows, p, within + o * windows.window, shares + at * windows.window,
-                                                largest + at, &room);
-        most = std::max(most, positive);
+        T* own = shares + at * windows.window;
+        const int64_t winner = Winner(value, within, windows.window);
+        if (winner < 0) {
+          std::fill(own, own + windows.window, T(0));
+          largest[at] = -std::numeric_limits<T>::infinity();
+          continue;
+        }
+        largest[at] = value[within[winner]];
+        most = std::max(most, SharesOfWindow(value, reference, within, windows.window, winner, own, &room));
       }
     }
   }
@@ -214,6 +242,8 @@ void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t 
 
 template void UpperEnvelopes<float>(const float*, const float*, float*, int64_t, int64_t);
 template void UpperEnvelopes<double>(const double*, const double*, double*, int64_t, int64_t);
+template void WindowWinners<float>(const WindowsView<float>&, int64_t*, float*);
+template void WindowWinners<double>(const WindowsView<double>&, int64_t*, double*);
 template int64_t WindowShares<float>(const WindowsView<float>&, float*, float*);
 template int64_t WindowShares<double>(const WindowsView<double>&, double*, double*);
 template void KeepPositiveShares<float>(const WindowsView<float>&, const float*, int64_t, int64_t*, float*);

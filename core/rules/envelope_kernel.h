@@ -16,12 +16,17 @@ void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows,
 template <typename T>
 struct WindowsView {
   const T* value;         // [planes, plane]
-  const T* reference;     // the same; null: the largest value has the whole share, NaN before all, the first of several
+  const T* reference;     // the same
   const int64_t* within;  // [tables, outputs, window]: places in a plane; negative: beyond it
   int64_t planes, plane;
   int64_t tables;  // 1, which serves all planes, or `planes`
   int64_t outputs, window;
 };
+
+// The number among all planes of the largest value of each window, [planes, outputs], the first of several, NaN before
+// all; -1 where all of the window is beyond the plane. And that value. References are not read.
+template <typename T>
+void WindowWinners(const WindowsView<T>& windows, int64_t* source, T* largest);
 
 // The shares of UpperEnvelopes for the elements of each window, 0 beyond the plane: [planes, outputs, window], and the
 // largest value of each window, [planes, outputs], NaN where one is. Returns how many shares of one window are
@@ -36,6 +41,8 @@ void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t 
 
 extern template void UpperEnvelopes<float>(const float*, const float*, float*, int64_t, int64_t);
 extern template void UpperEnvelopes<double>(const double*, const double*, double*, int64_t, int64_t);
+extern template void WindowWinners<float>(const WindowsView<float>&, int64_t*, float*);
+extern template void WindowWinners<double>(const WindowsView<double>&, int64_t*, double*);
 extern template int64_t WindowShares<float>(const WindowsView<float>&, float*, float*);
 extern template int64_t WindowShares<double>(const WindowsView<double>&, double*, double*);
 extern template void KeepPositiveShares<float>(const WindowsView<float>&, const float*, int64_t, int64_t*, float*);

@@ -4,6 +4,7 @@
 #include <ATen/ops/add.h>
 #include <ATen/ops/addcmul.h>
 #include <ATen/ops/argmax.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
@@ -309,32 +310,121 @@ SecantView<T> ViewOf(const at::Tensor& value, const at::Tensor& reference, const
           curve == Curve::kPower};
 }
 
-// The quotients in one pass, and which moves are small where there are few; undefined where the memory is not for it or
-// many are small.
-struct Quotients {
-  at::Tensor slope;
-  at::Tensor small;  // [n], undefined: none
-};
-template <typename T>
-Quotients QuotientsOnCpu(const SecantView<T>& view, const at::Tensor& like) {
-  Quotients found{at::empty_like(like, at::MemoryFormat::Contiguous), {}};
-  const std::vector<int64_t> small = SecantQuotients(view, found.slope.data_ptr<T>());
-  if (static_cast<int64_t>(small.size()) * 4 >= view.n) return {};
-  if (!small.empty()) found.small = at::tensor(small, at::kLong);
-  return found;
-}
-Quotients FusedQuotients(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
-                         const at::Tensor& f_reference, Curve curve) {
+// Whether the loops may read all four.
+bool ForLoops(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+              const at::Tensor& f_reference) {
   const at::ScalarType dtype = value.scalar_type();
-  if (dtype != at::kFloat && dtype != at::kDouble) return {};
+  if (dtype != at::kFloat && dtype != at::kDouble) return false;
   for (const at::Tensor* t : {&value, &reference, &f_value, &f_reference}) {
     if (!t->device().is_cpu() || !t->is_contiguous() || t->scalar_type() != dtype || t->is_neg() ||
         t->sizes() != value.sizes()) {
-      return {};
+      return false;
     }
   }
-  return dtype == at::kFloat ? QuotientsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value)
-                             : QuotientsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value);
+  return true;
+}
+
+using Derivative = std::function<at::Tensor(const at::Tensor&)>;
+
+// The derivative at some points.
+template <typename T>
+std::vector<T> DerivativesAt(const Derivative& derivative, const std::vector<T>& points, const at::Tensor& like) {
+  at::Tensor at_points = at::empty({static_cast<int64_t>(points.size())}, like.options());
+  std::copy(points.begin(), points.end(), at_points.data_ptr<T>());
+  const at::Tensor found = derivative(at_points).contiguous();
+  return {found.data_ptr<T>(), found.data_ptr<T>() + found.numel()};
+}
+
+// What SecantSlope does about small moves, for the elements `small` of a function that is the same for each.
+template <typename T>
+class SmallMoves {
+ public:
+  SmallMoves(const SecantView<T>& view, Curve curve, const Derivative& derivative, const at::Tensor& slope)
+      : view_(view), curve_(curve), derivative_(derivative), slope_(slope), out_(slope.data_ptr<T>()) {}
+
+  void Settle(const std::vector<int64_t>& small) const {
+    const bool kinked = curve_ == Curve::kPiecewiseLinear || curve_ == Curve::kUnitPieces;
+    kinked ? SettleKinked(small) : SettleSmooth(small);
+  }
+
+ private:
+  T MoveAt(int64_t i) const { return view_.value[i] == view_.reference[i] ? T(0) : view_.value[i] - view_.reference[i]; }
+  T RiseAt(int64_t i) const { return view_.f_value[i] - view_.f_reference[i]; }
+
+  // The derivatives at the values and, behind them, at the references.
+  std::vector<T> AtBothEnds(const std::vector<int64_t>& elements) const {
+    std::vector<T> points;
+    for (const T* ends : {view_.value, view_.reference}) {
+      for (const int64_t i : elements) points.push_back(ends[i]);
+    }
+    return DerivativesAt(derivative_, points, slope_);
+  }
+
+  void SettleKinked(const std::vector<int64_t>& small) const {
+    std::vector<int64_t> unsure;
+    for (const int64_t i : small) {
+      // Differences of x, -x or a constant are rounded as the move is: the quotient is exact, however small that is.
+      const T rise = std::abs(RiseAt(i));
+      const bool exact = curve_ == Curve::kUnitPieces && (rise == 0 || rise == std::abs(MoveAt(i)));
+      if (!exact || MoveAt(i) == 0) unsure.push_back(i);
+    }
+    if (unsure.empty()) return;
+    const std::vector<T> ends = AtBothEnds(unsure);
+    for (size_t k = 0; k < unsure.size(); ++k) {
+      const T at_value = ends[k];
+      if (at_value == ends[unsure.size() + k] || MoveAt(unsure[k]) == 0) out_[unsure[k]] = at_value;
+    }
+  }
+
+  void SettleSmooth(const std::vector<int64_t>& small) const {
+    const bool power = curve_ == Curve::kPower;
+    std::vector<T> middles;
+    for (const int64_t i : small) middles.push_back(view_.reference[i] + MoveAt(i) / 2);
+    const std::vector<T> tangents = DerivativesAt(derivative_, middles, slope_);
+    std::vector<int64_t> unsure;
+    std::vector<T> tangents_of_unsure;
+    for (size_t k = 0; k < small.size(); ++k) {
+      const int64_t i = small[k];
+      const T tangent = tangents[k];
+      const T missed = std::abs(RiseAt(i) - tangent * MoveAt(i));
+      const T conditioning = power ? std::abs(middles[k] * tangent)
+                                   : std::abs(view_.value[i]) + std::abs(view_.reference[i]);
+      const T noise = (std::abs(view_.f_value[i]) + std::abs(view_.f_reference[i]) + conditioning) *
+                      (4 * std::numeric_limits<T>::epsilon());
+      if (missed <= noise || MoveAt(i) == 0) {
+        out_[i] = tangent;
+      } else {
+        unsure.push_back(i);
+        tangents_of_unsure.push_back(tangent);
+      }
+    }
+    if (unsure.empty()) return;
+    const std::vector<T> ends = AtBothEnds(unsure);
+    for (size_t k = 0; k < unsure.size(); ++k) {
+      const T bend = std::abs(ends[k] - ends[unsure.size() + k]);
+      const T tangent = tangents_of_unsure[k];
+      const T limit = 2 * static_cast<T>(SmallLimit(slope_.scalar_type()));
+      if (bend <= (std::abs(tangent) + (power ? 0 : 1)) * limit) out_[unsure[k]] = tangent;
+    }
+  }
+
+  const SecantView<T>& view_;
+  const Curve curve_;
+  const Derivative& derivative_;
+  const at::Tensor& slope_;
+  T* out_;
+};
+
+// The slopes in one pass over all elements and another look at the small moves. Undefined where there are such and the
+// derivative is not told element by element.
+template <typename T>
+at::Tensor SecantsOnCpu(const SecantView<T>& view, const at::Tensor& like, Curve curve, const Derivative& derivative,
+                        bool pointwise) {
+  const at::Tensor slope = at::empty_like(like, at::MemoryFormat::Contiguous);
+  const std::vector<int64_t> small = SecantQuotients(view, slope.data_ptr<T>());
+  if (!small.empty() && !pointwise) return {};
+  if (!small.empty()) SmallMoves<T>(view, curve, derivative, slope).Settle(small);
+  return slope;
 }
 
 }  // namespace
@@ -343,17 +433,14 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
   const bool needs_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
-  if (!needs_graph) {
-    Quotients fused = FusedQuotients(value, reference, f_value, f_reference, curve);
-    if (fused.slope.defined() && !fused.small.defined()) return fused.slope;
-    if (fused.slope.defined() && pointwise) {
-      // Mostly few elements hardly move: only those are looked at again.
-      const auto some = [&](const at::Tensor& t) { return t.reshape({-1}).index_select(0, fused.small); };
-      const at::Tensor part =
-          SecantSlope(some(value), some(reference), some(f_value), some(f_reference), curve, derivative);
-      fused.slope.view({-1}).index_copy_(0, fused.small, part);
-      return fused.slope;
-    }
+  if (!needs_graph && ForLoops(value, reference, f_value, f_reference)) {
+    const at::Tensor slope =
+        value.scalar_type() == at::kFloat
+            ? SecantsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value, curve, derivative,
+                           pointwise)
+            : SecantsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value, curve, derivative,
+                           pointwise);
+    if (slope.defined()) return slope;
   }
   const at::Tensor move = MoveOf(value, reference);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
@@ -374,7 +461,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
       return slope.contiguous().view({-1}).index_copy(0, index, part).view(slope.sizes());
     }
   }
-  if (curve == Curve::kPiecewiseLinear) {
+  if (curve == Curve::kPiecewiseLinear || curve == Curve::kUnitPieces) {
     // Across a kink the secant is right and the derivative is not; on one piece both ends have one derivative.
     const at::Tensor at_value = derivative(value);
     small = small.logical_and(at_value.eq(derivative(reference))).logical_or(move.eq(0));

@@ -67,7 +67,8 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function
 enum class Curve {
   kSmooth,           // bends on the scale of 1: tanh, gelu, exp
   kPower,            // bends on the scale of its argument: sqrt, log, pow
-  kPiecewiseLinear,  // kinks: relu, abs, clamp
+  kPiecewiseLinear,  // kinks: leaky_relu, hardsigmoid
+  kUnitPieces,       // kinks between pieces that are x, -x or a constant: relu, abs, clamp
 };
 // Elementwise functions of the operand at argument 0.
 RuleResult Pointwise(const RuleCall& call, Curve curve);

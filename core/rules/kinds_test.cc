@@ -386,6 +386,50 @@ TEST(CornerTest, NothingIsLeftOverWhereAFunctionBendsFast) {
   }
 }
 
+// Contiguous tensors go through loops, others through LibTorch's operators.
+TEST(SecantSlopeTest, TheLoopsAreTheAtenForm) {
+  struct Function {
+    const char* name;
+    Curve curve;
+    double low;  // all points are above
+    at::Tensor (*f)(const at::Tensor&);
+    at::Tensor (*derivative)(const at::Tensor&);
+  };
+  const std::vector<Function> functions = {
+      {"tanh", Curve::kSmooth, -4, [](const at::Tensor& x) { return x.tanh(); },
+       [](const at::Tensor& x) { return 1 - x.tanh().square(); }},
+      {"sqrt", Curve::kPower, 0.01, [](const at::Tensor& x) { return x.sqrt(); },
+       [](const at::Tensor& x) { return 0.5 / x.sqrt(); }},
+      {"relu", Curve::kUnitPieces, -4, [](const at::Tensor& x) { return x.clamp_min(0); },
+       [](const at::Tensor& x) { return x.gt(0).to(x.scalar_type()); }},
+      {"leaky", Curve::kPiecewiseLinear, -4, [](const at::Tensor& x) { return x.clamp_min(0) + x.clamp_max(0) * 0.3; },
+       [](const at::Tensor& x) { return x.gt(0).to(x.scalar_type()) * 0.7 + 0.3; }},
+      // It bends a thousand times as fast as its curve says.
+      {"fast tanh", Curve::kSmooth, -4, [](const at::Tensor& x) { return (x * 1000).tanh(); },
+       [](const at::Tensor& x) { return (1 - (x * 1000).tanh().square()) * 1000; }},
+  };
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const Function& function : functions) {
+      SCOPED_TRACE(function.name);
+      Draw draw(dtype, 21);
+      const at::Tensor reference = draw.Uniform({8, 500}, function.low, 4);
+      // Moves of all sizes, none at all, and across a corner at 0.
+      at::Tensor value = (reference + draw.Normal({8, 500}) * at::tensor({1.0, 1e-1, 1e-3, 1e-4, 1e-6, 1e-9, 0.0, 1e-2},
+                                                                         reference.options())
+                                                                  .unsqueeze(1))
+                             .clamp_min(function.low);
+      value.select(0, 7).mul_(-1).clamp_min_(function.low);
+      const auto slope = [&](const at::Tensor& x, const at::Tensor& b) {
+        return SecantSlope(x, b, function.f(x), function.f(b), function.curve, function.derivative, /*pointwise=*/true);
+      };
+      const auto strided = [](const at::Tensor& t) { return t.t().contiguous().t(); };
+      const at::Tensor aten = slope(strided(value), strided(reference));
+      ASSERT_FALSE(strided(value).is_contiguous());
+      EXPECT_LE(Difference(slope(value, reference), aten), 32 * Eps(dtype));
+    }
+  }
+}
+
 // --------------------------------------------------------------------------------------------------------- selection
 
 // Who is largest, counted over a fine grid of the line; ties shared.

@@ -97,12 +97,16 @@ Maxima MaximaOnCpu(const at::Tensor& value, const at::Tensor& reference, const a
                                   within.size(2)};
   Maxima found;
   found.largest = at::empty({outputs}, value.options());
+  if (!reference.defined()) {
+    found.source = at::empty({outputs, 1}, within.options());
+    WindowWinners(windows, found.source.data_ptr<int64_t>(), found.largest.data_ptr<T>());
+    return found;
+  }
   const at::Tensor shares = at::empty({outputs, within.size(2)}, value.options());
   const int64_t width = std::max<int64_t>(WindowShares(windows, shares.data_ptr<T>(), found.largest.data_ptr<T>()), 1);
   found.source = at::empty({outputs, width}, within.options());
   found.share = at::empty({outputs, width}, value.options());
   KeepPositiveShares(windows, shares.data_ptr<T>(), width, found.source.data_ptr<int64_t>(), found.share.data_ptr<T>());
-  if (!reference.defined()) found.share = at::Tensor();
   return found;
 }
 
