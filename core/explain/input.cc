@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/rules/kinds.h"
 #include "core/program/program.h"
 
 namespace addend {
@@ -110,7 +111,7 @@ void CheckValue(const std::string& name, const at::Tensor& value) {
 // Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller
 // gives the parts as well.
 void CheckFinite(const std::string& name, const at::Tensor& value) {
-  if (!Continuous(value.scalar_type()) || at::isfinite(value).all().item<bool>()) return;
+  if (!Continuous(value.scalar_type()) || AllFinite(value)) return;
   const at::Tensor where = at::isfinite(value).logical_not_().nonzero().select(0, 0);
   std::vector<int64_t> at_index;
   for (int64_t d = 0; d < where.numel(); ++d) at_index.push_back(where.select(0, d).item<int64_t>());

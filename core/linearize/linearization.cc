@@ -405,9 +405,13 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
   c10::AutoGradMode grad(trace->differentiable);
   const std::vector<Call>& calls = trace->program.calls;
   std::vector<const Rule*> rules(calls.size(), nullptr);
+  absl::flat_hash_map<const c10::FunctionSchema*, const Rule*> known;
   for (size_t c = 0; c < calls.size(); ++c) {
     if (!calls[c].Traced()) continue;
-    rules[c] = RuleOrFused(registry, RuleName(calls[c].op.schema().name()), FullName(calls[c].op.schema()));
+    const c10::FunctionSchema& schema = calls[c].op.schema();
+    const auto [it, is_new] = known.try_emplace(&schema, nullptr);
+    if (is_new) it->second = RuleOrFused(registry, RuleName(schema.name()), FullName(schema));
+    rules[c] = it->second;
   }
   const CallPolicies policies(trace->program, policy);
   const Choices choices{rules, policies, Marks(*trace, rules, policies, probes)};

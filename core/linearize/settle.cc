@@ -157,6 +157,12 @@ template <typename T>
 Settled SettleColumns(const Columns<T>& columns, int64_t numel) {
   Settled all;
   const int64_t blocks = (numel + kBlock - 1) / kBlock;
+  if (blocks == 1) {  // a parallel region costs more, also where it asks for one thread
+    Settled part;
+    SettleOneBlock(columns, 0, numel, &part);
+    Merge(part, all);
+    return all;
+  }
 #pragma omp parallel if (numel * columns.num_rows > 65536)
   {
     Settled own;
@@ -208,9 +214,19 @@ double LargestMassOnCpu(const at::Tensor& rows, const at::Tensor& reference, dou
 }
 
 // Whether the loops can walk over the memory as it is.
+// Whether the elements of each row lie one behind the other.
+bool HasFlatRows(const at::Tensor& rows) {
+  int64_t expected = 1;
+  for (int64_t d = rows.dim() - 1; d > 0; --d) {
+    if (rows.size(d) != 1 && rows.stride(d) != expected) return false;
+    expected *= rows.size(d);
+  }
+  return true;
+}
+
 bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
   return rows.device().is_cpu() && !rows.is_neg() && !reference.is_neg() && reference.is_contiguous() &&
-         rows.select(0, 0).is_contiguous() && reference.scalar_type() == rows.scalar_type() &&
+         HasFlatRows(rows) && reference.scalar_type() == rows.scalar_type() &&
          (rows.scalar_type() == at::kFloat || rows.scalar_type() == at::kDouble);
 }
 

@@ -6,10 +6,40 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/TensorImpl.h>
 #include <c10/util/DimVector.h>
 
 namespace addend {
 namespace {
+
+// Whether a view of a storage of `bytes` stays within it.
+bool IsWithin(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, size_t itemsize, size_t bytes) {
+  int64_t last = offset;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return offset >= 0;
+    if (strides[d] < 0) return false;
+    last += (sizes[d] - 1) * strides[d];
+  }
+  return offset >= 0 && (static_cast<size_t>(last) + 1) * itemsize <= bytes;
+}
+
+// as_strided. Every operator's operands and outputs are viewed several times: where nobody differentiates, that goes by
+// the dispatcher, whose way takes longer than all else about it.
+at::Tensor Strided(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+  const bool plain = base.layout() == at::kStrided && !base.is_conj() && !base.is_neg() &&
+                     (base.device().is_cpu() || base.device().is_cuda()) &&
+                     !base.key_set().has(c10::DispatchKey::Python) &&
+                     !(c10::GradMode::is_enabled() && base.requires_grad());
+  if (!plain || !IsWithin(sizes, strides, offset, base.itemsize(), base.storage().nbytes())) {
+    return at::as_strided(base, sizes, strides, offset);
+  }
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(c10::TensorImpl::VIEW, c10::Storage(base.storage()),
+                                                             base.key_set(), base.dtype());
+  view.unsafeGetTensorImpl()->set_storage_offset(offset);
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return view;
+}
 
 at::Tensor WithFlags(at::Tensor view, const Operand& operand) {
   if (operand.conjugated) view = at::_conj(view);
@@ -23,16 +53,18 @@ bool CarriesRows(const Operand& operand) {
 }
 
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable) {
-  at::Tensor own = differentiable ? tensor : tensor.detach();
+  // What is not differentiated needs no detached tensor of its own to be viewed.
+  const bool attached = tensor.requires_grad() || tensor.is_conj() || tensor.is_neg();
+  at::Tensor own = differentiable || !attached ? tensor : tensor.detach();
   if (own.is_conj()) own = at::_conj(own);
   if (own.is_neg()) own = at::_neg_view(own);
-  if (own.scalar_type() == storage.dtype) return at::as_strided(own, {storage.numel}, {1}, 0);
+  if (own.scalar_type() == storage.dtype) return Strided(own, {storage.numel}, {1}, 0);
   const int64_t bytes = storage.numel * static_cast<int64_t>(c10::elementSize(storage.dtype));
   return at::as_strided(own, {bytes / static_cast<int64_t>(own.itemsize())}, {1}, 0).view(storage.dtype);
 }
 
 at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry) {
-  return at::as_strided(flat, geometry.sizes, geometry.strides, geometry.offset + flat.storage_offset());
+  return Strided(flat, geometry.sizes, geometry.strides, geometry.offset + flat.storage_offset());
 }
 
 at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand) {
@@ -61,7 +93,7 @@ at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand) {
   sizes.append(operand.geometry.sizes.begin(), operand.geometry.sizes.end());
   strides.append(operand.geometry.strides.begin(), operand.geometry.strides.end());
   // Rows may themselves be a slice, so their own offset counts.
-  return WithFlags(at::as_strided(own, sizes, strides, own.storage_offset() + operand.geometry.offset), operand);
+  return WithFlags(Strided(own, sizes, strides, own.storage_offset() + operand.geometry.offset), operand);
 }
 
 at::Tensor Paired(const at::Tensor& rows) {

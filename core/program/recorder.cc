@@ -1,5 +1,6 @@
 #include "core/program/recorder.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -52,6 +53,17 @@ bool ChangesGeometryOnly(const std::string& rule_name) {
       "aten::t",       "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
       "aten::squeeze", "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
   return names.contains(rule_name);
+}
+
+// push_back. A vector that grows copies calls, strings and all, since moving them may throw.
+void Append(Call&& call, std::vector<Call>* calls) {
+  if (calls->size() == calls->capacity()) {
+    std::vector<Call> larger;
+    larger.reserve(std::max<size_t>(2 * calls->size(), 64));
+    std::move(calls->begin(), calls->end(), std::back_inserter(larger));
+    calls->swap(larger);
+  }
+  calls->push_back(std::move(call));
 }
 
 // RAII: what is recorded while it lives is part of an operator that is not recorded itself.
@@ -270,7 +282,7 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
     call.is_view = all_alias && !call.outputs.empty();
   }
   if (observer_ != nullptr) observer_->AfterRun(call, arguments, results);
-  program_.calls.push_back(std::move(call));
+  Append(std::move(call), &program_.calls);
 }
 
 }  // namespace addend

@@ -1,6 +1,12 @@
 // Elementwise functions of one tensor. A new one is a line: its name and on which scale it bends.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/hardsigmoid.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/sigmoid.h>
+#include <ATen/ops/tanh.h>
+
+#include <string>
 
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -8,8 +14,20 @@
 namespace addend {
 namespace {
 
-void Register(Registry& registry, const char* name, Curve curve, uint32_t mark = 0) {
-  registry.Register({name, Kind::kPointwise, [curve](const RuleCall& call) { return Pointwise(call, curve); }, mark});
+void Register(Registry& registry, const char* name, Curve curve, uint32_t mark = 0, KnownDerivative known = nullptr) {
+  registry.Register(
+      {name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }, mark});
+}
+
+// Of the functions that networks call most: what autograd does about them takes longer than the operator.
+at::Tensor DerivativeOfTanh(const RuleCall&, const at::Tensor& x) { return 1 - at::tanh(x).square(); }
+at::Tensor DerivativeOfSigmoid(const RuleCall&, const at::Tensor& x) {
+  const at::Tensor y = at::sigmoid(x);
+  return y * (1 - y);
+}
+at::Tensor DerivativeOfGelu(const RuleCall& call, const at::Tensor& x) {
+  const std::string approximate = call.num_arguments() > 1 ? call.arguments[1].toStringRef() : "none";
+  return at::gelu_backward(at::ones_like(x), x, approximate);
 }
 
 // Of functions that are infinite at 0, whose line may cross it.
@@ -32,9 +50,9 @@ void RegisterGated(Registry& registry, const char* name, at::Tensor (*gate)(cons
 }  // namespace
 
 void RegisterActivation(Registry& registry) {
-  Register(registry, "aten::gelu", Curve::kSmooth);
-  Register(registry, "aten::tanh", Curve::kSmooth);
-  Register(registry, "aten::sigmoid", Curve::kSmooth, kFreezeGate);
+  Register(registry, "aten::gelu", Curve::kSmooth, 0, DerivativeOfGelu);
+  Register(registry, "aten::tanh", Curve::kSmooth, 0, DerivativeOfTanh);
+  Register(registry, "aten::sigmoid", Curve::kSmooth, kFreezeGate, DerivativeOfSigmoid);
   RegisterGated(registry, "aten::silu", at::sigmoid);
   Register(registry, "aten::mish", Curve::kSmooth);
   Register(registry, "aten::softplus", Curve::kSmooth);

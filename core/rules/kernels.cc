@@ -222,6 +222,30 @@ ADDEND_WIDEST_VECTORS void QuotientsOfOneBlock(const SecantView<double>& view, d
 }
 
 template <typename T>
+ADDEND_ALWAYS_INLINE void MiddlesOfBlock(const T* a, const T* b, T* middle, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) middle[j] = (a[j] + b[j]) / 2;
+}
+ADDEND_WIDEST_VECTORS void MiddlesOfOneBlock(const float* a, const float* b, float* middle, int64_t n) {
+  MiddlesOfBlock(a, b, middle, n);
+}
+ADDEND_WIDEST_VECTORS void MiddlesOfOneBlock(const double* a, const double* b, double* middle, int64_t n) {
+  MiddlesOfBlock(a, b, middle, n);
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void MovesOfBlock(const T* value, const T* reference, T* move, int64_t n) {
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) move[j] = MoveAt(value[j], reference[j]);
+}
+ADDEND_WIDEST_VECTORS void MovesOfOneBlock(const float* value, const float* reference, float* move, int64_t n) {
+  MovesOfBlock(value, reference, move, n);
+}
+ADDEND_WIDEST_VECTORS void MovesOfOneBlock(const double* value, const double* reference, double* move, int64_t n) {
+  MovesOfBlock(value, reference, move, n);
+}
+
+template <typename T>
 ADDEND_ALWAYS_INLINE bool FiniteBlock(const T* numbers, int64_t n) {
   int bad = 0;
 #pragma omp simd reduction(+ : bad)
@@ -252,6 +276,12 @@ int64_t BlocksOf(int64_t n) { return (n + kSecantBlock - 1) / kSecantBlock; }
 template <typename T>
 std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
   const int64_t blocks = BlocksOf(view.n);
+  // A parallel region costs more than small tensors do, also where it asks for one thread.
+  if (blocks <= 1) {
+    std::vector<int64_t> small;
+    QuotientsOfOneBlock(view, slope, 0, view.n, &small);
+    return small;
+  }
   std::vector<std::vector<int64_t>> found(blocks);
 #pragma omp parallel for if (blocks > 4)
   for (int64_t b = 0; b < blocks; ++b) {
@@ -263,8 +293,36 @@ std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
 }
 
 template <typename T>
+void Middles(const T* a, const T* b, T* middle, int64_t n) {
+  const int64_t blocks = BlocksOf(n);
+  if (blocks <= 1) return MiddlesOfOneBlock(a, b, middle, n);
+#pragma omp parallel for if (blocks > 8)
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t first = k * kSecantBlock;
+    MiddlesOfOneBlock(a + first, b + first, middle + first, std::min(kSecantBlock, n - first));
+  }
+}
+
+template <typename T>
+void Moves(const T* value, const T* reference, T* move, int64_t n) {
+  const int64_t blocks = BlocksOf(n);
+  if (blocks <= 1) return MovesOfOneBlock(value, reference, move, n);
+#pragma omp parallel for if (blocks > 8)
+  for (int64_t k = 0; k < blocks; ++k) {
+    const int64_t first = k * kSecantBlock;
+    MovesOfOneBlock(value + first, reference + first, move + first, std::min(kSecantBlock, n - first));
+  }
+}
+
+template void Moves<float>(const float*, const float*, float*, int64_t);
+template void Moves<double>(const double*, const double*, double*, int64_t);
+template void Middles<float>(const float*, const float*, float*, int64_t);
+template void Middles<double>(const double*, const double*, double*, int64_t);
+
+template <typename T>
 bool AllFiniteNumbers(const T* numbers, int64_t n) {
   const int64_t blocks = BlocksOf(n);
+  if (blocks <= 1) return FiniteOneBlock(numbers, n);
   int64_t bad = 0;
 #pragma omp parallel for reduction(+ : bad) if (blocks > 8)
   for (int64_t b = 0; b < blocks; ++b) {
@@ -277,6 +335,7 @@ bool AllFiniteNumbers(const T* numbers, int64_t n) {
 template <typename T>
 T LargestFinite(const T* numbers, int64_t n) {
   const int64_t blocks = BlocksOf(n);
+  if (blocks <= 1) return LargestOfOneBlock(numbers, n);
   T largest = 0;
 #pragma omp parallel for reduction(max : largest) if (blocks > 8)
   for (int64_t b = 0; b < blocks; ++b) {

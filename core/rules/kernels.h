@@ -76,6 +76,19 @@ std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope);
 extern template std::vector<int64_t> SecantQuotients<float>(const SecantView<float>&, float*);
 extern template std::vector<int64_t> SecantQuotients<double>(const SecantView<double>&, double*);
 
+// middle = (a + b) / 2, of n elements each.
+template <typename T>
+void Middles(const T* a, const T* b, T* middle, int64_t n);
+
+// move = value - reference, zero where both are the same, infinities and NaN included; of n elements each.
+template <typename T>
+void Moves(const T* value, const T* reference, T* move, int64_t n);
+
+extern template void Moves<float>(const float*, const float*, float*, int64_t);
+extern template void Moves<double>(const double*, const double*, double*, int64_t);
+extern template void Middles<float>(const float*, const float*, float*, int64_t);
+extern template void Middles<double>(const double*, const double*, double*, int64_t);
+
 // No NaN and no infinity among n numbers.
 template <typename T>
 bool AllFiniteNumbers(const T* numbers, int64_t n);

@@ -127,7 +127,8 @@ class ElementwiseMap : public LinearMap {
     // their imaginary part.
     if (at::isComplexType(dtype_) && !sum.is_complex()) sum = sum.to(dtype_);
     if (!at::isComplexType(dtype_) && sum.is_complex()) sum = at::real(sum);
-    return {sum.expand(WithRows(sum.size(0), output_sizes_))};
+    const bool whole = sum.sizes().slice(1) == at::IntArrayRef(output_sizes_);
+    return {whole ? sum : sum.expand(WithRows(sum.size(0), output_sizes_))};
   }
 
   Rows Transpose(const Rows& cotangents) const override {
@@ -495,7 +496,7 @@ JointFunction Spread(const at::Tensor& slope, std::optional<double> threshold) {
 
 }  // namespace
 
-RuleResult Pointwise(const RuleCall& call, Curve curve) {
+RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
   const int operand = call.OperandAt(0);
   if (operand < 0 || !call.operands[operand].decomposed) {
     throw Unimplemented(absl::StrCat("rule of ", call.name, " covers a decomposed argument 0 only"));
@@ -507,10 +508,13 @@ RuleResult Pointwise(const RuleCall& call, Curve curve) {
   }
   // A plain operand, such as the bound of a clamp, may have a larger shape: each element has a slope of its own.
   RuleOperand x = call.operands[operand];
-  x.value = x.value.expand_as(call.outputs[0].value);
-  x.reference = x.reference.expand_as(call.outputs[0].value);
+  if (x.value.sizes() != call.outputs[0].value.sizes()) {
+    x.value = x.value.expand_as(call.outputs[0].value);
+    x.reference = x.reference.expand_as(call.outputs[0].value);
+  }
   const auto derivative = [&](const at::Tensor& point) {
     const bool in_graph = c10::GradMode::is_enabled() && point.requires_grad();
+    if (known != nullptr && !in_graph && point.is_floating_point()) return known(call, point);
     c10::InferenceMode no_inference(false);
     c10::AutoGradMode grad(true);
     const at::Tensor leaf = in_graph ? point : point.detach().clone().set_requires_grad(true);
@@ -666,7 +670,24 @@ Quadrature GaussLegendre(int count) {
 }
 
 at::Tensor Middle(const RuleOperand& operand) {
-  return operand.decomposed ? (operand.value + operand.reference).div_(2) : operand.value;
+  if (!operand.decomposed) return operand.value;
+  const at::Tensor& x = operand.value;
+  const at::Tensor& b = operand.reference;
+  const auto for_loops = [](const at::Tensor& t) {
+    return t.device().is_cpu() && t.is_contiguous() && !t.is_neg() &&
+           !(c10::GradMode::is_enabled() && t.requires_grad());
+  };
+  const at::ScalarType dtype = x.scalar_type();
+  const bool loops = for_loops(x) && for_loops(b) && b.scalar_type() == dtype && x.sizes() == b.sizes() &&
+                     (dtype == at::kFloat || dtype == at::kDouble);
+  if (!loops) return (x + b).div_(2);
+  const at::Tensor middle = at::empty(x.sizes(), x.options());
+  if (dtype == at::kFloat) {
+    Middles(x.data_ptr<float>(), b.data_ptr<float>(), middle.data_ptr<float>(), x.numel());
+  } else {
+    Middles(x.data_ptr<double>(), b.data_ptr<double>(), middle.data_ptr<double>(), x.numel());
+  }
+  return middle;
 }
 
 }  // namespace addend

@@ -70,8 +70,10 @@ enum class Curve {
   kPiecewiseLinear,  // kinks: leaky_relu, hardsigmoid
   kUnitPieces,       // kinks between pieces that are x, -x or a constant: relu, abs, clamp
 };
-// Elementwise functions of the operand at argument 0.
-RuleResult Pointwise(const RuleCall& call, Curve curve);
+// The derivative of an elementwise function at some points, of a shape of their own.
+using KnownDerivative = at::Tensor (*)(const RuleCall& call, const at::Tensor& points);
+// Elementwise functions of the operand at argument 0. Without `known` autograd differentiates them, which takes longer.
+RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known = nullptr);
 // The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape, or,
 // where it is the same function for each element (`pointwise`), with some of the points in one dimension.
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,

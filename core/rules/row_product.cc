@@ -42,7 +42,7 @@ at::Tensor MultiplyNonzero(const at::Tensor& matrix, const at::Tensor& plain) {
   } else {
     return at::mm(matrix, plain);
   }
-  if (static_cast<int64_t>(rows.size()) * 2 > matrix.size(0)) return at::mm(matrix, plain);
+  if (static_cast<int64_t>(rows.size()) * 4 > matrix.size(0) * 3) return at::mm(matrix, plain);
   at::Tensor product = at::zeros({matrix.size(0), plain.size(1)}, matrix.options());
   if (rows.empty()) return product;
   const at::Tensor index = at::tensor(rows, at::kLong);

@@ -1,15 +1,18 @@
 #include "core/rules/rule.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/kernels.h"
 
 namespace addend {
 
@@ -119,7 +122,27 @@ std::vector<int64_t> RuleCall::Ints(int argument) const {
 
 at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].value, operands[operand].reference); }
 
+namespace {
+
+bool ForLoops(const at::Tensor& t) {
+  return t.device().is_cpu() && t.is_contiguous() && !t.is_neg() &&
+         (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
+         !(c10::GradMode::is_enabled() && t.requires_grad());
+}
+
+}  // namespace
+
 at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
+  if (ForLoops(value) && ForLoops(reference) && value.sizes() == reference.sizes() &&
+      value.scalar_type() == reference.scalar_type()) {
+    const at::Tensor move = at::empty(value.sizes(), value.options());
+    if (value.scalar_type() == at::kFloat) {
+      Moves(value.data_ptr<float>(), reference.data_ptr<float>(), move.data_ptr<float>(), value.numel());
+    } else {
+      Moves(value.data_ptr<double>(), reference.data_ptr<double>(), move.data_ptr<double>(), value.numel());
+    }
+    return move;
+  }
   at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
   // x != x is NaN; mostly there is none, and one look tells.
   if (at::isnan(move.sum()).item<bool>()) {

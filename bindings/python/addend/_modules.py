@@ -12,29 +12,42 @@ class ModulePaths:
         self._hooks: List[Any] = []
 
     def install(self, tell: Callable[[str], None]) -> None:
-        # Hooks run on every thread that uses the model: each trace listens to its own thread only.
+        paths = {id(module): path for path, module in _submodules(self._model)}
+        if not paths:
+            return
+        from torch.nn.modules import module as hooks
+
+        # Hooks run on every thread and for every module: each trace listens to its own thread and model only.
         thread = threading.get_ident()
-        running: List[Tuple[Any, str]] = []
+        running: List[Any] = []
 
-        def enter(path: str) -> Callable[..., None]:
-            def hook(module: Any, *_: Any) -> None:
-                if threading.get_ident() == thread:
-                    running.append((module, path))
-                    tell(path)
-
-            return hook
+        def enter(module: Any, *_: Any) -> None:
+            if threading.get_ident() == thread:
+                running.append(module)
+                tell(paths[id(module)])
 
         def leave(module: Any, *_: Any) -> None:
             if threading.get_ident() != thread:
                 return
             # A module that raised never left: those inside of this one go too.
-            while running and running.pop()[0] is not module:
+            while running and running.pop() is not module:
                 pass
-            tell(running[-1][1] if running else "")
+            tell(paths[id(running[-1])] if running else "")
 
-        for path, module in _submodules(self._model):
-            self._hooks.append(module.register_forward_pre_hook(enter(path)))
-            self._hooks.append(module.register_forward_hook(leave))
+        # One pair of hooks for all modules is there at once, where a pair for each takes longer than a small model. What
+        # a module's own hooks compute belongs to it, and those run behind such a pair: such modules get one each.
+        hooked = set()
+        for _, module in _submodules(self._model):
+            if module._forward_hooks or module._forward_pre_hooks:
+                hooked.add(id(module))
+                self._hooks.append(module.register_forward_pre_hook(enter))
+                self._hooks.append(module.register_forward_hook(leave))
+
+        def unless_hooked(hook: Callable[..., None]) -> Callable[..., None]:
+            return lambda module, *_: hook(module) if id(module) in paths and id(module) not in hooked else None
+
+        self._hooks.append(hooks.register_module_forward_pre_hook(unless_hooked(enter)))
+        self._hooks.append(hooks.register_module_forward_hook(unless_hooked(leave)))
 
     def remove(self) -> None:
         while self._hooks:
@@ -44,11 +57,17 @@ class ModulePaths:
 def named_tensors(model: Any) -> Iterator[Tuple[str, Any, bool]]:
     """Parameters and buffers, by the names that they have in the model, and whether they are learned."""
     module = _module_of(model)
-    if module is not None:
-        for name, tensor in module.named_parameters():
-            yield name, tensor, True
-        for name, tensor in module.named_buffers():
-            yield name, tensor, False
+    if module is None:
+        return
+    modules = list(module.named_modules())
+    for learned in (True, False):
+        seen = set()
+        for path, submodule in modules:
+            for name, tensor in (submodule._parameters if learned else submodule._buffers).items():
+                if tensor is None or id(tensor) in seen:
+                    continue
+                seen.add(id(tensor))
+                yield (path + "." + name if path else name), tensor, learned
 
 
 def _submodules(model: Any) -> Iterator[Tuple[str, Any]]:

@@ -246,11 +246,14 @@ def _from_torch(value: Any, torch: Any) -> Tensor:
     if value.device.type != "cpu" or value.layout is not torch.strided or value.is_quantized:
         return Tensor(_native.tensor_from_dlpack(_capsule(value.detach())))
     # Not by DLPack, which would call operators: a tracing scope would record them. It also lacks bool in older PyTorch.
-    dims, strides = value.shape, value.stride()
-    last = sum((extent - 1) * stride for extent, stride in zip(dims, strides))
-    size = (last + 1) * value.element_size() if value.numel() else 0
+    dims, strides = value.shape, ()
+    size = value.numel() * value.element_size()
+    if size and not value.is_contiguous():
+        strides = value.stride()
+        last = sum((extent - 1) * stride for extent, stride in zip(dims, strides))
+        size = (last + 1) * value.element_size()
     code = to_code(value.dtype)
-    return Tensor(_native.tensor_from_memory(value, value.data_ptr(), size, code, dims, strides if size else ()))
+    return Tensor(_native.tensor_from_memory(value, value.data_ptr(), size, code, dims, strides))
 
 
 def _capsule(value: Any) -> Any:
