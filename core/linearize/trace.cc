@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/freed_memory.h"
 #include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
@@ -153,6 +154,7 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
     : registry_(registry), policy_(policy), recorder_(this) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
+  KeepFreedMemory();
 }
 
 void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {

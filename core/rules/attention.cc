@@ -237,7 +237,10 @@ at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
   if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
   const bool few = rows.size(0) < 4;
   const bool in_graph = c10::GradMode::is_enabled() && rows.requires_grad();
-  if (few && !in_graph && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
+  // The matrices of wide rows are products that a BLAS is better at.
+  constexpr int64_t kMostLoopWidth = 64;
+  const bool loops = few || path.width <= kMostLoopWidth;
+  if (loops && !in_graph && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
     return ApplyFused(path, rows.resolve_neg());
   }
   const std::vector<NodeGroup> groups = GroupsOf(path);

@@ -136,6 +136,47 @@ ADDEND_ALWAYS_INLINE void PathOfGroup(const SoftmaxEnds<T>& ends, int64_t g, con
   }
 }
 
+// The same for many rows: the symmetric matrix of the group is made once, then each row is a product with it.
+// scratch: [2 + width, width]
+template <typename T>
+ADDEND_ALWAYS_INLINE void PathOfGroupByMatrix(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule,
+                                              const T* rows, int64_t num_rows, T* output, T* scratch) {
+  const int64_t width = ends.width;
+  const int64_t stride = ends.groups * width;
+  const T* value = ends.value + g * width;
+  const T* reference = ends.reference + g * width;
+  T* move = scratch;
+  T* e = scratch + width;
+  T* matrix = scratch + 2 * width;
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) move[j] = MoveAt(value[j], reference[j]);
+  for (int64_t j = 0; j < width * width; ++j) matrix[j] = 0;
+  for (int64_t k = 0; k < rule.count; ++k) {
+    const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
+    const T weight = static_cast<T>(rule.weights[k]);
+#pragma omp simd
+    for (int64_t j = 0; j < width; ++j) e[j] *= inverse;
+    for (int64_t i = 0; i < width; ++i) {
+      const T own = weight * e[i];
+      T* line = matrix + i * width;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) line[j] -= own * e[j];
+      line[i] += own;
+    }
+  }
+  for (int64_t r = 0; r < num_rows; ++r) {
+    const T* row = rows + r * stride + g * width;
+    T* out = output + r * stride + g * width;
+    for (int64_t j = 0; j < width; ++j) out[j] = 0;
+    for (int64_t i = 0; i < width; ++i) {
+      const T own = row[i];
+      const T* line = matrix + i * width;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) out[j] += own * line[j];
+    }
+  }
+}
+
 template <typename T>
 ADDEND_ALWAYS_INLINE void MeanOfGroup(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule, T* output,
                                       T* scratch) {
@@ -158,6 +199,9 @@ ADDEND_ALWAYS_INLINE void MeanOfGroup(const SoftmaxEnds<T>& ends, int64_t g, con
   }
 }
 
+// Rows from which on a matrix pays.
+constexpr int64_t kManyRows = 4;
+
 // Two plain functions each and no templates: target_clones does not go on those.
 ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const float* v, const float* r, int64_t width, float* half_range) {
   return HalfRangeOf(v, r, width, half_range);
@@ -167,11 +211,13 @@ ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const double* v, const double* r, int6
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           const float* rows, int64_t num_rows, float* output, float* scratch) {
-  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
+  num_rows < kManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
+                       : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<double>& ends, int64_t g, const NodesView& rule,
                                           const double* rows, int64_t num_rows, double* output, double* scratch) {
-  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
+  num_rows < kManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
+                       : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           float* output, float* scratch) {
@@ -201,9 +247,10 @@ bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range) {
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output) {
-#pragma omp parallel if (ends.groups * ends.width > kWorthThreads)
+  const int64_t matrix = num_rows < kManyRows ? 0 : ends.width;
+#pragma omp parallel if (ends.groups * ends.width * num_rows > kWorthThreads)
   {
-    std::vector<T> scratch(2 * ends.width);
+    std::vector<T> scratch((2 + matrix) * ends.width);
 #pragma omp for schedule(dynamic, 16)
     for (int64_t g = 0; g < ends.groups; ++g) {
       PathOfOneGroup(ends, g, *rules[g], rows, num_rows, output, scratch.data());

@@ -27,7 +27,8 @@ struct NodesView {
 };
 
 // output[r, g, :] = sum over the nodes of weight * (diag p - p p^T) rows[r, g, :], where p is the softmax of group g at
-// a node. `rules`: one for each group. rows, output: [num_rows, groups, width].
+// a node. `rules`: one for each group. rows, output: [num_rows, groups, width]. For more than a few rows it takes
+// width^2 memory for each thread.
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output);
