@@ -55,10 +55,7 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_attribution, "out_attribution");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
     const auto [traced, inputs] = AskedOf(body, asked);

@@ -156,10 +156,7 @@ ADDEND_API addend_status* addend_model_run(const addend_model* model, const adde
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_results, "out_results");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     const AskedModel own = AskedOf(body, asked);
     Give(out_results, OutputsOf(Trace(own.model).Run(CopiesOf(own.inputs))), nullptr);
@@ -173,10 +170,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_results, "out_results");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
     const auto [traced, inputs] = AskedOf(body, asked);
@@ -199,9 +193,7 @@ ADDEND_API addend_status* addend_model_shapley(const addend_model* model, const 
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_composition, "out_composition");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     Give(out_composition, ExactShapley(body, asked));
   });
@@ -213,9 +205,7 @@ ADDEND_API addend_status* addend_model_record(const addend_model* model, const a
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_program, "out_program");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
+    RequireReady(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(body.input_names, asked);
     const RecordOptions options = RecordOptionsOf(body);
@@ -237,9 +227,7 @@ ADDEND_API addend_status* addend_model_check_trace(const addend_model* model, co
     given.Read("out_of_place", &checks.out_of_place);
     given.RequireAllRead();
     RequireOut(out_json, "out_json");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
+    RequireReady(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     checks.inputs = ExamplesOf(body.input_names, asked);
     const std::vector<c10::IValue> first = checks.inputs[0];
@@ -258,7 +246,7 @@ ADDEND_API addend_status* addend_model_requirements(const addend_context* contex
     RequireLibTorch();
     RequireOneExample(asked);
     const TracingPause pause;
-    const Registry& rules = own.rules == nullptr ? Registry::Default() : *own.rules;
+    const Registry& rules = RulesOf(own);
     const std::vector<c10::IValue> inputs = ExamplesOf(body.input_names, asked)[0];
     Give(out_json, Dump(RequirementsRecord(body.program == nullptr ? UnmetRequirements(*body.model, inputs, rules)
                                                                    : UnmetRequirements(*body.program, inputs, rules))));

@@ -160,10 +160,7 @@ ADDEND_API addend_status* addend_program_replay(const addend_program* program, c
     read.Read("out_of_place", &replay.out_of_place);
     read.RequireAllRead();
     RequireOut(out_results, "out_results");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);
     const ReplayResult result = body.replay->Run(ExamplesOf(body.input_names, asked)[0], replay);
     ResultsBody results;
@@ -186,9 +183,8 @@ ADDEND_API addend_status* addend_program_requirements(const addend_context* cont
     RequireLibTorch();
     RequireOneExample(asked);
     const TracingPause pause;
-    const Registry& rules = own.rules == nullptr ? Registry::Default() : *own.rules;
-    Give(out_json,
-         Dump(RequirementsRecord(UnmetRequirements(*body.program, ExamplesOf(body.input_names, asked)[0], rules))));
+    const std::vector<c10::IValue> inputs = ExamplesOf(body.input_names, asked)[0];
+    Give(out_json, Dump(RequirementsRecord(UnmetRequirements(*body.program, inputs, RulesOf(own)))));
   });
 }
 

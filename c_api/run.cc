@@ -54,6 +54,21 @@ void RequireOneExample(const RequestBody& request) {
                                      " examples; only a recording and its check take more than one"));
 }
 
+void RequireReady(const RequestBody& request) {
+  RequireLibTorch();
+  RequireNoTrace();
+  RequireGoingOn(request);
+}
+
+void RequireReadyForOne(const RequestBody& request) {
+  RequireReady(request);
+  RequireOneExample(request);
+}
+
+const Registry& RulesOf(const ContextBody& context) {
+  return context.rules == nullptr ? Registry::Default() : *context.rules;
+}
+
 std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const std::vector<RequestInput>& inputs) {
   std::vector<std::optional<RequestInput>> places(std::max(names.size(), inputs.size()));
   for (const RequestInput& input : inputs) {

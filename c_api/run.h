@@ -26,6 +26,15 @@ void RequireGoingOn(const RequestBody& request);
 // Throws InvalidArgument for a request with further examples, where only one is taken.
 void RequireOneExample(const RequestBody& request);
 
+// What every run asks before it does anything: LibTorch is the one that this was built for, this thread records no
+// trace, and the request was not cancelled.
+void RequireReady(const RequestBody& request);
+// The same of a run that takes one example.
+void RequireReadyForOne(const RequestBody& request);
+
+// The rules of a context: its own, or the default ones.
+const Registry& RulesOf(const ContextBody& context);
+
 // The inputs of an example in the order of a model's arguments: those with a name where it says, the others in the
 // places that are left.
 std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const std::vector<RequestInput>& inputs);

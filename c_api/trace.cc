@@ -85,10 +85,7 @@ ADDEND_API addend_status* addend_trace_begin(const addend_context* context, cons
   return Guard(DetailOf(context), [&] {
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_trace, "out_trace");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     TraceBody body;
     body.context = ContextOf(context);
     body.inputs = asked.inputs;
@@ -127,10 +124,7 @@ ADDEND_API addend_status* addend_trace_record(const addend_request* request, add
   return Guard([&] {
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_trace, "out_trace");
-    RequireLibTorch();
-    RequireNoTrace();
-    RequireGoingOn(asked);
-    RequireOneExample(asked);
+    RequireReadyForOne(asked);
     TraceBody body;
     body.open = std::make_shared<std::atomic<bool>>(true);
     RecordOptions options;
