@@ -414,6 +414,18 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_create(addend_request*
  * last. `name`: the argument of the model that it is for; NULL: the next one in order. in: value (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_input(addend_request* request, const char* name,
                                                                     const addend_tensor* value) ADDEND_NOEXCEPT;
+/* The next input is no argument of the model but a floating-point tensor inside it (heads of an attention, neurons,
+ * experts), told as in addend_request_add_probe: components and baseline begin there, and what the model computes
+ * before is the same for all of them. The functions below say more about it as about any input: it is split along
+ * dimensions or by labels, and these and the baseline are those of the tensor, whose shape shows when the model runs.
+ * The arguments of the model, added before or behind, stay plain. It is called by its selector, and what its elements
+ * give (addend_attribution_results) has its shape. Takes one more run of the model. Looked at by addend_model_decompose
+ * and addend_model_attribute; addend_model_shapley and addend_trace_begin refuse it, the others take the arguments
+ * alone. errors, beside those here, of the run: INVALID_ARGUMENT where nothing inside is called so, where the tensor is
+ * what the model is given, where it is split otherwise or not at all, where an argument is split too, and where
+ * dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it depends on another one that is split. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_inside(addend_request* request,
+                                                                     const char* selector) ADDEND_NOEXCEPT;
 /* One component for each position along some dimensions; negative ones count from the end. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_dims(addend_request* request, const int64_t* dims,
                                                                      size_t num_dims) ADDEND_NOEXCEPT;

@@ -326,7 +326,8 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
     Check(addend_attribution_results(get(), &results));
     return Results(results);
   }
-  // What the elements of an input give, [targets, *S], or [*S] where each example has a target.
+  // What the elements of an input give, [targets, *S], or [*S] where each example has a target. Those inside the model
+  // come behind its arguments.
   Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
   std::string Json() const {
     addend_string* text = nullptr;
@@ -367,6 +368,11 @@ class Request : public Handle<addend_request, addend_request_release> {
   // `name` "": the next argument of the model.
   Request& Input(const Tensor& value, const std::string& name = "") {
     Check(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
+    return *this;
+  }
+  // A tensor inside the model, told as by Probe(), as one more input: see addend_request_add_inside.
+  Request& Inside(const std::string& selector) {
+    Check(addend_request_add_inside(get(), selector.c_str()));
     return *this;
   }
   Request& SplitAlong(const std::vector<int64_t>& dims) {

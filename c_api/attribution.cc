@@ -65,8 +65,8 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     made.attribution = Attribute(Trace(traced), InputsOf(inputs), options);
     made.at = asked.explained;
     made.operators = asked.operators;
-    made.run =
-        RecordOf(std::move(made.attribution.report), made.attribution.numc, inputs, own.policy.preset, body.path);
+    made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, inputs, made.attribution.inside,
+                        own.policy.preset, body.path);
     LogNotes(own, made.run->report);
     Give(out_attribution, std::move(made));
   });

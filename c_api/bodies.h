@@ -105,6 +105,8 @@ struct RequestStructure {
 struct RequestBody {
   std::vector<RequestInput> inputs;                // of the first example
   std::vector<std::vector<RequestInput>> further;  // examples
+  std::vector<RequestInput> inside;                // no arguments but tensors inside the model
+  bool adding_inside = false;                      // the last of these is the input that was added last
   // Of each example, the first one's first; null or missing: every input is an argument.
   std::vector<std::shared_ptr<const RequestStructure>> structures;
   std::vector<std::string> probes;

@@ -28,6 +28,7 @@ Json InputsRecord(const std::vector<Input>& inputs) {
                        {"row", nullptr},
                        {"dtype", DtypeName(input.value.scalar_type())},
                        {"shape", input.value.sizes().vec()},
+                       {"inside", !input.inside.empty()},
                        {"split", DescribeSplit(input.split)},
                        {"baseline", baseline},
                        {"baseline_given", input.baseline.given},
@@ -41,7 +42,8 @@ Json ImageRecord(const std::vector<Input>& inputs) {
   const Input* image = nullptr;
   for (const Input& input : inputs) {
     if (input.split.kind == Split::Kind::kPlain) continue;
-    if (image != nullptr) return nullptr;
+    // What is inside the model is no picture to look at.
+    if (image != nullptr || !input.inside.empty()) return nullptr;
     image = &input;
   }
   if (image == nullptr || image->split.kind != Split::Kind::kDims || image->value.dim() != 4 ||

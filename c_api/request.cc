@@ -15,7 +15,9 @@ std::vector<RequestInput>& Inputs(RequestBody& body) {
 }
 
 RequestInput& LastOf(addend_request* request) {
-  std::vector<RequestInput>& inputs = Inputs(Get(request, "request"));
+  RequestBody& body = Get(request, "request");
+  if (body.adding_inside) return body.inside.back();
+  std::vector<RequestInput>& inputs = Inputs(body);
   if (inputs.empty()) throw FailedPrecondition("the request has no input yet; add one first");
   return inputs.back();
 }
@@ -34,7 +36,8 @@ ADDEND_API addend_status* addend_request_create(addend_request** out_request) no
 ADDEND_API addend_status* addend_request_add_input(addend_request* request, const char* name,
                                                    const addend_tensor* value) noexcept {
   return Guard([&] {
-    std::vector<RequestInput>& inputs = Inputs(Get(request, "request"));
+    RequestBody& body = Get(request, "request");
+    std::vector<RequestInput>& inputs = Inputs(body);
     RequestInput own;
     own.named = name != nullptr;
     own.input.name = own.named ? Text(name, "name") : absl::StrCat("input ", inputs.size());
@@ -45,6 +48,23 @@ ADDEND_API addend_status* addend_request_add_input(addend_request* request, cons
       }
     }
     inputs.push_back(std::move(own));
+    body.adding_inside = false;
+  });
+}
+
+ADDEND_API addend_status* addend_request_add_inside(addend_request* request, const char* selector) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    RequestInput own;
+    own.input.inside = own.input.name = Text(selector, "selector");
+    if (own.input.inside.empty()) throw InvalidArgument("selector is empty");
+    for (const RequestInput& other : body.inside) {
+      if (other.input.inside == own.input.inside) {
+        throw InvalidArgument(absl::StrCat("the request splits ", selector, " inside the model already"));
+      }
+    }
+    body.inside.push_back(std::move(own));
+    body.adding_inside = true;
   });
 }
 
@@ -55,7 +75,9 @@ ADDEND_API addend_status* addend_request_split_dims(addend_request* request, con
     RequireArray(dims, num_dims, "dims");
     if (num_dims == 0) throw InvalidArgument("num_dims is 0; a split along dimensions names at least one");
     std::vector<int64_t> counted(dims, dims + num_dims);
+    // How many dimensions there are inside the model shows when it runs.
     for (int64_t& dim : counted) {
+      if (!input.inside.empty()) break;
       const int64_t asked = dim;
       if (dim < 0) dim += input.value.dim();
       if (dim < 0 || dim >= input.value.dim()) {
@@ -165,6 +187,7 @@ ADDEND_API addend_status* addend_request_next_example(addend_request* request) n
     RequestBody& body = Get(request, "request");
     if (Inputs(body).empty()) throw FailedPrecondition("the example before the next one has no input yet");
     body.further.emplace_back();
+    body.adding_inside = false;
   });
 }
 

@@ -107,15 +107,21 @@ std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
 }
 
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request) {
+  AskedModel asked;
   if (request.structures.empty() || request.structures[0] == nullptr) {
-    return {model.model, Arrange(model.input_names, request.inputs)};
+    asked = {model.model, Arrange(model.input_names, request.inputs)};
+  } else {
+    asked = {OfTensors(model.model, request.structures[0], model.input_names), request.inputs};
   }
-  return {OfTensors(model.model, request.structures[0], model.input_names), request.inputs};
+  asked.inputs.insert(asked.inputs.end(), request.inside.begin(), request.inside.end());
+  return asked;
 }
 
 std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs) {
   std::vector<at::Tensor> values;
-  for (const RequestInput& input : inputs) values.push_back(input.input.value.clone());
+  for (const RequestInput& input : inputs) {
+    if (input.input.inside.empty()) values.push_back(input.input.value.clone());
+  }
   return values;
 }
 
@@ -137,8 +143,13 @@ std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>&
   return examples;
 }
 
-std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std::vector<RequestInput>& inputs,
-                                          Preset asked, const std::string& model_path) {
+std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
+                                          const std::vector<at::Tensor>& inside, Preset asked,
+                                          const std::string& model_path) {
+  auto next = inside.begin();
+  for (RequestInput& input : inputs) {
+    if (!input.input.inside.empty()) input.input.value = *next++;
+  }
   auto run = std::make_shared<RunRecord>();
   run->report = std::move(report);
   run->preset = asked;
@@ -151,7 +162,8 @@ std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std
 ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
                       const std::string& model_path) {
   ResultsBody results;
-  results.run = RecordOf(std::move(decomposition.report), decomposition.numc, inputs, asked, model_path);
+  results.run =
+      RecordOf(std::move(decomposition.report), decomposition.numc, inputs, decomposition.inside, asked, model_path);
   const auto add = [&results](Decomposed& one) {
     results.entries.push_back({std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt});
   };

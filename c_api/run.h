@@ -39,22 +39,24 @@ const Registry& RulesOf(const ContextBody& context);
 // places that are left.
 std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const std::vector<RequestInput>& inputs);
 std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs);
-// A model with the inputs that it takes of the first example of a request, in its order. Where the request has a
-// structure, the model is one of tensors alone, and takes them in the order in which they were added.
+// A model with the inputs that it takes of the first example of a request, in its order; what is split inside the model
+// comes behind. Where the request has a structure, the model is one of tensors alone, and takes them in the order in
+// which they were added.
 struct AskedModel {
   std::shared_ptr<Model> model;
   std::vector<RequestInput> inputs;
 };
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request);
 
-// What a model is run on; it may write them.
+// What a model is run on, and nothing that is inside it; it may write them.
 std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs);
 // The arguments of a model for each example of a request, from copies of the inputs.
 std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>& names, const RequestBody& request);
 
-// What handles know of a run; `inputs` as they were handed in.
-std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, const std::vector<RequestInput>& inputs,
-                                          Preset asked, const std::string& model_path);
+// What handles know of a run; `inputs` as they were handed in, `inside` what the model computed for those inside it.
+std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
+                                          const std::vector<at::Tensor>& inside, Preset asked,
+                                          const std::string& model_path);
 // The results know their components by name.
 ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
                       const std::string& model_path);

@@ -89,6 +89,8 @@ ADDEND_API addend_status* addend_trace_begin(const addend_context* context, cons
     TraceBody body;
     body.context = ContextOf(context);
     body.inputs = asked.inputs;
+    // Only to be refused: what runs once cannot be searched first.
+    body.inputs.insert(body.inputs.end(), asked.inside.begin(), asked.inside.end());
     body.open = std::make_shared<std::atomic<bool>>(true);
     auto named = asked.parameters;
     named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());

@@ -181,6 +181,7 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
 
   Attribution result;
   result.numc = asked.numc;
+  result.inside = InsideValues(*trace);
   const RecordedOutput explained = FindExplained(recorded, *trace, options.at);
   result.name = explained.name;
   result.value = explained.value;

@@ -60,6 +60,7 @@ struct Attribution {
   // have it; for ids one number each, float64. Undefined for plain inputs. Their sum over an input's elements is that
   // of its components; an input given as explicit parts may have a leftover of its own between the two.
   std::vector<at::Tensor> inputs;
+  std::vector<at::Tensor> inside;            // as of Decomposition
   std::vector<OperatorRelevance> operators;  // in the order of the calls; empty unless asked for
   Report report;                             // its checks are empty: the sweep is judged at the targets
 };

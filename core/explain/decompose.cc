@@ -253,6 +253,14 @@ void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& trace
   }
 }
 
+std::vector<at::Tensor> InsideValues(const TracedRun& trace) {
+  std::vector<at::Tensor> values;
+  for (const Start& start : trace.starts) {
+    if (start.inside) values.push_back(trace.Value(*start.inside).detach().clone(at::MemoryFormat::Contiguous));
+  }
+  return values;
+}
+
 Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
                                   const Policy& policy, const DecomposeOptions& options, double trace_seconds) {
   const auto start = Clock::now();
@@ -262,6 +270,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   for (const std::string& selector : options.probes) probes.push_back(FindProbe(*trace, selector, probes[0]));
   Decomposition decomposition;
   decomposition.numc = numc;
+  decomposition.inside = InsideValues(*trace);
   decomposition.report.trace_seconds = trace_seconds + SecondsSince(start);
   const auto progress = [&](const char* stage, int64_t done, int64_t total) {
     if (options.progress) options.progress(stage, done, total);

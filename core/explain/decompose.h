@@ -62,6 +62,8 @@ struct Decomposition {
   std::vector<Decomposed> outputs;  // the floating-point tensors among the model's results, in order
   std::vector<PlainOutput> plain;   // its other tensors, in order
   std::vector<Decomposed> probes;   // as asked for
+  // What the model computed where a split starts inside it, in the order of those inputs.
+  std::vector<at::Tensor> inside;
   Report report;
 };
 

@@ -38,6 +38,9 @@ struct RecordedModel {
 // Input::inside. Throws what Prepare() and RecordModel() throw.
 PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options);
 
+// What the model computed where a split starts inside it, in the order of those inputs.
+std::vector<at::Tensor> InsideValues(const TracedRun& trace);
+
 // Runs a model on prepared inputs with tracing on. Throws InvalidArgument where the model fails on them or gives no
 // floating-point tensor, and what tracing throws.
 RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,

@@ -215,6 +215,10 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Input& input = inputs[k];
     const std::string name = input.name.empty() ? absl::StrCat("input ", k) : input.name;
+    if (!input.inside.empty() && !input.value.defined()) {
+      throw InvalidArgument(absl::StrCat(input.inside, " is inside the model, where a split can only start in the ",
+                                         "decomposition or attribution of a model that can be run twice"));
+    }
     CheckValue(name, input.value);
     PreparedInput own;
     own.kind = input.split.kind;

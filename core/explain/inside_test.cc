@@ -80,6 +80,9 @@ TEST_P(Inside, IsTheSecondHalfOfTheModel) {
     const Composition& a = cut.outputs[0].composition;
     const Composition& b = by_hand.outputs[0].composition;
     EXPECT_EQ(cut.numc, by_hand.numc);
+    ASSERT_EQ(cut.inside.size(), 1u);
+    EXPECT_TRUE(at::equal(cut.inside[0], Heads(x_)));
+    EXPECT_TRUE(by_hand.inside.empty());
     EXPECT_TRUE(at::equal(cut.outputs[0].value, Rest(Heads(x_), x_)));
     EXPECT_TRUE(at::allclose(a.reference(), b.reference(), 1e-14, 1e-14));
     EXPECT_TRUE(at::allclose(a.components(), b.components(), 1e-11, 1e-13));
@@ -97,6 +100,8 @@ TEST_P(Inside, IsAttributedElementByElement) {
   const Attribution by_hand = Attribute(Half(), ByHand(), options);
   ASSERT_EQ(cut.inputs.size(), 2u);
   EXPECT_FALSE(cut.inputs[0].defined());
+  ASSERT_EQ(cut.inside.size(), 1u);
+  EXPECT_TRUE(at::equal(cut.inside[0], Heads(x_)));
   EXPECT_TRUE(at::allclose(cut.inputs[1], by_hand.inputs[0], 1e-11, 1e-13));
   EXPECT_EQ(cut.targets[0].contributions.size(), by_hand.targets[0].contributions.size());
   for (size_t c = 0; c < cut.targets[0].contributions.size(); ++c) {
@@ -133,6 +138,7 @@ TEST(InsideTensors, MayBeViewsAndBeWrittenLater) {
   EXPECT_TRUE(at::allclose(parts.reference(), rest(baseline), 1e-14, 1e-14));
   EXPECT_TRUE(at::allclose(parts.recovery(), found.outputs[0].value, 1e-12, 1e-12));
   EXPECT_EQ(found.numc, 3);
+  EXPECT_TRUE(at::equal(found.inside[0], x.mm(kWeight).narrow(1, 2, 3)));
   // Columns that have nothing to do with the part have no components.
   EXPECT_EQ(parts.components().narrow(2, 3, 2).abs().max().item<double>(), 0);
 }

@@ -279,3 +279,44 @@ class Structured(nn.Module):
             "encoded": self.encode(tensors["table"]),
             "decoded": self.decode(tensors["step_0"]),
         }
+
+
+class Heads(nn.Module):
+    """An attention of two heads and what comes behind: in forward() as one, and cut in two by other methods."""
+
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(6, 6)
+        self.mix = nn.Linear(6, 6)
+        self.output = nn.Linear(6, 2)
+
+    def forward(self, table: torch.Tensor) -> torch.Tensor:
+        return self.rest(self.heads(table), table)
+
+    @torch.jit.export
+    def heads(self, table: torch.Tensor) -> torch.Tensor:
+        query = self.query(table).reshape(-1, 2, 3).transpose(0, 1)
+        weights = torch.softmax(torch.matmul(query, query.transpose(1, 2)), dim=-1)
+        return torch.matmul(weights, query).transpose(0, 1).contiguous()
+
+    @torch.jit.export
+    def rest(self, heads: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        return self.output(torch.tanh(self.mix(heads.flatten(1)) + table))
+
+    def expectations(self, tensors: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
+        """What plain PyTorch computes of the second half: the heads move along the straight line from their baseline,
+        and tanh, the only function in it that is not affine, has the slope of its secant."""
+        table, baseline = tensors["table"], tensors["baseline"]
+        heads = self.heads(table)
+        inner, start = (self.mix(h.flatten(1)) + table for h in (heads, baseline.expand_as(heads)))
+        slope = (inner.tanh() - start.tanh()) / (inner - start)
+        # [rows, heads, 3, inner] and [rows, heads, 3, outputs]
+        moved = (heads - baseline).unsqueeze(3) * self.mix.weight.t().view(2, 3, 6)
+        elements = (moved * slope.view(-1, 1, 1, 6)) @ self.output.weight.t()
+        return {
+            "output": self(table),
+            "heads": heads,
+            "reference": self.rest(baseline.expand_as(heads), table),
+            "components": elements.sum(2).transpose(0, 1),
+            "elements": elements.permute(3, 0, 1, 2),
+        }

@@ -159,6 +159,8 @@ def inputs(generator):
         "bias": grid((3,), generator),
     }
 
+    yield "heads", architectures.Heads, {"table": grid((4, 6), generator), "baseline": grid((2, 3), generator)}
+
 
 def draw(model):
     """Every parameter and running statistic anew: copied layers differ, and nothing is zero or one as in fresh ones."""
