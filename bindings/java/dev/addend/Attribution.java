@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Objects;
 
 /**
  * Some numbers, and what each element of the inputs gave to them; {@link Model#attribute} finds it.
@@ -17,10 +18,12 @@ import java.util.NoSuchElementException;
  */
 public final class Attribution extends NativeObject {
   private final List<String> inputNames;
+  private final List<String> insideSelectors;
 
-  Attribution(long address, List<String> inputNames) {
+  Attribution(long address, List<String> inputNames, List<String> insideSelectors) {
     super("attribution", address, AddendNative::addend_attribution_release);
     this.inputNames = inputNames;
+    this.insideSelectors = insideSelectors;
   }
 
   /**
@@ -61,7 +64,8 @@ public final class Attribution extends NativeObject {
   }
 
   /**
-   * The explained tensor, then for each input what its elements give, nothing for plain ones; and the report of the run.
+   * The explained tensor, then for each input what its elements give, nothing for plain ones, then the same for what is
+   * split inside the model; and the report of the run.
    *
    * @return new results
    */
@@ -107,6 +111,33 @@ public final class Attribution extends NativeObject {
       throw new NoSuchElementException("no input is called " + name + ", there are " + inputNames);
     }
     return input(index);
+  }
+
+  /**
+   * What the elements of a tensor inside the model give.
+   *
+   * @param index its position among those of {@link Request#inside}
+   * @return [targets, *shape], or [*shape] where each example has a target
+   */
+  public Tensor inside(int index) {
+    Objects.checkIndex(index, insideSelectors.size());
+    try (Results results = results()) {
+      return results.tensor(results.size() - insideSelectors.size() + index);
+    }
+  }
+
+  /**
+   * What the elements of a tensor inside the model give.
+   *
+   * @param selector as it was given to {@link Inside#of}
+   * @return [targets, *shape], or [*shape] where each example has a target
+   */
+  public Tensor inside(String selector) {
+    final int index = insideSelectors.indexOf(selector);
+    if (index < 0) {
+      throw new NoSuchElementException("nothing was split at " + selector + ", but at " + insideSelectors);
+    }
+    return inside(index);
   }
 
   /**

@@ -1,6 +1,5 @@
 package dev.addend;
 
-import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 
@@ -14,26 +13,11 @@ import java.util.Objects;
  */
 public final class Input {
   private final Tensor value;
-  private final Split split;
-  private final Tensor baseline;
-  private final Double baselineNumber;
-  private final long firstComponent;
-  private final List<String> names;
+  private final Division division;
 
-  private Input(
-      Tensor value, Split split, Tensor baseline, Double baselineNumber, long firstComponent, List<String> names) {
+  private Input(Tensor value, Division division) {
     this.value = Objects.requireNonNull(value, "value");
-    this.split = split;
-    this.baseline = baseline;
-    this.baselineNumber = baselineNumber;
-    this.firstComponent = firstComponent;
-    this.names = names;
-  }
-
-  /** Tells a native request how its last input is split. */
-  @FunctionalInterface
-  private interface Split {
-    void apply(long request, Borrow borrow);
+    this.division = division;
   }
 
   /**
@@ -43,7 +27,7 @@ public final class Input {
    * @return the input
    */
   public static Input of(Tensor value) {
-    return new Input(value, (request, borrow) -> {}, null, null, -1, Collections.emptyList());
+    return new Input(value, Division.NONE);
   }
 
   /**
@@ -53,8 +37,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input splitAlong(long... dims) {
-    final long[] copy = dims.clone();
-    return with((request, borrow) -> AddendNative.addend_request_split_dims(request, copy));
+    return new Input(value, division.along(dims));
   }
 
   /**
@@ -64,8 +47,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input splitByLabels(Tensor labels) {
-    Objects.requireNonNull(labels, "labels");
-    return with((request, borrow) -> AddendNative.addend_request_split_labels(request, borrow.of(labels)));
+    return new Input(value, division.byLabels(labels));
   }
 
   /**
@@ -75,8 +57,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input splitIntoParts(Tensor parts) {
-    Objects.requireNonNull(parts, "parts");
-    return with((request, borrow) -> AddendNative.addend_request_split_parts(request, borrow.of(parts)));
+    return new Input(value, division.intoParts(parts));
   }
 
   /**
@@ -86,8 +67,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input baseline(Tensor baseline) {
-    Objects.requireNonNull(baseline, "baseline");
-    return new Input(value, split, baseline, null, firstComponent, names);
+    return new Input(value, division.baseline(baseline));
   }
 
   /**
@@ -97,7 +77,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input baseline(double baseline) {
-    return new Input(value, split, null, baseline, firstComponent, names);
+    return new Input(value, division.baseline(baseline));
   }
 
   /**
@@ -108,7 +88,7 @@ public final class Input {
    * @return the changed copy
    */
   public Input firstComponent(long first) {
-    return new Input(value, split, baseline, baselineNumber, first, names);
+    return new Input(value, division.firstComponent(first));
   }
 
   /**
@@ -118,27 +98,12 @@ public final class Input {
    * @return the changed copy
    */
   public Input names(List<String> names) {
-    return new Input(value, split, baseline, baselineNumber, firstComponent, List.copyOf(names));
-  }
-
-  private Input with(Split split) {
-    return new Input(value, split, baseline, baselineNumber, firstComponent, names);
+    return new Input(value, division.names(names));
   }
 
   /** Adds this to a native request. */
   void addTo(long request, String name, Borrow borrow) {
     AddendNative.addend_request_add_input(request, name, borrow.of(value));
-    split.apply(request, borrow);
-    if (baseline != null) {
-      AddendNative.addend_request_set_baseline(request, borrow.of(baseline));
-    } else if (baselineNumber != null) {
-      AddendNative.addend_request_set_baseline_number(request, baselineNumber);
-    }
-    if (firstComponent != -1) {
-      AddendNative.addend_request_set_first_component(request, firstComponent);
-    }
-    for (String component : names) {
-      AddendNative.addend_request_add_name(request, component);
-    }
+    division.addTo(request, borrow);
   }
 }

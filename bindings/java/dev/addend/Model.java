@@ -209,7 +209,10 @@ public final class Model extends NativeObject {
    * @return an explanation for each target, and a tensor for each input
    */
   public Attribution attribute(Request request, Context context) {
-    return new Attribution(ask(request, context, AddendNative::addend_model_attribute), request.namesOr(inputNames));
+    return new Attribution(
+        ask(request, context, AddendNative::addend_model_attribute),
+        request.namesOr(inputNames),
+        request.insideSelectors());
   }
 
   /**

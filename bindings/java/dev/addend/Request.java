@@ -29,6 +29,7 @@ public final class Request {
   private static final class Fields implements Cloneable {
     Example example = new Example(Collections.emptyList(), null);
     List<Example> others = Collections.emptyList();
+    List<Inside> inside = Collections.emptyList();
     List<String> probes = Collections.emptyList();
     List<Target> targets = Collections.emptyList();
     String at;
@@ -154,6 +155,18 @@ public final class Request {
   }
 
   /**
+   * Adds a tensor inside the model at which components begin, in place of the inputs, which are plain then. It takes one
+   * more run of the model. Looked at by {@link Model#decompose(Request)} and {@link Model#attribute(Request)}.
+   *
+   * @param inside the tensor, how it is split, and its baseline
+   * @return the changed copy
+   */
+  public Request inside(Inside inside) {
+    Objects.requireNonNull(inside, "inside");
+    return with(fields -> fields.inside = more(fields.inside, inside));
+  }
+
+  /**
    * Asks for the composition of an inner tensor too.
    *
    * @param selector {@code layers.0.attention} (a module), {@code #28} (an operator by its number), {@code aten::gelu} or
@@ -276,6 +289,11 @@ public final class Request {
         : fields.example.inputs.stream().map(input -> input.name).collect(Collectors.toList());
   }
 
+  /** The selectors of what is split inside the model. */
+  List<String> insideSelectors() {
+    return fields.inside.stream().map(Inside::selector).collect(Collectors.toList());
+  }
+
   /** The native request, which the caller releases. */
   long create(List<String> argumentNames, Borrow borrow) {
     final long request = Out.handle(AddendNative::addend_request_create);
@@ -284,6 +302,9 @@ public final class Request {
       for (Example other : fields.others) {
         AddendNative.addend_request_next_example(request);
         addExample(request, other, argumentNames, borrow);
+      }
+      for (Inside inside : fields.inside) {
+        inside.addTo(request, borrow);
       }
       for (String probe : fields.probes) {
         AddendNative.addend_request_add_probe(request, probe);

@@ -1,0 +1,83 @@
+package dev.addend;
+
+import java.util.Collections;
+import java.util.List;
+import java.util.Objects;
+
+/** How a tensor is split into components, and its baseline. Immutable: each method gives a changed copy. */
+final class Division {
+  /** Not split, against zero. */
+  static final Division NONE = new Division((request, borrow) -> {}, null, null, -1, Collections.emptyList());
+
+  private final Split split;
+  private final Tensor baseline;
+  private final Double baselineNumber;
+  private final long firstComponent;
+  private final List<String> names;
+
+  private Division(Split split, Tensor baseline, Double baselineNumber, long firstComponent, List<String> names) {
+    this.split = split;
+    this.baseline = baseline;
+    this.baselineNumber = baselineNumber;
+    this.firstComponent = firstComponent;
+    this.names = names;
+  }
+
+  /** Tells a native request how its last input is split. */
+  @FunctionalInterface
+  private interface Split {
+    void apply(long request, Borrow borrow);
+  }
+
+  Division along(long... dims) {
+    final long[] copy = dims.clone();
+    return with((request, borrow) -> AddendNative.addend_request_split_dims(request, copy));
+  }
+
+  Division byLabels(Tensor labels) {
+    Objects.requireNonNull(labels, "labels");
+    return with((request, borrow) -> AddendNative.addend_request_split_labels(request, borrow.of(labels)));
+  }
+
+  Division intoParts(Tensor parts) {
+    Objects.requireNonNull(parts, "parts");
+    return with((request, borrow) -> AddendNative.addend_request_split_parts(request, borrow.of(parts)));
+  }
+
+  Division baseline(Tensor baseline) {
+    Objects.requireNonNull(baseline, "baseline");
+    return new Division(split, baseline, null, firstComponent, names);
+  }
+
+  Division baseline(double baseline) {
+    return new Division(split, null, baseline, firstComponent, names);
+  }
+
+  Division firstComponent(long first) {
+    return new Division(split, baseline, baselineNumber, first, names);
+  }
+
+  Division names(List<String> names) {
+    return new Division(split, baseline, baselineNumber, firstComponent, List.copyOf(names));
+  }
+
+  private Division with(Split split) {
+    return new Division(split, baseline, baselineNumber, firstComponent, names);
+  }
+
+  /** Says all of it about the last input of a native request. */
+  void addTo(long request, Borrow borrow) {
+    split.apply(request, borrow);
+    if (baseline != null) {
+      AddendNative.addend_request_set_baseline(request, borrow.of(baseline));
+    } else if (baselineNumber != null) {
+      AddendNative.addend_request_set_baseline_number(request, baselineNumber);
+    }
+    if (firstComponent != -1) {
+      AddendNative.addend_request_set_first_component(request, firstComponent);
+    }
+    for (String component : names) {
+      AddendNative.addend_request_add_name(request, component);
+    }
+  }
+}
