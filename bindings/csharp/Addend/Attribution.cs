@@ -32,9 +32,14 @@ public sealed record AttributedOperator(
 public sealed class Attribution : AddendObject
 {
     private readonly IReadOnlyList<string> _inputNames;
+    private readonly string[] _insideSelectors;
 
-    internal Attribution(AttributionHandle handle, IReadOnlyList<string> inputNames)
-        : base(handle) => _inputNames = inputNames;
+    internal Attribution(AttributionHandle handle, IReadOnlyList<string> inputNames, string[] insideSelectors)
+        : base(handle)
+    {
+        _inputNames = inputNames;
+        _insideSelectors = insideSelectors;
+    }
 
     /// <summary>How many numbers are explained: the targets of the request, or the examples.</summary>
     public int Count => checked((int)AddendNative.addend_attribution_num_targets(Handle));
@@ -64,8 +69,8 @@ public sealed class Attribution : AddendObject
         return Explanation.Take(handle);
     }
 
-    /// <summary>The explained tensor, then for each input what its elements give, nothing for plain ones; and the report of
-    /// the run.</summary>
+    /// <summary>The explained tensor, then for each input what its elements give, nothing for plain ones, then the same for
+    /// what is split inside the model; and the report of the run.</summary>
     /// <returns>New results.</returns>
     public Results ToResults()
     {
@@ -105,6 +110,32 @@ public sealed class Attribution : AddendObject
             }
         }
         throw new KeyNotFoundException($"no input is named {name}; there are: {string.Join(", ", _inputNames)}");
+    }
+
+    /// <summary>What the elements of a tensor inside the model give.</summary>
+    /// <param name="index">Its position in <see cref="Request.Inside"/>.</param>
+    /// <returns>[targets, *shape], or [*shape] where each example has a target.</returns>
+    /// <exception cref="ArgumentOutOfRangeException">There is no such tensor.</exception>
+    public Tensor Inside(int index = 0)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(index);
+        ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, _insideSelectors.Length);
+        using Results results = ToResults();
+        return results.Tensor(results.Count - _insideSelectors.Length + index);
+    }
+
+    /// <summary>What the elements of a tensor inside the model give.</summary>
+    /// <param name="selector">As it was given to the <see cref="Addend.Inside"/>.</param>
+    /// <returns>[targets, *shape], or [*shape] where each example has a target.</returns>
+    /// <exception cref="KeyNotFoundException">Nothing was split there.</exception>
+    public Tensor Inside(string selector)
+    {
+        ArgumentNullException.ThrowIfNull(selector);
+        int index = Array.IndexOf(_insideSelectors, selector);
+        return index >= 0
+            ? Inside(index)
+            : throw new KeyNotFoundException(
+                $"nothing was split at {selector}, but at: {string.Join(", ", _insideSelectors)}");
     }
 
     /// <summary>All of it as a JSON object.</summary>

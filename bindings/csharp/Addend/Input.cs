@@ -28,6 +28,31 @@ public sealed record Input(Tensor Value)
     public static implicit operator Input(Tensor value) => new(value);
 }
 
+/// <summary>
+/// A tensor inside a model at which components begin, with its split and its baseline: the heads of an attention, neurons,
+/// experts. What the model computes before it is the same for all of them, and its arguments are plain.
+/// <code>
+/// var heads = new Inside("aten::contiguous") { Split = Split.Along(1), Baseline = 0.0 };
+/// using Results results = model.Decompose(new Request(x) { Inside = [heads] });
+/// </code>
+/// </summary>
+/// <param name="Selector">Which floating-point tensor, told as in <see cref="Request.Probes"/>.</param>
+public sealed record Inside(string Selector)
+{
+    /// <summary>How it is divided into components: along dimensions of the tensor, or by labels.</summary>
+    public Split Split { get; init; } = Split.None;
+
+    /// <summary>What means "nothing" there; zero unless said.</summary>
+    public Baseline? Baseline { get; init; }
+
+    /// <summary>The names of its components, for people; those without a name are called by their position.</summary>
+    public IReadOnlyList<string> Names { get; init; } = [];
+
+    /// <summary>Where its components begin on the axis that all inputs share; null: right behind those before
+    /// it.</summary>
+    public long? FirstComponent { get; init; }
+}
+
 /// <summary>What means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor and a number
 /// convert to it by themselves.</summary>
 public sealed record Baseline

@@ -181,7 +181,10 @@ public sealed class Model : AddendObject
             using RequestHandle handle = request.Build(cancellation);
             AddendNative.addend_model_attribute(
                 Context.HandleOf(context), Handle, handle, out AttributionHandle attribution);
-            return new Attribution(Callbacks.Finished(attribution), request.StructuredNames ?? InputNames);
+            return new Attribution(
+                Callbacks.Finished(attribution),
+                request.StructuredNames ?? InputNames,
+                [.. request.Inside.Select(inside => inside.Selector)]);
         }
     }
 

@@ -41,6 +41,12 @@ public sealed record Request
     /// <see cref="Model.CheckTrace"/>. Nothing else takes several.</summary>
     public IReadOnlyList<Request> Others { get; init; } = [];
 
+    /// <summary>Tensors inside the model at which components begin, in place of the inputs, which are plain then. They
+    /// take one more run of the model. Looked at by
+    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/> and
+    /// <see cref="Model.Attribute(Request, Context?, CancellationToken)"/>.</summary>
+    public IReadOnlyList<Inside> Inside { get; init; } = [];
+
     /// <summary>The numbers that <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> explains; the largest
     /// element where there is none.</summary>
     public IReadOnlyList<Target> Targets { get; init; } = [];
@@ -116,6 +122,12 @@ public sealed record Request
                 AddendNative.addend_request_next_example(request);
                 other.AddInputs(request);
             }
+            foreach (Inside inside in Inside)
+            {
+                ArgumentNullException.ThrowIfNull(inside);
+                AddendNative.addend_request_add_inside(request, Text.Checked(inside.Selector, nameof(inside.Selector)));
+                Describe(request, inside.Split, inside.Baseline, inside.FirstComponent, inside.Names);
+            }
             foreach (string probe in Probes)
             {
                 AddendNative.addend_request_add_probe(request, Text.Checked(probe, nameof(Probes)));
@@ -160,22 +172,29 @@ public sealed record Request
     private static void AddInput(RequestHandle request, string? name, Input input)
     {
         AddendNative.addend_request_add_input(request, name!, input.Value.Handle);
-        input.Split.AddTo(request);
-        if (input.Baseline is { Tensor: { } tensor })
+        Describe(request, input.Split, input.Baseline, input.FirstComponent, input.Names);
+    }
+
+    // Of what was added last.
+    private static void Describe(
+        RequestHandle request, Split split, Baseline? baseline, long? firstComponent, IReadOnlyList<string> names)
+    {
+        split.AddTo(request);
+        if (baseline is { Tensor: { } tensor })
         {
             AddendNative.addend_request_set_baseline(request, tensor.Handle);
         }
-        else if (input.Baseline is { Number: double number })
+        else if (baseline is { Number: double number })
         {
             AddendNative.addend_request_set_baseline_number(request, number);
         }
-        if (input.FirstComponent is { } first)
+        if (firstComponent is { } first)
         {
             AddendNative.addend_request_set_first_component(request, first);
         }
-        foreach (string component in input.Names)
+        foreach (string component in names)
         {
-            AddendNative.addend_request_add_name(request, Text.Checked(component, nameof(input.Names)));
+            AddendNative.addend_request_add_name(request, Text.Checked(component, nameof(Addend.Input.Names)));
         }
     }
 
