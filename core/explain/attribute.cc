@@ -137,7 +137,7 @@ RecordedOutput FindExplained(const RecordedModel& recorded, const TracedRun& tra
         "the model has no ", at, " that is floating-point; it has ",
         absl::StrJoin(recorded.outputs, ", ", [](std::string* out, const auto& output) { out->append(output.name); })));
   }
-  const Probe probe = FindProbe(trace, at, recorded.outputs[0].probe);
+  const Probe probe = FindReached(trace, at, recorded.outputs[0].probe);
   return {at, trace.Value(probe.operand), probe};
 }
 

@@ -117,6 +117,16 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
                                      static_cast<int64_t>(calls.size()) - 1, ", aten::name) or logits"));
 }
 
+Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output) {
+  const Probe probe = FindProbe(trace, selector, output);
+  if (probe.operand.storage < 0) return probe;
+  const std::vector<Kept>& versions = trace.storages[probe.operand.storage];
+  const bool kept = std::any_of(versions.begin(), versions.end(),
+                                [&](const Kept& one) { return one.version == probe.operand.version; });
+  if (kept) return probe;
+  throw InvalidArgument(absl::StrCat(selector, " does not depend on what is split, so that it has no components"));
+}
+
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
   Origin origin;
   origin.value = rows.value;
@@ -267,7 +277,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   auto trace = std::make_shared<TracedRun>(tracer.Finish());
   std::vector<Probe> probes;
   for (const RecordedOutput& output : outputs) probes.push_back(output.probe);
-  for (const std::string& selector : options.probes) probes.push_back(FindProbe(*trace, selector, probes[0]));
+  for (const std::string& selector : options.probes) probes.push_back(FindReached(*trace, selector, probes[0]));
   Decomposition decomposition;
   decomposition.numc = numc;
   decomposition.inside = InsideValues(*trace);

@@ -49,6 +49,10 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
 // The probe for a selector; see DecomposeOptions::probes. `output`: the model's first result.
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
 
+// The same in a run whose rows have begun. Throws InvalidArgument for a tensor that none of them can reach and whose
+// value, therefore, nobody kept.
+Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output);
+
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
 

@@ -162,6 +162,13 @@ TEST(InsideTensors, TellWhatDoesNotFit) {
   const Input first = Input::Inside("#0", Split::AlongDims({1}), zero);
   EXPECT_THAT(message({Input::Plain(x), first, Input::Inside(kHeads, Split::AlongDims({1}), zero)}),
               HasSubstr("depends on another split already"));
+  // What comes before the split.
+  DecomposeOptions options;
+  options.probes = {"aten::softmax"};
+  EXPECT_THAT(MessageOf([&] {
+                Whole().Decompose({Input::Plain(x), Input::Inside(kHeads, Split::AlongDims({1}), zero)}, options);
+              }),
+              HasSubstr("aten::softmax does not depend on what is split"));
   int runs = 0;
   const TracedModel other = Trace(FromFunction(
       [&](const std::vector<Tensor>& in) { return ++runs % 2 == 1 ? in[0].mm(kWeight).exp() : in[0].sin().exp(); }));
