@@ -34,7 +34,7 @@ from ._errors import (
 from ._explanation import Contribution, Explanation
 from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
-from ._input import Input
+from ._input import Input, Inside
 from ._live import Recording, Trace, TracedModel, compile, recording, tracing
 from ._model import Model, attribute, load_model
 from ._program import Finding, Program, Requirement, TraceCheck
@@ -64,6 +64,7 @@ __all__ = [
     "FailedPrecondition",
     "Finding",
     "Input",
+    "Inside",
     "InvalidArgument",
     "Model",
     "NotFound",

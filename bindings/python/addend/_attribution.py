@@ -1,5 +1,6 @@
 """What each element of the inputs gave to some numbers, found by one sweep back."""
 
+import copy
 import html
 import json
 import sys
@@ -8,7 +9,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
-from ._input import Input
+from ._input import Input, Inside, as_insides
 from ._results import Results
 from ._target import Target, as_target
 from ._tensor import Tensor
@@ -20,10 +21,11 @@ class Attribution(Handle):
     It is a sequence of one `Explanation` for each target, or for each example where each has one.
     """
 
-    __slots__ = ("_results",)
+    __slots__ = ("_num_inside", "_results")
 
-    def __init__(self, capsule: Any):
+    def __init__(self, capsule: Any, num_inside: int = 0):
         super().__init__(capsule)
+        self._num_inside = num_inside
         self._results = Results(_native.attribution_results(capsule))
 
     def close(self) -> None:
@@ -39,7 +41,14 @@ class Attribution(Handle):
     def inputs(self) -> List[Optional[Tensor]]:
         """For each input of the model, in their order, what its elements give: ``[targets, *shape]``, or ``[*shape]``
         where each example has a target; for ids one number each. None for plain inputs."""
-        return [self._results[index] for index in range(1, len(self._results))]
+        return [self._results[index] for index in range(1, len(self._results) - self._num_inside)]
+
+    @property
+    def inside(self) -> List[Tensor]:
+        """For each `Inside`, in their order, what the elements of the tensor give: ``[targets, *shape]``, or
+        ``[*shape]`` where each example has a target."""
+        end = len(self._results)
+        return [self._results[index] for index in range(end - self._num_inside, end)]
 
     @property
     def leftovers(self) -> List[float]:
@@ -122,8 +131,18 @@ def target_list(targets: Any) -> List[Target]:
     return [tuple(target) if isinstance(target, list) else target for target in targets]
 
 
-def split_for_attribution(inputs: Any, baselines: Any) -> Tuple[Union[Dict[str, Any], List[Any]], List[Any]]:
-    """What users of Captum give, as inputs of ours, all elements being attributed to; with the values in one list."""
+def split_for_attribution(
+    inputs: Any, baselines: Any, inside: Any = None
+) -> Tuple[Union[Dict[str, Any], List[Any]], List[Any]]:
+    """What users of Captum give, as inputs of ours, all elements being attributed to; with the values in one list. Where
+    something inside is attributed to, the inputs stay as they are."""
+    if inside is not None:
+        if baselines is not None:
+            raise TypeError("baselines are for inputs that are attributed to; an addend.Inside has its own")
+        if isinstance(inputs, dict):
+            return dict(inputs), list(inputs.values())
+        values = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
+        return values, values
     if isinstance(inputs, dict):
         if isinstance(baselines, (tuple, list)):
             raise TypeError("inputs are a dict, so several baselines are one too")
@@ -142,6 +161,17 @@ def split_for_attribution(inputs: Any, baselines: Any) -> Tuple[Union[Dict[str, 
     else:
         given = [baselines] * len(values)
     return [_split(value, baseline) for value, baseline in zip(values, given)], values
+
+
+def split_inside(inside: Any) -> List[Inside]:
+    """What users of Captum know as layers, all elements being attributed to."""
+    listed = []
+    for source in as_insides(inside):
+        if source.dims is None and source.labels is None:
+            source = copy.copy(source)
+            source.dims = (0,)
+        listed.append(source)
+    return listed
 
 
 def plain_arguments(additional_forward_args: Any) -> Tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """What a model is given, and how it is divided into components."""
 
 import numbers
-from typing import Any, Iterable, Optional, Sequence, Union
+from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from . import _native
 from ._composition import Composition, as_dims
@@ -56,10 +56,62 @@ class Input:
         return "Input(%s, split=%r)" % ("value" if shape is None else list(shape), split)
 
 
+class Inside:
+    """A tensor inside a model at which components begin: the heads of an attention, neurons, experts. What the model
+    computes before it is the same for all of them, and its arguments are plain.
+
+    Args:
+        selector: which floating-point tensor, told as probes are: ``"layers.0.attention"`` (a module), ``"#28"`` (an
+            operator by its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"``.
+        dims: one component for each position along a dimension of the tensor, or along several.
+        labels: one component for each label; this or `dims` is given. Its shape is as for `Input`.
+        baseline: what means "nothing" there, a tensor that broadcasts to it or a number; zero unless given.
+        names: as for `Input`.
+        first_component: as for `Input`.
+    """
+
+    def __init__(
+        self,
+        selector: str,
+        dims: Union[None, int, Iterable[int]] = None,
+        *,
+        labels: Any = None,
+        baseline: Any = None,
+        names: Iterable[str] = (),
+        first_component: Optional[int] = None,
+    ):
+        if dims is not None and labels is not None:
+            raise TypeError("a tensor inside is split in one way, not by dims and labels")
+        if first_component is not None and first_component < 0:
+            raise ValueError("first_component is %d, it counts from 0" % first_component)
+        self.selector = selector
+        self.dims = None if dims is None else as_dims(dims)
+        self.labels = labels
+        self.parts = None
+        self.baseline = baseline
+        self.names = tuple(names)
+        self.first_component = first_component
+
+    def __repr__(self) -> str:
+        split = next((name for name in ("dims", "labels") if getattr(self, name) is not None), "plain")
+        return "Inside(%r, split=%r)" % (self.selector, split)
+
+
+def as_insides(inside: Any) -> List[Inside]:
+    """None, one of them, or several."""
+    listed = [] if inside is None else [inside] if isinstance(inside, Inside) else list(inside)
+    for one in listed:
+        if not isinstance(one, Inside):
+            raise TypeError("inside is an addend.Inside or a list of them, not a %s" % type(one).__name__)
+    return listed
+
+
 def as_input(value: Any) -> Input:
     """An input; of a composition: its components, the residual being the reference; of a tensor: a plain one."""
     if isinstance(value, Input):
         return value
+    if isinstance(value, Inside):
+        raise TypeError("what is inside a model is no argument of it; pass inside=%r" % value)
     if isinstance(value, Composition):
         return Input(value.value, parts=value.components)
     return Input(value)
@@ -68,6 +120,16 @@ def as_input(value: Any) -> Input:
 def add_input(request: Any, name: Optional[str], source: Input, value: Any) -> None:
     """Adds an input to a native request, with `value` for its own one."""
     _native.request_add_input(request, name, as_tensor(value)._handle)
+    _describe_last(request, source)
+
+
+def add_inside(request: Any, source: Inside) -> None:
+    """Adds a tensor inside the model to a native request."""
+    _native.request_add_inside(request, source.selector)
+    _describe_last(request, source)
+
+
+def _describe_last(request: Any, source: Union[Input, Inside]) -> None:
     if source.dims is not None:
         _native.request_split_dims(request, source.dims)
     elif source.labels is not None:

@@ -1,11 +1,19 @@
 """Live models: Python code that is decomposed as it runs."""
 
 import inspect
+import itertools
 import types
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
-from ._attribution import Attribution, as_given, numbers_like, plain_arguments, split_for_attribution
+from ._attribution import (
+    Attribution,
+    as_given,
+    numbers_like,
+    plain_arguments,
+    split_for_attribution,
+    split_inside,
+)
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
@@ -215,8 +223,12 @@ class TracedModel:
     def decompose(self, *args: Any, **kwargs: Any) -> Results:
         """Calls the model; what it returns is the ``output`` of the results.
 
-        They are named by their place in it: ``"output"``, ``"output.logits"``, ``"output.hidden_states.3"``.
+        They are named by their place in it: ``"output"``, ``"output.logits"``, ``"output.hidden_states.3"``. Where
+        components begin inside the model, it runs once and its recorded program is decomposed, whose outputs are
+        ``"output"``, ``"output.1"`` in order.
         """
+        if self._options.get("inside") is not None:
+            return self._decompose_inside(args, kwargs)
         sources: List[Input] = []
         places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
 
@@ -303,25 +315,49 @@ class TracedModel:
         """What each element of the inputs gave to the target, with the arguments of Captum; see `Model.attribute`.
 
         Inputs are the positional arguments of the model, or in a dict its named ones. Further ones in
-        `additional_forward_args` may be anything that the model takes.
+        `additional_forward_args` may be anything that the model takes. Where the model was compiled with `inside`, that
+        is what is attributed to.
         """
-        split, values = split_for_attribution(inputs, baselines)
+        inside = self._options.get("inside")
+        split, values = split_for_attribution(inputs, baselines, inside)
         further = plain_arguments(additional_forward_args)
         named = split if isinstance(split, dict) else {}
         positional = [] if isinstance(split, dict) else split
-        found, order = self._explain((*positional, *further), named, targets=target, at=at, each_example=each_example)
-        tensors = {id(source): tensor for source, tensor in zip(order, found.inputs)}
-        given = as_given([tensors[id(source)] for source in (named.values() if named else positional)], inputs, values)
+        asked = {"targets": target, "at": at, "each_example": each_example, "inside": split_inside(inside)}
+        found, order = self._explain((*positional, *further), named, **asked)
+        if inside is not None:
+            given = as_given(found.inside, inside, [values[0]] * len(found.inside))
+        else:
+            tensors = {id(source): tensor for source, tensor in zip(order, found.inputs)}
+            sources = named.values() if named else positional
+            given = as_given([tensors[id(source)] for source in sources], inputs, values)
         return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
 
     def _explain(self, args: Any, kwargs: Any, **asked: Any) -> Tuple[Attribution, List[Input]]:
         """As `explain`; also what the inputs of the program were given as, in their order."""
-        program, sources = self._record(args, kwargs, True)
+        program, sources, _ = self._record(args, kwargs, True)
         options = {key: value for key, value in self._options.items() if key not in ("probes", "everything")}
-        return program.model().explain(*sources, **asked, **options), sources
+        return program.model().explain(*sources, **{**options, **asked}), sources
 
-    def _record(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, List[Input]]:
-        """The program of a call, and what its inputs were given as, in their order."""
+    def _decompose_inside(self, args: Any, kwargs: Any) -> Results:
+        """As `decompose`, of the recorded program: what is inside is only found in a model that runs twice."""
+        import torch
+
+        program, sources, output = self._record(args, kwargs, True)
+        results = program.model().decompose(*sources, **self._options)
+        positions = itertools.count()
+
+        def replace(leaf: Any, path: str) -> Any:
+            if not isinstance(leaf, torch.Tensor):
+                return leaf
+            position = next(positions)
+            return result_at(results._handle, position) if _has_parts(leaf) else leaf
+
+        results.output = map_leaves(replace, output, "output")
+        return results
+
+    def _record(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, List[Input], Any]:
+        """The program of a call, what its inputs were given as, in their order, and what the model returned."""
         import torch
 
         arguments, call = _named_arguments(self.model, args, kwargs)
@@ -358,7 +394,7 @@ class TracedModel:
                 raise ValueError("the model returned no tensor")
         program = trace.program
         assert program is not None
-        return program, sources
+        return program, sources, output
 
     def _addresses(self, arguments: Any) -> Set[int]:
         """Of the tensors that the model was given or has."""
@@ -393,7 +429,8 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
 
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.
-        options: `probes`, `everything`, `cancellation`, `context`, or choices of a `Context`; see `tracing`.
+        options: `probes`, `everything`, `cancellation`, `context`, or choices of a `Context`; see `tracing`. With
+            `inside`, components begin at tensors inside the model, as for `Model.decompose`.
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)

@@ -7,13 +7,21 @@ from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._arguments import add_arguments
-from ._attribution import Attribution, add_targets, as_given, numbers_like, plain_arguments, split_for_attribution
+from ._attribution import (
+    Attribution,
+    add_targets,
+    as_given,
+    numbers_like,
+    plain_arguments,
+    split_for_attribution,
+    split_inside,
+)
 from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
-from ._input import new_request
+from ._input import Inside, add_inside, as_insides, new_request
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._results import Results
 
@@ -75,6 +83,7 @@ class Model(Handle):
     def decompose(
         self,
         *inputs: Any,
+        inside: Union[None, Inside, Sequence[Inside]] = None,
         probes: Union[str, Sequence[str]] = (),
         everything: bool = False,
         memory: int = 0,
@@ -87,6 +96,8 @@ class Model(Handle):
 
         Args:
             inputs: what the model is given.
+            inside: one or several tensors inside the model at which components begin, in place of the inputs, which are
+                plain then. It takes one more run of the model.
             probes: inner tensors that are wanted too: ``"layers.0.attention"`` (a module), ``"#28"`` (an operator by
                 its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what a final softmax
                 reads).
@@ -107,7 +118,7 @@ class Model(Handle):
             Error: a tracing failure: recovery and value differ, at the operator that the payload names.
         """
         chosen = as_context(context, policy)
-        request = new_model_request([inputs], probes, everything, cancellation)
+        request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
         _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
@@ -119,6 +130,7 @@ class Model(Handle):
     def explain(
         self,
         *inputs: Any,
+        inside: Union[None, Inside, Sequence[Inside]] = None,
         targets: Any = "top1",
         at: Optional[str] = None,
         each_example: bool = False,
@@ -133,6 +145,7 @@ class Model(Handle):
 
         Args:
             inputs: what the model is given, split as for `decompose`.
+            inside: as for `decompose`; then found in `Attribution.inside`.
             targets: the number to explain as `Results.explain` takes it, or a list of several.
             at: what the targets are elements of, unless it is the first output: ``"output.1"``, or an inner tensor as
                 for `decompose`.
@@ -149,10 +162,11 @@ class Model(Handle):
             Unimplemented: an operator has no rule; the payload says where it is.
         """
         chosen = as_context(context, policy)
-        request = new_model_request([inputs], cancellation=cancellation)
+        insides = as_insides(inside)
+        request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, operators)
         _native.request_set_keep_references(request, keep_references)
-        return Attribution(_native.model_attribute(chosen._handle, self._handle, request))
+        return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
 
     def attribute(
         self,
@@ -162,6 +176,7 @@ class Model(Handle):
         additional_forward_args: Any = None,
         return_convergence_delta: bool = False,
         *,
+        inside: Union[None, Inside, Sequence[Inside]] = None,
         each_example: bool = True,
         at: Optional[str] = None,
         keep_references: bool = False,
@@ -180,6 +195,8 @@ class Model(Handle):
                 None: the largest, or the only one.
             additional_forward_args: further inputs that nothing is attributed to: a tensor, or a tuple of them.
             return_convergence_delta: also returns what is not attributed.
+            inside: what is attributed to in place of the inputs (what Captum knows as layers): a tensor inside the
+                model, or several. The inputs are plain then, and baselines are those of the `Inside`.
             each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
                 returned counts targets.
             at: as for `explain`.
@@ -189,11 +206,12 @@ class Model(Handle):
             policy: choices of a `Context`, in place of one.
 
         Returns:
-            Attributions in the structure of the inputs, each of the shape of its input and of the same library; with
+            Attributions in the structure of the inputs, or of `inside`, each of the shape of its input and of the same
+            library; with
             `return_convergence_delta` a tuple of these and the leftover of each target,
             value - reference - sum of attributions (Captum's delta has the other sign).
         """
-        split, values = split_for_attribution(inputs, baselines)
+        split, values = split_for_attribution(inputs, baselines, inside)
         further = plain_arguments(additional_forward_args)
         if isinstance(split, dict):
             if further:
@@ -205,6 +223,7 @@ class Model(Handle):
             arguments = (*split, *further)
         found = self.explain(
             *arguments,
+            inside=split_inside(inside),
             targets=target,
             at=at,
             each_example=each_example,
@@ -213,11 +232,14 @@ class Model(Handle):
             context=context,
             **policy,
         )
-        tensors: List[Any] = found.inputs
-        if isinstance(split, dict):
-            by_name = dict(zip(names, tensors))
-            tensors = [by_name[name] for name in split]
-        given = as_given(tensors, inputs, values)
+        if inside is not None:
+            given = as_given(found.inside, inside, [values[0]] * len(found.inside))
+        else:
+            tensors: List[Any] = found.inputs
+            if isinstance(split, dict):
+                by_name = dict(zip(names, tensors))
+                tensors = [by_name[name] for name in split]
+            given = as_given(tensors, inputs, values)
         return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
 
     def record(
@@ -312,13 +334,16 @@ def new_model_request(
     probes: Union[str, Sequence[str]] = (),
     everything: bool = False,
     cancellation: Optional[Cancellation] = None,
+    insides: Sequence[Inside] = (),
 ) -> Any:
-    """A native request with what a model is given, once or several times."""
+    """A native request with what a model is given, once or several times, and what is split inside it."""
     request = new_request(probes, everything, cancellation)
     for index, inputs in enumerate(examples):
         if index > 0:
             _native.request_next_example(request)
         add_arguments(request, inputs)
+    for source in insides:
+        add_inside(request, source)
     return request
 
 
