@@ -80,6 +80,7 @@ int RunAttribute(const AttributeArguments& arguments) {
 
   Explanation explanation;
   explanation.run = Load(arguments.run);
+  FindInside(explanation.run);
   explanation.parts = DescribeParts(explanation.run, arguments.names, arguments.classes);
   explanation.at = arguments.at;
   explanation.operators_asked = arguments.nodes;

@@ -123,10 +123,11 @@ std::string CheckTable(const LoadedRun& run, const Report& report, const std::ve
 
 int RunCheck(const CheckArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
-  const LoadedRun run = Load(arguments.run);
+  LoadedRun run = Load(arguments.run);
   if (run.policy.check != Check::kEveryOp) {
     throw InvalidArgument("addend check looks at every operator: leave out --policy check=...");
   }
+  FindInside(run);
   DecomposeOptions options;
   options.policy = run.policy;
   if (!WasSet(arguments.run.policy, "on_failure")) options.policy.on_failure = OnFailure::kWarn;

@@ -18,6 +18,7 @@ inline constexpr int kBadInput = 2;      // whatever else went wrong
 struct RunArguments {
   std::string model;
   std::vector<std::string> inputs;     // FILE[#NAME][:SPLIT]
+  std::vector<std::string> inside;     // SELECTOR:SPLIT, of tensors inside the model
   std::vector<std::string> baselines;  // FILE[#NAME], number, token:ID or token:KEY
   std::vector<std::string> policy;     // FIELD=VALUE
   std::optional<int64_t> row;

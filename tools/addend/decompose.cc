@@ -111,6 +111,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
 
   Explanation explanation;
   explanation.run = Load(arguments.run);
+  FindInside(explanation.run);
   explanation.parts = DescribeParts(explanation.run, arguments.names, arguments.classes);
   explanation.at = arguments.at.empty() ? "" : arguments.at[0];
   const Target asked = FindTarget(arguments.target, explanation.parts.classes);

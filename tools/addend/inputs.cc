@@ -178,7 +178,9 @@ void PickRow(int64_t row, LoadedInput& loaded) {
   input.value = PickRow(input.value, row);
 }
 
-LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, bool whole) {
+// `whole`: no input may be split; `inside`: something inside the model is, so that inputs are plain unless they say
+// otherwise.
+LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, bool whole, bool inside) {
   LoadedInput loaded;
   loaded.path = text.file.path;
   const TensorFile file = ReadTensorFile(loaded.path);
@@ -196,7 +198,7 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
     }
     input.split = Split::Plain();
   } else if (!text.split) {
-    input.split = DefaultSplit(input.name, value);
+    input.split = inside ? Split::Plain() : DefaultSplit(input.name, value);
   } else if (split.kind == Split::Kind::kDims) {
     input.split = Split::AlongDims(split.dims);
   } else if (split.kind == Split::Kind::kLabels) {
@@ -205,6 +207,31 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
     input.split = Split::Parts(LoadBeside(split.source, file, loaded.path, "parts"));
   }
   loaded.split = DescribeSplit(input.split, split.source);
+  return loaded;
+}
+
+// SELECTOR:SPLIT; colons occur in selectors as well.
+LoadedInput LoadInside(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  const std::string selector = text.substr(0, colon);
+  const auto split = colon == std::string::npos ? std::nullopt : ParseSplit(text.substr(colon + 1));
+  if (!split || selector.empty()) {
+    throw InvalidArgument(absl::StrCat("--inside ", text, " does not say how the tensor is split: end it with :dim=1, ",
+                                       ":dim=1,2 or :labels=FILE"));
+  }
+  LoadedInput loaded;
+  loaded.name = loaded.path = loaded.input.name = loaded.input.inside = selector;
+  if (split->kind == Split::Kind::kDims) {
+    loaded.input.split = Split::AlongDims(split->dims);
+  } else if (split->kind == Split::Kind::kLabels) {
+    const FileText file = ParseFile(split->source);
+    if (!FileExists(file.path)) throw NotFound(absl::StrCat("--inside ", text, ": there is no file ", file.path));
+    loaded.input.split = Split::ByLabels(Select(ReadTensorFile(file.path), file, {"labels"}).second);
+  } else {
+    throw InvalidArgument(
+        absl::StrCat("--inside ", text, ": what is inside the model is split along dimensions or by labels"));
+  }
+  loaded.split = DescribeSplit(loaded.input.split, split->source);
   return loaded;
 }
 
@@ -299,7 +326,9 @@ std::vector<Input> LoadedRun::Inputs() const {
 
 std::vector<at::Tensor> LoadedRun::Values() const {
   std::vector<at::Tensor> all;
-  for (const LoadedInput& loaded : inputs) all.push_back(loaded.input.value.clone());
+  for (const LoadedInput& loaded : inputs) {
+    if (!loaded.inside()) all.push_back(loaded.input.value.clone());
+  }
   return all;
 }
 
@@ -328,11 +357,13 @@ LoadedRun Load(const RunArguments& arguments) {
   run.row = arguments.row;
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
   for (const std::string& text : arguments.inputs) {
-    run.inputs.push_back(LoadInput(ParseInput(text), dtype, arguments.whole));
+    run.inputs.push_back(LoadInput(ParseInput(text), dtype, arguments.whole, !arguments.inside.empty()));
   }
+  for (const std::string& text : arguments.inside) run.inputs.push_back(LoadInside(text));
   LoadBaselines(arguments.baselines, run.inputs);
   for (size_t k = 0; k < run.inputs.size(); ++k) {
     LoadedInput& loaded = run.inputs[k];
+    if (loaded.inside()) continue;
     if (run.row) PickRow(*run.row, loaded);
     if (run.inputs.size() > 1 || loaded.name.empty()) loaded.name = absl::StrCat("input ", k);
   }
@@ -342,7 +373,7 @@ LoadedRun Load(const RunArguments& arguments) {
 }
 
 at::Tensor LoadTensor(const std::string& text, const std::string& dtype, std::optional<int64_t> row) {
-  LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(dtype), /*whole=*/true);
+  LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(dtype), /*whole=*/true, /*inside=*/false);
   if (row) PickRow(*row, loaded);
   return loaded.input.value;
 }

@@ -18,9 +18,9 @@
 namespace addend::cli {
 
 struct LoadedInput {
-  Input input;  // as the core takes it
+  Input input;  // as the core takes it; inside the model its value is of the right shape only, once FindInside() ran
   std::string name;
-  std::string path;
+  std::string path;  // inside the model: the selector
   std::string sha256;
   std::map<std::string, std::string> metadata;  // of its file
   std::string split;                            // "dim=1", "labels=segments"
@@ -30,7 +30,8 @@ struct LoadedInput {
   std::string baseline_sha256;
 
   bool plain() const { return input.split.kind == Split::Kind::kPlain; }
-  bool ids() const { return !at::isFloatingType(input.value.scalar_type()); }
+  bool inside() const { return !input.inside.empty(); }
+  bool ids() const { return !inside() && !at::isFloatingType(input.value.scalar_type()); }
 };
 
 struct LoadedRun {
@@ -38,12 +39,12 @@ struct LoadedRun {
   std::shared_ptr<const RecordedProgram> program;  // that the model is; null for a TorchScript file
   std::string model_path;                          // of that file, or the folder of the program
   std::string model_sha256;
-  std::vector<LoadedInput> inputs;
-  Policy policy;  // as asked for
+  std::vector<LoadedInput> inputs;  // the arguments, then what is split inside
+  Policy policy;                    // as asked for
   std::optional<int64_t> row;
 
   std::vector<Input> Inputs() const;
-  // The tensors alone, copied: the model may write what it is given.
+  // The arguments' tensors alone, copied: the model may write what it is given.
   std::vector<at::Tensor> Values() const;
 };
 

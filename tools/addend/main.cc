@@ -36,6 +36,9 @@ constexpr char kDecomposeExamples[] =
     "      --baseline token:0 --target 3-5 --json\n"
     "      What speaks for class 3 rather than class 5, word by word. The tensor\n"
     "      \"words\" of the same file has the word of each token.\n"
+    "  addend decompose model.pt --input row.npy --inside aten::relu:dim=1 \\\n"
+    "      --baseline 0\n"
+    "      What each neuron behind the ReLU made of the output, not each column.\n"
     "\n"
     "Splits (SPLIT says which elements of an input are one part of it):\n"
     "  plain          not split; the same in the input and in its baseline\n"
@@ -157,6 +160,11 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
       ->required()
       ->allow_extra_args(false)
       ->option_text("FILE[:SPLIT]");
+  app.add_option("--inside", run.inside,
+                 "Splits a tensor inside the model instead (told as\nby --at), along dimensions or by labels from a\n"
+                 "file; inputs stay plain. May be repeated")
+      ->allow_extra_args(false)
+      ->option_text("WHERE:SPLIT");
   app.add_option(
          "-b,--baseline", run.baselines,
          "What stands for \"nothing\": a FILE, a number, or for\ntoken ids token:ID or token:mask_token; once for\n"

@@ -69,6 +69,7 @@ bool IsImage(const Input& input, int64_t numc) {
 }
 
 std::string KindOf(const LoadedInput& loaded, int64_t numc, bool named) {
+  if (loaded.inside()) return "list";
   const std::string said = Meta(loaded, "kind");
   if (loaded.ids()) return named && (said.empty() || said == "text") ? "text" : "list";
   const bool image = IsImage(loaded.input, numc);
@@ -170,7 +171,7 @@ Parts DescribeParts(const LoadedRun& run, const std::string& names, const std::s
       Part part;
       part.name = own.empty() ? PositionName(loaded, kind, c) : own[c];
       if (split > 1 && asked.empty()) part.name = absl::StrCat(loaded.name, ": ", part.name);
-      if (!loaded.ids() && elements.count[c] == 1) {
+      if (!loaded.ids() && !loaded.inside() && elements.count[c] == 1) {
         part.value = elements.sum[c];
         part.baseline = elements.baseline_sum[c];
       }

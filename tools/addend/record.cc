@@ -29,11 +29,12 @@ Json InputsRecord(const LoadedRun& run) {
   for (const LoadedInput& loaded : run.inputs) {
     const at::Tensor& value = loaded.input.value;
     records.push_back({{"name", loaded.name},
-                       {"path", loaded.path},
-                       {"sha256", loaded.sha256},
-                       {"row", OrNull(run.row)},
+                       {"path", loaded.inside() ? Json(nullptr) : Json(loaded.path)},
+                       {"sha256", OrNull(loaded.sha256)},
+                       {"row", loaded.inside() ? Json(nullptr) : OrNull(run.row)},
                        {"dtype", DtypeName(value.scalar_type())},
                        {"shape", value.sizes().vec()},
+                       {"inside", loaded.inside()},
                        {"split", loaded.split},
                        {"baseline", OrNull(loaded.baseline)},
                        {"baseline_given", loaded.baseline_given},

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/explain/finish.h"
 #include "core/program/program.h"
 #include "tools/addend/progress.h"
 
@@ -21,6 +22,7 @@ std::string DtypeHint(const LoadedRun& run) {
   for (const auto& [name, tensor] : run.model->NamedTensors()) {
     if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type())) continue;
     for (const LoadedInput& loaded : run.inputs) {
+      if (loaded.inside()) continue;
       const at::ScalarType dtype = loaded.input.value.scalar_type();
       if (loaded.ids() || dtype == tensor.scalar_type()) continue;
       return absl::StrCat("; the model's numbers are ", DtypeName(tensor.scalar_type()), " and those of ", loaded.path,
@@ -54,6 +56,16 @@ void CheckIds(const LoadedRun& run, bool nothing_attributed, const Report& repor
 }
 
 }  // namespace
+
+void FindInside(LoadedRun& run) {
+  if (run.inputs.empty() || !run.inputs.back().inside()) return;
+  DecomposeOptions options;
+  options.policy = run.policy;
+  const PreparedInputs found = WithHints(run, [&] { return PrepareFor(*run.model, run.Inputs(), options); });
+  for (size_t k = 0; k < run.inputs.size(); ++k) {
+    if (run.inputs[k].inside()) run.inputs[k].input.value = found.inputs[k].value;
+  }
+}
 
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   Progress progress;

@@ -10,6 +10,8 @@
 
 namespace addend::cli {
 
+// Runs the model once to find the tensors inside it that are split, and their shapes; nothing where none is.
+void FindInside(LoadedRun& run);
 // Also throws where integers were split that the model uses as numbers, since nothing would be left to explain.
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
 // The same for contributions to chosen numbers.

@@ -28,8 +28,8 @@ std::string NameOf(const Part& part) {
 
 // "Model     path", the path cut at its start where the line would be too long.
 std::string Fact(const std::string& label, const std::string& text, const Terminal& terminal) {
-  return absl::StrCat(PadRight(label, kLabelWidth), CutStart(Clean(text), terminal.width - kLabelWidth, terminal),
-                      "\n");
+  const int width = std::max(kLabelWidth, DisplayWidth(label) + 1);
+  return absl::StrCat(PadRight(label, width), CutStart(Clean(text), terminal.width - width, terminal), "\n");
 }
 
 std::string DescribePolicyUsed(const LoadedRun& run, const Report& report) {
@@ -317,10 +317,11 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
     const LoadedInput& loaded = run.inputs[k];
     const at::Tensor& value = loaded.input.value;
     const std::string number = several ? absl::StrCat(" ", k) : "";
-    out += Fact("Input" + number, loaded.path, terminal);
+    out += Fact((loaded.inside() ? "Inside" : "Input") + number, loaded.path, terminal);
     out += Fact("",
-                absl::StrCat(run.row ? absl::StrCat("row ", *run.row, ", ") : "", DtypeName(value.scalar_type()), "[",
-                             absl::StrJoin(value.sizes(), ", "), "], split: ", loaded.split),
+                absl::StrCat(run.row && !loaded.inside() ? absl::StrCat("row ", *run.row, ", ") : "",
+                             DtypeName(value.scalar_type()), "[", absl::StrJoin(value.sizes(), ", "),
+                             "], split: ", loaded.split),
                 terminal);
     if (loaded.plain()) continue;
     out += Fact("Baseline" + number, absl::StrCat(loaded.baseline, loaded.baseline_given ? "" : " (none was given)"),
