@@ -89,6 +89,17 @@ struct ResNet18 : torch::nn::Module {
   torch::nn::Linear head = nullptr;
 };
 
+// So small that what counts is the time for each operator; [1, 64].
+struct Mlp : torch::nn::Module {
+  Mlp() {
+    layers = register_module("layers", torch::nn::Sequential(torch::nn::Linear(64, 256), torch::nn::ReLU(),
+                                                             torch::nn::Linear(256, 256), torch::nn::ReLU(),
+                                                             torch::nn::Linear(256, 10)));
+  }
+  at::Tensor forward(const at::Tensor& features) { return layers->forward(features); }
+  torch::nn::Sequential layers;
+};
+
 // Hidden size 128; [steps, 1, 128].
 struct Recurrent : torch::nn::Module {
   Recurrent() {
@@ -126,6 +137,10 @@ const Setting& CnnSetting() {
 }
 const Setting& ResNetSetting() {
   static Setting& setting = *new Setting(MakeSetting<ResNet18>(torch::randn({1, 3, 96, 96}), {0, 3}));
+  return setting;
+}
+const Setting& MlpSetting() {
+  static Setting& setting = *new Setting(MakeSetting<Mlp>(torch::randn({1, 64}), {0, 3}));
   return setting;
 }
 const Setting& RecurrentSetting() {
@@ -169,6 +184,7 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
   const addend::TracedModel model = addend::Trace(setting.model);
   Spent plain, attributed;
   std::vector<double> traced, linearized, swept;
+  int64_t operators = 1;
   const auto one_round = [&] {
     plain.Measure([&] { benchmark::DoNotOptimize(setting.plain()); });
     if (kept) input.value = setting.input + 0.01 * torch::randn_like(setting.input);
@@ -177,6 +193,7 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
     traced.push_back(result.report.trace_seconds);
     linearized.push_back(result.report.linearize_seconds);
     swept.push_back(result.report.sweep_seconds);
+    operators = std::max<int64_t>(result.report.operators, 1);
   };
   one_round();  // warms caches and thread pools
   plain = attributed = Spent();
@@ -192,6 +209,7 @@ void Measure(benchmark::State& state, const Setting& setting, addend::Preset pre
   state.counters["numc"] = static_cast<double>(numc);
   state.counters["kept"] = kept ? 1 : 0;
   state.counters["plain_ms"] = 1e3 * forward;
+  state.counters["us_per_operator"] = 1e6 * Median(attributed.clock) / static_cast<double>(operators);
   state.counters["trace_ratio"] = Median(traced) / forward;
   state.counters["linearize_ratio"] = Median(linearized) / forward;
   state.counters["sweep_ratio"] = Median(swept) / forward;
@@ -217,6 +235,7 @@ void RegisterAll() {
       add("cnn", []() -> const Setting& { return CnnSetting(); });
       add("resnet18", []() -> const Setting& { return ResNetSetting(); });
       add("lstm", []() -> const Setting& { return RecurrentSetting(); });
+      add("mlp", []() -> const Setting& { return MlpSetting(); });
     }
   }
 }

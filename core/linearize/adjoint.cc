@@ -109,9 +109,7 @@ class Adjoint {
       depth = std::max(depth, depth_[operand.storage]);
       single = single || single_[operand.storage];
     }
-    const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-    const double terms = static_cast<double>(std::max<int64_t>(trace_.numc, 1)) * static_cast<double>(depth);
-    return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
+    return policy_.tolerance.value_or(RecoveryTolerance(single, trace_.numc, depth));
   }
 
   // What the elements that rows begin with come to, [targets]: components may be sums that cancel.

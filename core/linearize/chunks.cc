@@ -10,13 +10,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -116,10 +116,8 @@ class Together {
       if (!rows.decomposed || rows.value.numel() == 0) continue;
       const at::Tensor finite = at::isfinite(rows.value);
       const at::Tensor missing = (rest_[p] - sums_[p]).masked_fill(finite.logical_not(), 0);
-      const double eps = rows.single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-      const double terms =
-          static_cast<double>(linearization_.trace->numc) * static_cast<double>(std::max<int64_t>(rows.depth, 1));
-      const double relative = policy.tolerance.value_or(8 * eps * std::sqrt(terms));
+      const double relative =
+          policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
       const auto largest = [&](const at::Tensor& t) {
         return t.masked_fill(finite.logical_not(), 0).max().item<double>();
       };

@@ -273,6 +273,13 @@ double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double e
                                           : LargestMassOnCpu<double>(rows, reference, enough);
 }
 
+double RecoveryTolerance(bool single, int64_t components, int64_t depth) {
+  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double terms =
+      static_cast<double>(std::max<int64_t>(components, 1)) * static_cast<double>(std::max<int64_t>(depth, 1));
+  return 8 * eps * std::sqrt(terms);
+}
+
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum) {
   const bool flat = IsFlat(rows, reference) && value.is_contiguous() && value.scalar_type() == rows.scalar_type() &&

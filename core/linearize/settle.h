@@ -35,6 +35,10 @@ Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& refe
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);
 
+// How far recovery may be off through rounding alone, over what the terms come to: `depth` operators one behind the
+// other, of which each rounds `components` terms, in single or double precision.
+double RecoveryTolerance(bool single, int64_t components, int64_t depth);
+
 // The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
 // Stops looking once it has found `enough`.
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);

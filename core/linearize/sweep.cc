@@ -371,11 +371,8 @@ class Sweep {
 
   // The largest |recovery - value| that rounding explains, over the largest value.
   double RelativeTolerance(const Operand& operand) const {
-    const double eps = single_[operand.storage] || IsSingle(operand) ? std::numeric_limits<float>::epsilon()
-                                                                     : std::numeric_limits<double>::epsilon();
-    const double terms = static_cast<double>(std::max<int64_t>(terms_, 1)) *
-                         static_cast<double>(std::max<int64_t>(depth_[operand.storage], 1));
-    return policy_.tolerance.value_or(8 * eps * std::sqrt(terms));
+    const bool single = single_[operand.storage] || IsSingle(operand);
+    return policy_.tolerance.value_or(RecoveryTolerance(single, terms_, depth_[operand.storage]));
   }
 
   // What a failing check is looked at again with; absolute.

@@ -292,26 +292,27 @@ std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
   return small;
 }
 
+// work(first, count) for each block of n elements.
+template <typename Work>
+void InBlocks(int64_t n, const Work& work) {
+  const int64_t blocks = BlocksOf(n);
+  if (blocks <= 1) return work(0, n);
+#pragma omp parallel for if (blocks > 8)
+  for (int64_t k = 0; k < blocks; ++k) work(k * kSecantBlock, std::min(kSecantBlock, n - k * kSecantBlock));
+}
+
 template <typename T>
 void Middles(const T* a, const T* b, T* middle, int64_t n) {
-  const int64_t blocks = BlocksOf(n);
-  if (blocks <= 1) return MiddlesOfOneBlock(a, b, middle, n);
-#pragma omp parallel for if (blocks > 8)
-  for (int64_t k = 0; k < blocks; ++k) {
-    const int64_t first = k * kSecantBlock;
-    MiddlesOfOneBlock(a + first, b + first, middle + first, std::min(kSecantBlock, n - first));
-  }
+  InBlocks(n, [=](int64_t first, int64_t count) {
+    MiddlesOfOneBlock(a + first, b + first, middle + first, count);
+  });
 }
 
 template <typename T>
 void Moves(const T* value, const T* reference, T* move, int64_t n) {
-  const int64_t blocks = BlocksOf(n);
-  if (blocks <= 1) return MovesOfOneBlock(value, reference, move, n);
-#pragma omp parallel for if (blocks > 8)
-  for (int64_t k = 0; k < blocks; ++k) {
-    const int64_t first = k * kSecantBlock;
-    MovesOfOneBlock(value + first, reference + first, move + first, std::min(kSecantBlock, n - first));
-  }
+  InBlocks(n, [=](int64_t first, int64_t count) {
+    MovesOfOneBlock(value + first, reference + first, move + first, count);
+  });
 }
 
 template void Moves<float>(const float*, const float*, float*, int64_t);

@@ -71,6 +71,15 @@ ADDEND_ALWAYS_INLINE T MoveAt(T value, T reference) {
   return same ? T(0) : value - reference;
 }
 
+// The moves of a group.
+template <typename T>
+ADDEND_ALWAYS_INLINE void MovesOf(const SoftmaxEnds<T>& ends, int64_t g, T* move) {
+  const T* value = ends.value + g * ends.width;
+  const T* reference = ends.reference + g * ends.width;
+#pragma omp simd
+  for (int64_t j = 0; j < ends.width; ++j) move[j] = MoveAt(value[j], reference[j]);
+}
+
 template <typename T>
 ADDEND_ALWAYS_INLINE bool HalfRangeOf(const T* value, const T* reference, int64_t width, T* half_range) {
   T largest = -std::numeric_limits<T>::infinity();
@@ -110,12 +119,10 @@ ADDEND_ALWAYS_INLINE void PathOfGroup(const SoftmaxEnds<T>& ends, int64_t g, con
                                       int64_t num_rows, T* output, T* scratch) {
   const int64_t width = ends.width;
   const int64_t stride = ends.groups * width;
-  const T* value = ends.value + g * width;
   const T* reference = ends.reference + g * width;
   T* move = scratch;
   T* e = scratch + width;
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) move[j] = MoveAt(value[j], reference[j]);
+  MovesOf(ends, g, move);
   for (int64_t r = 0; r < num_rows; ++r) {
     T* out = output + r * stride + g * width;
     for (int64_t j = 0; j < width; ++j) out[j] = 0;
@@ -143,13 +150,11 @@ ADDEND_ALWAYS_INLINE void PathOfGroupByMatrix(const SoftmaxEnds<T>& ends, int64_
                                               const T* rows, int64_t num_rows, T* output, T* scratch) {
   const int64_t width = ends.width;
   const int64_t stride = ends.groups * width;
-  const T* value = ends.value + g * width;
   const T* reference = ends.reference + g * width;
   T* move = scratch;
   T* e = scratch + width;
   T* matrix = scratch + 2 * width;
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) move[j] = MoveAt(value[j], reference[j]);
+  MovesOf(ends, g, move);
   for (int64_t j = 0; j < width * width; ++j) matrix[j] = 0;
   for (int64_t k = 0; k < rule.count; ++k) {
     const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
@@ -181,16 +186,12 @@ template <typename T>
 ADDEND_ALWAYS_INLINE void MeanOfGroup(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule, T* output,
                                       T* scratch) {
   const int64_t width = ends.width;
-  const T* value = ends.value + g * width;
   const T* reference = ends.reference + g * width;
   T* out = output + g * width;
   T* move = scratch;
   T* e = scratch + width;
-#pragma omp simd
-  for (int64_t j = 0; j < width; ++j) {
-    move[j] = MoveAt(value[j], reference[j]);
-    out[j] = 0;
-  }
+  MovesOf(ends, g, move);
+  for (int64_t j = 0; j < width; ++j) out[j] = 0;
   for (int64_t k = 0; k < rule.count; ++k) {
     const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
     const T weight = static_cast<T>(rule.weights[k]) * inverse;
