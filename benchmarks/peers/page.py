@@ -146,8 +146,8 @@ def factor(value):
 
 
 def power(value):
-    """1e-07 as 1e-7; what is nearly one as itself."""
-    if value >= 0.01:
+    """1e-07 as 1e-7, 1e+10 as 1e10; what is nearly one as itself."""
+    if 0.01 <= value < 1e4:
         return digits(value)
     mantissa, exponent = ("%.0e" % value).split("e")
     return "%se%d" % (mantissa, int(exponent))

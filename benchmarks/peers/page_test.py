@@ -56,6 +56,7 @@ class Numbers(unittest.TestCase):
         self.assertEqual(page.mebibytes(0.0), "under 0.1 MiB")
         self.assertEqual(page.mebibytes(3072.0), "3 GiB")
         self.assertEqual(page.power(1.4e-07), "1e-7")
+        self.assertEqual(page.power(1.1e10), "1e10")
 
 
 class Page(unittest.TestCase):
