@@ -92,9 +92,9 @@ struct ResNet18 : torch::nn::Module {
 // So small that what counts is the time for each operator; [1, 64].
 struct Mlp : torch::nn::Module {
   Mlp() {
-    layers = register_module("layers", torch::nn::Sequential(torch::nn::Linear(64, 256), torch::nn::ReLU(),
-                                                             torch::nn::Linear(256, 256), torch::nn::ReLU(),
-                                                             torch::nn::Linear(256, 10)));
+    layers = register_module(
+        "layers", torch::nn::Sequential(torch::nn::Linear(64, 256), torch::nn::ReLU(), torch::nn::Linear(256, 256),
+                                        torch::nn::ReLU(), torch::nn::Linear(256, 10)));
   }
   at::Tensor forward(const at::Tensor& features) { return layers->forward(features); }
   torch::nn::Sequential layers;

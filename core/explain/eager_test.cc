@@ -512,5 +512,17 @@ TEST(RankTest, BroadcastingHappensBehindTheComponents) {
   EXPECT_EQ(larger.components().sizes(), at::IntArrayRef({3, 3, 2, 4}));
 }
 
+TEST(GradientTest, PassesWhereAResultHasOtherStrides) {
+  const at::Tensor parts = at::rand({2, 2, 3}, at::kDouble).requires_grad_(true);
+  const at::Tensor residual = at::rand({2, 3}, at::kDouble);
+  const Composition x = Composition::InGraph(parts, residual);
+  const Composition y = Compute([](const std::vector<at::Tensor>& in) { return in[0].t().relu(); }, {x});
+  ASSERT_TRUE(y.components().requires_grad());
+  const at::Tensor weights = at::rand({2, 3, 2}, at::kDouble);
+  (y.components() * weights).sum().backward();
+  // All numbers are positive: what passes is only turned.
+  EXPECT_LE((parts.grad() - weights.transpose(1, 2)).abs().max().item<double>(), 1e-12);
+}
+
 }  // namespace
 }  // namespace addend

@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/rules/kinds.h"
 #include "core/program/program.h"
+#include "core/rules/kinds.h"
 
 namespace addend {
 namespace {

@@ -213,7 +213,6 @@ double LargestMassOnCpu(const at::Tensor& rows, const at::Tensor& reference, dou
   return largest;
 }
 
-// Whether the loops can walk over the memory as it is.
 // Whether the elements of each row lie one behind the other.
 bool HasFlatRows(const at::Tensor& rows) {
   int64_t expected = 1;
@@ -224,6 +223,7 @@ bool HasFlatRows(const at::Tensor& rows) {
   return true;
 }
 
+// Whether the loops can walk over the memory as it is.
 bool IsFlat(const at::Tensor& rows, const at::Tensor& reference) {
   return rows.device().is_cpu() && !rows.is_neg() && !reference.is_neg() && reference.is_contiguous() &&
          HasFlatRows(rows) && reference.scalar_type() == rows.scalar_type() &&

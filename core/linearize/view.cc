@@ -25,12 +25,12 @@ bool IsWithin(at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset, si
 }
 
 // as_strided. Every operator's operands and outputs are viewed several times: where nobody differentiates, that goes by
-// the dispatcher, whose way takes longer than all else about it.
+// the dispatcher, whose way takes longer than all else about it. Autograd has to know of views, also of tensors without
+// gradients: what is written through them may have some.
 at::Tensor Strided(const at::Tensor& base, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
-  const bool plain = base.layout() == at::kStrided && !base.is_conj() && !base.is_neg() &&
-                     (base.device().is_cpu() || base.device().is_cuda()) &&
-                     !base.key_set().has(c10::DispatchKey::Python) &&
-                     !(c10::GradMode::is_enabled() && base.requires_grad());
+  const bool plain = !c10::GradMode::is_enabled() && base.layout() == at::kStrided && !base.is_conj() &&
+                     !base.is_neg() && !base.is_quantized() && (base.device().is_cpu() || base.device().is_cuda()) &&
+                     !base.key_set().has(c10::DispatchKey::Python);
   if (!plain || !IsWithin(sizes, strides, offset, base.itemsize(), base.storage().nbytes())) {
     return at::as_strided(base, sizes, strides, offset);
   }

@@ -163,7 +163,7 @@ at::Tensor AddInto(int64_t count, const at::Tensor& index, const at::Tensor& val
 
 // An empty mask is left out.
 at::Tensor MaskOf(const at::Tensor& numbers) {
-  const at::Tensor nothing = numbers.eq(kNoElement);
+  const at::Tensor nothing = numbers.lt(0);
   return nothing.any().item<bool>() ? nothing : at::Tensor();
 }
 
@@ -262,8 +262,7 @@ RuleResult WeightedGather(const RuleCall& call, Kind kind, const std::vector<int
   const at::Tensor numbers = elements.AmongRows(source);
   const Gather gather(numbers, weight.defined() ? weight.to(outputs.options().dtype()) : weight, elements.moving());
   result.map = MakeMap(
-      call, result.inputs,
-      [=](const Rows& rows) -> Rows { return outputs.Split(gather.Forward(elements.Join(rows))); },
+      call, result.inputs, [=](const Rows& rows) -> Rows { return outputs.Split(gather.Forward(elements.Join(rows))); },
       [=](const Rows& cotangents) -> Rows { return elements.Split(gather.Transpose(outputs.Join(cotangents))); });
   return result;
 }
@@ -361,7 +360,7 @@ RuleResult Rearrangement(const RuleCall& call, Kind kind) {
 
 void KeepShares(at::Tensor* source, at::Tensor* shares) {
   if (shares->numel() == 0) return;
-  const int64_t most = std::max<int64_t>(shares->gt(0).sum(-1).max().item<int64_t>(), 1);
+  const int64_t most = std::max<int64_t>(shares->ne(0).sum(-1).max().item<int64_t>(), 1);
   if (most == shares->size(-1)) return;
   const auto kept = at::topk(*shares, most, -1);
   *shares = std::get<0>(kept);

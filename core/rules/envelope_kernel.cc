@@ -8,8 +8,8 @@
 namespace addend {
 namespace {
 
-// Where one line is on top from end to end, as mostly, and as always where a baseline is the same everywhere: it and its
-// copies share everything. False where there is none, and where what is on top is not finite.
+// Where one line is on top from end to end, as mostly, and as always where a baseline is the same everywhere: it and
+// its copies share everything. False where there is none, and where what is on top is not finite.
 template <typename T>
 bool OneOnTop(const T* value, const T* reference, T* shares, int64_t n) {
   int64_t top = 0;
@@ -44,6 +44,12 @@ struct EnvelopeRoom {
 template <typename T>
 void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n, EnvelopeRoom* room) {
   if (OneOnTop(value, reference, shares, n)) return;
+  // The largest of numbers of which one is NaN is NaN, and so is each one's share in it.
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isnan(value[i]) && !std::isnan(reference[i])) continue;
+    std::fill(shares, shares + n, std::numeric_limits<T>::quiet_NaN());
+    return;
+  }
   using Line = EnvelopeLine;
   std::vector<Line>& lines = room->lines;
   lines.clear();
@@ -163,7 +169,7 @@ int64_t SharesOfWindow(const T* value, const T* reference, const int64_t* within
   int64_t positive = 0;
   for (size_t i = 0; i < room->place.size(); ++i) {
     shares[room->place[i]] = room->share[i];
-    positive += room->share[i] > 0 ? 1 : 0;
+    positive += room->share[i] == 0 ? 0 : 1;  // NaN counts
   }
   return positive;
 }
@@ -228,7 +234,7 @@ void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t 
       int64_t next = at * width;
       for (int64_t j = 0; j < windows.window; ++j) {
         const T share = shares[at * windows.window + j];
-        if (!(share > 0)) continue;
+        if (share == 0) continue;
         source[next] = p * windows.plane + within[o * windows.window + j];
         kept[next++] = share;
       }

@@ -8,7 +8,8 @@ namespace addend {
 
 // Row by row of [rows, n]: shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] - reference[i])
 // is the largest, ties shared; they sum to 1. The upper envelope from the lines in the order of their slopes: n log n
-// steps. Lines that are infinite at one end only are never the largest for any length of t.
+// steps. Lines that are infinite at one end only have no share, also where they are infinitely high. NaN in a row makes
+// all of its shares NaN.
 template <typename T>
 void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows, int64_t n);
 

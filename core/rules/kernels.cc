@@ -292,6 +292,8 @@ std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
   return small;
 }
 
+namespace {
+
 // work(first, count) for each block of n elements.
 template <typename Work>
 void InBlocks(int64_t n, const Work& work) {
@@ -301,18 +303,17 @@ void InBlocks(int64_t n, const Work& work) {
   for (int64_t k = 0; k < blocks; ++k) work(k * kSecantBlock, std::min(kSecantBlock, n - k * kSecantBlock));
 }
 
+}  // namespace
+
 template <typename T>
 void Middles(const T* a, const T* b, T* middle, int64_t n) {
-  InBlocks(n, [=](int64_t first, int64_t count) {
-    MiddlesOfOneBlock(a + first, b + first, middle + first, count);
-  });
+  InBlocks(n, [=](int64_t first, int64_t count) { MiddlesOfOneBlock(a + first, b + first, middle + first, count); });
 }
 
 template <typename T>
 void Moves(const T* value, const T* reference, T* move, int64_t n) {
-  InBlocks(n, [=](int64_t first, int64_t count) {
-    MovesOfOneBlock(value + first, reference + first, move + first, count);
-  });
+  InBlocks(
+      n, [=](int64_t first, int64_t count) { MovesOfOneBlock(value + first, reference + first, move + first, count); });
 }
 
 template void Moves<float>(const float*, const float*, float*, int64_t);

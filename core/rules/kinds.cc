@@ -8,6 +8,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -349,7 +350,9 @@ class SmallMoves {
   }
 
  private:
-  T MoveAt(int64_t i) const { return view_.value[i] == view_.reference[i] ? T(0) : view_.value[i] - view_.reference[i]; }
+  T MoveAt(int64_t i) const {
+    return view_.value[i] == view_.reference[i] ? T(0) : view_.value[i] - view_.reference[i];
+  }
   T RiseAt(int64_t i) const { return view_.f_value[i] - view_.f_reference[i]; }
 
   // The derivatives at the values and, behind them, at the references.
@@ -388,8 +391,8 @@ class SmallMoves {
       const int64_t i = small[k];
       const T tangent = tangents[k];
       const T missed = std::abs(RiseAt(i) - tangent * MoveAt(i));
-      const T conditioning = power ? std::abs(middles[k] * tangent)
-                                   : std::abs(view_.value[i]) + std::abs(view_.reference[i]);
+      const T conditioning =
+          power ? std::abs(middles[k] * tangent) : std::abs(view_.value[i]) + std::abs(view_.reference[i]);
       const T noise = (std::abs(view_.f_value[i]) + std::abs(view_.f_reference[i]) + conditioning) *
                       (4 * std::numeric_limits<T>::epsilon());
       if (missed <= noise || MoveAt(i) == 0) {
@@ -435,12 +438,11 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
   const bool needs_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
   if (!needs_graph && ForLoops(value, reference, f_value, f_reference)) {
-    const at::Tensor slope =
-        value.scalar_type() == at::kFloat
-            ? SecantsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value, curve, derivative,
-                           pointwise)
-            : SecantsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value, curve, derivative,
-                           pointwise);
+    const at::Tensor slope = value.scalar_type() == at::kFloat
+                                 ? SecantsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value,
+                                                curve, derivative, pointwise)
+                                 : SecantsOnCpu(ViewOf<double>(value, reference, f_value, f_reference, curve), value,
+                                                curve, derivative, pointwise);
     if (slope.defined()) return slope;
   }
   const at::Tensor move = MoveOf(value, reference);
@@ -637,6 +639,8 @@ at::Tensor EnvelopeSharesOfPairs(const at::Tensor& value, const at::Tensor& refe
     const at::Tensor share = ((last - first).clamp_min_(0) / ties).masked_fill_(beaten, 0);
     shares.narrow(0, start, length).copy_(share);
   }
+  const at::Tensor nan = at::isnan(x).logical_or(at::isnan(b)).any(-1, /*keepdim=*/true);
+  if (nan.any().item<bool>()) shares = shares.masked_fill(nan, std::numeric_limits<double>::quiet_NaN());
   return shares.view(value.sizes());
 }
 

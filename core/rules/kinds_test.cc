@@ -414,10 +414,10 @@ TEST(SecantSlopeTest, TheLoopsAreTheAtenForm) {
       Draw draw(dtype, 21);
       const at::Tensor reference = draw.Uniform({8, 500}, function.low, 4);
       // Moves of all sizes, none at all, and across a corner at 0.
-      at::Tensor value = (reference + draw.Normal({8, 500}) * at::tensor({1.0, 1e-1, 1e-3, 1e-4, 1e-6, 1e-9, 0.0, 1e-2},
-                                                                         reference.options())
-                                                                  .unsqueeze(1))
-                             .clamp_min(function.low);
+      at::Tensor value =
+          (reference + draw.Normal({8, 500}) *
+                           at::tensor({1.0, 1e-1, 1e-3, 1e-4, 1e-6, 1e-9, 0.0, 1e-2}, reference.options()).unsqueeze(1))
+              .clamp_min(function.low);
       value.select(0, 7).mul_(-1).clamp_min_(function.low);
       const auto slope = [&](const at::Tensor& x, const at::Tensor& b) {
         return SecantSlope(x, b, function.f(x), function.f(b), function.curve, function.derivative, /*pointwise=*/true);
@@ -563,6 +563,19 @@ TEST(EnvelopeTest, ManyRowsAreTakenInPieces) {
     const at::Tensor shares = compute(value, reference);
     for (const int64_t row : {0, 1676, 1677, 3999}) {
       EXPECT_TRUE(shares[row].equal(compute(value[row], reference[row])));
+    }
+  }
+}
+
+TEST(EnvelopeTest, NanMakesTheSharesOfItsRowNan) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    const at::Tensor value = at::tensor({kNan, 1.0, 2.0, 1.0, 2.0, 1.0}, dtype).view({3, 2});
+    const at::Tensor reference = at::tensor({0.0, 0.0, 0.0, kNan, 0.0, 0.0}, dtype).view({3, 2});
+    for (const auto& compute : {EnvelopeShares, EnvelopeSharesOfPairs}) {
+      const at::Tensor shares = compute(value, reference);
+      EXPECT_TRUE(shares.narrow(0, 0, 2).isnan().all().item<bool>()) << shares;
+      EXPECT_TRUE(shares[2].equal(at::tensor({1.0, 0.0}, dtype))) << shares;
     }
   }
 }

@@ -1,4 +1,5 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
@@ -85,11 +86,24 @@ TEST(MaxPoolTest, OfInfinitiesAndNanTheLoopsTakeWhatTheAtenFormTakes) {
   for (const Pooled& pooled : Poolings(draw, moving)) ExpectLoopsAreTheAtenForm(pooled, Fast(), draw);
   const auto nan = [&](const Sizes& sizes) {
     at::Tensor value = draw.Normal(sizes);
-    value.view({-1}).index_fill_(0, at::tensor({3, 11, 30}, at::kLong),
-                                 std::numeric_limits<double>::quiet_NaN());
+    value.view({-1}).index_fill_(0, at::tensor({3, 11, 30}, at::kLong), std::numeric_limits<double>::quiet_NaN());
     return Argument(value, draw.Normal(sizes));
   };
   for (const Pooled& pooled : Poolings(draw, nan)) ExpectLoopsAreTheAtenForm(pooled, Fast(), draw);
+}
+
+// What stands in a window with NaN has no parts, and no numbers that look like some.
+TEST(MaxPoolTest, RowsThroughAWindowWithNanAreNan) {
+  const at::Tensor value = at::tensor({1.0, 2.0, std::numeric_limits<double>::quiet_NaN(), 4.0}, at::kDouble);
+  for (const bool in_graph : {false, true}) {
+    RuleCall call =
+        OperatorCall("aten::max_pool1d", {{value.view({1, 1, 4}), at::zeros({1, 1, 4}, at::kDouble)}, Sizes{2}})
+            .Describe(Faithful());
+    if (in_graph) call.operands[0].value = call.operands[0].value.detach().clone().set_requires_grad(true);
+    const at::Tensor passed = BuildRule(call).map->Forward({at::ones({1, 1, 1, 4}, at::kDouble)})[0].flatten();
+    EXPECT_EQ(passed[0].item<double>(), 1);
+    EXPECT_TRUE(passed[1].isnan().item<bool>());
+  }
 }
 
 TEST(GatherKernelTest, ComputesItsFormula) {

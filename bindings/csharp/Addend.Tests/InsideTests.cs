@@ -42,6 +42,7 @@ public sealed class InsideTests : IDisposable
         Assert.Equal(ResultKind.None, rows.ToResults().Kind(1));
         Assert.Throws<ArgumentException>(() => rows.Input("table"));
         Assert.Throws<ArgumentOutOfRangeException>(() => rows.Inside(1));
+        Assert.Throws<ArgumentOutOfRangeException>(() => rows.Input(1));
         Assert.Throws<ArgumentOutOfRangeException>(() => rows.Inside(-1));
         Assert.Throws<KeyNotFoundException>(() => rows.Inside("#0"));
         Attribution one = _model.Attribute(Asked(Inside) with { Targets = ["2,1"] });

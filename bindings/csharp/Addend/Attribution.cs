@@ -90,7 +90,9 @@ public sealed class Attribution : AddendObject
     public Tensor Input(int index = 0)
     {
         ArgumentOutOfRangeException.ThrowIfNegative(index);
-        return TensorAt(checked(index + 1));
+        using Results results = ToResults();
+        ArgumentOutOfRangeException.ThrowIfGreaterThanOrEqual(index, results.Count - 1 - _insideSelectors.Length);
+        return results.Tensor(index + 1);
     }
 
     /// <summary>What the elements of an input give.</summary>

@@ -97,6 +97,14 @@ class Inside:
         return "Inside(%r, split=%r)" % (self.selector, split)
 
 
+def one_or_list(inside: Any) -> Any:
+    """None, also where there are none; one of them as it is; several, of which some iterables give each only once, as a
+    tuple or list."""
+    if inside is None or isinstance(inside, (Inside, tuple, list)):
+        return inside or None
+    return list(inside) or None
+
+
 def as_insides(inside: Any) -> List[Inside]:
     """None, one of them, or several."""
     listed = [] if inside is None else [inside] if isinstance(inside, Inside) else list(inside)

@@ -18,7 +18,7 @@ from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._errors import Code, Error, NotFound
-from ._input import Input, add_input, as_input, new_request
+from ._input import Input, add_input, as_input, new_request, one_or_list
 from ._modules import ModulePaths, named_tensors
 from ._program import Program
 from ._results import Results, result_at
@@ -202,6 +202,8 @@ class TracedModel:
     def __init__(self, model: Callable[..., Any], options: Dict[str, Any]):
         self.model = model
         self._options = options
+        if "inside" in options:
+            options["inside"] = one_or_list(options["inside"])
         self._tracing = True
 
     @property
@@ -326,17 +328,17 @@ class TracedModel:
         asked = {"targets": target, "at": at, "each_example": each_example, "inside": split_inside(inside)}
         found, order = self._explain((*positional, *further), named, **asked)
         if inside is not None:
-            given = as_given(found.inside, inside, [values[0]] * len(found.inside))
+            given = as_given(found.inside, inside, [(*values, *further)[0]] * len(found.inside))
         else:
             tensors = {id(source): tensor for source, tensor in zip(order, found.inputs)}
             sources = named.values() if named else positional
             given = as_given([tensors[id(source)] for source in sources], inputs, values)
-        return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
+        return (given, numbers_like(found.leftovers, (*values, *further)[0])) if return_convergence_delta else given
 
     def _explain(self, args: Any, kwargs: Any, **asked: Any) -> Tuple[Attribution, List[Input]]:
         """As `explain`; also what the inputs of the program were given as, in their order."""
         program, sources, _ = self._record(args, kwargs, True)
-        options = {key: value for key, value in self._options.items() if key not in ("probes", "everything")}
+        options = {key: value for key, value in self._options.items() if key not in ("probes", "everything", "memory")}
         return program.model().explain(*sources, **{**options, **asked}), sources
 
     def _decompose_inside(self, args: Any, kwargs: Any) -> Results:

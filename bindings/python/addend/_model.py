@@ -21,7 +21,7 @@ from ._composition import Composition
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
-from ._input import Inside, add_inside, as_insides, new_request
+from ._input import Inside, add_inside, as_insides, new_request, one_or_list
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._results import Results
 
@@ -211,6 +211,7 @@ class Model(Handle):
             `return_convergence_delta` a tuple of these and the leftover of each target,
             value - reference - sum of attributions (Captum's delta has the other sign).
         """
+        inside = one_or_list(inside)
         split, values = split_for_attribution(inputs, baselines, inside)
         further = plain_arguments(additional_forward_args)
         if isinstance(split, dict):
@@ -233,14 +234,14 @@ class Model(Handle):
             **policy,
         )
         if inside is not None:
-            given = as_given(found.inside, inside, [values[0]] * len(found.inside))
+            given = as_given(found.inside, inside, [(*values, *further)[0]] * len(found.inside))
         else:
             tensors: List[Any] = found.inputs
             if isinstance(split, dict):
                 by_name = dict(zip(names, tensors))
                 tensors = [by_name[name] for name in split]
             given = as_given(tensors, inputs, values)
-        return (given, numbers_like(found.leftovers, values[0])) if return_convergence_delta else given
+        return (given, numbers_like(found.leftovers, (*values, *further)[0])) if return_convergence_delta else given
 
     def record(
         self,

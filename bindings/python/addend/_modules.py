@@ -34,20 +34,20 @@ class ModulePaths:
                 pass
             tell(paths[id(running[-1])] if running else "")
 
-        # One pair of hooks for all modules is there at once, where a pair for each takes longer than a small model. What
-        # a module's own hooks compute belongs to it, and those run behind such a pair: such modules get one each.
-        hooked = set()
+        # One pair of hooks for all modules is there at once, where a pair for each takes longer than a small model. It
+        # runs before a module's own hooks, and what those compute belongs to the module: one that has hooks behind its
+        # forward is left by a hook of its own.
+        left = set(paths)
         for _, module in _submodules(self._model):
-            if module._forward_hooks or module._forward_pre_hooks:
-                hooked.add(id(module))
-                self._hooks.append(module.register_forward_pre_hook(enter))
+            if module._forward_hooks:
+                left.discard(id(module))
                 self._hooks.append(module.register_forward_hook(leave))
-
-        def unless_hooked(hook: Callable[..., None]) -> Callable[..., None]:
-            return lambda module, *_: hook(module) if id(module) in paths and id(module) not in hooked else None
-
-        self._hooks.append(hooks.register_module_forward_pre_hook(unless_hooked(enter)))
-        self._hooks.append(hooks.register_module_forward_hook(unless_hooked(leave)))
+        self._hooks.append(
+            hooks.register_module_forward_pre_hook(lambda module, *_: enter(module) if id(module) in paths else None)
+        )
+        self._hooks.append(
+            hooks.register_module_forward_hook(lambda module, *_: leave(module) if id(module) in left else None)
+        )
 
     def remove(self) -> None:
         while self._hooks:

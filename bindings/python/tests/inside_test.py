@@ -125,6 +125,15 @@ class InsideTest(unittest.TestCase):
         # All elements are attributed to, whether they are told to be split or not; the library is that of the inputs.
         whole = addend.Inside(HEADS, baseline=self.baseline)
         (given,) = self.model.attribute((self.x.numpy(),), inside=[whole], target=1)
+        # Whatever gives them one by one; none is none.
+        self.expect(self.model.attribute(self.x, inside=(one for one in (whole,)), target=1)[0], torch.as_tensor(given))
+        self.expect(
+            self.model.attribute(self.x, inside=[], target=1), self.model.attribute(self.x, target=1)
+        )
+        # All arguments are plain.
+        self.expect(
+            self.model.attribute((), inside=whole, target=1, additional_forward_args=self.x), torch.as_tensor(given)
+        )
         self.assertIsInstance(given, np.ndarray)
         self.expect(given, rows)
         self.assertIsNone(whole.dims)

@@ -92,10 +92,13 @@ public final class Attribution extends NativeObject {
    * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
    */
   public Tensor input(int index) {
-    if (index < 0) {
-      throw new IndexOutOfBoundsException("there is no input " + index);
+    try (Results results = results()) {
+      final int inputs = results.size() - 1 - insideSelectors.size();
+      if (index < 0 || index >= inputs) {
+        throw new IndexOutOfBoundsException("there is no input " + index + ", but " + inputs);
+      }
+      return results.tensor(index + 1);
     }
-    return tensor(index + 1);
   }
 
   /**

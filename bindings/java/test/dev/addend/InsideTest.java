@@ -64,6 +64,7 @@ class InsideTest extends ScopedTest {
     assertSame(Results.Kind.NONE, rows.results().kind(1));
     assertThrows(AddendException.class, () -> rows.input("table"));
     assertThrows(IndexOutOfBoundsException.class, () -> rows.inside(1));
+    assertThrows(IndexOutOfBoundsException.class, () -> rows.input(1));
     assertThrows(NoSuchElementException.class, () -> rows.inside("#0"));
     final Attribution one = model.attribute(asked().inside(heads).target(Target.element(2, 1)));
     assertArrayEquals(new long[] {1, 4, 2, 3}, one.inside(0).shape());
