@@ -1,8 +1,8 @@
 // Compositions.
 #include <ATen/TensorOperators.h>
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <utility>
@@ -90,7 +90,7 @@ ADDEND_API addend_status* addend_composition_from_tensors(const addend_tensor* c
     const at::Tensor& parts = TensorOf(components, "components");
     RequireOut(out_composition, "out_composition");
     const TracingPause pause;
-    const at::AutoGradMode grad(true);
+    const c10::AutoGradMode grad(true);
     Give(out_composition,
          FromTensors(parts, TensorOrNone(reference, "reference"), TensorOrNone(leftover, "leftover"), in_graph != 0));
   });

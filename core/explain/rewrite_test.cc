@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
@@ -542,7 +543,7 @@ TEST_F(OwnRewrites, GoUnderAutogradAndInference) {
     return at::addcmul(x, x, weight_).tanh();
   });
   Check([&](const Tensor& x) {
-    at::AutoGradMode grad(true);
+    c10::AutoGradMode grad(true);
     const Tensor w = weight_.clone().requires_grad_();
     const Tensor y = at::addcmul(x, x, w).tanh();
     EXPECT_TRUE(y.requires_grad());

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/transformercoder.h>
@@ -288,7 +289,7 @@ class RecurrentNetworks : public testing::TestWithParam<Recurrent> {
   }
   // Integrated gradients of LibTorch's own network, [steps].
   Tensor IntegratedGradients(int64_t nodes) {
-    at::AutoGradMode grad(true);
+    c10::AutoGradMode grad(true);
     Tensor sum = at::zeros_like(value_);
     for (int64_t k = 0; k < nodes; ++k) {
       const double t = (static_cast<double>(k) + 0.5) / static_cast<double>(nodes);

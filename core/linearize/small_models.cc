@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
 #include <limits>
@@ -129,7 +130,7 @@ std::vector<SmallModel> SmallModels() {
        }},
       {"with_gradients",
        [](const Tensor& x) {
-         at::AutoGradMode grad(true);
+         c10::AutoGradMode grad(true);
          return at::linear(x, Weight().clone().requires_grad_()).relu_().tanh();
        }},
       {"dropout_in_training", [](const Tensor& x) { return at::dropout(x.mm(Weight()), 0.5, true); }},

@@ -1,6 +1,7 @@
 // The module that the project's first example is about: a submodule, a chain of two linear layers and a parameter that
 // is added, decomposed into the four numbers of its input.
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -61,7 +62,7 @@ TEST_F(SeedMlp, BothTruthsHold) {
   EXPECT_TRUE(at::equal(parts.reference(), model_->forward(at::zeros({4}))));
   EXPECT_EQ(parts.leftover().abs().max().item<float>(), 0);
   // An affine model has one Jacobian, which autograd knows: component i is its column i times input i.
-  at::AutoGradMode grad(true);
+  c10::AutoGradMode grad(true);
   at::Tensor columns = at::zeros({4, 2});
   for (int64_t out = 0; out < 2; ++out) {
     const at::Tensor leaf = input_.clone().requires_grad_();

@@ -90,12 +90,13 @@ public final class Attribution extends NativeObject {
    *
    * @param index the input's position among the model's arguments
    * @return [targets, *shape], or [*shape] where each example has a target; for ids one number each
+   * @throws IndexOutOfBoundsException if there is no such input
    */
   public Tensor input(int index) {
     try (Results results = results()) {
       final int inputs = results.size() - 1 - insideSelectors.size();
       if (index < 0 || index >= inputs) {
-        throw new IndexOutOfBoundsException("there is no input " + index + ", but " + inputs);
+        throw new IndexOutOfBoundsException("there is no input " + index + " among " + inputs);
       }
       return results.tensor(index + 1);
     }

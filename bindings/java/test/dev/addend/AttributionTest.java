@@ -123,7 +123,7 @@ class AttributionTest extends ScopedTest {
     final Attribution left = model.attribute(Request.of(Input.of(a).splitAlong(1), Input.of(b)));
     assertSame(Results.Kind.NONE, left.results().kind(2));
     assertThrows(AddendException.class, () -> left.input("b"));
-    assertThrows(AddendException.class, () -> left.input(2));
+    assertThrows(IndexOutOfBoundsException.class, () -> left.input(2));
     assertThrows(IndexOutOfBoundsException.class, () -> left.input(-1));
     assertThrows(NoSuchElementException.class, () -> left.input("c"));
   }
