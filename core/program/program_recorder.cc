@@ -1,10 +1,10 @@
 #include "core/program/program_recorder.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <map>
@@ -23,6 +23,12 @@
 
 namespace addend {
 namespace {
+
+// at::autocast says the same, in other words from release to release, and warns about the older ones.
+bool UnderAutocast() {
+  const auto excluded = [](c10::DispatchKey key) { return c10::impl::tls_is_dispatch_key_excluded(key); };
+  return !excluded(c10::DispatchKey::AutocastCUDA) || !excluded(c10::DispatchKey::AutocastCPU);
+}
 
 bool SamePlaceAs(const RecordedValue& value, const at::Tensor& tensor) {
   return value.geometry.offset == tensor.storage_offset() && tensor.sizes() == at::IntArrayRef(value.geometry.sizes) &&
@@ -109,7 +115,7 @@ class ProgramRecorder::Impl {
     const int index = static_cast<int>(program_.calls.size());
 
     RecordedCall call(op);
-    if (at::autocast::is_enabled() || at::autocast::is_cpu_enabled()) {
+    if (UnderAutocast()) {
       throw Refusal(call, "cannot record under autocast, which casts behind the operators; turn it off");
     }
     call.grad_mode = c10::GradMode::is_enabled();
