@@ -502,6 +502,13 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_
  * number; where not even one component fits, the run says so. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_memory(addend_request* request,
                                                                      int64_t bytes) ADDEND_NOEXCEPT;
+/* Which way addend_model_decompose finds components: "forward", every component through every operator; "backward",
+ * from the numbers that are asked for, while the sum of all components goes forward and is checked after every
+ * operator; or "auto", as at the beginning: backward where there are few numbers and much to save, and not every
+ * operator is to be checked (addend_request_set_everything). The same to rounding. errors: INVALID_ARGUMENT for another
+ * text; under a policy that looks at all components together a run "backward" ends with FAILED_PRECONDITION. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_direction(addend_request* request,
+                                                                        const char* direction) ADDEND_NOEXCEPT;
 /* 1: the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where the
  * baselines and everything else that it depends on are the same. What differs is computed as ever. Writes to
  * parameters are noticed where LibTorch counts them, which writes behind its operators escape: see
@@ -623,7 +630,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_r
                                                                   addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 /* One number of the report: "operators", "nodes", "worst_recovery_error", "worst_bracket", "failures", "absorbed",
  * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
- * "sweep_seconds"; NaN where there is no such number. */
+ * "sweep_seconds", "backward" (1: see addend_request_set_direction); NaN where there is no such number. */
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;

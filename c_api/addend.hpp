@@ -437,6 +437,11 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_memory(get(), bytes));
     return *this;
   }
+  // "auto", "forward" or "backward".
+  Request& Direction(const std::string& direction) {
+    Check(addend_request_set_direction(get(), direction.c_str()));
+    return *this;
+  }
   Request& KeepReferences(bool keep = true) {
     Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
     return *this;

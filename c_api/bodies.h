@@ -19,6 +19,7 @@
 #include "core/explain/model.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
+#include "core/linearize/direction.h"
 #include "core/linearize/reference_cache.h"
 #include "core/program/recorded_program.h"
 #include "core/program/structure.h"
@@ -118,6 +119,7 @@ struct RequestBody {
   std::vector<std::pair<std::string, at::Tensor>> buffers;
   bool everything = false;
   int64_t memory_bytes = 0;
+  Direction direction = Direction::kAuto;
   bool keep_references = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };

@@ -128,6 +128,34 @@ TEST_F(ModelTest, KeepsReferencesAndStaysWithinMemory) {
   }
 }
 
+TEST_F(ModelTest, BothDirectionsGiveTheSame) {
+  const Model model = Model::Load(kDigits);
+  const Tensor image = TensorFile::Read(kDigitsSample).tensor("input");
+  const auto ask = [&](const std::string& direction) {
+    Request request;
+    request.Input(image).SplitAlong({2, 3}).Direction(direction);
+    return request;
+  };
+  const Results forward = model.Decompose(ask("forward"));
+  const Results backward = model.Decompose(ask("backward"));
+  EXPECT_EQ(forward.report("backward"), 0);
+  EXPECT_EQ(backward.report("backward"), 1);
+  EXPECT_EQ(json::parse(backward.ReportJson())["direction"], "backward");
+  ExpectNear(Numbers(backward.composition().components()), Numbers(forward.composition().components()), 1e-4);
+  EXPECT_EQ(Numbers(backward.composition().reference()), Numbers(forward.composition().reference()));
+  ExpectNear(Numbers(model.Decompose(ask("auto")).composition().components()),
+             Numbers(forward.composition().components()), 1e-4);
+  try {
+    ask("sideways");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ADDEND_INVALID_ARGUMENT);
+    EXPECT_THAT(error.what(), HasSubstr("forward or backward, not sideways"));
+  }
+  EXPECT_EQ(Outcome(addend_request_set_direction(ask("auto").get(), nullptr)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_request_set_direction(nullptr, "auto")).code, ADDEND_INVALID_ARGUMENT);
+}
+
 TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
   const Results results = Model::Load(kDigits).Decompose(DigitRequest());
   const json report = json::parse(results.ReportJson());

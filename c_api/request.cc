@@ -212,6 +212,13 @@ ADDEND_API addend_status* addend_request_set_memory(addend_request* request, int
   });
 }
 
+ADDEND_API addend_status* addend_request_set_direction(addend_request* request, const char* direction) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    body.direction = ParseDirection(Text(direction, "direction"));
+  });
+}
+
 ADDEND_API addend_status* addend_request_set_keep_references(addend_request* request, int32_t keep) noexcept {
   return Guard([&] { Get(request, "request").keep_references = keep != 0; });
 }

@@ -23,6 +23,7 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
   options.probes = request.probes;
   options.everything = request.everything;
   options.memory_bytes = request.memory_bytes;
+  options.direction = request.direction;
   if (request.cancelled == nullptr && context.progress.function == nullptr) return options;
   options.progress = [cancelled = request.cancelled, progress = context.progress](const std::string& stage,
                                                                                   int64_t done, int64_t total) {

@@ -177,6 +177,7 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     failed.push_back(report.failures.back().position);
   }
   report.worst_recovery_error = sweep.worst_recovery_error;
+  report.backward = sweep.backward;
   report.absorbed = linearization.absorbed;
   report.path_ruled = linearization.path_ruled;
   report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
@@ -191,6 +192,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
       if (node.kind == Kind::kAbsorbed) positions.push_back(trace.program.calls[node.call].position);
     }
     report.notes.push_back("no rule, absorbed into the leftover: " + FirstPositions(positions));
+  }
+  if (sweep.turned) {
+    report.notes.push_back(
+        "components that were found backward did not come to what their sum became, so they were sent forward");
   }
   std::vector<Position> ruleless;
   std::vector<Position> constant;
@@ -287,8 +292,11 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   };
   progress("trace", 1, 1);
 
+  SweepOptions sweep_options{options.direction, {options.chunk, options.memory_bytes}};
+  // Who asks for every operator wants each component to be looked at there.
+  if (options.everything && options.direction == Direction::kAuto) sweep_options.direction = Direction::kForward;
   const Explained explained = LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything,
-                                                progress, {options.chunk, options.memory_bytes});
+                                                progress, sweep_options);
   const SweepResult& sweep = explained.sweep;
   decomposition.report.linearize_seconds = explained.linearize_seconds;
   decomposition.report.sweep_seconds = explained.sweep_seconds;

@@ -12,6 +12,7 @@
 #include "core/explain/input.h"
 #include "core/explain/model.h"
 #include "core/explain/report.h"
+#include "core/linearize/direction.h"
 #include "core/rules/registry.h"
 
 namespace addend {
@@ -28,6 +29,9 @@ struct DecomposeOptions {
   std::vector<std::string> probes;
   // Sweeps every operator, not only those that outputs and probes depend on.
   bool everything = false;
+  // Whether components go forward through the model, or come back from what is asked for: the same to rounding. See
+  // Note [Directions] in core/linearize/direction.h. With `everything`, kAuto is forward.
+  Direction direction = Direction::kAuto;
   // Components that move through the model at once; 0: as many as `memory_bytes` allows. The model runs once all the
   // same, and the result is the same to rounding.
   int64_t chunk = 0;

@@ -37,6 +37,7 @@ Json ReportRecord(const Report& report) {
           {"nodes", report.nodes},
           {"worst_recovery_error", report.worst_recovery_error},
           {"worst_bracket", report.worst_bracket},
+          {"direction", report.backward ? "backward" : "forward"},
           {"absorbed", report.absorbed},
           {"path_ruled", report.path_ruled},
           {"stand_in_references", report.stand_in_references},

@@ -28,6 +28,7 @@ struct Report {
   std::vector<OperatorReport> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;       // over all checked operators, relative to the operator's largest value
   double worst_bracket = 0;              // where nothing may be left over
+  bool backward = false;                 // components came back from the outputs; `checks` are those of their sum
   int64_t absorbed = 0;                  // operators without rule whose effect is leftover
   int64_t absorbed_failures = 0;         // of `failures`, those whose error went to the leftover
   int64_t path_ruled = 0;                // operators ruled by quadrature

@@ -83,7 +83,7 @@ class Adjoint {
     result_.components = at::zeros({targets_, trace_.numc}, double_);
     terms_at_starts_ = Zeros();
     for (at::Tensor* sum : {&result_.value, &result_.reference, &result_.leftover}) *sum = Zeros();
-    for (size_t p = 0; p < seeds_.size(); ++p) ReadTarget(p);
+    for (size_t p = 0; p < seeds_.size() && !options_.components_only; ++p) ReadTarget(p);
     const std::vector<Node>& nodes = linearization_.nodes;
     for (size_t n = nodes.size(); n-- > 0;) {
       Seed(nodes[n].call);
@@ -93,7 +93,9 @@ class Adjoint {
     Seed(-1);
     for (const Start& start : trace_.starts) result_.starts.push_back(End(start));
     std::reverse(result_.nodes.begin(), result_.nodes.end());
-    result_.mass = result_.components.abs().sum(1) + result_.leftover.abs() + result_.reference.abs();
+    const at::Tensor terms = result_.components.abs().sum(1);
+    result_.mass = terms + result_.leftover.abs() + result_.reference.abs();
+    result_.terms = terms.maximum(terms_at_starts_);
     return std::move(result_);
   }
 
@@ -112,8 +114,6 @@ class Adjoint {
     return policy_.tolerance.value_or(RecoveryTolerance(single, trace_.numc, depth));
   }
 
-  // What the elements that rows begin with come to, [targets]: components may be sums that cancel.
-  const at::Tensor& terms_at_starts() const { return terms_at_starts_; }
   // Where it measures: what the terms at any one node came to, [targets].
   const at::Tensor& largest_terms() const { return largest_terms_; }
   // Where it measures: the node whose two sides differ most for its terms, or none.
@@ -327,7 +327,8 @@ class Adjoint {
     Rows back;
     if (node.map) back = Transpose(*node.map, behind);
     behind = leftover_behind;
-    const at::Tensor left = node.keeps_bracket ? Leftover(node, behind, back) : at::Tensor();
+    const bool seeks_leftover = node.keeps_bracket && !options_.components_only;
+    const at::Tensor left = seeks_leftover ? Leftover(node, behind, back) : at::Tensor();
     if (left.defined()) result_.leftover += left;
     if (options_.nodes) Report(node, behind, left);
     if (measure_) Measure(node, behind, back, left);
@@ -522,7 +523,7 @@ class Adjoint {
   std::vector<bool> owned_;             // by storage: nobody else has its cotangents
   std::vector<int64_t> depth_;          // by storage
   std::vector<bool> single_;            // by storage
-  at::Tensor terms_at_starts_;
+  at::Tensor terms_at_starts_;          // [targets]: what the elements that rows begin with come to
   at::Tensor largest_terms_;
   std::optional<OperatorCheck> worst_;
   std::vector<OperatorCheck> suspects_;
@@ -548,7 +549,7 @@ class Judge {
     const at::Tensor missing = (result.value - recovery).masked_fill(counted.logical_not(), 0);
     const at::Tensor scale = result.value.abs();
     const double relative = sweep.RelativeTolerance();
-    const at::Tensor terms = result.mass.maximum(sweep.terms_at_starts() + result.reference.abs());
+    const at::Tensor terms = result.mass.maximum(result.terms + result.reference.abs());
     at::Tensor allowed = at::where(counted, terms.maximum(scale), scale) * relative;
     const auto holds = [&] { return missing.abs().le(allowed).logical_or(counted.logical_not()); };
     std::optional<OperatorCheck> failure;
@@ -605,7 +606,7 @@ AdjointResult SweepBackward(const Linearization& linearization, const std::vecto
   if (cotangents.size() != linearization.probes.size()) throw Internal("not one cotangent for each probe");
   Adjoint sweep(linearization, cotangents, options, /*measure=*/false);
   AdjointResult result = sweep.Run();
-  Judge(linearization, cotangents).Look(sweep, result);
+  if (!options.components_only) Judge(linearization, cotangents).Look(sweep, result);
   return result;
 }
 

@@ -30,6 +30,8 @@
 namespace addend {
 
 struct AdjointOptions {
+  // Only AdjointResult::components and terms are found, and nothing is judged.
+  bool components_only = false;
   // Finds what every operator's outputs give to the targets; see NodeRelevance.
   bool nodes = false;
   // Counts nodes; may be empty.
@@ -48,6 +50,7 @@ struct NodeRelevance {
 // All tensors are float64. Real parts where the model computes with complex numbers: Re <cotangent, .>.
 struct AdjointResult {
   at::Tensor components;  // [targets, numc]
+  at::Tensor terms;       // [targets]: the magnitudes of what components are summed from
   at::Tensor value;       // [targets]: <cotangent, value of the probes>
   at::Tensor reference;   // [targets]
   at::Tensor leftover;    // [targets]

@@ -3,10 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -16,7 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/linearize/settle.h"
+#include "core/linearize/part.h"
+#include "core/linearize/together.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -40,10 +37,6 @@ int64_t ProbeBytes(const Linearization& linearization) {
   return bytes;
 }
 
-bool LooksAtAll(const Node& node) {
-  return node.joint || (node.constant.defined() && node.bias != Bias::kSignThreshold);
-}
-
 void RequireLinear(const Linearization& linearization) {
   for (const Node& node : linearization.nodes) {
     if (!LooksAtAll(node)) continue;
@@ -56,111 +49,35 @@ void RequireLinear(const Linearization& linearization) {
   }
 }
 
-// The trace with the components first .. first + count only. `rest`: all others are one more, behind them.
-std::shared_ptr<TracedRun> Part(const TracedRun& trace, int64_t first, int64_t count, bool rest) {
-  auto part = std::make_shared<TracedRun>(trace);
-  part->numc = count + (rest ? 1 : 0);
-  const auto renumbered = [&](const at::Tensor& labels) {
-    if (!labels.defined()) return labels;
-    const at::Tensor own = labels.ge(first).logical_and_(labels.lt(first + count));
-    const at::Tensor others =
-        rest ? at::where(labels.lt(0), labels, at::full_like(labels, count)) : at::full_like(labels, -1);
-    return at::where(own, labels - first, others);
-  };
-  for (Start& start : part->starts) {
-    start.labels = renumbered(start.labels);
-    if (!start.parts.defined()) continue;
-    const at::Tensor own = start.parts.narrow(0, first, count);
-    if (!rest) {
-      start.parts = own;
-      continue;
-    }
-    const at::Tensor before = start.parts.narrow(0, 0, first).sum(0, /*keepdim=*/true);
-    const int64_t next = first + count;
-    const at::Tensor behind = start.parts.narrow(0, next, trace.numc - next).sum(0, /*keepdim=*/true);
-    start.parts = at::cat({own, before + behind}, 0);
-  }
-  for (std::vector<Kept>& storage : part->storages) {
-    for (Kept& kept : storage) kept.labels = renumbered(kept.labels);
-  }
-  return part;
-}
-
 // Compares, at each probe, the components of the later chunks with the row that stood for all of them.
-class Together {
- public:
-  Together(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
-    for (const ProbeRows& rows : first.probes) {
-      const int64_t last = rows.components.size(0) - 1;
-      rest_.push_back(rows.components.select(0, last).clone());
-      sums_.push_back(at::zeros_like(rest_.back()));
-      const at::Tensor own = rows.components.abs().sum(0) + rows.leftover.abs();
-      sizes_.push_back(own + rows.reference.to(rows.components.scalar_type()).abs());
-      const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference;
-      errors_.push_back((recovery - rows.value).abs());
-    }
-  }
-
-  void Add(const SweepResult& chunk) {
-    for (size_t p = 0; p < chunk.probes.size(); ++p) {
-      sums_[p] += chunk.probes[p].components.sum(0);
-      sizes_[p] += chunk.probes[p].components.abs().sum(0);
-    }
-  }
-
-  void Judge(SweepResult& result) const {
-    const Policy& policy = linearization_.policy;
-    if (policy.check == Check::kOff) return;
-    for (size_t p = 0; p < result.probes.size(); ++p) {
-      ProbeRows& rows = result.probes[p];
-      if (!rows.decomposed || rows.value.numel() == 0) continue;
-      const at::Tensor finite = at::isfinite(rows.value);
-      const at::Tensor missing = (rest_[p] - sums_[p]).masked_fill(finite.logical_not(), 0);
-      const double relative =
-          policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
-      const auto largest = [&](const at::Tensor& t) {
-        return t.masked_fill(finite.logical_not(), 0).max().item<double>();
-      };
-      // What rounding does inside of operators shows in the first chunk as well.
-      const double allowed = relative * largest(sizes_[p]) + 16 * largest(errors_[p]);
-      const double error = missing.abs().max().item<double>();
-      if (error <= allowed) continue;
-      Fail(p, missing, error, allowed, result);
-    }
-  }
-
- private:
-  void Fail(size_t p, const at::Tensor& missing, double error, double allowed, SweepResult& result) const {
-    const Policy& policy = linearization_.policy;
-    const int64_t call = std::max<int64_t>(linearization_.probes[p].after_call, 0);
-    const double scale =
-        std::max(result.probes[p].value.abs().max().item<double>(), std::numeric_limits<double>::min());
+void Judge(const Linearization& linearization, const Together& together, SweepResult& result) {
+  const Policy& policy = linearization.policy;
+  if (policy.check == Check::kOff) return;
+  for (size_t p = 0; p < result.probes.size(); ++p) {
+    ProbeRows& rows = result.probes[p];
+    const Together::Gap gap = together.GapOf(p, rows);
+    if (gap.closed()) continue;
+    const int64_t call = std::max<int64_t>(linearization.probes[p].after_call, 0);
+    const double scale = std::max(rows.value.abs().max().item<double>(), std::numeric_limits<double>::min());
     OperatorCheck check;
     check.call = call;
-    check.recovery_error = error / scale;
-    check.tolerance = allowed / scale;
+    check.recovery_error = gap.error / scale;
+    check.tolerance = gap.allowed / scale;
     check.recovered = false;
     if (policy.on_failure == OnFailure::kError) {
       throw Error(absl::StatusCode::kInternal,
                   absl::StrCat("tracing failure: the chunks' components differ from the sweep of their sum by ",
                                check.recovery_error, " of the value, tolerance ", check.tolerance),
-                  linearization_.trace->program.calls[call].position,
+                  linearization.trace->program.calls[call].position,
                   "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
     }
     if (policy.on_failure == OnFailure::kAbsorb) {
-      result.probes[p].leftover = result.probes[p].leftover + missing;
+      rows.leftover = rows.leftover + gap.missing;
       check.absorbed = true;
     }
     result.failures.push_back(check);
   }
-
-  const Linearization& linearization_;
-  // By probe, [*S].
-  std::vector<at::Tensor> rest_;
-  std::vector<at::Tensor> sums_;
-  std::vector<at::Tensor> sizes_;   // magnitudes of everything
-  std::vector<at::Tensor> errors_;  // of the first chunk's recovery
-};
+}
 
 // All components of one probe, as the chunks give them.
 class Collected {
@@ -208,6 +125,10 @@ int64_t ChunkOf(const Linearization& linearization, const ChunkOptions& options)
 }
 
 }  // namespace
+
+bool LooksAtAll(const Node& node) {
+  return node.joint || (node.constant.defined() && node.bias != Bias::kSignThreshold);
+}
 
 int64_t PeakBytesPerRow(const Linearization& linearization) {
   const TracedRun& trace = *linearization.trace;
@@ -269,7 +190,7 @@ SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions
   };
 
   Linearization part = linearization;
-  part.trace = Part(trace, 0, chunk, /*rest=*/true);
+  part.trace = PartOf(trace, 0, chunk, /*rest=*/true);
   SweepResult result = SweepPart(part, trace.numc, part_progress);
   Together together(linearization, result);
   std::vector<Collected> collected;
@@ -281,13 +202,15 @@ SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions
   const std::vector<at::Tensor> sums = SumsBeforePayments(linearization);
   for (k = 1; k < chunks; ++k) {
     const int64_t first = k * chunk;
-    part.trace = Part(trace, first, std::min(chunk, trace.numc - first), /*rest=*/false);
+    part.trace = PartOf(trace, first, std::min(chunk, trace.numc - first), /*rest=*/false);
     const SweepResult own = SweepComponents(part, sums, part_progress);
-    together.Add(own);
-    for (size_t p = 0; p < collected.size(); ++p) collected[p].Add(own.probes[p].components);
+    for (size_t p = 0; p < collected.size(); ++p) {
+      together.Add(p, own.probes[p].components);
+      collected[p].Add(own.probes[p].components);
+    }
   }
   for (size_t p = 0; p < collected.size(); ++p) result.probes[p].components = collected[p].Take();
-  together.Judge(result);
+  Judge(linearization, together, result);
   return result;
 }
 

@@ -25,6 +25,9 @@ struct ChunkOptions {
   int64_t memory_bytes = 0;
 };
 
+// Whether a node's policy looks at all components together: they can move neither in groups nor backward.
+bool LooksAtAll(const Node& node);
+
 // What the rows of a sweep take at most, for one row: those that live at the same time, and the copies that products
 // make of what they read and write.
 int64_t PeakBytesPerRow(const Linearization& linearization);

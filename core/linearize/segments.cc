@@ -127,6 +127,8 @@ void Add(SweepResult piece, SweepResult& sum) {
   }
   AddChecks(std::move(piece.checks), sum.checks);
   AddChecks(std::move(piece.failures), sum.failures);
+  sum.backward = sum.backward && piece.backward;
+  sum.turned = sum.turned || piece.turned;
   double& worst = sum.worst_recovery_error;
   if (!std::isnan(worst) && !(piece.worst_recovery_error <= worst)) worst = piece.worst_recovery_error;
 }
@@ -217,11 +219,11 @@ void Add(AdjointResult piece, AdjointResult& sum) {
 
 Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                             std::vector<Probe> probes, bool everything, const Progress& progress,
-                            const ChunkOptions& chunks) {
+                            const SweepOptions& options) {
   Explained all;
   Pieces pieces = ForEachPiece(trace, registry, policy, probes, everything, progress,
                                [&](const Linearization& linearization, int64_t k, const auto& report) {
-                                 SweepResult sweep = SweepInChunks(linearization, chunks, report);
+                                 SweepResult sweep = SweepEitherWay(linearization, options, report);
                                  if (k == 0) {
                                    all.sweep = std::move(sweep);
                                  } else {

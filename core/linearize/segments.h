@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/linearize/adjoint.h"
-#include "core/linearize/chunks.h"
+#include "core/linearize/direction.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 
@@ -32,11 +32,11 @@ struct Explained {
 };
 
 // `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and
-// SweepInChunks throw.
+// SweepEitherWay throw.
 Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                             std::vector<Probe> probes, bool everything,
                             const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr,
-                            const ChunkOptions& chunks = {});
+                            const SweepOptions& options = {});
 
 struct Attributed {
   // As in Explained.

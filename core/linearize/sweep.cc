@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/part.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 #include "core/rules/joint.h"
@@ -687,18 +688,8 @@ std::vector<at::Tensor> SumsBeforePayments(const Linearization& linearization) {
   if (std::none_of(linearization.nodes.begin(), linearization.nodes.end(), pays)) {
     return std::vector<at::Tensor>(linearization.nodes.size());
   }
-  const auto joined = [](const at::Tensor& labels) { return labels.defined() ? labels.clamp_max(0) : labels; };
-  auto trace = std::make_shared<TracedRun>(*linearization.trace);
-  trace->numc = 1;
-  for (Start& start : trace->starts) {
-    start.labels = joined(start.labels);
-    if (start.parts.defined()) start.parts = start.parts.sum(0, /*keepdim=*/true);
-  }
-  for (std::vector<Kept>& storage : trace->storages) {
-    for (Kept& kept : storage) kept.labels = joined(kept.labels);
-  }
   Linearization one = linearization;
-  one.trace = trace;
+  one.trace = PartOf(*linearization.trace, 0, 0, /*rest=*/true);
   one.policy.check = Check::kOff;
   std::vector<at::Tensor> sums(one.nodes.size());
   const std::function<void(int64_t, int64_t)> no_progress;

@@ -45,6 +45,10 @@ struct SweepResult {
   std::vector<OperatorCheck> checks;    // one for each node where Policy::check is every_op
   std::vector<OperatorCheck> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;      // of all checks, those of outputs and probes included
+  // See direction.h. The components of the probes were found backward; or that was tried, and they did not come to what
+  // their sum became.
+  bool backward = false;
+  bool turned = false;
 };
 
 // Note [Absorbing]

@@ -299,6 +299,19 @@ TEST_F(AddendTest, AMemoryThatSufficesChangesNothing) {
   ExpectError(command + Arguments{"--memory", "1B"}, "do not fit into 1 bytes");
 }
 
+TEST_F(AddendTest, BothDirectionsGiveTheSame) {
+  const Arguments command = Arguments{"decompose"} + Examples()[0].input + Arguments{"--json", "--direction"};
+  const Json forward = Json::parse(Run(command + Arguments{"forward"}).out);
+  const Json backward = Json::parse(Run(command + Arguments{"backward"}).out);
+  EXPECT_EQ(forward["report"]["direction"], "forward");
+  EXPECT_EQ(backward["report"]["direction"], "backward");
+  const Json& expected = forward["targets"][0]["contributions"];
+  const Json& found = backward["targets"][0]["contributions"];
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i].get<double>(), expected[i].get<double>(), 1e-5);
+  ExpectError(command + Arguments{"sideways"}, "--direction");
+}
+
 TEST_F(AddendTest, PageHoldsItsDataAndNothingThatEndsThem) {
   const std::string names = Path("names");
   // 30 names, one of them hostile.

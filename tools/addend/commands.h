@@ -34,6 +34,7 @@ struct DecomposeArguments {
   std::string classes;  // the same
   int64_t top = 12;
   uint64_t memory = 0;  // bytes; 0: any amount
+  std::string direction = "auto";
   std::string out;
   std::string html;
   bool json = false;

@@ -121,6 +121,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   options.policy = explanation.run.policy;
   options.probes = ProbesOf(arguments.at);
   options.memory_bytes = static_cast<int64_t>(arguments.memory);
+  options.direction = ParseDirection(arguments.direction);
   const Decomposition decomposition = Decompose(explanation.run, std::move(options));
   explanation.report = decomposition.report;
 

@@ -202,6 +202,12 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
                    "(default: any amount)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->option_text("SIZE");
+  command
+      ->add_option("--direction", arguments.direction,
+                   "forward: every part through every operator;\nbackward: from the numbers that are asked for; or\n"
+                   "auto, whatever is faster (the default). The same\nto rounding")
+      ->check(CLI::IsMember({"auto", "forward", "backward"}))
+      ->option_text("WAY");
   command->add_option("--out", arguments.out, "Writes components, reference, leftover and value\nas .safetensors")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");

@@ -74,6 +74,27 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void Both_directions_give_the_same()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        Results forward = model.Decompose(new Request(eight) { Direction = Direction.Forward });
+        Assert.False(forward.Report.Backward);
+        foreach (Direction direction in Enum.GetValues<Direction>())
+        {
+            Results found = model.Decompose(new Request(eight) { Direction = direction });
+            Assert.True(direction != Direction.Backward || found.Report.Backward);
+            float[] expected = forward.Composition("output").Components().ToArray<float>();
+            foreach ((float one, float other) in
+                expected.Zip(found.Composition("output").Components().ToArray<float>()))
+            {
+                Samples.Close(one, other, 1e-4);
+            }
+        }
+        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Direction = (Direction)7 }));
+    }
+
+    [Fact]
     public void Explanations_are_JSON_and_pages_too()
     {
         Results results = Samples.Digits().Decompose(Samples.Eight());

@@ -21,6 +21,9 @@ public sealed record Report
     /// <summary>The largest bracket that a check found.</summary>
     public double WorstBracket { get; private init; }
 
+    /// <summary>Whether components were found backward; see <see cref="Direction"/>.</summary>
+    public bool Backward { get; private init; }
+
     /// <summary>How many tracing failures there were.</summary>
     public long Failures { get; private init; }
 
@@ -64,6 +67,7 @@ public sealed record Report
             Nodes = Count(results, "nodes"),
             WorstRecoveryError = AddendNative.addend_results_report_number(results, "worst_recovery_error"),
             WorstBracket = AddendNative.addend_results_report_number(results, "worst_bracket"),
+            Backward = Count(results, "backward") != 0,
             Failures = Count(results, "failures"),
             Absorbed = Count(results, "absorbed"),
             AbsorbedFailures = Count(results, "absorbed_failures"),

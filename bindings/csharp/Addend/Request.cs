@@ -82,6 +82,10 @@ public sealed record Request
     /// same.</summary>
     public long Memory { get; init; }
 
+    /// <summary>Which way <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/> finds components; the
+    /// same to rounding.</summary>
+    public Direction Direction { get; init; }
+
     /// <summary>Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such
     /// requests where the baselines and everything else that it depends on are the same; see
     /// <see cref="Model.ForgetReferences"/>.</summary>
@@ -146,6 +150,7 @@ public sealed record Request
             }
             AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
             AddendNative.addend_request_set_memory(request, Memory);
+            AddendNative.addend_request_set_direction(request, Direction.ToString().ToLowerInvariant());
             AddendNative.addend_request_set_keep_references(request, KeepReferences ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);
             return request;

@@ -32,6 +32,8 @@ def tracing(
     model: Any = None,
     probes: Union[str, Sequence[str]] = (),
     everything: bool = False,
+    memory: int = 0,
+    direction: str = "auto",
     cancellation: Optional[Cancellation] = None,
     context: Optional[Context] = None,
     **policy: Any,
@@ -50,12 +52,17 @@ def tracing(
         model: a ``torch.nn.Module``, so that reports, probes and policies know the names of its modules and parameters.
         probes: inner tensors that are wanted too; see `Model.decompose`.
         everything: checks every operator, not only those that results depend on.
+        memory: what parts and rows may take together, in bytes; see `Model.decompose`.
+        direction: which way components are found; see `Model.decompose`.
         cancellation: who may end the run.
         context: how to decompose.
         policy: choices of a `Context`, in place of one.
     """
     chosen = as_context(context, policy)
-    return Trace([as_input(value) for value in inputs], model, new_request(probes, everything, cancellation), chosen)
+    request = new_request(probes, everything, cancellation)
+    _native.request_set_memory(request, memory)
+    _native.request_set_direction(request, direction)
+    return Trace([as_input(value) for value in inputs], model, request, chosen)
 
 
 def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording":
@@ -338,7 +345,8 @@ class TracedModel:
     def _explain(self, args: Any, kwargs: Any, **asked: Any) -> Tuple[Attribution, List[Input]]:
         """As `explain`; also what the inputs of the program were given as, in their order."""
         program, sources, _ = self._record(args, kwargs, True)
-        options = {key: value for key, value in self._options.items() if key not in ("probes", "everything", "memory")}
+        of_decompose = ("probes", "everything", "memory", "direction")
+        options = {key: value for key, value in self._options.items() if key not in of_decompose}
         return program.model().explain(*sources, **{**options, **asked}), sources
 
     def _decompose_inside(self, args: Any, kwargs: Any) -> Results:
@@ -431,8 +439,8 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
 
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.
-        options: `probes`, `everything`, `cancellation`, `context`, or choices of a `Context`; see `tracing`. With
-            `inside`, components begin at tensors inside the model, as for `Model.decompose`.
+        options: `probes`, `everything`, `memory`, `direction`, `cancellation`, `context`, or choices of a `Context`; see
+            `tracing`. With `inside`, components begin at tensors inside the model, as for `Model.decompose`.
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)

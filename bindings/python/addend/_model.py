@@ -87,6 +87,7 @@ class Model(Handle):
         probes: Union[str, Sequence[str]] = (),
         everything: bool = False,
         memory: int = 0,
+        direction: str = "auto",
         keep_references: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
@@ -105,6 +106,10 @@ class Model(Handle):
             memory: what the parts of results and all rows on their way there may take together, in bytes, beside the
                 model and its recorded run; 0: any amount. Components then move through the model in groups, which run
                 it once all the same.
+            direction: ``"forward"`` sends every component through every operator; ``"backward"`` finds them from the
+                numbers that are asked for, while the sum of all components goes forward and is checked after every
+                operator; ``"auto"`` takes that way where there are few numbers and much to save. The results are the
+                same to rounding, and `Results.report` tells the way.
             keep_references: the model keeps what it gives on the baselines, and takes it from there in later runs that
                 ask for that, where the baselines and everything else that it depends on are the same; see
                 `forget_references`.
@@ -120,6 +125,7 @@ class Model(Handle):
         chosen = as_context(context, policy)
         request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
         _native.request_set_memory(request, memory)
+        _native.request_set_direction(request, direction)
         _native.request_set_keep_references(request, keep_references)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 

@@ -251,6 +251,20 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(np.abs(results.output.components).max(), 0)
         self.assertRegex(results.notes[0], "does not depend on the split inputs")
 
+    def test_both_directions_and_little_memory_give_the_same(self):
+        network = nn.Sequential(nn.Linear(6, 5), nn.GELU(), nn.Linear(5, 2))
+        source = addend.Input(torch.randn(1, 6), dims=1, baseline=0)
+        forward = addend.compile(network, direction="forward").decompose(source)
+        self.assertEqual(forward.report["direction"], "forward")
+        for options in ({"direction": "backward"}, {"memory": 1 << 20}):
+            model = addend.compile(network, **options)
+            found = model.decompose(source)
+            self.assertEqual(found.report["direction"], options.get("direction", "forward"))
+            np.testing.assert_allclose(found[0].components, forward[0].components, atol=1e-5)
+            model.explain(source)  # goes back, whatever decompositions do
+        with self.assertRaisesRegex(ValueError, "allow more memory"):
+            addend.compile(network, memory=10).decompose(source)
+
     def test_several_inputs_share_one_component_axis(self):
         a, b = torch.randn(2), torch.randn(3)
         output = addend.compile(lambda a, b: torch.cat([a, b]).sum())(addend.Input(a, 0), addend.Input(b, 0))

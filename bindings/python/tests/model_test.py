@@ -97,6 +97,20 @@ class DecomposeTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "negative"):
             model.decompose(image, memory=-1)
 
+    def test_both_directions_give_the_same(self):
+        model = addend.load_model(DIGITS + "model.pt")
+        image = addend.Input(self.image, (2, 3), baseline=0.5)
+        found = {way: model.decompose(image, direction=way) for way in ("forward", "backward", "auto")}
+        self.assertEqual(found["forward"].report["direction"], "forward")
+        self.assertEqual(found["backward"].report["direction"], "backward")
+        for results in found.values():
+            np.testing.assert_allclose(results[0].components, found["forward"][0].components, atol=1e-4)
+            np.testing.assert_allclose(results[0].leftover, found["forward"][0].leftover, atol=1e-4)
+        with self.assertRaisesRegex(ValueError, "auto, forward or backward, not sideways"):
+            model.decompose(image, direction="sideways")
+        with self.assertRaisesRegex(addend.FailedPrecondition, "cannot be found backward"):
+            model.decompose(image, direction="backward", nonlinearity="abs_affine")
+
     def test_named_inputs(self):
         module = Pair()
         model = addend.load_model(script(module))

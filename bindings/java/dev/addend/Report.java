@@ -11,6 +11,7 @@ public final class Report {
   private final long nodes;
   private final double worstRecoveryError;
   private final double worstBracket;
+  private final boolean backward;
   private final long failures;
   private final long absorbed;
   private final long absorbedFailures;
@@ -27,6 +28,7 @@ public final class Report {
     nodes = count(results, "nodes");
     worstRecoveryError = AddendNative.addend_results_report_number(results, "worst_recovery_error");
     worstBracket = AddendNative.addend_results_report_number(results, "worst_bracket");
+    backward = count(results, "backward") != 0;
     failures = count(results, "failures");
     absorbed = count(results, "absorbed");
     absorbedFailures = count(results, "absorbed_failures");
@@ -85,6 +87,15 @@ public final class Report {
    */
   public double worstBracket() {
     return worstBracket;
+  }
+
+  /**
+   * Whether components were found backward; see {@link Direction}.
+   *
+   * @return false where they went forward
+   */
+  public boolean backward() {
+    return backward;
   }
 
   /**

@@ -38,6 +38,7 @@ public final class Request {
     Map<String, Tensor> parameters = Collections.emptyMap();
     boolean everything;
     long memory;
+    Direction direction = Direction.AUTO;
     boolean keepReferences;
     Cancellation cancellation;
 
@@ -262,6 +263,18 @@ public final class Request {
   }
 
   /**
+   * Which way {@link Model#decompose(Request)} finds components; the same to rounding. At the beginning {@link
+   * Direction#AUTO}.
+   *
+   * @param direction the way
+   * @return the changed copy
+   */
+  public Request direction(Direction direction) {
+    Objects.requireNonNull(direction, "direction");
+    return with(fields -> fields.direction = direction);
+  }
+
+  /**
    * Whether the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where
    * the baselines and everything else that it depends on are the same; see {@link Model#forgetReferences()}.
    *
@@ -319,6 +332,7 @@ public final class Request {
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
       AddendNative.addend_request_set_everything(request, fields.everything ? 1 : 0);
       AddendNative.addend_request_set_memory(request, fields.memory);
+      AddendNative.addend_request_set_direction(request, fields.direction.text());
       AddendNative.addend_request_set_keep_references(request, fields.keepReferences ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;

@@ -131,6 +131,25 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void bothDirectionsGiveTheSame() {
+    final Model model = Models.load(Models.DIGITS);
+    final Request request = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2, 3).baseline(0.5));
+    final Results forward = model.decompose(request.direction(Direction.FORWARD));
+    assertFalse(forward.report().backward());
+    for (Direction direction : Direction.values()) {
+      final Results found = model.decompose(request.direction(direction));
+      if (direction == Direction.BACKWARD) {
+        assertTrue(found.report().backward());
+      }
+      assertArrayEquals(
+          forward.composition(0).components().toDoubleArray(), found.composition(0).components().toDoubleArray(), 1e-4);
+      assertArrayEquals(
+          forward.composition(0).leftover().toDoubleArray(), found.composition(0).leftover().toDoubleArray(), 1e-4);
+    }
+    assertThrows(NullPointerException.class, () -> request.direction(null));
+  }
+
+  @Test
   void reportsCountAndMeasure() {
     final Results results = Models.load(Models.DIGITS)
         .decompose(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));

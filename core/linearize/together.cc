@@ -1,0 +1,44 @@
+#include "core/linearize/together.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "core/linearize/settle.h"
+
+namespace addend {
+
+Together::Together(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
+  for (const ProbeRows& rows : first.probes) {
+    const int64_t last = rows.components.size(0) - 1;
+    rest_.push_back(rows.components.select(0, last).clone());
+    sums_.push_back(at::zeros_like(rest_.back()));
+    const at::Tensor own = rows.components.abs().sum(0) + rows.leftover.abs();
+    sizes_.push_back(own + rows.reference.to(rows.components.scalar_type()).abs());
+    const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference;
+    errors_.push_back((recovery - rows.value).abs());
+  }
+}
+
+void Together::Add(size_t probe, const at::Tensor& components, const at::Tensor& terms) {
+  sums_[probe] += components.sum(0);
+  const at::Tensor own = components.abs().sum(0);
+  sizes_[probe] += terms.defined() ? own.maximum(terms) : own;
+}
+
+Together::Gap Together::GapOf(size_t probe, const ProbeRows& rows) const {
+  Gap gap;
+  if (!rows.decomposed || rows.value.numel() == 0) return gap;
+  const at::Tensor infinite = at::isfinite(rows.value).logical_not();
+  const Policy& policy = linearization_.policy;
+  const double relative =
+      policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
+  const auto largest = [&](const at::Tensor& t) { return t.masked_fill(infinite, 0).max().item<double>(); };
+  gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
+  // What rounding does inside of operators shows in the first sweep as well.
+  gap.allowed = relative * largest(sizes_[probe]) + 16 * largest(errors_[probe]);
+  gap.error = gap.missing.abs().max().item<double>();
+  return gap;
+}
+
+}  // namespace addend
