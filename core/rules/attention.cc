@@ -16,7 +16,6 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,6 +23,7 @@
 
 #include "core/base/error.h"
 #include "core/rules/families.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
 #include "core/rules/softmax_kernel.h"
 
@@ -73,14 +73,7 @@ struct NodeGroup {
   const Quadrature* rule;
 };
 
-bool Fused(const SoftmaxPath& path) {
-  const at::ScalarType dtype = path.reference.scalar_type();
-  const auto flat = [&](const at::Tensor& t) {
-    return t.is_contiguous() && !t.is_neg() && !(c10::GradMode::is_enabled() && t.requires_grad());
-  };
-  return path.reference.device().is_cpu() && (dtype == at::kFloat || dtype == at::kDouble) &&
-         path.value.scalar_type() == dtype && flat(path.value) && flat(path.reference);
-}
+bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
 
 template <typename T>
 SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
@@ -235,12 +228,11 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
 // rows: [R, G, T]
 at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
   if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
-  const bool few = rows.size(0) < 4;
-  const bool in_graph = c10::GradMode::is_enabled() && rows.requires_grad();
+  const bool few = rows.size(0) < kSoftmaxManyRows;
   // The matrices of wide rows are products that a BLAS is better at.
   constexpr int64_t kMostLoopWidth = 64;
   const bool loops = few || path.width <= kMostLoopWidth;
-  if (loops && !in_graph && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
+  if (loops && !IsFollowed(rows) && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
     return ApplyFused(path, rows.resolve_neg());
   }
   const std::vector<NodeGroup> groups = GroupsOf(path);

@@ -13,7 +13,6 @@
 #include <ATen/ops/topk.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
@@ -21,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/gather_kernel.h"
 #include "core/rules/kinds.h"
 
@@ -179,7 +179,7 @@ class Gather {
 
   // [R, elements] -> [R, outputs]
   at::Tensor Forward(const at::Tensor& rows) const {
-    if (ForLoops(rows)) {
+    if (HasLoops(rows)) {
       return rows.scalar_type() == at::kFloat ? LoopForward<float>(rows) : LoopForward<double>(rows);
     }
     const Index index = own_.place.defined() ? own_ : Indexes();
@@ -190,7 +190,7 @@ class Gather {
 
   // [outputs] -> [elements]
   at::Tensor Transpose(at::Tensor g) const {
-    if (ForLoops(g)) return g.scalar_type() == at::kFloat ? LoopTranspose<float>(g) : LoopTranspose<double>(g);
+    if (HasLoops(g)) return g.scalar_type() == at::kFloat ? LoopTranspose<float>(g) : LoopTranspose<double>(g);
     const Index index = own_.place.defined() ? own_ : Indexes();
     if (width() != 1) g = g.unsqueeze(1).expand({g.size(0), width()}).reshape({-1});
     if (weight_.defined()) g = g * weight_.reshape({-1});
@@ -212,12 +212,9 @@ class Gather {
     return {numbers.clamp_min(0), MaskOf(numbers)};
   }
 
-  bool ForLoops(const at::Tensor& t) const {
-    const bool in_graph =
-        c10::GradMode::is_enabled() && (t.requires_grad() || (weight_.defined() && weight_.requires_grad()));
-    return t.device().is_cpu() && numbers_.device().is_cpu() && !in_graph && !t.is_neg() &&
-           (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
-           (!weight_.defined() || weight_.scalar_type() == t.scalar_type());
+  bool HasLoops(const at::Tensor& t) const {
+    return ForLoops(t) && numbers_.device().is_cpu() &&
+           (!weight_.defined() || (!IsFollowed(weight_) && weight_.scalar_type() == t.scalar_type()));
   }
 
   template <typename T>

@@ -30,6 +30,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/rules/envelope_kernel.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/joint.h"
 #include "core/rules/kernels.h"
 
@@ -313,17 +314,9 @@ SecantView<T> ViewOf(const at::Tensor& value, const at::Tensor& reference, const
 }
 
 // Whether the loops may read all four.
-bool ForLoops(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
-              const at::Tensor& f_reference) {
-  const at::ScalarType dtype = value.scalar_type();
-  if (dtype != at::kFloat && dtype != at::kDouble) return false;
-  for (const at::Tensor* t : {&value, &reference, &f_value, &f_reference}) {
-    if (!t->device().is_cpu() || !t->is_contiguous() || t->scalar_type() != dtype || t->is_neg() ||
-        t->sizes() != value.sizes()) {
-      return false;
-    }
-  }
-  return true;
+bool ForSecantLoops(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
+                    const at::Tensor& f_reference) {
+  return ForFlatLoops(value, reference) && ForFlatLoops(value, f_value) && ForFlatLoops(value, f_reference);
 }
 
 using Derivative = std::function<at::Tensor(const at::Tensor&)>;
@@ -436,8 +429,7 @@ at::Tensor SecantsOnCpu(const SecantView<T>& view, const at::Tensor& like, Curve
 at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& f_value,
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise) {
-  const bool needs_graph = c10::GradMode::is_enabled() && (value.requires_grad() || reference.requires_grad());
-  if (!needs_graph && ForLoops(value, reference, f_value, f_reference)) {
+  if (ForSecantLoops(value, reference, f_value, f_reference)) {
     const at::Tensor slope = value.scalar_type() == at::kFloat
                                  ? SecantsOnCpu(ViewOf<float>(value, reference, f_value, f_reference, curve), value,
                                                 curve, derivative, pointwise)
@@ -447,6 +439,7 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
   }
   const at::Tensor move = MoveOf(value, reference);
   // A quotient that is not taken may be 0 / 0, but where gradients pass it has to be finite.
+  const bool needs_graph = IsFollowed(value) || IsFollowed(reference);
   const at::Tensor slope = (f_value - f_reference) / (needs_graph ? move.masked_fill(move.eq(0), 1) : move);
   const at::Tensor middle = reference + move / 2;
   // Below this the secant loses digits to cancellation, and the derivative at the middle errs by move^2 / 24 only.
@@ -677,16 +670,9 @@ at::Tensor Middle(const RuleOperand& operand) {
   if (!operand.decomposed) return operand.value;
   const at::Tensor& x = operand.value;
   const at::Tensor& b = operand.reference;
-  const auto for_loops = [](const at::Tensor& t) {
-    return t.device().is_cpu() && t.is_contiguous() && !t.is_neg() &&
-           !(c10::GradMode::is_enabled() && t.requires_grad());
-  };
-  const at::ScalarType dtype = x.scalar_type();
-  const bool loops = for_loops(x) && for_loops(b) && b.scalar_type() == dtype && x.sizes() == b.sizes() &&
-                     (dtype == at::kFloat || dtype == at::kDouble);
-  if (!loops) return (x + b).div_(2);
+  if (!ForFlatLoops(x, b)) return (x + b).div_(2);
   const at::Tensor middle = at::empty(x.sizes(), x.options());
-  if (dtype == at::kFloat) {
+  if (x.scalar_type() == at::kFloat) {
     Middles(x.data_ptr<float>(), b.data_ptr<float>(), middle.data_ptr<float>(), x.numel());
   } else {
     Middles(x.data_ptr<double>(), b.data_ptr<double>(), middle.data_ptr<double>(), x.numel());

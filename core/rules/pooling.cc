@@ -7,7 +7,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/tensor.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
@@ -16,6 +15,7 @@
 #include "core/rules/element_map.h"
 #include "core/rules/envelope_kernel.h"
 #include "core/rules/families.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
 #include "core/rules/row_operator.h"
 
@@ -110,12 +110,6 @@ Maxima MaximaOnCpu(const at::Tensor& value, const at::Tensor& reference, const a
   return found;
 }
 
-bool ForLoops(const at::Tensor& t) {
-  const bool in_graph = c10::GradMode::is_enabled() && t.requires_grad();
-  return !t.defined() || (t.device().is_cpu() && !in_graph && !t.is_neg() &&
-                          (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble));
-}
-
 // The shares of the line on which each element of a window is the largest.
 RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const RuleOperand& input = call.Require(0);
@@ -134,7 +128,7 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const at::Tensor reference = fast ? at::Tensor() : input.reference.reshape({planes, plane}).contiguous();
   const at::Tensor within = Combine(windows, sizes).contiguous();
   Maxima found;
-  if (ForLoops(value) && ForLoops(reference)) {
+  if (ForLoops(value) && (fast || ForLoops(reference))) {
     found = value.scalar_type() == at::kFloat ? MaximaOnCpu<float>(value, reference, within)
                                               : MaximaOnCpu<double>(value, reference, within);
   } else {

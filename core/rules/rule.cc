@@ -6,12 +6,12 @@
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/sub.h>
-#include <c10/core/GradMode.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -122,19 +122,8 @@ std::vector<int64_t> RuleCall::Ints(int argument) const {
 
 at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].value, operands[operand].reference); }
 
-namespace {
-
-bool ForLoops(const at::Tensor& t) {
-  return t.device().is_cpu() && t.is_contiguous() && !t.is_neg() &&
-         (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) &&
-         !(c10::GradMode::is_enabled() && t.requires_grad());
-}
-
-}  // namespace
-
 at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
-  if (ForLoops(value) && ForLoops(reference) && value.sizes() == reference.sizes() &&
-      value.scalar_type() == reference.scalar_type()) {
+  if (ForFlatLoops(value, reference)) {
     const at::Tensor move = at::empty(value.sizes(), value.options());
     if (value.scalar_type() == at::kFloat) {
       Moves(value.data_ptr<float>(), reference.data_ptr<float>(), move.data_ptr<float>(), value.numel());

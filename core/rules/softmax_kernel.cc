@@ -200,9 +200,6 @@ ADDEND_ALWAYS_INLINE void MeanOfGroup(const SoftmaxEnds<T>& ends, int64_t g, con
   }
 }
 
-// Rows from which on a matrix pays.
-constexpr int64_t kManyRows = 4;
-
 // Two plain functions each and no templates: target_clones does not go on those.
 ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const float* v, const float* r, int64_t width, float* half_range) {
   return HalfRangeOf(v, r, width, half_range);
@@ -212,13 +209,13 @@ ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const double* v, const double* r, int6
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           const float* rows, int64_t num_rows, float* output, float* scratch) {
-  num_rows < kManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
-                       : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
+  num_rows < kSoftmaxManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
+                              : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<double>& ends, int64_t g, const NodesView& rule,
                                           const double* rows, int64_t num_rows, double* output, double* scratch) {
-  num_rows < kManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
-                       : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
+  num_rows < kSoftmaxManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
+                              : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           float* output, float* scratch) {
@@ -248,7 +245,7 @@ bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range) {
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output) {
-  const int64_t matrix = num_rows < kManyRows ? 0 : ends.width;
+  const int64_t matrix = num_rows < kSoftmaxManyRows ? 0 : ends.width;
 #pragma omp parallel if (ends.groups * ends.width * num_rows > kWorthThreads)
   {
     std::vector<T> scratch((2 + matrix) * ends.width);

@@ -6,6 +6,9 @@
 
 namespace addend {
 
+// Rows from which on a matrix for each group pays, whoever multiplies with it.
+constexpr int64_t kSoftmaxManyRows = 4;
+
 // Scores at both ends of the line, [groups, width] each.
 template <typename T>
 struct SoftmaxEnds {

@@ -19,7 +19,7 @@ from ._composition import Composition
 from ._context import Context, as_context
 from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, as_input, new_request, one_or_list
-from ._modules import ModulePaths, named_tensors
+from ._modules import KnownTensors, ModulePaths, Modules, modules_of, named_tensors
 from ._program import Program
 from ._results import Results, result_at
 from ._source_lines import SourceLines, caller
@@ -62,7 +62,9 @@ def tracing(
     request = new_request(probes, everything, cancellation)
     _native.request_set_memory(request, memory)
     _native.request_set_direction(request, direction)
-    return Trace([as_input(value) for value in inputs], model, request, chosen)
+    known = model._known if isinstance(model, TracedModel) else KnownTensors()
+    modules = modules_of(model.model if isinstance(model, TracedModel) else model)
+    return Trace([as_input(value) for value in inputs], modules, known, request, chosen)
 
 
 def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording":
@@ -87,10 +89,10 @@ def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording
 class _Block:
     """What runs on this thread between entering and leaving, with live copies of inputs. It runs once."""
 
-    def __init__(self, inputs: Sequence[Input], model: Any, request: Any):
+    def __init__(self, inputs: Sequence[Input], modules: Modules, request: Any):
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
         self._request = request
-        self._modules = ModulePaths(model)
+        self._modules = ModulePaths(modules)
         self._trace: Any = None
         self._count = 0
 
@@ -148,14 +150,16 @@ class Trace(_Block):
         results: the `Results`, once the block has ended.
     """
 
-    def __init__(self, inputs: Sequence[Input], model: Any, request: Any, context: Context):
-        super().__init__(inputs, model, request)
+    def __init__(
+        self, inputs: Sequence[Input], modules: Modules, known: KnownTensors, request: Any, context: Context
+    ):
+        super().__init__(inputs, modules, request)
         self.results: Optional[Results] = None
         self._context = context
         for source, live in zip(inputs, self.inputs):
             add_input(request, None, source, live)
-        for name, tensor, _ in named_tensors(model):
-            _native.request_add_parameter(request, name, as_tensor(tensor)._handle)
+        for name, tensor in known.handles(modules):
+            _native.request_add_parameter(request, name, tensor._handle)
 
     def __enter__(self) -> "Trace":
         self._require_new()
@@ -176,12 +180,13 @@ class Recording(_Block):
 
     def __init__(self, inputs: Sequence[Input], names: Sequence[Optional[str]], model: Any, lines: bool):
         request = new_request((), False, None)
-        super().__init__(inputs, model, request)
+        modules = modules_of(model)
+        super().__init__(inputs, modules, request)
         self.program: Optional[Program] = None
         self._lines = lines
         for name, live in zip(names, self.inputs):
             _native.request_add_input(request, name, as_tensor(live)._handle)
-        for name, tensor, learned in named_tensors(model):
+        for name, tensor, learned in named_tensors(modules):
             add = _native.request_add_parameter if learned else _native.request_add_buffer
             add(request, name, as_tensor(tensor)._handle)
 
@@ -209,6 +214,7 @@ class TracedModel:
     def __init__(self, model: Callable[..., Any], options: Dict[str, Any]):
         self.model = model
         self._options = options
+        self._known = KnownTensors()
         if "inside" in options:
             options["inside"] = one_or_list(options["inside"])
         self._tracing = True
@@ -251,7 +257,7 @@ class TracedModel:
         map_leaves(find, arguments, "")
         if not sources:
             raise ValueError("nothing to decompose: pass an addend.Input or a Composition, or switch to .trace(False)")
-        with tracing(*sources, model=self.model, **self._options) as trace:
+        with tracing(*sources, model=self, **self._options) as trace:
             args, kwargs = map_leaves(
                 lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
             )
@@ -408,7 +414,7 @@ class TracedModel:
 
     def _addresses(self, arguments: Any) -> Set[int]:
         """Of the tensors that the model was given or has."""
-        found = {tensor.data_ptr() for _, tensor, _ in named_tensors(self.model)}
+        found = {tensor.data_ptr() for _, tensor, _ in named_tensors(modules_of(self.model))}
 
         def find(leaf: Any, path: str) -> Any:
             if _has_parts(leaf):

@@ -1,18 +1,34 @@
-"""Where in a model a thread is."""
+"""The modules of a model, what they hold, and where in them a thread is."""
 
 import threading
-from typing import Any, Callable, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
+
+from ._tensor import Tensor, as_tensor
+
+Modules = List[Tuple[str, Any]]
+
+
+def modules_of(model: Any) -> Modules:
+    """The modules of a model with their paths, itself first; none of what is no ``torch.nn.Module``."""
+    import torch
+
+    return list(model.named_modules()) if isinstance(model, torch.nn.Module) else []
 
 
 class ModulePaths:
     """Tells the path of the module that runs on the thread that installs it, while it is installed."""
 
-    def __init__(self, model: Any):
-        self._model = model
+    def __init__(self, modules: Modules):
+        self._modules = modules
         self._hooks: List[Any] = []
 
     def install(self, tell: Callable[[str], None]) -> None:
-        paths = {id(module): path for path, module in _submodules(self._model)}
+        if not self._modules:
+            return
+        from torch.jit import ScriptModule
+
+        submodules = [(path, module) for path, module in self._modules if not isinstance(module, ScriptModule)]
+        paths = {id(module): path for path, module in submodules}
         if not paths:
             return
         from torch.nn.modules import module as hooks
@@ -38,7 +54,7 @@ class ModulePaths:
         # runs before a module's own hooks, and what those compute belongs to the module: one that has hooks behind its
         # forward is left by a hook of its own.
         left = set(paths)
-        for _, module in _submodules(self._model):
+        for _, module in submodules:
             if module._forward_hooks:
                 left.discard(id(module))
                 self._hooks.append(module.register_forward_hook(leave))
@@ -54,12 +70,8 @@ class ModulePaths:
             self._hooks.pop().remove()
 
 
-def named_tensors(model: Any) -> Iterator[Tuple[str, Any, bool]]:
+def named_tensors(modules: Modules) -> Iterator[Tuple[str, Any, bool]]:
     """Parameters and buffers, by the names that they have in the model, and whether they are learned."""
-    module = _module_of(model)
-    if module is None:
-        return
-    modules = list(module.named_modules())
     for learned in (True, False):
         seen = set()
         for path, submodule in modules:
@@ -70,18 +82,23 @@ def named_tensors(model: Any) -> Iterator[Tuple[str, Any, bool]]:
                 yield (path + "." + name if path else name), tensor, learned
 
 
-def _submodules(model: Any) -> Iterator[Tuple[str, Any]]:
-    module = _module_of(model)
-    if module is None:
-        return
-    import torch
+class KnownTensors:
+    """Handles of a model's tensors, from one run to the next: made anew, they take longer than a small operator."""
 
-    for path, submodule in module.named_modules():
-        if not isinstance(submodule, torch.jit.ScriptModule):
-            yield path, submodule
+    def __init__(self) -> None:
+        self._known: Dict[int, Tuple[Any, Any, Tensor]] = {}
 
-
-def _module_of(model: Any) -> Optional[Any]:
-    import torch
-
-    return model if isinstance(model, torch.nn.Module) else None
+    def handles(self, modules: Modules) -> Iterator[Tuple[str, Tensor]]:
+        """What `named_tensors` gives, as tensors of Addend."""
+        known = {}
+        for name, tensor, _ in named_tensors(modules):
+            if tensor.is_conj() or tensor.is_neg():  # a copy, which writes would not reach
+                yield name, as_tensor(tensor)
+                continue
+            memory = (tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
+            entry = self._known.get(id(tensor))
+            if entry is None or entry[0] is not tensor or entry[1] != memory:
+                entry = (tensor, memory, as_tensor(tensor))
+            known[id(tensor)] = entry
+            yield name, entry[2]
+        self._known = known

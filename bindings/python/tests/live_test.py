@@ -265,6 +265,34 @@ class LiveTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "allow more memory"):
             addend.compile(network, memory=10).decompose(source)
 
+    def test_parameters_may_be_others_from_call_to_call(self):
+        network = nn.Linear(3, 2)
+        model = addend.compile(network)
+        x = torch.randn(3)
+        source = addend.Input(x, dims=0)
+
+        def moved():
+            network.weight.data = torch.randn(2, 3)
+
+        def replaced():
+            network.weight = nn.Parameter(torch.randn(2, 3))
+
+        def laid_out_otherwise():
+            network.weight.data = torch.randn(3, 2).t()
+
+        def written():
+            with torch.no_grad():
+                network.weight.mul_(2)
+
+        for change in (moved, replaced, laid_out_otherwise, written, lambda: None):
+            change()
+            results = model.decompose(source)
+            (check,) = [one for one in results.report["checks"] if "linear" in one["operator"]]
+            self.assertIn("weight", check["parameters"])
+            np.testing.assert_allclose(
+                results[0].recovery, network(x).detach().numpy(), rtol=1e-5, atol=1e-6
+            )
+
     def test_several_inputs_share_one_component_axis(self):
         a, b = torch.randn(2), torch.randn(3)
         output = addend.compile(lambda a, b: torch.cat([a, b]).sum())(addend.Input(a, 0), addend.Input(b, 0))

@@ -1,0 +1,29 @@
+// Whether loops on the CPU may read a tensor's numbers from memory, where LibTorch's operators would serve as well.
+#ifndef ADDEND_CORE_RULES_FOR_LOOPS_H_
+#define ADDEND_CORE_RULES_FOR_LOOPS_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/GradMode.h>
+
+namespace addend {
+
+// Autograd follows what is computed from it, which loops would hide.
+inline bool IsFollowed(const at::Tensor& t) { return c10::GradMode::is_enabled() && t.requires_grad(); }
+
+// In any layout.
+inline bool ForLoops(const at::Tensor& t) {
+  return t.device().is_cpu() && (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble) && !t.is_neg() &&
+         !IsFollowed(t);
+}
+
+// One element after the other.
+inline bool ForFlatLoops(const at::Tensor& t) { return ForLoops(t) && t.is_contiguous(); }
+
+// The same, element by element of both.
+inline bool ForFlatLoops(const at::Tensor& a, const at::Tensor& b) {
+  return ForFlatLoops(a) && ForFlatLoops(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
+}
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RULES_FOR_LOOPS_H_
