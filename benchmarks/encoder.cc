@@ -20,27 +20,30 @@
 
 namespace {
 
+using addend::benchmarks::Classifier;
 using addend::benchmarks::Encoder;
 using addend::benchmarks::kWidth;
 
 constexpr int64_t kTokens = 32;
 constexpr int64_t kComponents = kTokens;
 
+template <typename Network>
 struct Setting {
   Setting() {
     torch::manual_seed(0);
-    encoder = std::make_shared<Encoder>();
-    encoder->eval();
+    network = std::make_shared<Network>();
+    network->eval();
     input = torch::randn({kTokens, 1, kWidth});
     batch = torch::randn({kTokens, kComponents + 1, kWidth});
   }
-  std::shared_ptr<Encoder> encoder;
+  std::shared_ptr<Network> network;
   at::Tensor input;  // [tokens, batch, width]
   at::Tensor batch;
 };
 
-Setting& TheSetting() {
-  static Setting& setting = *new Setting;
+template <typename Network>
+Setting<Network>& TheSetting() {
+  static Setting<Network>& setting = *new Setting<Network>;
   return setting;
 }
 
@@ -56,8 +59,9 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+template <typename Network>
 void Decompose(addend::Preset preset, addend::Check check) {
-  Setting& setting = TheSetting();
+  Setting<Network>& setting = TheSetting<Network>();
   addend::Input input;
   input.value = setting.input;
   input.split = addend::Split::AlongDims({0});
@@ -65,22 +69,23 @@ void Decompose(addend::Preset preset, addend::Check check) {
   addend::DecomposeOptions options;
   options.policy.preset = preset;
   options.policy.check = check;
-  const addend::Decomposition result = addend::Trace(addend::FromModule(setting.encoder)).Decompose({input}, options);
+  const addend::Decomposition result = addend::Trace(addend::FromModule(setting.network)).Decompose({input}, options);
   benchmark::DoNotOptimize(result.outputs[0].composition.components().data_ptr());
 }
 
 // One decomposition beside the plain forward and the forward of a batch of 33, interleaved so that a slower or faster
 // moment of the machine meets all three.
-void BM_Decompose(benchmark::State& state, addend::Preset preset, addend::Check check) {
+template <typename Network>
+void Compare(benchmark::State& state, addend::Preset preset, addend::Check check) {
   c10::AutoGradMode no_grad(false);
-  Setting& setting = TheSetting();
+  Setting<Network>& setting = TheSetting<Network>();
   std::vector<double> plain;
   std::vector<double> batched;
   std::vector<double> decomposed;
   const auto one_round = [&] {
-    plain.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.encoder->forward(setting.input)); }));
-    batched.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.encoder->forward(setting.batch)); }));
-    decomposed.push_back(Seconds([&] { Decompose(preset, check); }));
+    plain.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.network->forward(setting.input)); }));
+    batched.push_back(Seconds([&] { benchmark::DoNotOptimize(setting.network->forward(setting.batch)); }));
+    decomposed.push_back(Seconds([&] { Decompose<Network>(preset, check); }));
   };
   one_round();  // warms caches and thread pools
   plain.clear();
@@ -96,16 +101,22 @@ void BM_Decompose(benchmark::State& state, addend::Preset preset, addend::Check 
   state.counters["over_plain"] = Median(decomposed) / Median(plain);
   state.counters["over_batch33"] = Median(decomposed) / Median(batched);
 }
-BENCHMARK_CAPTURE(BM_Decompose, fast, addend::Preset::kFast, addend::Check::kEveryOp)->UseManualTime()->Iterations(25);
-BENCHMARK_CAPTURE(BM_Decompose, faithful, addend::Preset::kFaithful, addend::Check::kEveryOp)
-    ->UseManualTime()
-    ->Iterations(25);
-BENCHMARK_CAPTURE(BM_Decompose, fast_unchecked, addend::Preset::kFast, addend::Check::kOutputs)
-    ->UseManualTime()
-    ->Iterations(25);
-BENCHMARK_CAPTURE(BM_Decompose, faithful_unchecked, addend::Preset::kFaithful, addend::Check::kOutputs)
-    ->UseManualTime()
-    ->Iterations(25);
+// Every token is asked for: components go forward.
+void BM_Tokens(benchmark::State& state, addend::Preset preset, addend::Check check) {
+  Compare<Encoder>(state, preset, check);
+}
+// Ten classes are asked for: components come back from them.
+void BM_Classes(benchmark::State& state, addend::Preset preset, addend::Check check) {
+  Compare<Classifier>(state, preset, check);
+}
+#define ADDEND_DECOMPOSE(benchmark, name, preset, check) \
+  BENCHMARK_CAPTURE(benchmark, name, addend::Preset::preset, addend::Check::check)->UseManualTime()->Iterations(25)
+ADDEND_DECOMPOSE(BM_Tokens, fast, kFast, kEveryOp);
+ADDEND_DECOMPOSE(BM_Tokens, faithful, kFaithful, kEveryOp);
+ADDEND_DECOMPOSE(BM_Tokens, fast_unchecked, kFast, kOutputs);
+ADDEND_DECOMPOSE(BM_Tokens, faithful_unchecked, kFaithful, kOutputs);
+ADDEND_DECOMPOSE(BM_Classes, fast, kFast, kEveryOp);
+ADDEND_DECOMPOSE(BM_Classes, faithful, kFaithful, kEveryOp);
 
 // Intercepts and does nothing else.
 class PassThrough : public addend::CallHandler {

@@ -19,6 +19,17 @@ struct Encoder : torch::nn::Module {
   torch::nn::TransformerEncoder stack = nullptr;
 };
 
+// The same with a classifier of ten classes behind the mean over the tokens; [batch, 10].
+struct Classifier : torch::nn::Module {
+  Classifier() {
+    encoder = register_module("encoder", std::make_shared<Encoder>());
+    head = register_module("head", torch::nn::Linear(kWidth, 10));
+  }
+  at::Tensor forward(const at::Tensor& tokens) { return head->forward(encoder->forward(tokens).mean(0)); }
+  std::shared_ptr<Encoder> encoder;
+  torch::nn::Linear head = nullptr;
+};
+
 }  // namespace addend::benchmarks
 
 #endif  // ADDEND_BENCHMARKS_ENCODER_MODEL_H_
