@@ -523,6 +523,25 @@ def law_adjoint(subject, judge):
             _judge_explanation(judge, swept, "attribution.%d" % index, result)
 
 
+def law_direction(subject, judge):
+    """Components that come back from the results are those that went through every operator; under choices that look at
+    all components together none come back, and it may be refused."""
+    forward, backward = yield [subject.directed("forward"), subject.directed("backward")]
+    if backward.code == "FAILED_PRECONDITION" and _is_joint(subject.variant.policy):
+        return
+    if judge.ok(forward, backward) and _compositions(judge, forward) and not judge.muted:
+        if len(backward.results) != len(forward.results):
+            judge.say("text", "%d results instead of %d" % (len(backward.results), len(forward.results)))
+            return
+        for index, expected in _compositions(judge, forward):
+            got, size = backward.results[index], compare.mass(expected)
+            rows, expected_rows = list(got.components.rows()), list(expected.components.rows())
+            judge.equal("the number of components of result %d" % index, len(rows), len(expected_rows))
+            _judge_rows(judge, "result %d" % index, rows, expected_rows, size)
+            judge.close("the leftover of result %d" % index, got.leftover, expected.leftover, size)
+            judge.same_bits("the reference of result %d" % index, got.reference, expected.reference)
+
+
 def _is_joint(policy):
     """Whether coefficients may depend on all components: see SPEC.md, nonlinearity and bias."""
     return any(key in ("nonlinearity", "bias") and re.match(r"abs|sign|norm|hybrid", value) for key, value in policy or ())
@@ -547,7 +566,7 @@ LAWS["reference_exact"] = _reference(exact=True)
 
 
 # What a testee has to announce for a law.
-NEEDED_FEATURE = {"adjoint": "attribution", "program": "programs"}
+NEEDED_FEATURE = {"adjoint": "attribution", "direction": "directions", "program": "programs"}
 
 
 # ---- verbs that speak of one language

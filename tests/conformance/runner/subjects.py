@@ -313,6 +313,11 @@ class ModelSubject:
         return Request("attribute", dict(request.entries, targets=protocol.lines((target,) for target in targets)),
                        request.tensors)
 
+    def directed(self, direction):
+        """Decomposed with components that go forward or come back."""
+        request = self.base(verb="decompose")
+        return Request("decompose", dict(request.entries, direction=direction), request.tensors)
+
     @staticmethod
     def recorded(request):
         """The same of a program that was recorded of the model, saved and loaded."""

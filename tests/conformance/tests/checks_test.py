@@ -47,11 +47,12 @@ LAWS = [
     ("context_isolated", "bits", ["remembers_policy", "drifting"]),
     ("thread", "bits", ["one_thread_off"]),
     ("adjoint", "number", ["swept_off", "second_target_off"]),
+    ("direction", "number", ["backward_off", "backward_leftover_off"]),
     ("program", "bits", ["program_off", "drifting"]),
 ]
 # Those that are about operators only.
 OF_CALLS = ("row_by_row",)
-OF_MODELS = ("adjoint", "program")
+OF_MODELS = ("adjoint", "direction", "program")
 
 
 def call(op="toy::affine", argument=DIAGONAL, **fields):

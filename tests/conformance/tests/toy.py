@@ -78,7 +78,7 @@ class Toy:
             device="cpu",
             devices="cpu",
             dtypes="float64 float32 int64 uint8",
-            features="models attribution programs explain threads lifecycle share read operators",
+            features="models attribution directions programs explain threads lifecycle share read operators",
         )
 
     def do_call(self):
@@ -381,6 +381,14 @@ class Doctors:
 
     def second_target_off(toy, verb):
         change(toy, ".contributions", lambda n: n[:-1] + [n[-1] * (1 + 1e-6)], begin="attribution.1")
+
+    def backward_off(toy, verb):
+        if toy.entries.get("direction") == "backward":
+            change(toy, ".components", first(1e-9))
+
+    def backward_leftover_off(toy, verb):
+        if toy.entries.get("direction") == "backward":
+            change(toy, ".leftover", first(1e-9))
 
     def program_off(toy, verb):
         if toy.entries.get("program"):

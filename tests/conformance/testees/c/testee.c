@@ -562,6 +562,7 @@ static addend_status* make_request(addend_request** out) {
   char* probes = list_of(entry("probes"));
   for (char* line; (line = cut(&probes, '\n')) != NULL;) TRY(addend_request_add_probe(*out, line));
   if (*entry("everything") == '1') TRY(addend_request_set_everything(*out, 1));
+  if (*entry("direction") != '\0') TRY(addend_request_set_direction(*out, entry("direction")));
   if (*entry("cancel") == '1') {
     addend_cancellation* cancellation = NULL;
     TRY(addend_cancellation_create(&cancellation));
@@ -642,7 +643,7 @@ static addend_status* hello(void) {
   TRY(set("device", device));
   TRY(set("devices", on_cpu ? "cpu" : text_of("cpu %s%s", device, "")));
   TRY(set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128"));
-  return set("features", "models attribution programs shapley explain threads lifecycle share stop read operators");
+  return set("features", "models attribution directions programs shapley explain threads lifecycle share stop read operators");
 }
 
 static addend_status* add_explanation(const char* key, const addend_explanation* told) {

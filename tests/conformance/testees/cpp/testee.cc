@@ -314,6 +314,7 @@ Request MakeRequest(const Frame& request) {
   }
   for (const std::string& probe : request.Lines("probes")) made.Probe(probe);
   if (request.Text("everything") == "1") made.Everything();
+  if (!request.Text("direction").empty()) made.Direction(request.Text("direction"));
   if (request.Text("cancel") == "1") {
     addend_cancellation* cancellation = nullptr;
     Check(addend_cancellation_create(&cancellation));
@@ -375,7 +376,7 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("device", device);
   answer->Set("devices", device == "cpu" ? "cpu" : "cpu " + device);
   answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
-  answer->Set("features", "models attribution programs shapley explain threads lifecycle share stop read operators");
+  answer->Set("features", "models attribution directions programs shapley explain threads lifecycle share stop read operators");
 }
 
 void AddExplanation(const std::string& key, const Explanation& told, Answer* answer) {

@@ -182,7 +182,14 @@ internal static class Asked
         Request asked = named
             ? new Request(entries.ToDictionary(entry => entry[0], entry => InputOf(entry[1], request)))
             : new Request(Array.ConvertAll(entries, entry => InputOf(entry[1], request)));
-        return asked with { Probes = request.Lines("probes"), Everything = request.Has("everything") };
+        return asked with
+        {
+            Probes = request.Lines("probes"),
+            Everything = request.Has("everything"),
+            Direction = request.Has("direction")
+                ? Enum.Parse<Direction>(request["direction"], ignoreCase: true)
+                : Direction.Auto,
+        };
     }
 
     private static Input InputOf(string key, Message request)

@@ -278,7 +278,12 @@ def prepare(verb, frame, compositions):
         options["cancellation"] = addend.Cancellation()
         options["cancellation"].cancel()
     if verb == "decompose":
-        options.update(probes=frame.lines("probes"), everything=frame.text("everything") == "1", context=context)
+        options.update(
+            probes=frame.lines("probes"),
+            everything=frame.text("everything") == "1",
+            direction=frame.text("direction") or "auto",
+            context=context,
+        )
 
     def compute():
         results = getattr(model, verb)(*inputs, **options)
@@ -304,7 +309,7 @@ def hello(frame, answer):
         device=device,
         devices="cpu" if device == "cpu" else "cpu " + device,
         dtypes=DTYPES,
-        features="models attribution programs shapley explain threads lifecycle share stop read operators",
+        features="models attribution directions programs shapley explain threads lifecycle share stop read operators",
         about="Python\t" + sys.version.split()[0],
     )
 

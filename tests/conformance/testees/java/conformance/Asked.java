@@ -6,6 +6,7 @@ import dev.addend.Cancellation;
 import dev.addend.Composition;
 import dev.addend.Context;
 import dev.addend.DType;
+import dev.addend.Direction;
 import dev.addend.Input;
 import dev.addend.Model;
 import dev.addend.Named;
@@ -27,6 +28,7 @@ import java.util.Arrays;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
@@ -207,6 +209,9 @@ final class Asked {
       final Cancellation cancellation = new Cancellation();
       cancellation.cancel();
       asked = asked.cancellation(cancellation);
+    }
+    if (request.has("direction")) {
+      asked = asked.direction(Direction.valueOf(request.text("direction").toUpperCase(Locale.ROOT)));
     }
     return asked.checkEverything(request.has("everything"));
   }
