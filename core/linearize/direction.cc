@@ -137,7 +137,9 @@ ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64
 
 // Targets that come back at once. Throws InvalidArgument where the sum, leftover and move do not fit.
 int64_t AtOnce(const Linearization& linearization, int64_t targets, int64_t memory_bytes) {
-  const int64_t all = std::max<int64_t>(targets, 1);
+  // Unasked no more than components would take, which are rows as well.
+  constexpr int64_t kAtLeast = 64;
+  const int64_t all = std::clamp<int64_t>(targets, 1, std::max(linearization.trace->numc, kAtLeast));
   if (memory_bytes <= 0) return all;
   const int64_t per_row = std::max<int64_t>(PeakBytesPerRow(linearization), 1);
   if (3 * per_row > memory_bytes) {

@@ -314,9 +314,10 @@ class ModelSubject:
                        request.tensors)
 
     def directed(self, direction):
-        """Decomposed with components that go forward or come back."""
+        """Decomposed with components that go forward or come back. Only results: what comes back is a sweep for each of
+        the numbers of a probe."""
         request = self.base(verb="decompose")
-        return Request("decompose", dict(request.entries, direction=direction), request.tensors)
+        return Request("decompose", dict(request.entries, direction=direction, probes=""), request.tensors)
 
     @staticmethod
     def recorded(request):
