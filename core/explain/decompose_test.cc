@@ -435,8 +435,9 @@ TEST(DecomposeErrors, ModelFailuresAreOneLine) {
 TEST(Checks, WhatOperandsMissIsNoFailureOfTheNextOperator) {
   const Tensor weight = Random({128, 64}, 3).to(at::kFloat) / 8;
   const Tensor back = Random({64, 128}, 4).to(at::kFloat) / 8;
+  const Tensor bias = Random({128}, 5).to(at::kFloat) / 8;
   const auto model = [&](const std::vector<Tensor>& in) {
-    const Tensor hidden = at::linear(at::layer_norm(in[0], {64}), weight);
+    const Tensor hidden = at::linear(at::layer_norm(in[0], {64}), weight).add_(bias);
     return at::add(in[0], at::linear(at::gelu(hidden), back));
   };
   for (const int64_t numc : {1, 2, 32}) {

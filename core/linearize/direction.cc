@@ -169,6 +169,8 @@ ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOp
   };
   Linearization sum = linearization;
   sum.trace = PartOf(*linearization.trace, 0, 0, /*rest=*/true);
+  // What fails here goes forward, and is judged there.
+  sum.policy.on_failure = OnFailure::kIgnore;
   ThereAndBack all;
   SweepResult& result = all.result;
   result = SweepPart(sum, linearization.trace->numc, part_progress);

@@ -450,7 +450,7 @@ class Sweep {
       }
       // Written in place: of those rows no more is left than how far they were off.
       const at::Tensor* scale = node.map->Scale();
-      if (j > 0 || (scale == nullptr && !node.map->Accumulates())) return 0;
+      if (j > 0 || (scale == nullptr && !node.map->Accumulates() && !node.map->Identity())) return 0;
       bound = errors_[operand.storage] * (scale == nullptr ? 1 : LargestFinite(*scale));
       at::DimVector sizes = {1};
       sizes.append(operand.geometry.sizes.begin(), operand.geometry.sizes.end());
