@@ -486,14 +486,25 @@ class Sweep {
     OperatorCheck own = check;
     bool recovered = JudgeRecovery(output, rows, reference, settled, {}, own);
     const auto holds = [&] { return node.bracket_bound < 0 || bracket <= node.bracket_bound; };
-    if (!recovered || !holds()) {
-      Allowance allowance;
-      allowance.reach = Reach(node, k);
-      if (!recovered) allowance.inherited = Inherited(node, k);
+    Allowance allowance;
+    const auto judge_again = [&] {
       scale = std::max(scale, allowance.reach);
       bracket = over(settled.bracket, scale);
       own = check;
       recovered = JudgeRecovery(output, rows, reference, settled, allowance, own);
+    };
+    // The cheapest reasons first.
+    if (!recovered || !holds()) {
+      allowance.reach = node.inner_terms;
+      judge_again();
+    }
+    if (!recovered) {
+      allowance.inherited = Inherited(node, k);
+      judge_again();
+    }
+    if (!recovered || !holds()) {
+      allowance.reach = Reach(node, k);
+      judge_again();
     }
     check = own;
     check.recovered = check.recovered && recovered;
