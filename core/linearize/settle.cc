@@ -373,6 +373,26 @@ at::Tensor MoveOnCpu(const at::Tensor& value, const at::Tensor& reference) {
   return move;
 }
 
+template <typename T>
+at::Tensor MissingOnCpu(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference) {
+  at::Tensor missing = at::empty(value.sizes(), rows.options());
+  const T* c = rows.data_ptr<T>();
+  const T* v = value.data_ptr<T>();
+  const T* r = reference.data_ptr<T>();
+  T* m = missing.data_ptr<T>();
+  const int64_t n = value.numel();
+  const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
+#pragma omp parallel for if (blocks > 8)
+  for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t i = b * kMoveBlock; i < std::min(n, (b + 1) * kMoveBlock); ++i) {
+      double left = static_cast<double>(v[i]) - static_cast<double>(r[i]);
+      for (int64_t row = 0; row < rows.size(0); ++row) left -= static_cast<double>(c[row * n + i]);
+      m[i] = std::isfinite(left) ? static_cast<T>(left) : 0;
+    }
+  }
+  return missing;
+}
+
 // `of_block(row, first, last)` for every block of `rows` rows of n columns. The blocks' sums are added in their order,
 // so that the number of threads changes nothing.
 template <typename OfBlock>
@@ -485,6 +505,21 @@ at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference) {
     return FiniteMoveByOperators(value, reference);
   }
   return dtype == at::kFloat ? MoveOnCpu<float>(value, reference) : MoveOnCpu<double>(value, reference);
+}
+
+at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference) {
+  const at::ScalarType exact = rows.is_complex() ? at::kComplexDouble : at::kDouble;
+  const at::Tensor missing = value.to(exact) - reference.to(exact) - rows.to(exact).sum(0);
+  return missing.masked_fill(at::isfinite(missing).logical_not_(), 0).to(rows.scalar_type());
+}
+
+at::Tensor MissingOf(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference) {
+  const at::ScalarType dtype = rows.scalar_type();
+  if (!LiesFlat(rows, dtype) || !LiesFlat(value, dtype) || !LiesFlat(reference, dtype)) {
+    return MissingOfByOperators(rows, value, reference);
+  }
+  return dtype == at::kFloat ? MissingOnCpu<float>(rows, value, reference)
+                             : MissingOnCpu<double>(rows, value, reference);
 }
 
 at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference) {

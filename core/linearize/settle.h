@@ -53,6 +53,11 @@ at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& valu
 at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
                                        const at::Tensor& reference);
 
+// What rows lack of a value: value - reference - their sum, in the rows' dtype but added up in float64; zero where that
+// is not finite. rows [R, *S], value and reference [*S] -> [*S].
+at::Tensor MissingOf(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
+at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
+
 // The largest finite magnitude; 0 where there is none.
 double LargestFinite(const at::Tensor& tensor);
 

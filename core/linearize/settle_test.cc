@@ -150,6 +150,8 @@ TEST_P(MoveForms, FusedLoopsEqualOperators) {
   const at::Tensor g = at::randn({3, n}, options);
   EXPECT_TRUE(at::equal(FiniteMove(value, reference), FiniteMoveByOperators(value, reference)));
   EXPECT_TRUE(at::isfinite(FiniteMove(value, reference)).all().item<bool>());
+  EXPECT_TRUE(at::allclose(MissingOf(g, value, reference), MissingOfByOperators(g, value, reference), 1e-12,
+                           dtype == at::kDouble ? 1e-14 : 1e-6));
   EXPECT_TRUE(at::allclose(ProductsWithMove(g, value, reference), ProductsWithMoveByOperators(g, value, reference),
                            1e-12, dtype == at::kDouble ? 1e-11 : 1e-4));
 }
@@ -164,6 +166,13 @@ TEST(Moves, OfNumbersByHand) {
   EXPECT_TRUE(at::equal(FiniteMove(value, reference), at::tensor({3.0, 0.0, 0.0, 3.0}, at::kDouble)));
   const at::Tensor g = at::tensor({1.0, 9.0, 9.0, 2.0, 0.0, 0.0, 0.0, -1.0}, at::kDouble).view({2, 4});
   EXPECT_TRUE(at::equal(ProductsWithMove(g, value, reference), at::tensor({9.0, -3.0}, at::kDouble)));
+}
+
+TEST(Moves, WhatRowsLack) {
+  const at::Tensor value = at::tensor({5.0, 1.0, kInfinity, 2.0}, at::kDouble);
+  const at::Tensor reference = at::tensor({2.0, 1.0, 3.0, -1.0}, at::kDouble);
+  const at::Tensor rows = at::tensor({1.0, 0.5, 9.0, 2.0, 1.5, 0.0, 9.0, 1.0}, at::kDouble).view({2, 4});
+  EXPECT_TRUE(at::equal(MissingOf(rows, value, reference), at::tensor({0.5, -0.5, 0.0, 0.0}, at::kDouble)));
 }
 
 TEST(Moves, InAnotherOrderOfDimensions) {

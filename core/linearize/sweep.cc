@@ -439,6 +439,10 @@ class Sweep {
   double Inherited(const Node& node, size_t output) const {
     if (!node.map || policy_.check != Check::kEveryOp || !result_.failures.empty()) return 0;
     const Call& call = CallOf(node);
+    const at::Tensor* factor = node.map->Scale();
+    if (node.inputs.size() == 1 && (factor != nullptr || node.map->Identity())) {
+      return errors_[call.operands[node.inputs[0]].storage] * (factor == nullptr ? 1 : LargestFinite(*factor));
+    }
     double bound = 0;
     Rows missing;
     for (size_t j = 0; j < node.inputs.size(); ++j) {
@@ -448,10 +452,9 @@ class Sweep {
         missing.push_back(own);
         continue;
       }
-      // Written in place: of those rows no more is left than how far they were off.
-      const at::Tensor* scale = node.map->Scale();
-      if (j > 0 || (scale == nullptr && !node.map->Accumulates() && !node.map->Identity())) return 0;
-      bound = errors_[operand.storage] * (scale == nullptr ? 1 : LargestFinite(*scale));
+      // Added to in place: of those rows no more is left than how far they were off.
+      if (j > 0 || !node.map->Accumulates()) return 0;
+      bound = errors_[operand.storage];
       at::DimVector sizes = {1};
       sizes.append(operand.geometry.sizes.begin(), operand.geometry.sizes.end());
       missing.push_back(at::zeros(sizes, RowOptions(operand).dtype(RowDtype(operand.dtype))));
@@ -469,11 +472,9 @@ class Sweep {
     }
     const at::Tensor rows = RowsViewOf(rows_[operand.storage], operand);
     if (!rows.defined()) return {};
-    const at::ScalarType exact = at::isComplexType(rows.scalar_type()) ? at::kComplexDouble : at::kDouble;
-    at::Tensor own = Resolved(trace_.Value(operand)).to(exact) - Resolved(trace_.Reference(operand)).to(exact);
-    own = own - Resolved(rows).narrow(0, 0, num_rows_ - 1).sum({0}, /*keepdim=*/false, exact);
-    own = own.masked_fill_(at::isfinite(own).logical_not_(), 0);
-    return own.to(rows.scalar_type()).unsqueeze(0);
+    return MissingOf(Resolved(rows).narrow(0, 0, num_rows_ - 1), Resolved(trace_.Value(operand)),
+                     Resolved(trace_.Reference(operand)))
+        .unsqueeze(0);
   }
 
   // One output of a node: its numbers go to `check`, the largest so far stay. False where it fails.
