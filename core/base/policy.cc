@@ -32,6 +32,11 @@ const Names<uint32_t>& FreezeNames() {
                                                   {"gate", kFreezeGate}};
   return names;
 }
+const Names<Conditions>& ConditionsNames() {
+  static const auto& names =
+      *new Names<Conditions>{{"value", Conditions::kValue}, {"baseline", Conditions::kBaseline}};
+  return names;
+}
 const Names<Nonlinearity>& NonlinearityNames() {
   static const auto& names = *new Names<Nonlinearity>{{"path", Nonlinearity::kPath},
                                                       {"abs_affine", Nonlinearity::kAbsAffine},
@@ -92,20 +97,19 @@ std::string Name(E value, const Names<E>& names) {
   return "?";
 }
 
-uint32_t ParseFreeze(const std::string& value) {
+uint32_t ParseKinds(const std::string& key, const std::string& value) {
   uint32_t bits = 0;
   for (const auto piece : absl::StrSplit(value, absl::ByAnyChar("+,"))) {
-    bits |= Parse("freeze", std::string(piece.data(), piece.size()), FreezeNames());
+    bits |= Parse(key, std::string(piece.data(), piece.size()), FreezeNames());
   }
   return bits;
 }
 
-std::string FreezeText(const std::optional<uint32_t>& freeze) {
-  if (!freeze) return "preset";
-  if (*freeze == kFreezeNothing) return "none";
+std::string KindsText(uint32_t kinds) {
+  if (kinds == kFreezeNothing) return "none";
   std::vector<std::string> parts;
   for (const auto& entry : FreezeNames()) {
-    if (entry.second != 0 && (*freeze & entry.second)) parts.push_back(entry.first);
+    if (entry.second != 0 && (kinds & entry.second)) parts.push_back(entry.first);
   }
   return absl::StrJoin(parts, "+");
 }
@@ -195,9 +199,13 @@ const std::vector<Field>& Fields() {
       {"bias", SetBias, [](const Policy& p) { return ChoiceText(Name(p.bias, BiasNames()), p.bias_parameter); }},
       {"freeze",
        [](Policy& p, const std::string& v) {
-         p.freeze = v == "preset" ? std::nullopt : std::optional<uint32_t>(ParseFreeze(v));
+         p.freeze = v == "preset" ? std::nullopt : std::optional<uint32_t>(ParseKinds("freeze", v));
        },
-       [](const Policy& p) { return FreezeText(p.freeze); }},
+       [](const Policy& p) { return p.freeze ? KindsText(*p.freeze) : std::string("preset"); }},
+      {"content_first", [](Policy& p, const std::string& v) { p.content_first = ParseKinds("content_first", v); },
+       [](const Policy& p) { return KindsText(p.content_first); }},
+      {"conditions", [](Policy& p, const std::string& v) { p.conditions = Parse("conditions", v, ConditionsNames()); },
+       [](const Policy& p) { return Name(p.conditions, ConditionsNames()); }},
       {"anchor", [](Policy& p, const std::string& v) { p.anchor = Parse("anchor", v, AnchorNames()); },
        [](const Policy& p) { return Name(p.anchor, AnchorNames()); }},
       {"missing_rule",
@@ -295,13 +303,14 @@ const Field* FindField(const std::string& key) {
 
 // Whether a field says how an operator is linearized, so that it may differ from operator to operator.
 bool MayDiffer(const std::string& key) {
-  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" || key == "missing_rule";
+  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" ||
+         key == "content_first" || key == "missing_rule";
 }
 
 void SetOverride(Policy& policy, const std::string& key, const std::string& selector, const std::string& value) {
   if (FindField(key) != nullptr && !MayDiffer(key)) {
     throw InvalidArgument(absl::StrCat("policy ", key, " is the same for the whole model; preset, nonlinearity, bias, ",
-                                       "freeze and missing_rule may be given for ", selector));
+                                       "freeze, content_first and missing_rule may be given for ", selector));
   }
   if (selector.empty()) {
     throw InvalidArgument(absl::StrCat("policy ", key, "@ names neither an operator nor a module behind the @"));

@@ -26,6 +26,12 @@ enum Freeze : uint32_t {
   kFreezeGate = 1u << 3,         // results of sigmoid
 };
 
+// Where masks and indices that operators compute from decomposed tensors come from on the way of the reference.
+enum class Conditions {
+  kValue,     // those of the value, for the reference too: the reference may be another than the model on the baseline
+  kBaseline,  // those of the baseline: the reference is the model on the baseline; the step between them is leftover
+};
+
 // How elementwise functions are linearized: L of a component c, for a value x with reference b and move X = x - b. The
 // formulas, and what each does where it would divide zero by zero, are in docs/policies.md.
 enum class Nonlinearity {
@@ -75,7 +81,7 @@ enum class Check {
 };
 
 // Other choices for some operators. The fields that say how an operator is linearized may differ: preset, nonlinearity,
-// bias, freeze, missing_rule.
+// bias, freeze, content_first, missing_rule.
 struct PolicyOverride {
   std::string selector;  // an operator ("aten::softmax"), or a module path with all that is inside ("encoder.layers.3")
   std::string key;
@@ -94,6 +100,11 @@ struct Policy {
   std::optional<double>
       bias_parameter;              // the threshold of hybrid and sign, the order of norm; unset: see BiasParameter
   std::optional<uint32_t> freeze;  // bits of Freeze; unset: what the preset freezes
+  // Bits of Freeze. The move of a product a v, of a coefficient a of one of these kinds that is not frozen and content v
+  // from (a', v'), is shared as a dv + v' da: the coefficient moves while the content is the reference's, then the
+  // content moves at the coefficient's value. The move of every other product is shared by half.
+  uint32_t content_first = kFreezeAttention | kFreezeNormalizer | kFreezeDenominator;
+  Conditions conditions = Conditions::kValue;
   Anchor anchor = Anchor::kBaseline;
   MissingRule missing_rule = MissingRule::kError;
   OnFailure on_failure = OnFailure::kError;

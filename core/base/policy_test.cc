@@ -48,7 +48,8 @@ TEST(PolicyTest, Defaults) {
   EXPECT_THAT(
       DescribePolicy(Policy()),
       ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
-                  Pair("freeze", "preset"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
+                  Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator"),
+                  Pair("conditions", "value"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
                   Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
 
@@ -64,6 +65,8 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
         "norm", "norm(2)", "norm(inf)"}},
       {"anchor", {"baseline", "residual"}},
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
+      {"content_first", {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate"}},
+      {"conditions", {"value", "baseline"}},
       {"missing_rule", {"error", "path", "absorb"}},
       {"on_failure", {"error", "warn", "absorb", "ignore"}},
       {"check", {"every_op", "outputs", "off"}},
@@ -98,10 +101,10 @@ TEST(PolicyTest, TextSetsTheFieldThatItNames) {
 TEST(PolicyTest, UnknownFieldListsTheFields) {
   EXPECT_EQ(MessageOf("presets", "fast"),
             "policy has no field presets; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "anchor, missing_rule, on_failure, check, tolerance");
+            "content_first, conditions, anchor, missing_rule, on_failure, check, tolerance");
   EXPECT_EQ(MessageOf("", ""),
             "policy has no field ; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "anchor, missing_rule, on_failure, check, tolerance");
+            "content_first, conditions, anchor, missing_rule, on_failure, check, tolerance");
 }
 
 TEST(PolicyTest, UnknownChoiceListsTheChoices) {
@@ -133,6 +136,18 @@ TEST(PolicyTest, FreezeCombinations) {
   EXPECT_THAT(MessageOf("freeze", "attention+"), testing::StartsWith("policy freeze= is unknown"));
   EXPECT_THAT(MessageOf("freeze", ""), testing::StartsWith("policy freeze= is unknown"));
   EXPECT_THAT(MessageOf("freeze", "attention+bias"), testing::StartsWith("policy freeze=bias is unknown"));
+}
+
+TEST(PolicyTest, ContentFirstAndConditions) {
+  EXPECT_EQ(Policy().content_first, kFreezeAttention | kFreezeNormalizer | kFreezeDenominator);
+  EXPECT_EQ(With("content_first", "none").content_first, kFreezeNothing);
+  EXPECT_EQ(With("content_first", "gate,attention").content_first, kFreezeAttention | kFreezeGate);
+  EXPECT_EQ(With("content_first@encoder", "none").For("aten::bmm", "encoder").content_first, kFreezeNothing);
+  EXPECT_THAT(MessageOf("content_first", "half"), testing::StartsWith("policy content_first=half is unknown"));
+  EXPECT_EQ(With("conditions", "baseline").conditions, Conditions::kBaseline);
+  EXPECT_EQ(MessageOf("conditions@encoder", "baseline"),
+            "policy conditions is the same for the whole model; preset, nonlinearity, bias, freeze, content_first and "
+            "missing_rule may be given for encoder");
 }
 
 TEST(PolicyTest, EveryFreezeMaskRoundTrips) {
@@ -259,8 +274,8 @@ TEST(PolicyTest, OverridesRoundTripAndTheLastOneWins) {
 
 TEST(PolicyTest, OverridesAreChecked) {
   EXPECT_EQ(MessageOf("segments@encoder", "4"),
-            "policy segments is the same for the whole model; preset, nonlinearity, bias, freeze and missing_rule may "
-            "be given for encoder");
+            "policy segments is the same for the whole model; preset, nonlinearity, bias, freeze, content_first and "
+            "missing_rule may be given for encoder");
   EXPECT_EQ(MessageOf("bias@", "abs"), "policy bias@ names neither an operator nor a module behind the @");
   EXPECT_EQ(MessageOf("preset@encoder", "auto"), "policy preset@encoder=auto is unknown; choose one of faithful, fast");
   EXPECT_THAT(MessageOf("freeze@encoder", "softmax"), testing::StartsWith("policy freeze=softmax is unknown"));
