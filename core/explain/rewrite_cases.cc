@@ -136,15 +136,38 @@ void AddTransformer(std::vector<Case>* cases) {
     add("additive_mask", [](Draw& d) -> IValue { return d.Plain({4, 5}).masked_fill(BoolMask({4, 5}, false), -INFINITY); }, true, false);
     add("mask_moves", [](Draw& d) -> IValue { return d.Moving({4, 5}); }, true, false);
   }
-  const auto newer = [&](const std::string& title, int64_t heads, std::function<IValue(Draw&)> mask, bool causal, IValue scale) {
-    cases->push_back({"newer::scaled_dot_product_attention", title, [=](Draw& d) -> Arguments {
-      return {d.Moving({2, 4, 3, 2}), d.Moving({2, heads, 3, 2}), d.Moving({2, heads, 3, 2}), mask(d), 0.0, causal, scale, heads != 4}; }});
-  };
   const auto none = [](Draw&) -> IValue { return {}; };
-  newer("plain", 4, none, false, {});
-  newer("shared_heads", 2, none, false, 0.3);
-  newer("causal", 4, none, true, {});
-  newer("boolean_mask", 4, [](Draw&) -> IValue { return BoolMask({3, 3}, true); }, false, {});
+  for (const std::string space : {"newer::", "aten::"}) {
+    const auto fused = [&](const std::string& title, int64_t heads, std::function<IValue(Draw&)> mask, bool causal, IValue scale) {
+      cases->push_back({space + "scaled_dot_product_attention", title, [=](Draw& d) -> Arguments {
+        return {d.Moving({2, 4, 3, 2}), d.Moving({2, heads, 3, 2}), d.Moving({2, heads, 3, 2}), mask(d), 0.0, causal, scale, heads != 4}; }});
+    };
+    fused("plain", 4, none, false, {});
+    fused("shared_heads", 2, none, false, 0.3);
+    fused("causal", 4, none, true, {});
+    fused("boolean_mask", 4, [](Draw&) -> IValue { return BoolMask({3, 3}, true); }, false, {});
+    // Old versions give NaN there, and so does the other way to compute it.
+    if (space == "aten::") fused("masked_row", 4, [](Draw&) -> IValue { return at::tensor({1, 0, 1}).ne(0).unsqueeze(1).expand({3, 3}).contiguous(); }, false, {});
+    const auto flash = [&](const std::string& title, std::function<IValue(Draw&)> mask, bool causal, IValue scale) {
+      cases->push_back({space + "_scaled_dot_product_flash_attention_for_cpu", title, [=](Draw& d) -> Arguments {
+        return {d.Moving({2, 4, 3, 2}), d.Moving({2, 4, 5, 2}), d.Moving({2, 4, 5, 2}), 0.0, causal, mask(d), scale}; }});
+    };
+    flash("plain", none, false, 0.3);
+    flash("causal", none, true, {});
+    flash("additive_mask", [](Draw& d) -> IValue { return d.Plain({3, 5}).masked_fill(BoolMask({3, 5}, false), -INFINITY); }, false, {});
+  }
+  // LibTorch's own takes no double.
+  const auto grouped = [&](const std::string& title, std::vector<int64_t> a, std::vector<int64_t> b, IValue ends) {
+    cases->push_back({"newer::_grouped_mm", title, [=](Draw& d) -> Arguments {
+      return {d.Moving(a), d.Moving(b), ends, IValue(), IValue()}; }});
+  };
+  const Tensor ends = at::tensor({4, 4, 12}, at::kInt);  // one group is empty
+  grouped("rows", {12, 4}, {3, 4, 8}, ends);
+  grouped("columns", {3, 4, 8}, {8, 12}, ends);
+  grouped("sums", {4, 12}, {12, 8}, ends);
+  grouped("batches", {3, 4, 8}, {3, 8, 4}, {});
+  cases->push_back({"newer::_weight_int8pack_mm", "", [](Draw& d) -> Arguments {
+    return {d.Moving({3, 4}), d.Plain({5, 4}, 40).to(at::kChar), d.Moving({5})}; }});
   const auto half_hidden = [](at::IntArrayRef sizes) {
     Tensor mask = at::zeros(sizes, at::kBool);
     mask.select(-1, 3).fill_(true);
@@ -194,12 +217,14 @@ void AddNormalizations(std::vector<Case>* cases) {
     return {d.Moving({2, 3, 4}), d.Plain({3}), d.Plain({3}), d.Plain({3}), d.Positive({3}), false, 0.1, 1e-5, false}; }});
   cases->push_back({"aten::instance_norm", "updates_statistics", [](Draw& d) -> Arguments {
     return {d.Moving({2, 3, 4}), d.Plain({3}), d.Plain({3}), d.Plain({3}), d.Positive({3}), true, 0.1, 1e-5, false}; }});
-  cases->push_back({"newer::rms_norm", "weight_moves", [](Draw& d) -> Arguments {
-    return {d.Moving({3, 5}), std::vector<int64_t>{5}, d.Moving({5}), 1e-5}; }});
-  cases->push_back({"newer::rms_norm", "two_dims_no_eps", [](Draw& d) -> Arguments {
-    return {d.Moving({3, 2, 4}), std::vector<int64_t>{2, 4}, IValue(), IValue()}; }});
-  cases->push_back({"newer::_fused_rms_norm", "weight", [](Draw& d) -> Arguments {
-    return {d.Moving({3, 5}), std::vector<int64_t>{5}, d.Plain({5}), 1e-5}; }});
+  for (const std::string space : {"newer::", "aten::"}) {
+    cases->push_back({space + "rms_norm", "weight_moves", [](Draw& d) -> Arguments {
+      return {d.Moving({3, 5}), std::vector<int64_t>{5}, d.Moving({5}), 1e-5}; }});
+    cases->push_back({space + "rms_norm", "two_dims_no_eps", [](Draw& d) -> Arguments {
+      return {d.Moving({3, 2, 4}), std::vector<int64_t>{2, 4}, IValue(), IValue()}; }});
+    cases->push_back({space + "_fused_rms_norm", "weight", [](Draw& d) -> Arguments {
+      return {d.Moving({3, 5}), std::vector<int64_t>{5}, d.Plain({5}), 1e-5}; }});
+  }
   for (const int64_t dim : {0, 1, 2, -1}) {
     const at::DimVector norm = dim == 0 ? at::DimVector{3, 1, 1} : dim == 1 ? at::DimVector{1, 4, 1} : dim == 2 ? at::DimVector{1, 1, 2} : at::DimVector{};
     const std::string title = dim < 0 ? "whole" : "dim" + std::to_string(dim);
@@ -259,6 +284,9 @@ void AddFunctions(std::vector<Case>* cases) {
          return {d.Moving({2, 3, 4}), d.Moving({4, 5, 3}), std::vector<int64_t>{1, -1}, std::vector<int64_t>{2, 0}}; }},
       {"aten::tensordot", "one_for_all", [](Draw& d) -> Arguments {
          return {d.Moving({2, 1}), d.Moving({3, 4}), std::vector<int64_t>{1}, std::vector<int64_t>{0}}; }},
+      {"aten::ldexp.Tensor", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4})}; }},
+      {"aten::ldexp.Tensor", "integers", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), at::tensor({2, -1, 0, 3}, at::kInt)}; }},
       {"aten::glu", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::aminmax", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), int64_t{1}, true}; }},
       {"aten::mse_loss", "mean", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},

@@ -129,6 +129,36 @@ TORCH_LIBRARY(newer, library) {
         const Tensor weights = Masked(scores * scale.value_or(1 / std::sqrt(q.size(-1))), mask, causal).softmax(-1);
         return at::einsum("bhqk,bhkd->bhqd", {weights, v.repeat_interleave(times, 1)});
       });
+  library.def(
+      "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+      "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)",
+      [](const Tensor& q, const Tensor& k, const Tensor& v, double, bool causal, const Optional<Tensor>& mask,
+         Optional<double> scale) {
+        const Tensor products = at::einsum("bhqd,bhkd->bhqk", {q, k});
+        const Tensor powers = Masked(products * scale.value_or(1 / std::sqrt(q.size(-1))), mask, causal).exp();
+        const Tensor sums = powers.sum(-1);
+        return std::make_tuple(at::einsum("bhqk,bhkd->bhqd", {powers / sums.unsqueeze(-1), v}), sums.log());
+      });
+  library.def(
+      "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
+      "Tensor",
+      [](const Tensor& a, const Tensor& b, const Optional<Tensor>& ends, const Optional<Tensor>&,
+         Optional<at::ScalarType>) {
+        if (!ends.has_value()) return at::einsum("gmk,gkn->gmn", {a, b});
+        // Whether position p belongs to group g: [p, g].
+        const auto members = [&](int64_t size) {
+          const Tensor positions = at::arange(size, at::kInt).unsqueeze(1);
+          const Tensor begins = at::cat({at::zeros({1}, at::kInt), ends->slice(0, 0, -1)});
+          return positions.ge(begins).logical_and(positions.lt(*ends)).to(a.scalar_type());
+        };
+        if (b.dim() == 3) return at::einsum("mk,gkn,mg->mn", {a, b, members(a.size(0))});
+        if (a.dim() == 3) return at::einsum("gmk,kn,ng->mn", {a, b, members(b.size(1))});
+        return at::einsum("mk,kn,kg->gmn", {a, b, members(a.size(1))});
+      });
+  library.def("_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+              [](const Tensor& x, const Tensor& weight, const Tensor& scales) {
+                return at::einsum("mk,nk,n->mn", {x, weight.to(x.scalar_type()), scales});
+              });
   library.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               [](const Tensor& x, int64_t dim, Optional<at::ScalarType>) {
                 const Tensor powers = (x - x.amax(dim, true).clamp_min(-1e30)).exp();
@@ -180,7 +210,7 @@ const Registry& TestRegistry() {
   static const Registry& registry = *[] {
     auto* all = new Registry(Registry::Default());
     for (const char* name : {"rms_norm", "_fused_rms_norm", "_safe_softmax", "scaled_dot_product_attention",
-                             "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer"}) {
+                             "_scaled_dot_product_flash_attention_for_cpu", "_grouped_mm", "_weight_int8pack_mm", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer"}) {
       const std::string own = std::string("aten::") + name;
       all->Register(Rewrite{std::string("newer::") + name, Registry::Default().FindRewrite(own, own)->run});
     }
@@ -340,7 +370,9 @@ TEST_P(RewriteLaws, SmallMovesAreSharedAsTheOperatorsOwnDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RewriteLaws, testing::ValuesIn(Cases()), [](const auto& info) {
-  std::string name = info.param.op.substr(info.param.op.find("::") + 2) + "_" + info.param.title;
+  const size_t colon = info.param.op.find("::");
+  const std::string space = info.param.op.substr(0, colon);
+  std::string name = (space == "aten" ? "" : space + "_") + info.param.op.substr(colon + 2) + "_" + info.param.title;
   for (char& c : name) c = c == '.' ? '_' : c;
   return name;
 });

@@ -60,6 +60,7 @@ void RegisterIndexing(Registry& registry) {
   registry.Register({"aten::gather", Kind::kLinear, Gather});
   registry.Register({"aten::index_select", Kind::kLinear, IndexSelect});
   registry.Register({"aten::index", Kind::kLinear, Index});
+  registry.Register({"aten::_unsafe_index", Kind::kLinear, Index});
 }
 
 }  // namespace addend

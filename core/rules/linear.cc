@@ -1,10 +1,13 @@
 // Matrix products: with a plain matrix the rows go through one GEMM, with two decomposed factors through two.
 #include <ATen/ExpandUtils.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -13,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
@@ -249,6 +254,55 @@ std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
   return {at::mm(matrix_a, matrix_b).reshape(sizes)};
 }
 
+// _grouped_mm(self, mat2, offs, bias, out_dtype): one product for each group. Slices end where `offs` says: of the rows of
+// a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two batches
+// are multiplied matrix by matrix.
+std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
+  const at::Tensor a = call.Tensor(0);
+  const at::Tensor b = call.Tensor(1);
+  if (call.Tensor(3).defined()) throw Unimplemented(call.name + " with a bias");
+  const auto as_asked = [&](const at::Tensor& product) {
+    return call.IsNone(4) ? product : product.to(call.arguments[4].toScalarType());
+  };
+  if (a.dim() == 3 && b.dim() == 3) return {as_asked(at::bmm(a, b))};
+  const bool cuts_rows = a.dim() == 2 && b.dim() == 3;
+  const bool cuts_columns = a.dim() == 3 && b.dim() == 2;
+  // Where groups end is no number of the model's: it is as plain as an index.
+  std::vector<int64_t> ends;
+  {
+    const TracingPause pause;
+    const at::Tensor offsets = call.Tensor(2).to(at::kCPU, at::kLong).contiguous();
+    ends.assign(offsets.data_ptr<int64_t>(), offsets.data_ptr<int64_t>() + offsets.numel());
+  }
+  const int64_t cut = cuts_rows ? a.size(0) : cuts_columns ? b.size(1) : a.size(1);
+  if (ends.empty() || (ends.back() != cut && (cuts_rows || cuts_columns))) {
+    throw Unimplemented(absl::StrCat(call.name, " whose groups end at ", ends.empty() ? 0 : ends.back(), " of ", cut,
+                                     ": what is behind them is not written"));
+  }
+  std::vector<at::Tensor> products;
+  int64_t begin = 0;
+  for (size_t g = 0; g < ends.size(); ++g) {
+    const int64_t length = ends[g] - begin;
+    const int64_t group = static_cast<int64_t>(g);
+    if (cuts_rows) {
+      products.push_back(at::mm(a.narrow(0, begin, length), b.select(0, group)));
+    } else if (cuts_columns) {
+      products.push_back(at::mm(a.select(0, group), b.narrow(1, begin, length)));
+    } else {
+      products.push_back(at::mm(a.narrow(1, begin, length), b.narrow(0, begin, length)));
+    }
+    begin = ends[g];
+  }
+  if (cuts_rows) return {as_asked(at::cat(products, 0))};
+  return {as_asked(cuts_columns ? at::cat(products, 1) : at::stack(products))};
+}
+
+// _weight_int8pack_mm(self, mat2, scales): a linear layer whose weights are integers, with a scale for each row of them.
+std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor(0);
+  return {at::matmul(x, call.Tensor(1).to(x.scalar_type()).t()) * call.Tensor(2)};
+}
+
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
@@ -261,6 +315,8 @@ void RegisterLinear(Registry& registry) {
                        [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); }});
   }
   registry.Register(Rewrite{"aten::tensordot", ContractedProduct});
+  registry.Register(Rewrite{"aten::_grouped_mm", GroupedProduct});
+  registry.Register(Rewrite{"aten::_weight_int8pack_mm", ProductWithIntegers});
   registry.Register({"aten::addbmm", Kind::kAffine, SumOfProducts});
   registry.Register({"aten::addr", Kind::kAffine, AddOuter});
   registry.Register({"aten::linalg_cross", Kind::kBilinear, Cross});

@@ -3,12 +3,15 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/log1p.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/soft_margin_loss.h>
 #include <ATen/ops/square.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -22,6 +25,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
@@ -49,8 +53,18 @@ Tensors BentError(const RewriteCall& call, double beta, double scale) {
 }
 
 // log(1 + exp(-y x)), rounded as LibTorch does it: small losses lose the digits that 1 + exp loses.
+// Whether this LibTorch keeps losses that are nothing beside 1, as newer versions do.
+bool SoftMarginKeepsSmallLosses() {
+  static const bool keeps = [] {
+    const TracingPause pause;
+    return at::soft_margin_loss(at::full({}, 40.0, at::kDouble), at::ones({}, at::kDouble)).item<double>() > 0;
+  }();
+  return keeps;
+}
+
 Tensors SoftMargin(const RewriteCall& call) {
-  return {Reduced(((call.Tensor(0).neg() * call.Tensor(1)).exp() + 1).log(), call.Int(2, 1))};
+  const at::Tensor odds = (call.Tensor(0).neg() * call.Tensor(1)).exp();
+  return {Reduced(SoftMarginKeepsSmallLosses() ? at::log1p(odds) : (odds + 1).log(), call.Int(2, 1))};
 }
 
 // LibTorch takes no logarithm for less than -100. The bound is put below the argument instead of the logarithm, where

@@ -5,6 +5,7 @@
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>
 #include <ATen/ops/div.h>
+#include <ATen/ops/exp2.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
@@ -174,6 +175,13 @@ void RegisterNorm(Registry& registry) {
                               return {at::add(c.Tensor(0), at::div(c.Tensor(1), c.Tensor(2)), c.Double(3, 1))};
                             }});
   registry.Register(Rewrite{"aten::prelu", ParametricRelu});
+  // ldexp(self, other): self times 2 to the power of other
+  registry.Register(Rewrite{"aten::ldexp", [](const RewriteCall& c) -> Tensors {
+                              const at::Tensor x = c.Tensor(0);
+                              const at::Tensor power = c.Tensor(1);
+                              const bool wide = at::isFloatingType(power.scalar_type());
+                              return {x * at::exp2(wide ? power : power.to(x.scalar_type()))};
+                            }});
   registry.Register(Rewrite{"aten::glu", [](const RewriteCall& c) -> Tensors {
                               const at::Tensor x = c.Tensor(0);
                               const int64_t dim = (c.Int(1, -1) + x.dim()) % x.dim();

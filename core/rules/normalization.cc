@@ -484,19 +484,23 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   return result;
 }
 
-// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps); native_batch_norm has the same
-// order. Without running statistics, those of the batch are used in evaluation, too.
-RuleResult BatchNorm(const RuleCall& call) {
+RuleResult BatchNormOfBatch(const RuleCall& call, double eps) {
   const at::Tensor& input = call.Require(0).value;
-  const double eps = call.Double(7, 1e-5);
-  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
   // A batch of nothing has no statistics.
-  if (of_batch && input.numel() == 0) {
+  if (input.numel() == 0) {
     RuleResult nothing;
     nothing.kind = Kind::kAffine;
     return nothing;
   }
-  return of_batch ? NormalizeAndScale(call, ByChannel(input), eps, 1, 2) : BatchNormInEvaluation(call, eps);
+  return NormalizeAndScale(call, ByChannel(input), eps, 1, 2);
+}
+
+// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps); native_batch_norm has the same
+// order. Without running statistics, those of the batch are used in evaluation, too.
+RuleResult BatchNorm(const RuleCall& call) {
+  const double eps = call.Double(7, 1e-5);
+  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
+  return of_batch ? BatchNormOfBatch(call, eps) : BatchNormInEvaluation(call, eps);
 }
 
 }  // namespace
@@ -508,6 +512,11 @@ void RegisterNormalization(Registry& registry) {
   registry.Register(Rule{"aten::native_group_norm", Kind::kRewrite, NativeGroupNorm});
   registry.Register(Rule{"aten::batch_norm", Kind::kAffine, BatchNorm});
   registry.Register(Rule{"aten::native_batch_norm", Kind::kAffine, BatchNorm});
+  // (input, weight, bias, training, momentum, eps) and (input, weight, bias, running_mean, running_var, momentum, eps)
+  registry.Register({"aten::_native_batch_norm_legit.no_stats", Kind::kAffine,
+                     [](const RuleCall& c) { return BatchNormOfBatch(c, c.Double(5, 1e-5)); }});
+  registry.Register({"aten::_native_batch_norm_legit_no_training", Kind::kAffine,
+                     [](const RuleCall& c) { return BatchNormInEvaluation(c, c.Double(6, 1e-5)); }});
 }
 
 }  // namespace addend

@@ -84,7 +84,9 @@ RuleResult NanSum(const RuleCall& call) {
 RuleResult Extremum(const RuleCall& call, double sign) {
   const RuleOperand& input = call.Require(0);
   const int64_t rank = input.value.dim();
-  if (call.Find(1) != nullptr) throw Unimplemented(call.name + " of two tensors");
+  // There it is where the result goes.
+  const bool writes = call.overload == "unary_out";
+  if (call.Find(1) != nullptr && !writes) throw Unimplemented(call.name + " of two tensors");
   const std::vector<int64_t> dims = ReducedDims(call, 1);
   // The reduced dimensions become one, behind all others.
   std::vector<int64_t> kept;

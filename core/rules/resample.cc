@@ -215,7 +215,8 @@ void RegisterResample(Registry& registry) {
                                                        {"aten::upsample_bicubic2d", 2},
                                                        {"aten::upsample_trilinear3d", 3},
                                                        {"aten::_upsample_bilinear2d_aa", 2},
-                                                       {"aten::_upsample_bicubic2d_aa", 2}}) {
+                                                       {"aten::_upsample_bicubic2d_aa", 2},
+                                                       {"aten::_upsample_lanczos2d_aa", 2}}) {
     registry.Register({name, Kind::kLinear, [spatial = spatial](const RuleCall& c) { return OnPlanes(c, spatial); }});
   }
   for (const char* name : {"aten::grid_sampler_2d", "aten::grid_sampler_3d"}) {

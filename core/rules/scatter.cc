@@ -203,6 +203,7 @@ void RegisterScatter(Registry& registry) {
   registry.Register({"aten::put", Kind::kAffine, Put});
   registry.Register({"aten::index_put", Kind::kAffine, IndexPut});
   registry.Register({"aten::_index_put_impl", Kind::kAffine, IndexPut});
+  registry.Register({"aten::_unsafe_index_put", Kind::kAffine, IndexPut});
   registry.Register({"aten::segment_reduce", Kind::kLinear, SegmentReduce});
 }
 

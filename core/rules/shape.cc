@@ -130,6 +130,7 @@ void RegisterPlain(Registry& registry, const char* name) {
 void RegisterShape(Registry& registry) {
   const bool keeps = true;
   registry.Register({"aten::clone", Kind::kLinear, SameElements, 0, keeps});
+  registry.Register({"aten::_lazy_clone", Kind::kLinear, SameElements, 0, keeps});
   registry.Register({"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps});
   registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder, 0, keeps});
   registry.Register({"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }});

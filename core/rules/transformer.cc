@@ -8,6 +8,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/relu.h>
@@ -40,6 +41,7 @@ bool MaskedRowsAreZero() {
 struct Attention {
   at::Tensor output;
   at::Tensor weights;
+  at::Tensor scores;
 };
 
 // Keys and values of fewer heads than the query has: each serves several.
@@ -51,6 +53,13 @@ at::Tensor RepeatHeads(const at::Tensor& tensor, int64_t heads) {
   at::DimVector together(tensor.sizes());
   together[together.size() - 3] = heads;
   return tensor.unsqueeze(-3).expand(spread).reshape(together);
+}
+
+// A softmax that gives zero in the rows `empty` (undefined: none). There the scores rest at zero on the way: with their
+// infinities the coefficients of the softmax would be NaN.
+at::Tensor WeightsOf(const at::Tensor& scores, const at::Tensor& empty, int64_t dim) {
+  if (!empty.defined()) return at::softmax(scores, dim);
+  return at::softmax(scores.masked_fill(empty, 0), dim).masked_fill(empty, 0);
 }
 
 // `mask`: undefined, boolean (true takes part) or a summand.
@@ -67,11 +76,13 @@ Attention Attend(const at::Tensor& query, const at::Tensor& key, const at::Tenso
     scores = scores + mask;
   }
   if (hidden.defined()) scores = scores.masked_fill(hidden, -kInfinity);
-  result.weights = at::softmax(scores, -1);
+  result.scores = scores;
+  at::Tensor empty;  // rows of which everything is masked
   if (mask.defined() && MaskedRowsAreZero()) {
-    const at::Tensor empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
-    if (empty.any().item<bool>()) result.weights = result.weights.masked_fill(empty, 0);
+    empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
+    if (!empty.any().item<bool>()) empty = at::Tensor();
   }
+  result.weights = WeightsOf(scores, empty, -1);
   result.output = at::matmul(result.weights, value);
   return result;
 }
@@ -103,12 +114,19 @@ Tensors OutputAndWeights(const RewriteCall& call) {
   return {attention.output, attention.weights};
 }
 
+// _scaled_dot_product_flash_attention_for_cpu, which gives the logarithm of each row's denominator as well. Only its own
+// derivative asks for that, where everything is masked it is whatever the kernel left there.
+Tensors OutputAndDenominators(const RewriteCall& call) {
+  const Attention attention = AttendOf(call);
+  return {attention.output, at::logsumexp(attention.scores, -1)};
+}
+
 // _safe_softmax(input, dim, dtype): zero where everything is masked
 Tensors SafeSoftmax(const RewriteCall& call) {
   const int64_t dim = call.Int(1, -1);
   const at::Tensor input = call.IsNone(2) ? call.Tensor(0) : call.Tensor(0).to(call.arguments[2].toScalarType());
   const at::Tensor empty = input.eq(-kInfinity).all(dim, /*keepdim=*/true);
-  return {at::softmax(input, dim).masked_fill(empty, 0)};
+  return {WeightsOf(input, empty, dim)};
 }
 
 // _masked_softmax(input, mask, dim, mask_type): true hides; types: 0 [L, L], 1 [batch, L] of [batch, heads, L, L], 2 as
@@ -221,6 +239,7 @@ void RegisterTransformer(Registry& registry) {
   registry.Register(Rewrite{"aten::scaled_dot_product_attention", OutputOnly});
   registry.Register(Rewrite{"aten::_scaled_dot_product_attention", OutputAndWeights});
   registry.Register(Rewrite{"aten::_scaled_dot_product_attention_math", OutputAndWeights});
+  registry.Register(Rewrite{"aten::_scaled_dot_product_flash_attention_for_cpu", OutputAndDenominators});
   registry.Register(Rewrite{"aten::_safe_softmax", SafeSoftmax});
   registry.Register(Rewrite{"aten::_masked_softmax", MaskedSoftmax});
   registry.Register(Rewrite{"aten::_native_multi_head_attention", NativeMultiHeadAttention});

@@ -36,6 +36,8 @@ void AddIndexing(std::vector<Case>* cases) {
        [=](Draw& d) -> Arguments {
          return {d.Moving({2, 4, 3, 2}), list({kNone, d.Integers({5}, 4), kNone, d.Integers({5}, 2)})};
        }},
+      {"aten::_unsafe_index.Tensor", "",
+       [=](Draw& d) -> Arguments { return {d.Moving({4, 3, 2}), list({kNone, d.Integers({5}, 3)})}; }},
       {"aten::index.Tensor", "mask",
        [=](Draw& d) -> Arguments { return {d.Moving({4, 3, 2}), list({d.Booleans({4, 3})})}; }},
       {"aten::index.Tensor", "mask_apart",

@@ -59,6 +59,12 @@ void AddNormalizations(std::vector<Case>* cases) {
        [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 2, 2}), d.Moving({3}), d.Moving({3}), kNone, kNone, true, 0.1, 1e-3};
        }},
+      {"aten::_native_batch_norm_legit.no_stats", "",
+       [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2, 2}), d.Moving({3}), d.Moving({3}), true, 0.1, 1e-3}; }},
+      {"aten::_native_batch_norm_legit_no_training", "",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({3}), d.Moving({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2), 0.1, 1e-3};
+       }},
   };
   cases->insert(cases->end(), own.begin(), own.end());
 }

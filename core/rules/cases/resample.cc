@@ -40,6 +40,7 @@ void AddResampling(std::vector<Case>* cases) {
       {"aten::upsample_trilinear3d", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 2, 3, 2}), Sizes{3, 4, 5}, false}; }},
       {"aten::_upsample_bilinear2d_aa", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 6, 5}), Sizes{3, 2}, false}; }},
       {"aten::_upsample_bicubic2d_aa", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 6, 5}), Sizes{3, 2}, false}; }},
+      {"aten::_upsample_lanczos2d_aa", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 6, 5}), Sizes{3, 2}, false}; }},
       {"aten::affine_grid_generator", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 3}), Sizes{2, 1, 3, 4}, true}; }},
       {"aten::affine_grid_generator", "solid", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 4}), Sizes{2, 1, 2, 3, 2}, false}; }},
       // grid_sampler(input, grid, interpolation, padding, align_corners); both moving: see resample_test.cc

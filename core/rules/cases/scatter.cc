@@ -44,6 +44,7 @@ void AddScatters(std::vector<Case>* cases) {
          return {d.Moving({4, 3, 2}), list({Ids({2, 2}), kNone, Ids({1, 1})}), d.Moving({1, 3}), true};
        }},
       {"aten::_index_put_impl_", "", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({Ids({2, 2})}), d.Moving({2, 3}), true}; }},
+      {"aten::_unsafe_index_put", "", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({Ids({2, 2})}), d.Moving({2, 3}), true}; }},
       {"aten::_index_put_impl_", "overwrites", [=](Draw& d) -> Arguments { return {d.Moving({4, 3}), list({Ids({2, 1})}), d.Moving({2, 3})}; }},
   };
   cases->insert(cases->end(), own.begin(), own.end());

@@ -10,6 +10,7 @@ namespace addend {
 void AddShapes(std::vector<Case>* cases) {
   const std::vector<Case> own = {
       {"aten::clone", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
+      {"aten::_lazy_clone", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
       {"aten::_to_copy", "same", [](Draw& d) -> Arguments { return {d.Moving({2, 3})}; }},
       {"aten::_to_copy", "double",
        [](Draw& d) -> Arguments { return {d.Moving({2, 3}), static_cast<int64_t>(at::kDouble)}; }},
