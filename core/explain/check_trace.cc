@@ -102,17 +102,16 @@ double Allowed(const at::Tensor& tensor, double tolerance) {
 
 class Checker {
  public:
-  Checker(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options,
-          const RecordOptions& record_options)
-      : model_(model), inputs_(inputs), options_(options), record_options_(record_options) {}
+  Checker(const RecordExample& record, const std::vector<c10::IValue>& inputs, const CheckOptions& options)
+      : record_(record), inputs_(inputs), options_(options) {}
 
   CheckReport Run() {
     GeneratorState generator;
-    report_.recording = Record(model_, Copies(inputs_), record_options_);
+    report_.recording = record_(Copies(inputs_), 0);
     const RecordedProgram& program = *report_.recording.program;
     Hints(program);
     // The replay draws what the first run drew, the second run draws something else.
-    const Recording again = Record(model_, Copies(inputs_), record_options_);
+    const Recording again = record_(Copies(inputs_), 0);
     CompareGraphs(again, -1, /*sizes=*/true);
     CompareConstants(again, -1);
     if (!SameOutputs(again.output)) BlameFirstDifference();
@@ -266,7 +265,7 @@ class Checker {
     generator.Restore();
     Recording other;
     try {
-      other = Record(model_, Copies(inputs), record_options_);
+      other = record_(Copies(inputs), static_cast<size_t>(set) + 1);
     } catch (const Error& e) {
       Add(FindingKind::kGraph, true, set, -1, e.what());
       return;
@@ -281,10 +280,9 @@ class Checker {
     CompareReplay(inputs, other.output, set);
   }
 
-  Model& model_;
+  const RecordExample& record_;
   const std::vector<c10::IValue>& inputs_;
   const CheckOptions& options_;
-  const RecordOptions& record_options_;
   CheckReport report_;
 };
 
@@ -318,7 +316,14 @@ bool CheckReport::ok() const {
 
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options,
                        const RecordOptions& record_options) {
-  return Checker(model, inputs, options, record_options).Run();
+  return CheckTrace(
+      [&](const std::vector<c10::IValue>& given, size_t) { return Record(model, given, record_options); }, inputs,
+      options);
+}
+
+CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs,
+                       const CheckOptions& options) {
+  return Checker(record, inputs, options).Run();
 }
 
 Json FindingsRecord(const CheckReport& report) {

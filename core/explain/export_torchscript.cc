@@ -199,7 +199,12 @@ class Exporter {
     const RecordedValue& base = program_.values[storage.value];
     const std::string& name = value.name;
     if (!SameDtype(value, base)) Refuse(absl::StatusCode::kUnimplemented, call, name + " sees memory of another dtype");
-    if (outside && value.wrapped_number) return known = Constant(Number(call, value));
+    const bool sized = FollowsSizes(value.storage);
+    if (outside && value.wrapped_number) {
+      const at::ScalarType dtype = NumberDtype(call, value);
+      return known = sized ? Strided(Sized(call, value.storage, dtype), {}, {}, value.geometry.offset)
+                           : Constant(Recorded(value).to(dtype));
+    }
     if (!outside && storage.value == number) {
       Refuse(absl::StatusCode::kUnimplemented, call, name + " has no values (of the meta device)");
     }
@@ -207,6 +212,8 @@ class Exporter {
     if (memory == nullptr) {
       if (!outside) {
         memory = ValueOf(call, storage.value);
+      } else if (sized) {
+        memory = Sized(call, value.storage, storage.initial.scalar_type());
       } else if (base.kind == ValueKind::kConstant) {
         memory = Constant(Recorded(base));
       } else {
@@ -217,12 +224,12 @@ class Exporter {
           Refuse(absl::StatusCode::kUnimplemented, call, name + " overwrites memory of another dtype");
         }
         memory = Insert("aten::clone", {Whole(value.storage, memory), Constant(c10::IValue())}, c10::TensorType::get());
-      } else if (outside && storage.value == number) {
+      } else if (outside && !sized && storage.value == number) {
         return known = memory;
       }
     }
     // Another name for the same memory may be a parameter itself.
-    if (outside && storage.writers.empty()) {
+    if (outside && !sized && storage.writers.empty()) {
       if (storage.value == number) return known = memory;
       if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kBuffer) return known = Attribute(name);
     }
@@ -230,8 +237,7 @@ class Exporter {
   }
 
   // A wrapped number has no say in what dtype comes of it; a tensor without dimensions has, unless it has that dtype.
-  at::Tensor Number(int call, const RecordedValue& value) const {
-    const at::Tensor number = Recorded(value);
+  at::ScalarType NumberDtype(int call, const RecordedValue& value) const {
     at::ScalarType dtype = value.dtype;
     for (const TensorUse& use : program_.calls[call].uses) {
       if (use.value < 0 || program_.values[use.value].wrapped_number) continue;
@@ -241,8 +247,28 @@ class Exporter {
       if (other != at::kBool || value.dtype == at::kBool) dtype = other;
       break;
     }
-    if (dtype == value.dtype && value.dtype == at::kDouble) dtype = at::kFloat;
-    return number.to(dtype);
+    return dtype == value.dtype && value.dtype == at::kDouble ? at::kFloat : dtype;
+  }
+
+  bool FollowsSizes(int storage) const {
+    return std::any_of(program_.sizes.begin(), program_.sizes.end(), [&](const SizeRelation& relation) {
+      return relation.call < 0 && relation.storage == storage;
+    });
+  }
+
+  // The whole storage of a constant, with the elements that follow sizes.
+  jit::Value* Sized(int call, int storage, at::ScalarType dtype) {
+    const at::Tensor numbers = program_.storages[storage].initial.to(at::kLong);
+    std::vector<jit::Value*> elements;
+    for (int64_t e = 0; e < numbers.numel(); ++e) elements.push_back(Constant(numbers.select(0, e).item().toLong()));
+    for (const SizeRelation& relation : program_.sizes) {
+      if (relation.call < 0 && relation.storage == storage) elements.at(relation.element) = Size(call, relation);
+    }
+    jit::Value* list = graph_->insertNode(graph_->createList(c10::IntType::get(), elements))->output();
+    return Insert("aten::tensor",
+                  {list, Constant(static_cast<int64_t>(dtype)), Constant(program_.storages[storage].initial.device()),
+                   Constant(false)},
+                  c10::TensorType::get());
   }
 
   // Puts what was there from outside into memory that a call allocated.
@@ -254,7 +280,9 @@ class Exporter {
     if (storage.initial.scalar_type() != value.dtype) {
       Refuse(absl::StatusCode::kUnimplemented, position, value.name + " fills memory of another dtype");
     }
-    Insert("aten::copy_", {Whole(value.storage, ValueOf(position, number)), Constant(storage.initial), Constant(false)},
+    jit::Value* filling = FollowsSizes(value.storage) ? Sized(position, value.storage, storage.initial.scalar_type())
+                                                      : Constant(storage.initial);
+    Insert("aten::copy_", {Whole(value.storage, ValueOf(position, number)), filling, Constant(false)},
            c10::TensorType::get());
   }
 
@@ -269,7 +297,7 @@ class Exporter {
     jit::Value* tensor = ValueOf(index, use.value);
     if (!use.written) return tensor;
     // What gets another geometry must not change the value of before.
-    if (traits.may_reshape) tensor = Insert("aten::alias", {tensor}, c10::TensorType::get());
+    if (traits.may_reshape && !traits.detaches) tensor = Insert("aten::alias", {tensor}, c10::TensorType::get());
     changed_.push_back(tensor);
     return tensor;
   }
@@ -294,9 +322,9 @@ class Exporter {
   }
 
   // factor * size + offset.
-  jit::Value* Size(const SizeRelation& relation) {
+  jit::Value* Size(int call, const SizeRelation& relation) {
     const c10::TypePtr type = c10::IntType::get();
-    jit::Value* size = Insert("aten::size", {ValueOf(relation.call, relation.input), Constant(relation.dim)}, type);
+    jit::Value* size = Insert("aten::size", {ValueOf(call, relation.input), Constant(relation.dim)}, type);
     if (relation.factor != 1) size = Insert("aten::mul", {size, Constant(relation.factor)}, type);
     if (relation.offset != 0) size = Insert("aten::add", {size, Constant(relation.offset)}, type);
     return size;
@@ -307,11 +335,11 @@ class Exporter {
     std::vector<jit::Value*> elements;
     for (const SizeRelation& relation : program_.sizes) {
       if (relation.call != index || relation.argument != a) continue;
-      if (relation.element < 0) return Size(relation);
+      if (relation.element < 0) return Size(index, relation);
       if (elements.empty()) {
         for (const int64_t element : recorded.toIntVector()) elements.push_back(Constant(element));
       }
-      elements.at(relation.element) = Size(relation);
+      elements.at(relation.element) = Size(index, relation);
     }
     if (elements.empty()) return Constant(recorded);
     return graph_->insertNode(graph_->createList(c10::IntType::get(), elements))->output();
@@ -319,10 +347,17 @@ class Exporter {
 
   void AddCall(int index) {
     const RecordedCall& call = program_.calls[index];
-    // Numbers about tensors are part of the recording already.
-    if (call.results.empty() && call.written.empty()) return;
-    const c10::FunctionSchema& schema = call.op.schema();
-    const OperatorTraits traits(schema);
+    // Numbers about tensors are part of the recording already. They may be the first to read what others read later.
+    if (call.results.empty() && call.written.empty()) {
+      for (const TensorUse& use : call.uses) {
+        if (use.value >= 0) Fill(index, use.value);
+      }
+      return;
+    }
+    const OperatorTraits traits(call.op.schema());
+    // What is detached in place may be a view by now.
+    const Operator op = traits.detaches ? *Operator::Find("aten::detach", "") : call.op;
+    const c10::FunctionSchema& schema = op.schema();
     changed_.clear();
     std::vector<jit::Value*> inputs;
     size_t next = 0;
@@ -345,6 +380,7 @@ class Exporter {
       Refuse(absl::StatusCode::kUnimplemented, index, "TorchScript would call another overload for these arguments");
     }
     TakeResults(call, traits, node);
+    if (traits.detaches) changed_ = {node->outputs()[0]};
     for (size_t w = 0; w < call.written.size(); ++w) {
       if (values_[call.written[w]] == nullptr) values_[call.written[w]] = changed_.at(w);
     }

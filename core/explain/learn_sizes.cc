@@ -51,14 +51,14 @@ std::vector<at::Tensor> TensorsOf(const Inputs& inputs) {
 
 class Learner {
  public:
-  Learner(Model& model, std::vector<Inputs> examples, const RecordOptions& options)
-      : model_(model), examples_(std::move(examples)), options_(options) {}
+  Learner(const RecordExample& record, std::vector<Inputs> examples)
+      : record_(record), examples_(std::move(examples)) {}
 
   Recording Learn() {
     if (examples_.size() < 2) throw InvalidArgument("learning sizes takes two examples or more");
     generator_ = at::globalContext().defaultGenerator(at::kCPU);
     state_ = generator_.get_state();
-    for (const Inputs& example : examples_) Add(example);
+    for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
     const RecordedProgram& base = *runs_[0].program;
     for (const RecordedInput& input : base.inputs) {
       ForEachNumber(input.structure, [&](int value) { values_.push_back(value); });
@@ -68,6 +68,7 @@ class Learner {
     for (size_t r = 1; r < runs_.size(); ++r) RequireSame(*runs_[r].program);
     auto program = std::make_shared<RecordedProgram>(base);
     program->free = free_;
+    for (size_t s = 0; s < base.storages.size(); ++s) FitConstant(static_cast<int>(s), program->sizes);
     for (size_t c = 0; c < base.calls.size(); ++c) Fit(static_cast<int>(c), program->sizes);
     Recording recording = runs_[0];
     recording.program = program;
@@ -82,9 +83,9 @@ class Learner {
     generator_.set_state(state_);
   }
 
-  void Add(const Inputs& inputs) {
+  void Add(const Inputs& inputs, size_t example) {
     Restore();
-    runs_.push_back(Record(model_, Copies(inputs), options_));
+    runs_.push_back(record_(Copies(inputs), example));
     std::vector<std::vector<int64_t>> sizes;
     for (const at::Tensor& tensor : TensorsOf(inputs)) sizes.push_back(tensor.sizes().vec());
     sizes_.push_back(std::move(sizes));
@@ -151,7 +152,7 @@ class Learner {
       return cut.clone();
     });
     try {
-      Add(inputs);
+      Add(inputs, largest);
     } catch (const Error& e) {
       throw FailedPrecondition(absl::StrCat(name, " comes in two sizes only, and the model refuses a third, ", third,
                                             "; give a third example (", e.what(), ")"));
@@ -166,20 +167,46 @@ class Learner {
     }
     for (size_t g = 0; g < base.guards.size(); ++g) {
       const RecordedGuard& guard = base.guards[g];
-      if (guard.kind == GuardKind::kProperty || SamePlain(guard.value, other.guards[g].value)) continue;
-      Refuse(guard.call, "what it gives the model depends on the elements of the input");
-    }
-    for (size_t s = 0; s < base.storages.size(); ++s) {
-      const at::Tensor& a = base.storages[s].initial;
-      const at::Tensor& b = other.storages[s].initial;
-      if (base.storages[s].kind != ValueKind::kConstant || !a.defined() || !b.defined()) continue;
-      if (a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.equal(b)) continue;
-      Refuse(-1, absl::StrCat("the constant ", base.values[base.storages[s].value].name, " depends on the input"));
+      if (SamePlain(guard.value, other.guards[g].value)) continue;
+      if (guard.kind != GuardKind::kProperty) {
+        Refuse(guard.call, "what it gives the model depends on the elements of the input");
+      }
+      // Numbers are learned where they became arguments.
+      const bool size = guard.value.isInt() || guard.value.isIntList() || guard.value.isDouble();
+      if (!size) Refuse(guard.call, "what it gives the model depends on the sizes of the input, and is no number");
     }
     for (size_t v = 0; v < base.values.size(); ++v) {
       const RecordedValue& value = base.values[v];
       if (value.kind != ValueKind::kPart || value.geometry == other.values[v].geometry) continue;
       Refuse(-1, absl::StrCat(value.name, " is a part of a tensor that no operator gave"));
+    }
+  }
+
+  // Elements of a constant that are sizes: what a number becomes where an operator takes it as a tensor.
+  void FitConstant(int s, std::vector<SizeRelation>& relations) const {
+    const RecordedStorage& storage = runs_[0].program->storages[s];
+    if (storage.kind != ValueKind::kConstant || !storage.initial.defined() || storage.initial.is_meta()) return;
+    std::vector<at::Tensor> constants;
+    bool same = true;
+    bool fits = true;
+    for (const Recording& run : runs_) {
+      const at::Tensor& constant = constants.emplace_back(run.program->storages[s].initial);
+      const bool alike = constant.defined() && constant.scalar_type() == storage.initial.scalar_type() &&
+                         constant.sizes() == storage.initial.sizes();
+      same &= alike && constant.equal(storage.initial);
+      fits &= alike && constant.scalar_type() != at::kBool && !constant.is_complex() &&
+              constant.to(at::kLong).to(constant.scalar_type()).equal(constant);
+    }
+    if (same) return;
+    const std::string name = absl::StrCat("the constant ", runs_[0].program->values[storage.value].name);
+    if (!fits) Refuse(-1, absl::StrCat(name, " depends on the input"));
+    for (int64_t e = 0; e < storage.initial.numel(); ++e) {
+      std::vector<int64_t> numbers;
+      for (const at::Tensor& constant : constants) numbers.push_back(constant.select(0, e).item().toLong());
+      SizeRelation relation;
+      relation.element = static_cast<int>(e);
+      relation.storage = s;
+      FitNumber(relation, name, numbers, relations);
     }
   }
 
@@ -191,7 +218,7 @@ class Learner {
       if (argument.isInt()) {
         std::vector<int64_t> numbers;
         for (const Recording& run : runs_) numbers.push_back(run.program->calls[call].arguments[a].toInt());
-        FitNumber(call, a, -1, numbers, relations);
+        FitArgument(call, a, -1, numbers, relations);
       } else if (argument.isIntList()) {
         const size_t length = argument.toIntList().size();
         for (const Recording& run : runs_) {
@@ -204,7 +231,7 @@ class Learner {
           for (const Recording& run : runs_) {
             numbers.push_back(run.program->calls[call].arguments[a].toIntList().get(e));
           }
-          FitNumber(call, a, static_cast<int>(e), numbers, relations);
+          FitArgument(call, a, static_cast<int>(e), numbers, relations);
         }
       }
     }
@@ -214,7 +241,18 @@ class Learner {
     return call.op.schema().arguments()[argument].name();
   }
 
-  void FitNumber(int call, size_t argument, int element, const std::vector<int64_t>& numbers,
+  void FitArgument(int call, size_t argument, int element, const std::vector<int64_t>& numbers,
+                   std::vector<SizeRelation>& relations) const {
+    SizeRelation relation;
+    relation.call = call;
+    relation.argument = static_cast<int16_t>(argument);
+    relation.element = element;
+    FitNumber(relation, absl::StrCat("the argument ", Name(runs_[0].program->calls[call], argument)), numbers,
+              relations);
+  }
+
+  // `relation`: the place of the number; `whose`: the same in words.
+  void FitNumber(SizeRelation relation, const std::string& whose, const std::vector<int64_t>& numbers,
                  std::vector<SizeRelation>& relations) const {
     if (std::set<int64_t>(numbers.begin(), numbers.end()).size() == 1) return;
     std::vector<SizeRelation> fits;
@@ -225,10 +263,6 @@ class Learner {
       while (sizes[other] == sizes[0]) ++other;
       const int64_t step = sizes[other] - sizes[0];
       if ((numbers[other] - numbers[0]) % step != 0) continue;
-      SizeRelation relation;
-      relation.call = call;
-      relation.argument = static_cast<int16_t>(argument);
-      relation.element = element;
       relation.input = dimension.input;
       relation.dim = dimension.dim;
       relation.factor = (numbers[other] - numbers[0]) / step;
@@ -237,8 +271,8 @@ class Learner {
       for (size_t r = 0; r < numbers.size(); ++r) holds &= relation.factor * sizes[r] + relation.offset == numbers[r];
       if (holds) fits.push_back(relation);
     }
-    const std::string what = absl::StrCat("the argument ", Name(runs_[0].program->calls[call], argument), " is ",
-                                          absl::StrJoin(numbers, ", "), " in the examples");
+    const int call = relation.call;
+    const std::string what = absl::StrCat(whose, " is ", absl::StrJoin(numbers, ", "), " in the examples");
     if (fits.empty()) Refuse(call, absl::StrCat(what, ", which follows no dimension of an input linearly"));
     if (fits.size() > 1) {
       Refuse(call, absl::StrCat(what, ", which follows several dimensions; give examples that tell them apart"));
@@ -262,9 +296,8 @@ class Learner {
     Restore();
   }
 
-  Model& model_;
+  const RecordExample& record_;
   std::vector<Inputs> examples_;
-  const RecordOptions& options_;
   at::Generator generator_;
   at::Tensor state_;
   std::vector<Recording> runs_;
@@ -277,7 +310,12 @@ class Learner {
 
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options) {
-  return Learner(model, examples, options).Learn();
+  return RecordSizes(
+      [&](const std::vector<c10::IValue>& inputs, size_t) { return Record(model, inputs, options); }, examples);
+}
+
+Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {
+  return Learner(record, examples).Learn();
 }
 
 }  // namespace addend

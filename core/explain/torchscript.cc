@@ -21,6 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/own_operators.h"
 
 namespace addend {
 namespace {
@@ -60,6 +61,37 @@ void Scan(const jit::Block* block, GraphFacts& facts) {
   }
 }
 
+// PyTorch runs a file after passes of its own; of these one is not without consequence. A traced file keeps a number
+// that the model multiplied by as a tensor of float64 without dimensions, and float64 is what comes of it beside
+// integers. PyTorch makes such constants numbers again, which take part in no promotion, and so do we.
+bool TakesConstantAsNumber(const jit::Node& node) {
+  const c10::FunctionSchema* schema = node.maybeSchema();
+  if (schema == nullptr || schema->overload_name() != "Tensor") return false;
+  const std::string& name = schema->name();
+  return name == "aten::add" || name == "aten::sub" || name == "aten::mul" || name == "aten::div";
+}
+
+// See above, and Note [Elements that leave without an operator].
+void Adapt(jit::Block* block) {
+  for (jit::Node* node : block->nodes()) {
+    for (jit::Block* inner : node->blocks()) Adapt(inner);
+    const jit::WithInsertPoint before(node);
+    if (node->kind() == c10::prim::tolist) {
+      const auto own = c10::Symbol::fromQualString(kElementsReadOutside);
+      if (node->prev()->kind() == own) continue;  // of a module that was adapted before
+      jit::Graph* graph = node->owningGraph();
+      jit::Node* seen = graph->create(own, {node->input(0)});
+      seen->output()->setType(c10::IntType::get());
+      seen->setSourceRange(node->sourceRange());
+      graph->insertNode(seen);
+    } else if (TakesConstantAsNumber(*node)) {
+      const auto other = jit::toIValue(node->input(1));
+      if (!other || !other->isTensor() || !other->toTensor().defined() || other->toTensor().dim() != 0) continue;
+      node->replaceInput(1, node->owningGraph()->insertConstant(other->toTensor().item()));
+    }
+  }
+}
+
 Position PositionOf(const jit::Node& node) {
   Position position;
   position.op = node.kind().toQualString();
@@ -94,8 +126,12 @@ class ScriptModel : public Model {
  public:
   explicit ScriptModel(jit::Module module, std::vector<std::string> methods = {"forward"})
       : module_(std::move(module)), methods_(std::move(methods)) {
+    RegisterOwnOperators();
     for (const jit::Module& inner : module_.modules()) {
-      for (const jit::Method& method : inner.get_methods()) Scan(method.graph()->block(), facts_);
+      for (const jit::Method& method : inner.get_methods()) {
+        Scan(method.graph()->block(), facts_);
+        Adapt(method.graph()->block());
+      }
     }
     if (!facts_.unseen.empty()) {
       throw Unimplemented(absl::StrCat("the model holds the compiled operation ", facts_.unseen,

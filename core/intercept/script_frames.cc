@@ -91,6 +91,17 @@ struct ScriptPlaces::State {
   absl::flat_hash_map<size_t, int> first;  // by hash, in known
   absl::flat_hash_map<const CodePlace*, int> scoped;
   std::vector<CodePlace> places;
+  // By the piece of source and the function that runs it. The places of a module have the frames of the modules around
+  // it in common, and known places keep their sources alive.
+  absl::flat_hash_map<std::tuple<const torch::jit::Source*, size_t, size_t, std::string>, SourceFrame> frames;
+
+  const SourceFrame& FrameOf(const torch::jit::StackEntry& entry) {
+    const torch::jit::SourceRange& range = entry.range;
+    const auto [found, is_new] =
+        frames.try_emplace({range.source().get(), range.start(), range.end(), entry.filename}, SourceFrame());
+    if (is_new) found->second = MakeFrame(entry);
+    return found->second;
+  }
 };
 
 Position PositionAt(const CodePlace& place) {
@@ -140,7 +151,9 @@ int ScriptPlaces::Current() {
   }
   CodePlace place;
   place.module_path = ModulePathOf(modules);
-  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) place.frames.push_back(MakeFrame(*entry));
+  for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+    place.frames.push_back(state_->FrameOf(*entry));
+  }
   const auto number = static_cast<int>(state_->places.size());
   state_->places.push_back(std::move(place));
   state_->known.push_back({std::move(entries), std::move(modules), number, first});

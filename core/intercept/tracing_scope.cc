@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/intercept/own_operators.h"
 
 namespace addend {
 namespace {
@@ -70,6 +71,7 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
 }  // namespace
 
 std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {
+  if (name == kElementsReadOutside) RegisterOwnOperators();
   const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(name, overload));
   if (!handle) return std::nullopt;
   return Operator(*handle);
@@ -150,7 +152,7 @@ struct TracingScope::Guards {
   c10::impl::IncludeDispatchKeyGuard include;
 };
 
-TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guards>(handler)) {}
+TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guards>(handler)) { RegisterOwnOperators(); }
 TracingScope::~TracingScope() = default;
 
 struct TracingPause::Guards {

@@ -1,19 +1,25 @@
 #include "core/program/module_paths.h"
 
-#include <algorithm>
-
 namespace addend {
 namespace {
 
 // Where a module path such as "0.fc" skips containers, finds the one registered path that it abbreviates.
 bool Abbreviates(const std::string& path, const std::string& full) {
-  size_t at = 0;
-  size_t start = 0;
-  while (start <= full.size() && at <= path.size()) {
-    const size_t end = std::min(full.find('.', start), full.size());
-    const size_t path_end = std::min(path.find('.', at), path.size());
-    if (full.compare(start, end - start, path, at, path_end - at) == 0) at = path_end + 1;
-    start = end + 1;
+  if (full.size() < path.size()) return false;
+  // Both end in the same module; most that do not are out by their last letter.
+  for (size_t k = 1; k <= path.size() && path[path.size() - k] != '.'; ++k) {
+    if (path[path.size() - k] != full[full.size() - k]) return false;
+  }
+  size_t at = 0;     // in `path`, where a name begins
+  size_t start = 0;  // in `full`
+  while (start <= full.size()) {
+    size_t k = 0;
+    while (at + k < path.size() && start + k < full.size() && path[at + k] == full[start + k] && path[at + k] != '.') ++k;
+    const bool path_ends = at + k == path.size() || path[at + k] == '.';
+    if (path_ends && (start + k == full.size() || full[start + k] == '.')) at += k + 1;
+    start += k;
+    while (start < full.size() && full[start] != '.') ++start;
+    ++start;
     if (at > path.size()) return start > full.size();
   }
   return false;
@@ -33,8 +39,9 @@ std::string ResolveModulePath(const std::string& script_path, const std::string&
   for (const std::string& path : known) {
     if (!Abbreviates(script_path, path)) continue;
     if (path == candidate) return path;  // the parameters settle which of several layers it is
+    // The second tells that it is none; only a parameter could still settle it.
+    if (++matches > 1 && candidate.empty()) return script_path;
     match = path;
-    ++matches;
   }
   return matches == 1 ? match : script_path;
 }

@@ -99,6 +99,13 @@ bool DataShape(const std::string& name, const std::string& overload) {
   return names.contains(name) || (name == "aten::tensor_split" && absl::StrContains(overload, "tensor"));
 }
 
+// Whether of this argument only the sizes or the dtype are read.
+bool Shown(const std::string& name, const std::string& argument) {
+  static const auto& names = *new Names{"aten::expand_as", "aten::view_as", "aten::reshape_as", "aten::type_as",
+                                        "aten::resize_as", "aten::to"};
+  return (argument == "other" || argument == "the_template") && names.contains(name);
+}
+
 bool Has(const c10::FunctionSchema& schema, const std::string& argument) {
   return schema.argumentIndexWithName(argument).has_value();
 }
@@ -114,6 +121,7 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
     const bool changed = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
     written.push_back(changed);
     output.push_back(changed && argument.is_out());
+    shown.push_back(Shown(name, argument.name()));
     writes |= changed;
     may_reshape |= changed && argument.is_out();
   }
@@ -127,7 +135,9 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
   may_reshape |= geometry_only || (writes && resizes);
   overwrites = Overwrites(name);
   allocates = absl::StartsWith(full, "aten::empty") || absl::StartsWith(full, "aten::new_empty") || (writes && resizes);
-  metadata_only = allocates || absl::EndsWith(full, "_like") || absl::StartsWith(full, "aten::new_");
+  metadata_only = allocates || absl::EndsWith(full, "_like") || absl::StartsWith(full, "aten::new_") ||
+                  full == "aten::_shape_as_tensor";
+  detaches = full == "aten::detach_";
   property = Property(name);
   random = Has(schema, "generator");
   for (const char* drawing :
@@ -147,7 +157,15 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
     random = true;
   }
   data_shape = DataShape(name, schema.overload_name());
+  for (const char* size : {"num_classes", "output_size"}) {
+    const auto found = schema.argumentIndexWithName(size);
+    if (data_shape && found) given_size_ = static_cast<int16_t>(*found);
+  }
   data_shape_bool = name == "aten::index" || name == "aten::_index";
+  const bool not_first = data_shape_bool || name == "aten::masked_select" || name == "aten::tensor_split" ||
+                         name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence" ||
+                         (name == "aten::repeat_interleave" && Has(schema, "self"));
+  data_shape_from = not_first ? 1 : 0;
   // Normalizations in training update what their schemas call plain arguments.
   for (const char* flag : {"training", "train", "use_input_stats"}) {
     const auto flagged = schema.argumentIndexWithName(flag);
@@ -171,6 +189,12 @@ bool OperatorTraits::Draws(c10::ArrayRef<c10::IValue> values) const {
   if (!random) return false;
   if (train_ >= 0 && values[train_].isBool() && !values[train_].toBool()) return false;
   return probability_ < 0 || !values[probability_].isDouble() || values[probability_].toDouble() > 0;
+}
+
+bool OperatorTraits::SizesFromData(c10::ArrayRef<c10::IValue> values) const {
+  if (!data_shape || given_size_ < 0) return data_shape;
+  const c10::IValue& size = values[given_size_];
+  return !size.isInt() || size.toInt() < 0;
 }
 
 }  // namespace addend

@@ -30,18 +30,26 @@ struct OperatorTraits {
   int16_t statistics_flag = -1;
   bool allocates = false;        // gives memory with no defined content
   bool metadata_only = false;    // reads no elements of its arguments: zeros_like()
+  // By argument: only its sizes or its dtype are read, as of the second of expand_as() and type_as().
+  c10::SmallVector<bool, 8> shown;
+  bool detaches = false;         // detach_(), which replays cannot call on what became a view
   bool random = false;           // may draw from a generator; see Draws()
   bool property = false;         // gives numbers known without looking at elements
   bool gives_plain = false;      // some return is no tensor
-  bool data_shape = false;       // the sizes of its results depend on elements
+  bool data_shape = false;       // the sizes of its results depend on elements; see SizesFromData()
   bool data_shape_bool = false;  // the same, where an index is boolean
+  int16_t data_shape_from = 0;   // the first argument whose elements tell these sizes: 1 of masked_select()
 
   // Whether a call with these arguments draws from a generator: dropout in evaluation does not.
   bool Draws(c10::ArrayRef<c10::IValue> values) const;
+  // Whether the sizes of what a call with these arguments gives depend on elements: those of one_hot() do not where the
+  // number of classes is given.
+  bool SizesFromData(c10::ArrayRef<c10::IValue> values) const;
 
  private:
   int16_t train_ = -1;        // the argument that says whether it trains
   int16_t probability_ = -1;  // of dropping
+  int16_t given_size_ = -1;   // the argument that, where it is given, is the size that elements tell otherwise
 };
 
 }  // namespace addend

@@ -606,16 +606,26 @@ class Decoder {
       const std::string where = absl::StrCat("sizes[", program_.sizes.size(), "]");
       constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
       SizeRelation relation;
-      Only(json, where, {"call", "argument", "element", "input", "dim", "factor", "offset"});
-      relation.call = static_cast<int>(Integer(json, "call", where, 0, LastCall()));
+      Only(json, where, {"call", "argument", "storage", "element", "input", "dim", "factor", "offset"});
+      const bool constant = json.contains("storage");
+      if (!constant) relation.call = static_cast<int>(Integer(json, "call", where, 0, LastCall()));
       if (!program_.sizes.empty() && program_.sizes.back().call > relation.call) Fail(where, "is out of order");
-      const RecordedCall& call = program_.calls[relation.call];
-      const auto arguments = static_cast<int64_t>(call.arguments.size());
-      relation.argument = static_cast<int16_t>(Integer(json, "argument", where, 0, arguments - 1));
-      relation.element = static_cast<int>(Integer(json, "element", where, -1, kMost));
+      relation.element = static_cast<int>(Integer(json, "element", where, constant ? 0 : -1, kMost));
       Dimension(json, where, &relation.input, &relation.dim);
       relation.factor = Integer(json, "factor", where, -kMost, kMost);
       relation.offset = Integer(json, "offset", where, -kMost, kMost);
+      if (constant) {
+        relation.storage = static_cast<int>(Integer(json, "storage", where, 0, num_storages_ - 1));
+        const RecordedStorage& storage = program_.storages[relation.storage];
+        const bool fits = storage.kind == ValueKind::kConstant && storage.initial.defined() &&
+                          !storage.initial.is_meta() && relation.element < storage.initial.numel();
+        if (!fits) Fail(where, "names no element of a constant");
+        program_.sizes.push_back(relation);
+        continue;
+      }
+      const RecordedCall& call = program_.calls[relation.call];
+      const auto arguments = static_cast<int64_t>(call.arguments.size());
+      relation.argument = static_cast<int16_t>(Integer(json, "argument", where, 0, arguments - 1));
       const c10::IValue& argument = call.arguments[relation.argument];
       const bool fits = relation.element < 0 ? argument.isInt()
                                              : argument.isIntList() &&

@@ -218,13 +218,15 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
   json["free"] = std::move(free);
   Json sizes = Json::array();
   for (const SizeRelation& relation : program.sizes) {
-    sizes.push_back({{"call", relation.call},
-                     {"argument", relation.argument},
-                     {"element", relation.element},
-                     {"input", relation.input},
-                     {"dim", relation.dim},
-                     {"factor", relation.factor},
-                     {"offset", relation.offset}});
+    Json number = {{"element", relation.element}, {"input", relation.input},   {"dim", relation.dim},
+                   {"factor", relation.factor},   {"offset", relation.offset}};
+    if (relation.call < 0) {
+      number["storage"] = relation.storage;
+    } else {
+      number["call"] = relation.call;
+      number["argument"] = relation.argument;
+    }
+    sizes.push_back(std::move(number));
   }
   json["sizes"] = std::move(sizes);
   EncodedProgram encoded;

@@ -100,7 +100,9 @@ class ProgramRecorder::Impl {
       if (FindImpl(tensor) >= 0) {
         throw InvalidArgument(absl::StrCat(own, " is the same tensor as another input; record with an alias of it"));
       }
-      return NewValue(tensor, StorageOf(tensor, ValueKind::kInput), ValueKind::kInput, Unique(own));
+      const int storage = StorageOf(tensor, ValueKind::kInput);
+      states_[storage].from_data = true;
+      return NewValue(tensor, storage, ValueKind::kInput, Unique(own));
     });
     program_.inputs.push_back(std::move(input));
   }
@@ -158,6 +160,7 @@ class ProgramRecorder::Impl {
     if (!changed_.empty()) BeforeWrite(call, traits);
     call.random = traits.Draws(call.arguments);
     call.place = PlaceOf(call);
+    const bool from_data = call.random || ReadsData(call, traits);
 
     op.Run(stack);
 
@@ -180,8 +183,10 @@ class ProgramRecorder::Impl {
       if (!call.result_sizes.empty() && call.result_sizes.size() == r) call.result_sizes.push_back(1);
     }
     call.is_view &= !call.results.empty();
-    if (traits.gives_plain || traits.data_shape || traits.data_shape_bool)
-      AddGuard(call, traits, index, *stack, behind);
+    if (from_data) MarkFromData(call);
+    if (traits.gives_plain || traits.data_shape || traits.data_shape_bool) {
+      AddGuard(call, traits, index, *stack, behind, from_data);
+    }
     if (!read_.empty() && !call.is_view && !traits.metadata_only) FillFromOutside();
     program_.calls.push_back(std::move(call));
     stems_.push_back(facts.stem);
@@ -212,7 +217,10 @@ class ProgramRecorder::Impl {
     return std::move(program_);
   }
 
-  void SetModulePaths(std::vector<std::string> paths) { program_.module_paths = std::move(paths); }
+  void SetModulePaths(std::vector<std::string> paths) {
+    module_paths_.clear();
+    program_.module_paths = std::move(paths);
+  }
   void SetModule(const std::string& path) {
     module_ = path;
     module_number_ = modules_.try_emplace(path, static_cast<int>(modules_.size())).first->second;
@@ -239,6 +247,7 @@ class ProgramRecorder::Impl {
     c10::StorageImpl* address;
     int last = -1;           // the value made in it last; before_ leads to the others
     bool unwritten = false;  // allocated by a call, and no call has written it since
+    bool from_data = false;  // see Note [What depends on data]
   };
   [[noreturn]] void Refuse(const RecordedCall& call, const std::string& why) { throw Refusal(call, why); }
 
@@ -439,6 +448,7 @@ class ProgramRecorder::Impl {
     if (adopted < 0) return false;
     StorageState state(live);
     state.last = states_[adopted].last;
+    state.from_data = true;
     states_[adopted] = std::move(state);
     storage_ids_[live] = adopted;
     program_.storages[adopted].nbytes = static_cast<int64_t>(live->nbytes());
@@ -593,11 +603,37 @@ class ProgramRecorder::Impl {
 
   // --------------------------------------------------------------------------------------------------- guards
 
-  void AddGuard(RecordedCall& call, const OperatorTraits& traits, int index, const Stack& stack, size_t behind) {
+  // Note [What depends on data]
+  // A guard is worth its name where it can fail: where the number depends on elements of an input, or on what was drawn.
+  // Storages tell: those of inputs do, what a generator filled does, and so does whatever a call wrote or gave that read
+  // one that does. Once marked a storage stays so. Everything else (parameters, constants, sizes and what is computed
+  // from them) is the same in each replay. Constants that were made of numbers of the input are so as well, since the
+  // operators by which numbers leave are guards themselves.
+
+  // `first`: of the arguments that count.
+  bool ReadsData(const RecordedCall& call, const OperatorTraits& traits, int16_t first = 0) const {
+    if (traits.metadata_only || traits.property) return false;
+    return std::any_of(call.uses.begin(), call.uses.end(), [&](const TensorUse& use) {
+      if (use.value < 0 || use.argument < first || traits.shown[use.argument]) return false;
+      const bool only_written = use.written && (traits.overwrites || traits.output[use.argument]);
+      return !only_written && states_[program_.values[use.value].storage].from_data;
+    });
+  }
+
+  void MarkFromData(const RecordedCall& call) {
+    for (const auto* values : {&call.results, &call.written}) {
+      for (const int value : *values) {
+        if (value >= 0) states_[program_.values[value].storage].from_data = true;
+      }
+    }
+  }
+
+  void AddGuard(RecordedCall& call, const OperatorTraits& traits, int index, const Stack& stack, size_t behind,
+                bool from_data) {
     RecordedGuard guard;
     guard.call = index;
     if (traits.gives_plain) {
-      guard.kind = traits.property ? GuardKind::kProperty : GuardKind::kNumber;
+      guard.kind = from_data ? GuardKind::kNumber : GuardKind::kProperty;
       std::vector<c10::IValue> plain;
       for (size_t r = 0; r < traits.returns.size(); ++r) {
         if (traits.returns[r] == ArgumentKind::kPlain) plain.push_back(Frozen(stack[behind + r]));
@@ -608,7 +644,8 @@ class ProgramRecorder::Impl {
         return use.argument > 0 && use.value >= 0 &&
                (program_.values[use.value].dtype == at::kBool || program_.values[use.value].dtype == at::kByte);
       });
-      if (!traits.data_shape && !boolean) return;
+      if (!traits.SizesFromData(call.arguments) && !(traits.data_shape_bool && boolean)) return;
+      if (!call.random && !ReadsData(call, traits, traits.data_shape_from)) return;
       guard.kind = GuardKind::kShape;
       std::vector<c10::IValue> sizes;
       for (const int value : call.results) {
@@ -648,7 +685,10 @@ class ProgramRecorder::Impl {
       place.module_path = module_;
     } else {
       const std::string name = parameter < 0 ? "" : program_.values[parameter].name;
-      place.module_path = ResolveModulePath(place.module_path, name, program_.module_paths);
+      // Comparing a place with every module takes a while, and the operators of a module share it.
+      const auto [found, is_new] = module_paths_.try_emplace({place.module_path, name}, "");
+      if (is_new) found->second = ResolveModulePath(place.module_path, name, program_.module_paths);
+      place.module_path = found->second;
     }
     if (place.module_path.empty() && place.frames.empty()) return -1;
     // Only neighbours are compared: places of a loop repeat at once or in a pattern, and the cache above knows most.
@@ -744,6 +784,8 @@ class ProgramRecorder::Impl {
   absl::flat_hash_map<const c10::TensorImpl*, int> impls_;
   std::vector<int> before_;  // by value: the value made in its storage before it
   ScriptPlaces script_places_;
+  // By what the interpreter says and the parameter: the module's path in full.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::string> module_paths_;
   absl::flat_hash_map<std::tuple<int, int, int>, int> places_;
   absl::flat_hash_set<std::string> names_;
   // Of the call at hand: the tensors of its written uses, in order, and those in memory that nobody has written.

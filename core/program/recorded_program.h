@@ -9,8 +9,9 @@
 //
 // Note [What a run freezes]
 // A recording holds what the model did for one input. Numbers that left the tensors (item(), the shape of nonzero())
-// may have steered it or may have become arguments. They are recorded as guards, and a replay compares them. Tensors
-// that no operator made (torch.tensor([1.0]), memory filled from outside) are constants.
+// may have steered it or may have become arguments. They are recorded as guards, and a replay compares them. What was
+// computed from parameters, constants and sizes alone is a property: it cannot be another number for another input of
+// these sizes. Tensors that no operator made (torch.tensor([1.0]), memory filled from outside) are constants.
 #ifndef ADDEND_CORE_PROGRAM_RECORDED_PROGRAM_H_
 #define ADDEND_CORE_PROGRAM_RECORDED_PROGRAM_H_
 
@@ -118,9 +119,9 @@ struct RecordedCall {
 };
 
 enum class GuardKind {
-  kNumber,    // numbers computed from elements: item(), is_nonzero(), equal()
-  kShape,     // the sizes of a result that depend on elements: nonzero(), masked_select(), unique()
-  kProperty,  // what is known without looking at elements: size(), numel(), is_floating_point()
+  kNumber,    // numbers computed from elements of inputs: item(), is_nonzero(), equal()
+  kShape,     // the sizes of a result that depend on such elements: nonzero(), masked_select(), unique()
+  kProperty,  // what no element of an input tells: size(), numel(), is_floating_point(), item() of a parameter
 };
 // "number", "shape", "property".
 const char* GuardKindName(GuardKind kind);
@@ -138,11 +139,13 @@ struct RecordedInput {
   Structure structure;  // tensors are values of the program
 };
 
-// A number among the arguments of a call that follows a dimension of an input: factor * size + offset.
+// A number among the arguments of a call, or an element of a constant, that follows a dimension of an input:
+// factor * size + offset.
 struct SizeRelation {
-  int call = -1;
+  int call = -1;  // -1: of a constant
   int16_t argument = -1;
-  int element = -1;  // in a list of integers; -1: the argument itself
+  int element = -1;   // in a list of integers, -1: the argument itself; of a constant in its whole storage
+  int storage = -1;   // the constant's, where there is no call
   int input = -1;    // value
   int dim = -1;
   int64_t factor = 1;
@@ -167,7 +170,7 @@ struct RecordedProgram {
   std::vector<int> output_versions;       // for each tensor of `output`: the version of its storage at the end
   std::vector<std::string> module_paths;  // of all modules of the model
   std::vector<FreeDimension> free;        // learned; empty: sizes are those of the recording
-  std::vector<SizeRelation> sizes;        // learned; ascending by call
+  std::vector<SizeRelation> sizes;        // learned; ascending by call, those of constants first
 };
 
 // The call's position as errors and reports tell it.

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
 #include "core/program/module_paths.h"
 
 namespace addend {
@@ -64,6 +66,20 @@ void Append(Call&& call, std::vector<Call>* calls) {
     calls->swap(larger);
   }
   calls->push_back(std::move(call));
+}
+
+// Parts are of elements that lie in memory one by one.
+void RequireDense(const Call& call, const std::vector<c10::IValue>& values, const char* verb) {
+  for (const c10::IValue& value : values) {
+    VisitArgument(value, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || tensor.has_storage()) return;
+      throw Error(absl::StatusCode::kUnimplemented,
+                  absl::StrCat(FullName(call.op.schema()), " ", verb,
+                               " a tensor that is not dense (sparse, nested), whose parts cannot be found; use a dense "
+                               "one (to_dense())"),
+                  call.position);
+    });
+  }
 }
 
 // RAII: what is recorded while it lives is part of an operator that is not recorded itself.
@@ -245,11 +261,13 @@ void Recorder::Handle(const Operator& op, Stack* stack) {
   const bool keep = facts.writes || call.Traced();
   std::vector<c10::IValue> arguments;
   if (keep) arguments.assign(stack->begin() + static_cast<int64_t>(first), stack->end());
+  if (observer_ != nullptr && call.Traced()) RequireDense(call, arguments, "cannot read");
   if (observer_ != nullptr && keep) observer_->BeforeRun(call, arguments);
   op.Run(stack);
 
   const size_t num_returns = schema.returns().size();
   std::vector<c10::IValue> results(stack->end() - static_cast<int64_t>(num_returns), stack->end());
+  if (observer_ != nullptr && call.Traced()) RequireDense(call, results, "gives");
   if (facts.writes) {
     size_t k = 0;
     for (size_t a = 0; a < num_arguments; ++a) {

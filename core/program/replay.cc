@@ -168,6 +168,13 @@ class Replay::Execution {
       sizes_[values[k]] = given[k].sizes().vec();
       Set(values[k], given[k], -1);
     }
+    const c10::AutoGradMode no_grad(false);
+    for (; relation_ < program_.sizes.size() && program_.sizes[relation_].call < 0; ++relation_) {
+      const SizeRelation& relation = program_.sizes[relation_];
+      at::Tensor& sized = sized_[relation.storage];
+      if (!sized.defined()) sized = program_.storages[relation.storage].initial.clone();
+      sized.select(0, relation.element).fill_(NumberOf(relation));
+    }
   }
 
   void CheckInput(int value, const at::Tensor& tensor, std::vector<std::string>& complaints) const {
@@ -260,12 +267,19 @@ class Replay::Execution {
     return tensors_[value];
   }
 
+  // What was there from outside, with the elements that follow sizes.
+  const at::Tensor& Initial(int storage) const {
+    const auto sized = sized_.find(storage);
+    return sized == sized_.end() ? program_.storages[storage].initial : sized->second;
+  }
+
   const c10::Storage& Memory(int storage, int value) {
     std::optional<c10::Storage>& memory = memory_[storage];
     if (memory) return *memory;
     const RecordedStorage& recorded = program_.storages[storage];
     if (recorded.initial.defined() && recorded.filled < 0) {
-      memory = (recorded.writers.empty() ? recorded.initial : recorded.initial.clone()).storage();
+      const at::Tensor& initial = Initial(storage);
+      memory = (recorded.writers.empty() ? initial : initial.clone()).storage();
     } else if (program_.values[value].device.is_meta()) {
       memory = at::empty({recorded.nbytes}, at::TensorOptions().dtype(at::kByte).device(at::kMeta)).storage();
     } else {
@@ -284,7 +298,7 @@ class Replay::Execution {
                                             tensor.storage().nbytes()));
     }
     const c10::AutoGradMode no_grad(false);
-    Whole(tensor, storage.initial).copy_(storage.initial);
+    Whole(tensor, storage.initial).copy_(Initial(program_.values[value].storage));
   }
 
   // ------------------------------------------------------------------------------------------------- calls
@@ -308,8 +322,9 @@ class Replay::Execution {
       const c10::AutoGradMode grad(call.grad_mode);
       std::optional<PlaceScope> place;
       if (options_.places && call.place >= 0) place.emplace(&program_.places[call.place]);
-      call.op.Call(&stack);
+      (traits.detaches ? replay_.detach_ : call.op).Call(&stack);
     }
+    if (traits.detaches) changed_ = {stack.back().toTensor()};
     TakeResults(call, traits, index, stack);
     if (call.guard >= 0 && options_.guards) CheckGuard(call, traits, index, stack);
   }
@@ -354,7 +369,7 @@ class Replay::Execution {
       Fill(index, use.value, tensor);
     }
     if (!use.written) return tensor;
-    if (traits.may_reshape) {
+    if (traits.may_reshape && !traits.detaches) {
       const TracingPause pause;
       const c10::AutoGradMode grad(call.grad_mode);
       tensor = at::alias(tensor);
@@ -392,9 +407,12 @@ class Replay::Execution {
     return list;
   }
 
+  int64_t NumberOf(const SizeRelation& relation) const {
+    return relation.factor * sizes_.at(relation.input)[relation.dim] + relation.offset;
+  }
+
   void Apply(const SizeRelation& relation, Stack& stack) const {
-    const int64_t size = sizes_.at(relation.input)[relation.dim];
-    const int64_t number = relation.factor * size + relation.offset;
+    const int64_t number = NumberOf(relation);
     c10::IValue& argument = stack[relation.argument];
     if (relation.element < 0) {
       argument = number;
@@ -463,9 +481,8 @@ class Replay::Execution {
     for (size_t r = 0; r < found.size(); ++r) {
       const c10::IValue recorded = found.size() == 1 ? guard.value : guard.value.toTupleRef().elements()[r];
       // Sizes follow the input where the program has learned how; what they steered it has learned as well.
-      if (guard.kind == GuardKind::kProperty && !program_.free.empty() && (recorded.isInt() || recorded.isIntList())) {
-        continue;
-      }
+      const bool size = recorded.isInt() || recorded.isIntList() || recorded.isDouble();
+      if (guard.kind == GuardKind::kProperty && !program_.free.empty() && size) continue;
       if (Near(recorded, found[r], options_.guard_tolerance)) continue;
       Stop(index, absl::StrCat("a guard does not hold: the operator gives ", Text(found[r]), "; recorded was ",
                                Text(recorded)));
@@ -480,12 +497,14 @@ class Replay::Execution {
   std::vector<bool> wanted_;                              // by value
   absl::flat_hash_map<int, at::Tensor> kept_;             // by value
   absl::flat_hash_map<int, std::vector<int64_t>> sizes_;  // of the inputs, by value
+  absl::flat_hash_map<int, at::Tensor> sized_;            // by storage: constants with elements that follow sizes
   std::vector<at::Tensor> changed_;                       // by written use of the call at hand
   size_t relation_ = 0;
   int now_ = -1;
 };
 
-Replay::Replay(std::shared_ptr<const RecordedProgram> program) : program_(std::move(program)) {
+Replay::Replay(std::shared_ptr<const RecordedProgram> program)
+    : program_(std::move(program)), detach_(*Operator::Find("aten::detach", "")) {
   if (program_ == nullptr) throw InvalidArgument("there is no program");
   const size_t num_calls = program_->calls.size();
   absl::flat_hash_map<const c10::FunctionSchema*, std::shared_ptr<const OperatorTraits>> traits;

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/intercept/operator.h"
 #include "core/program/recorded_program.h"
 
 namespace addend {
@@ -63,6 +64,7 @@ class Replay {
   std::vector<bool> optional_elements_;                        // by call: its lists hold optional tensors
   std::vector<std::vector<int>> dead_;                         // by call: the values that nobody uses behind it
   std::vector<bool> needs_memory_;                             // by storage: some value is made from it
+  Operator detach_;                                            // what runs in place of detach_()
 };
 
 }  // namespace addend
