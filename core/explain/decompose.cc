@@ -1,5 +1,9 @@
 #include "core/explain/decompose.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -19,6 +23,8 @@
 #include "core/linearize/segments.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
+#include "core/linearize/view.h"
+#include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
@@ -127,14 +133,35 @@ Probe FindReached(const TracedRun& trace, const std::string& selector, const Pro
   throw InvalidArgument(absl::StrCat(selector, " does not depend on what is split, so that it has no components"));
 }
 
+namespace {
+
+// Where a value is NaN or infinite, and what its parts come to is not the same. undefined: nowhere.
+at::Tensor InfiniteAlone(const ProbeRows& rows) {
+  if (rows.value.numel() == 0 || AllFinite(rows.value)) return {};
+  const at::Tensor value = rows.value.to(rows.components.scalar_type());
+  const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference.to(value.scalar_type());
+  const at::Tensor same = recovery.eq(value).logical_or_(at::isnan(recovery).logical_and_(at::isnan(value)));
+  const at::Tensor alone = at::isfinite(value).logical_or_(same).logical_not_();
+  return alone.any().item<bool>() ? alone : at::Tensor();
+}
+
+}  // namespace
+
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
   Origin origin;
   origin.value = rows.value;
   origin.marks = marks;
   origin.depth = rows.depth;
   origin.plain = !rows.decomposed;
-  return Composition::FromOperator(rows.components, rows.reference.to(rows.components.scalar_type()), rows.leftover,
-                                   std::move(origin));
+  at::Tensor components = rows.components;
+  at::Tensor leftover = rows.leftover;
+  // Nothing that is finite adds up to infinity: all of such an element is leftover.
+  if (const at::Tensor alone = InfiniteAlone(rows); alone.defined()) {
+    components = components.masked_fill(alone, 0);
+    leftover = at::where(alone, rows.value.to(leftover.scalar_type()), leftover);
+  }
+  return Composition::FromOperator(std::move(components), rows.reference.to(rows.components.scalar_type()),
+                                   std::move(leftover), std::move(origin));
 }
 
 namespace {
@@ -143,6 +170,9 @@ OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   const Call& call = trace.program.calls[check.call];
   return {check, call.position, DescribeCall(call), call.program_call};
 }
+
+// A bracket that nobody has to be told of, relative to the operator's output.
+constexpr double kNegligible = 1e-6;
 
 // Selectors of overrides that no operator of the model answers to.
 std::vector<std::string> UnusedSelectors(const TracedRun& trace, const Policy& policy) {
@@ -232,12 +262,35 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     report.notes.push_back("ids are used other than in embeddings; this use is in no component: " +
                            FirstPositions(trace.unattributed));
   }
-  if (!linearization.stand_ins.empty()) {
+  const auto note_calls = [&](const char* what, const std::vector<int64_t>& calls) {
+    if (calls.empty()) return;
     std::vector<Position> positions;
-    for (const int64_t c : linearization.stand_ins) positions.push_back(trace.program.calls[c].position);
-    report.notes.push_back("not finite on the baseline or on the way from it, linearized at the value: " +
-                           FirstPositions(positions));
+    for (const int64_t c : calls) positions.push_back(trace.program.calls[c].position);
+    report.notes.push_back(what + FirstPositions(positions));
+  };
+  note_calls("not finite on the baseline or on the way from it, linearized at the value: ", linearization.stand_ins);
+  for (const Start& start : trace.starts) {
+    const at::Tensor value = start.inside ? at::Tensor() : trace.Value(start.operand);
+    if (!value.defined() || value.numel() == 0 || AllFinite(value)) continue;
+    const at::Tensor first = at::isfinite(value).logical_not_().nonzero().select(0, 0).to(at::kCPU).contiguous();
+    const at::IntArrayRef place(first.data_ptr<int64_t>(), first.numel());
+    report.notes.push_back(absl::StrCat("an input holds NaN or infinity, first at [", absl::StrJoin(place, ", "),
+                                        "]; such elements are in no component, and the same in the reference"));
   }
+  // What NaN or infinity in the value alone becomes is bracket, which is kept there and has no bound.
+  std::vector<int64_t> from_infinity;
+  for (const Node& node : linearization.nodes) {
+    if (!node.keeps_bracket || node.bracket_bound >= 0) continue;
+    const auto& operands = trace.program.calls[node.call].operands;
+    const bool reads = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      return CarriesRows(operand) && !AllFinite(trace.Value(operand)) && trace.ReferenceIsFinite(operand);
+    });
+    const auto check = std::find_if(sweep.checks.begin(), sweep.checks.end(),
+                                    [&](const OperatorCheck& own) { return own.call == node.call; });
+    const bool negligible = check != sweep.checks.end() && check->bracket <= kNegligible;
+    if (reads && !negligible) from_infinity.push_back(node.call);
+  }
+  note_calls("reads NaN or infinity where the reference is finite, what it makes of that is leftover: ", from_infinity);
 }
 
 const Registry& RulesOf(const DecomposeOptions& options) {
@@ -307,6 +360,15 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
     std::vector<Decomposed>& list = output ? decomposition.outputs : decomposition.probes;
     list.push_back(
         {name, output ? outputs[p].value : rows.value, MakeComposition(rows, explained.linearization.probe_marks[p])});
+    if (InfiniteAlone(rows).defined()) {
+      decomposition.report.notes.push_back(
+          absl::StrCat(name, " is NaN or infinite where its reference is not; all of that is leftover"));
+    }
+    if (rows.single && c10::toRealValueType(rows.value.scalar_type()) == at::kDouble) {
+      decomposition.report.notes.push_back(
+          absl::StrCat(name, " is in double precision, but went through single precision on its way; its parts add up ",
+                       "to it as exactly as that rounds"));
+    }
     if (!rows.decomposed) {
       decomposition.report.notes.push_back(
           absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));

@@ -394,10 +394,6 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
   const Tensor x = Random({2, 3}, 1);
   EXPECT_THAT(decompose(Input::Plain(x)), HasSubstr("no input is split"));
   EXPECT_THAT(decompose(SplitInput(x, 2)), HasSubstr("input 0 of shape f64[2, 3] has no dimension 2"));
-  EXPECT_THAT(decompose(SplitInput(at::zeros({0, 3}), 1)), HasSubstr("is empty"));
-  Tensor bad = x.clone();
-  bad[1][2] = std::nan("");
-  EXPECT_THAT(decompose(SplitInput(bad, 1)), HasSubstr("NaN or infinity, first at [1, 2]"));
   Input baseline = SplitInput(x, 1);
   baseline.baseline = Baseline::Of(at::zeros({4}));
   EXPECT_THAT(decompose(baseline), HasSubstr("a baseline of shape f32[4] does not fit"));
@@ -416,6 +412,95 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
   parts.split = Split::Parts(at::ones({2, 2, 3}, at::kDouble));
   parts.baseline = Baseline::Of(0.0);
   EXPECT_THAT(decompose(parts), HasSubstr("do not sum"));
+  parts.value = x.clone();
+  parts.value[1][2] = std::nan("");
+  EXPECT_THAT(decompose(parts), HasSubstr("NaN or infinity, first at [1, 2]"));
+}
+
+// ---- NaN, infinity and nothing at all
+
+const double kInfinity = std::numeric_limits<double>::infinity();
+
+// NaN and infinity included.
+void ExpectSame(const Tensor& a, const Tensor& b) {
+  EXPECT_TRUE(at::allclose(a, b, 1e-12, 1e-12, /*equal_nan=*/true)) << a << "\n" << b;
+}
+
+TEST(NotFinite, ElementsOfAnInputAreReference) {
+  const Tensor x = at::tensor({1.0, std::nan(""), 3.0, -kInfinity}, at::kDouble).view({2, 2});
+  const auto model = [](const Tensor& t) { return t.cumsum(1) * 2; };
+  const auto result = DecomposeFunction(model, SplitInput(x, 1));
+  const Composition& parts = result.outputs[0].composition;
+  ExpectSame(parts.recovery(), model(x));
+  ExpectSame(parts.reference(), model(at::tensor({0.0, std::nan(""), 0.0, -kInfinity}, at::kDouble).view({2, 2})));
+  EXPECT_EQ(parts.numc(), 2);
+  ExpectSame(parts.component(0).select(1, 0), at::tensor({2.0, 6.0}, at::kDouble));
+  EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("an input holds NaN or infinity, first at [0, 1]; ")));
+}
+
+TEST(NotFinite, ResultsOfFiniteInputsAreLeftover) {
+  Input input = SplitInput(at::tensor({-0.5, 0.3, 2.0}, at::kDouble), 0);
+  input.baseline = Baseline::Of(0.25);
+  const auto result = DecomposeFunction([](const Tensor& t) { return at::special_entr(t); }, input);
+  const Composition& parts = result.outputs[0].composition;
+  ExpectSame(parts.recovery(), at::special_entr(input.value));
+  EXPECT_EQ(parts.leftover()[0].item<double>(), -kInfinity);
+  EXPECT_TRUE(at::isfinite(parts.components()).all().item<bool>());
+  EXPECT_THAT(result.report.notes, testing::Contains("output is NaN or infinite where its reference is not; all of "
+                                                     "that is leftover"));
+}
+
+// |x|^-1 is infinite at 0 and finite everywhere else, and the norm is finite throughout.
+TEST(NotFinite, WhatIsFiniteAgainIsLeftover) {
+  const auto model = [](const Tensor& t) { return at::norm(t, -1, {1}); };
+  for (const Check check : {Check::kEveryOp, Check::kOutputs}) {
+    Input input = SplitInput(at::tensor({0.0, 2.0, 1.0, 3.0}, at::kDouble).view({2, 2}), 1);
+    input.baseline = Baseline::Of(1.0);
+    DecomposeOptions options;
+    options.policy.check = check;
+    const auto result = DecomposeFunction(model, input, options);
+    const Composition& parts = result.outputs[0].composition;
+    ExpectSame(parts.recovery(), model(input.value));
+    ExpectSame(parts.reference(), model(at::ones_like(input.value)));
+    EXPECT_NEAR(parts.leftover()[0].item<double>(), -0.5, 1e-12);
+    EXPECT_NEAR(parts.leftover()[1].item<double>(), 0, 1e-12);
+    EXPECT_THAT(result.report.notes,
+                testing::Contains(HasSubstr("reads NaN or infinity where the reference is finite")));
+    EXPECT_TRUE(result.report.failures.empty());
+  }
+}
+
+TEST(Empty, InputsGiveEmptyResults) {
+  const auto model = [](const Tensor& t) {
+    return at::cat({t.relu().matmul(at::ones({3, 2}, at::kDouble)), t.exp()}, 1);
+  };
+  for (const auto& [dim, numc] : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {1, 3}}) {
+    const auto result = DecomposeFunction(model, SplitInput(at::zeros({0, 3}, at::kDouble), dim));
+    const Composition& parts = result.outputs[0].composition;
+    EXPECT_EQ(parts.numc(), numc);
+    EXPECT_EQ(parts.components().sizes(), at::IntArrayRef({numc, 0, 5}));
+    EXPECT_EQ(parts.recovery().sizes(), at::IntArrayRef({0, 5}));
+  }
+  Input labels;
+  labels.value = at::zeros({0, 3}, at::kDouble);
+  labels.split = Split::ByLabels(at::zeros({0, 3}, at::kLong));
+  EXPECT_EQ(DecomposeFunction(model, labels).numc, 0);
+}
+
+TEST(Empty, SumsOfThemAreReference) {
+  const auto result =
+      DecomposeFunction([](const Tensor& t) { return t.sum(0) + 1; }, SplitInput(at::zeros({0, 3}, at::kDouble), 1));
+  const Composition& parts = result.outputs[0].composition;
+  ExpectSame(parts.reference(), at::ones({3}, at::kDouble));
+  ExpectSame(parts.components(), at::zeros({3, 3}, at::kDouble));
+}
+
+TEST(Precision, SinglePrecisionOnTheWayIsSaid) {
+  const auto result = DecomposeFunction([](const Tensor& t) { return t.to(at::kFloat).exp().to(at::kDouble); },
+                                        SplitInput(Random({2, 3}, 1), 1));
+  EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("went through single precision")));
+  const auto exact = DecomposeFunction([](const Tensor& t) { return t.exp(); }, SplitInput(Random({2, 3}, 1), 1));
+  EXPECT_THAT(exact.report.notes, testing::Not(testing::Contains(HasSubstr("single precision"))));
 }
 
 TEST(DecomposeErrors, ModelFailuresAreOneLine) {

@@ -108,15 +108,17 @@ void CheckValue(const std::string& name, const at::Tensor& value) {
   }
 }
 
-// Elements that are not finite have no parts. In a plain input (a mask of -inf, say) they may be, and where the caller
-// gives the parts as well.
-void CheckFinite(const std::string& name, const at::Tensor& value) {
-  if (!Continuous(value.scalar_type()) || AllFinite(value)) return;
-  const at::Tensor where = at::isfinite(value).logical_not_().nonzero().select(0, 0);
+// "input 0 holds NaN or infinity, first at [0, 3]"; empty where all is finite. `infinite`: where it is not.
+std::string DescribeInfinities(const std::string& name, const at::Tensor& infinite) {
+  const at::Tensor where = infinite.nonzero();
+  if (where.size(0) == 0) return "";
   std::vector<int64_t> at_index;
-  for (int64_t d = 0; d < where.numel(); ++d) at_index.push_back(where.select(0, d).item<int64_t>());
-  throw InvalidArgument(absl::StrCat(name, " holds NaN or infinity, first at [", absl::StrJoin(at_index, ", "), "]"));
+  for (int64_t d = 0; d < where.size(1); ++d) at_index.push_back(where.select(0, 0).select(0, d).item<int64_t>());
+  return absl::StrCat(name, " holds NaN or infinity, first at [", absl::StrJoin(at_index, ", "), "]");
 }
+
+// Where the value is not finite.
+at::Tensor Infinities(const at::Tensor& value) { return at::isfinite(value).logical_not_(); }
 
 }  // namespace
 
@@ -201,7 +203,7 @@ int64_t NumComponents(const Input& input) {
       return product;
     }
     case Split::Kind::kLabels:
-      return input.split.labels.max().item<int64_t>() + 1;
+      return input.split.labels.numel() == 0 ? 0 : input.split.labels.max().item<int64_t>() + 1;
     case Split::Kind::kParts:
       return input.split.parts.size(0);
   }
@@ -222,7 +224,6 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
     CheckValue(name, input.value);
     PreparedInput own;
     own.kind = input.split.kind;
-    if (own.kind == Split::Kind::kDims || own.kind == Split::Kind::kLabels) CheckFinite(name, input.value);
     own.ids = !Continuous(input.value.scalar_type());
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
     if (own.kind == Split::Kind::kPlain) {
@@ -231,9 +232,6 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own.reference = own.value;
       prepared.inputs.push_back(std::move(own));
       continue;
-    }
-    if (own.value.numel() == 0) {
-      throw InvalidArgument(absl::StrCat(name, " of shape ", ShapeOf(own.value), " is empty"));
     }
     if (own.value.scalar_type() == at::kBool) {
       throw InvalidArgument(absl::StrCat(name, " is boolean: a condition, which has no parts; pass it plain"));
@@ -256,12 +254,12 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false)
                                            : (own.value - own.parts.sum(0)).contiguous();
       // Where a value is not finite, its reference is the same and its parts are zero.
-      const at::Tensor odd = at::isfinite(own.value).logical_not();
+      const at::Tensor odd = Infinities(own.value);
       const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
-      if (odd.logical_and(same.logical_not()).any().item<bool>() ||
-          own.parts.ne(0).logical_and(odd).any().item<bool>()) {
-        CheckFinite(name, own.value);
-      }
+      const at::Tensor moves = same.logical_not().logical_or(own.parts.ne(0).any(0));
+      const std::string what = DescribeInfinities(name, odd.logical_and(moves));
+      if (!what.empty())
+        throw InvalidArgument(absl::StrCat(what, ", where parts are zero and the baseline is the same"));
       const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
       const at::Tensor mass = own.parts.abs().sum(0) + own.reference.abs() + own.value.abs();
       if (gap.gt(mass * 1e-5).any().item<bool>()) {
@@ -271,9 +269,17 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own.labels = own.kind == Split::Kind::kDims
                        ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
                        : SpreadLabels(name, own.value, input.split.labels);
-      own_numc = own.labels.max().item<int64_t>() + 1;
+      // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
+      const bool by_size = own.kind == Split::Kind::kDims || own.labels.numel() == 0;
+      own_numc = by_size ? NumComponents(input) : own.labels.max().item<int64_t>() + 1;
       own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids);
-      const at::Tensor outside = own.labels.lt(0);
+      // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
+      at::Tensor outside = own.labels.lt(0);
+      if (!own.ids && !AllFinite(own.value)) {
+        const at::Tensor infinite = Infinities(own.value);
+        outside = outside.logical_or(infinite);
+        own.labels = own.labels.masked_fill(infinite, -1);
+      }
       own.reference = at::where(outside, own.value, own.reference).contiguous();
       own.labels = at::where(outside, own.labels, own.labels + first[k]).contiguous();
       prepared.baseline_given = prepared.baseline_given || input.baseline.given;
@@ -282,7 +288,12 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
     prepared.numc = std::max(prepared.numc, first[k] + own_numc);
     prepared.inputs.push_back(std::move(own));
   }
-  if (prepared.numc == 0) throw InvalidArgument("no input is split into components");
+  const bool all_plain = std::all_of(prepared.inputs.begin(), prepared.inputs.end(),
+                                     [](const PreparedInput& input) { return input.kind == Split::Kind::kPlain; });
+  const bool some_elements = std::any_of(
+      prepared.inputs.begin(), prepared.inputs.end(),
+      [](const PreparedInput& input) { return input.kind != Split::Kind::kPlain && input.value.numel() > 0; });
+  if (all_plain || (prepared.numc == 0 && some_elements)) throw InvalidArgument("no input is split into components");
   for (size_t k = 0; k < prepared.inputs.size(); ++k) {
     PreparedInput& own = prepared.inputs[k];
     if (!own.parts.defined()) continue;

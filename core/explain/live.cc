@@ -34,7 +34,8 @@ class LiveTrace::Recording : public CallHandler {
       const at::Tensor& value = inputs[k].value;
       const std::string name = inputs[k].name.empty() ? absl::StrCat("input ", k) : inputs[k].name;
       if (!value.is_contiguous()) throw InvalidArgument(absl::StrCat(name, " is not contiguous; trace a copy of it"));
-      if (prepared_.inputs[k].kind == Split::Kind::kPlain) continue;
+      // Of an empty tensor nobody can tell where it lies; it has no parts that could begin.
+      if (prepared_.inputs[k].kind == Split::Kind::kPlain || value.numel() == 0) continue;
       Waiting& waiting = waiting_[value.data_ptr()];
       if (waiting.input >= 0) throw InvalidArgument(absl::StrCat(name, " shares the memory of another input"));
       waiting.input = static_cast<int64_t>(k);
@@ -78,13 +79,16 @@ class LiveTrace::Recording : public CallHandler {
       throw InvalidArgument(
           absl::StrCat(name, " is no floating-point or complex tensor; integers and bools have no parts"));
     }
-    if (tensor.numel() == 0) throw InvalidArgument(absl::StrCat(name, " is empty"));
     const TracingPause pause;
+    const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
+    if (tensor.numel() == 0) {
+      outputs_.push_back({name, tensor, {last_call, tracer_.Output(tensor)}});
+      return;
+    }
     // An input that no operator was called with is an output as it is.
     if (waiting_.contains(tensor.storage().data())) See(tensor);
     const at::Tensor live = Find(tensor);
     if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name));
-    const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}});
   }
 

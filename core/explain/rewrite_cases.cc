@@ -287,6 +287,12 @@ void AddFunctions(std::vector<Case>* cases) {
       {"aten::ldexp.Tensor", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4})}; }},
       {"aten::ldexp.Tensor", "integers", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), at::tensor({2, -1, 0, 3}, at::kInt)}; }},
+      {"torchvision::deform_conv2d", "masked", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 4, 4, 5}), d.Moving({2, 2, 2, 3}), d.Moving({2, 24, 2, 4}), d.Moving({2, 12, 2, 4}), d.Moving({2}),
+                 int64_t{2}, int64_t{1}, int64_t{1}, int64_t{0}, int64_t{2}, int64_t{1}, int64_t{2}, int64_t{2}, true}; }},
+      {"torchvision::deform_conv2d", "plain_weights", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 3, 4}), d.Plain({3, 2, 3, 3}), d.Moving({1, 18, 3, 4}), d.Plain({1, 1}), d.Plain({3}),
+                 int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, int64_t{1}, false}; }},
       {"aten::glu", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::aminmax", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), int64_t{1}, true}; }},
       {"aten::mse_loss", "mean", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},

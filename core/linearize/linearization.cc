@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
@@ -115,13 +116,25 @@ bool ReadsAll(const RuleCall& call, const RuleResult& rule) {
   return all_read;
 }
 
+// Whether an operand is NaN or infinite where its reference is not. Such an element has no parts, so that what the
+// operator makes of it (1 / infinity is 0) is leftover.
+bool ComesFromInfinity(const RuleCall& call) {
+  return std::any_of(call.operands.begin(), call.operands.end(), [](const RuleOperand& operand) {
+    if (!operand.decomposed || operand.value.numel() == 0 || AllFinite(operand.value)) return false;
+    const at::Tensor both_nan = at::isnan(operand.value).logical_and_(at::isnan(operand.reference));
+    const at::Tensor same = operand.value.eq(operand.reference).logical_or_(both_nan);
+    return at::isfinite(operand.value).logical_or_(same).logical_not_().any().item<bool>();
+  });
+}
+
 // Whether the rule accounts for everything, and how exactly.
 void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& rule, Node& node) {
   bool half = false;  // the value was rounded to fewer digits than rows have: that is leftover
   for (const Operand& output : recorded.outputs) half = half || (CarriesRows(output) && IsHalf(output.dtype));
   const bool all_read = ReadsAll(call, rule);
-  node.keeps_bracket = !rule.exact || !all_read || half;
-  if ((!rule.exact || !all_read) && rule.quadrature == 0) return;
+  const bool from_infinity = ComesFromInfinity(call);
+  node.keeps_bracket = !rule.exact || !all_read || half || from_infinity;
+  if (from_infinity || ((!rule.exact || !all_read) && rule.quadrature == 0)) return;
   if (recorded.adopted > 0) {
     node.keeps_bracket = true;
     if (!std::isfinite(recorded.adopted)) return;

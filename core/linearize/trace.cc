@@ -120,6 +120,17 @@ double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
   return largest > 0 ? difference / largest : difference;
 }
 
+// Whether memory comes from the operators that the one being expanded consists of.
+bool MadeInside(const Program& program, int storage) {
+  for (size_t c = program.calls.size(); c-- > 0 && program.calls[c].depth > 0;) {
+    if (program.calls[c].is_view) continue;
+    for (const Operand& output : program.calls[c].outputs) {
+      if (output.storage == storage) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 const Kept& TracedRun::At(const Operand& operand) const {
@@ -452,15 +463,16 @@ bool Tracer::ReadsDerived(const Call& call) const {
   });
 }
 
-// Whether an operator inside a composite one computes from nothing but memory whose content nobody has seen written. It
-// may be a constant of the composite as well, so it counts only where it ends up as a result; see AfterExpand.
+// Whether an operator inside a composite one computes from nothing but memory of the composite's own whose content
+// nobody has seen written. It may be a constant of the composite as well, so it counts only where it ends up as a
+// result; see AfterExpand.
 bool Tracer::GivesUnseen(const Call& call) const {
   if (call.depth == 0) return false;
   bool unseen = false;
   for (const Operand& operand : call.operands) {
     if (operand.decomposed) return false;
     if (operand.written || operand.storage < 0 || operand.storage >= static_cast<int>(states_.size())) continue;
-    unseen = unseen || states_[operand.storage].uninitialized;
+    unseen = unseen || (states_[operand.storage].uninitialized && MadeInside(recorder_.program(), operand.storage));
   }
   return unseen;
 }
@@ -489,15 +501,21 @@ void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, con
   }
 }
 
-// Composite operators with kernels of their own write results by pointer, unseen: those would look like constants.
+// Composite operators with kernels of their own write results by pointer, unseen: those would look like constants. What
+// the model itself handed over to be read has its content, whoever wrote it: torch.tensor() does that by pointer, too.
 void Tracer::AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) {
   try {
+    const auto& returns = op.schema().returns();
+    const bool writes = std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+      return result.alias_info() != nullptr && result.alias_info()->isWrite();
+    });
     bool unseen = false;
     for (const c10::IValue& result : results) {
       ForEachTensor(result, [&](const at::Tensor& tensor) {
         if (!tensor.defined() || tensor.numel() == 0 || !Continuous(tensor.scalar_type())) return;
         const int storage = recorder_.FindStorage(tensor);
-        unseen = unseen || storage < 0 || StateOf(storage).uninitialized;
+        unseen = unseen || storage < 0 ||
+                 (StateOf(storage).uninitialized && (writes || MadeInside(recorder_.program(), storage)));
       });
     }
     if (unseen) {

@@ -38,13 +38,16 @@ RuleResult Index(const RuleCall& call) {
   // LibTorch puts the indexed dimensions first where they are not adjacent; then the row axis comes behind them.
   int runs = 0;
   int64_t index_rank = 0;
+  bool in_run = false;
   for (size_t d = 0; d < present.size(); ++d) {
-    if (present[d] == 0) {
+    // Python writes a tensor that is not defined for a dimension that is taken whole, TorchScript None.
+    const at::Tensor index = present[d] != 0 ? call.operands[next++].value : at::Tensor();
+    if (index.defined() && !in_run) ++runs;
+    in_run = index.defined();
+    if (!in_run) {
       indices.push_back(Optional<at::Tensor>());
       continue;
     }
-    if (d == 0 || present[d - 1] == 0) ++runs;
-    const at::Tensor& index = call.operands[next++].value;
     index_rank = std::max(index_rank, index.scalar_type() == at::kBool ? int64_t{1} : index.dim());
     indices.push_back(Optional<at::Tensor>(index));
   }

@@ -1,8 +1,10 @@
 // The laws that every rule obeys, judged case by case. A new rule needs a line in core/rules/cases: without one,
 // EveryRuleHasACase fails.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <functional>
@@ -14,6 +16,63 @@
 
 namespace addend {
 namespace {
+
+// The mean of a few samples in each bin of each box, as torchvision documents it.
+at::Tensor RoiAlign(const at::Tensor& input, const at::Tensor& rois, double scale, int64_t height, int64_t width,
+                    int64_t ratio, bool aligned) {
+  std::vector<at::Tensor> boxes;
+  for (int64_t k = 0; k < rois.size(0); ++k) {
+    const auto number = [&](int64_t column) { return rois[k][column].item<double>(); };
+    at::Tensor box = input[static_cast<int64_t>(number(0))];
+    for (const int64_t d : {int64_t{1}, int64_t{2}}) {  // along y, then along x
+      const int64_t bins = d == 1 ? height : width;
+      const double shift = aligned ? 0.5 : 0;
+      const double first = number(d == 1 ? 2 : 1) * scale - shift;
+      const double last = number(d == 1 ? 4 : 3) * scale - shift;
+      const double length = aligned ? last - first : std::max(last - first, 1.0);
+      const double size = static_cast<double>(box.size(d));
+      const at::Tensor place =
+          (at::arange(bins * ratio, input.options()) + 0.5) * (length / static_cast<double>(bins * ratio)) + first;
+      const at::Tensor inside = place.ge(-1).logical_and(place.le(size));
+      const at::Tensor at_most = place.clamp(0, size - 1);
+      const at::Tensor low = at_most.floor();
+      const at::Tensor high = (low + 1).clamp_max(size - 1);
+      at::DimVector shape(3, 1);
+      shape[d] = bins * ratio;
+      const at::Tensor share = (at_most - low).view(shape);
+      const at::Tensor read =
+          box.index_select(d, low.to(at::kLong)) * (1 - share) + box.index_select(d, high.to(at::kLong)) * share;
+      box = (read * inside.view(shape)).unflatten(d, at::IntArrayRef({bins, ratio})).mean(d + 1);
+    }
+    boxes.push_back(box);
+  }
+  return at::stack(boxes);
+}
+
+// Under torchvision's name, since nothing of torchvision is linked.
+TORCH_LIBRARY_FRAGMENT(torchvision, library) {
+  library.def(
+      "roi_align(Tensor input, Tensor rois, float spatial_scale, int pooled_height, int pooled_width, int "
+      "sampling_ratio, bool aligned) -> Tensor",
+      &RoiAlign);
+}
+
+TEST(RoiAlignTest, BoxesAreTheValuesForEveryRow) {
+  Draw draw(at::kDouble);
+  const at::Tensor boxes = at::stack({draw.Uniform({3}, 0, 0.9).floor(), draw.Uniform({3}, 0, 2),
+                                      draw.Uniform({3}, 0, 2), draw.Uniform({3}, 3, 5), draw.Uniform({3}, 3, 5)},
+                                     1);
+  const OperatorCall op("torchvision::roi_align", {draw.Moving({1, 2, 5, 6}), Argument(boxes + 0.25, boxes), 1.0,
+                                                   int64_t{2}, int64_t{2}, int64_t{2}, false});
+  const RuleCall both = op.Describe(Faithful());
+  const RuleResult rule = BuildRule(both);
+  EXPECT_EQ(rule.inputs, std::vector<int>({0}));
+  EXPECT_FALSE(rule.exact);
+  const at::Tensor moved = rule.map->Forward({both.Move(0).unsqueeze(0)})[0].select(0, 0);
+  const at::Tensor resting = both.run({both.operands[0].reference, both.operands[1].value})[0];
+  EXPECT_LE(Difference(both.outputs[0].value - resting, moved), 1e-12);
+  EXPECT_EQ(BuildRule(op.Describe(Faithful(), /*decomposed=*/2)).kind, Kind::kOpaque);
+}
 
 TEST(CasesTest, EveryRuleHasACase) {
   std::set<const Rule*> covered;
@@ -105,7 +164,8 @@ std::vector<size_t> CasesHere() {
 
 std::string NameOf(const testing::TestParamInfo<Parameter>& info) {
   const Case& c = Cases()[std::get<0>(info.param)];
-  std::string name = std::string(c.op).substr(6) + (c.what[0] == '\0' ? "" : "_") + c.what;
+  const std::string op = c.op;
+  std::string name = op.substr(op.find("::") + 2) + (c.what[0] == '\0' ? "" : "_") + c.what;
   for (char& letter : name) letter = letter == '.' ? '_' : letter;
   return name + (std::get<1>(info.param) == at::kDouble ? "_f64" : "_f32");
 }
@@ -385,6 +445,7 @@ bool HasDerivative(const RuleCall& call, const Case& c) {
   static const auto& without = *new std::set<std::string>{"aten::scatter.reduce",
                                                           "aten::scatter.value_reduce",
                                                           "aten::narrow_copy",
+                                                          "aten::nextafter",
                                                           "aten::channel_shuffle",
                                                           "aten::native_channel_shuffle",
                                                           "aten::detach_copy",

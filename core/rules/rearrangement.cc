@@ -49,6 +49,7 @@ void RegisterRearrangement(Registry& registry) {
            "aten::max_unpool2d",
            "aten::max_unpool3d",
            "aten::narrow_copy",
+           "aten::_pack_padded_sequence",
        }) {
     registry.Register({name, Kind::kLinear, Linear});
   }

@@ -1,12 +1,15 @@
 // Images of another size: padding, interpolation, sampling at given points. All are linear in the image; sampling also
-// follows the points.
+// follows the points. Operators of torchvision are known by their names alone: nothing of it is linked.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/affine_grid_generator.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/grid_sampler_2d.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/minimum.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/AutogradState.h>
@@ -19,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/rules/element_families.h"
 #include "core/rules/kinds.h"
+#include "core/rules/rewrite.h"
 #include "core/rules/row_operator.h"
 
 namespace addend {
@@ -191,6 +195,66 @@ RuleResult Sample(const RuleCall& call) {
   return result;
 }
 
+// ---------------------------------------------------------------------------------------------------------- detection
+
+// roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned): linear in the images,
+// whose rows are channels for the boxes. Boxes are the value's for every row, as indices are; what it makes of a
+// resting image that they move is left over.
+RuleResult ReadBoxes(const RuleCall& call) {
+  const RuleOperand& boxes = call.Require(1);
+  if (!call.Require(0).decomposed) return Opaque(call);
+  const auto read = [run = call.run, rois = boxes.value](const at::Tensor& rows) {
+    const int64_t r = rows.size(0);
+    const at::Tensor channels = run({rows.movedim(0, 1).flatten(1, 2), rois})[0];
+    at::DimVector apart = {channels.size(0), r, channels.size(1) / r};
+    apart.append(channels.sizes().begin() + 2, channels.sizes().end());
+    return channels.reshape(apart).movedim(1, 0);
+  };
+  RuleResult result = LinearIn(call, Kind::kLinear, 0, read);
+  result.exact = !boxes.decomposed;
+  return result;
+}
+
+// deform_conv2d(input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
+// offset_groups, use_mask): each tap of the kernel reads the image at a place of its own, which `offset` moves. That is
+// sampling, a product with the mask and one with the weights. offset: [N, groups * taps * 2, height, width], of each
+// tap y before x; mask: [N, groups * taps, height, width].
+std::vector<at::Tensor> DeformableConvolution(const RewriteCall& call) {
+  const at::Tensor input = call.Tensor(0);
+  const at::Tensor weight = call.Tensor(1);
+  const at::Tensor offset = call.Tensor(2);
+  const int64_t n = input.size(0);
+  const int64_t groups = call.Int(11, 1);
+  const int64_t offset_groups = call.Int(12, 1);
+  const int64_t taps = weight.size(2) * weight.size(3);
+  const int64_t height = offset.size(2);
+  const int64_t width = offset.size(3);
+  // Where the taps read that no offset moves, in elements of the image: [taps, height * width].
+  const auto number = [&](int64_t count) { return at::arange(count, offset.options()); };
+  const at::Tensor y =
+      (number(weight.size(2)) * static_cast<double>(call.Int(9, 1))).view({-1, 1, 1, 1}) +
+      (number(height) * static_cast<double>(call.Int(5, 1)) - static_cast<double>(call.Int(7, 0))).view({1, 1, -1, 1});
+  const at::Tensor x =
+      (number(weight.size(3)) * static_cast<double>(call.Int(10, 1))).view({1, -1, 1, 1}) +
+      (number(width) * static_cast<double>(call.Int(6, 1)) - static_cast<double>(call.Int(8, 0))).view({1, 1, 1, -1});
+  const at::IntArrayRef image = input.sizes();
+  const at::DimVector places = {weight.size(2), weight.size(3), height, width};
+  const at::Tensor moved = offset.reshape({n * offset_groups, taps, 2, height * width});
+  // grid_sampler counts from -1 to 1, from border to border of the image.
+  const auto coordinate = [&](int64_t which, const at::Tensor& rest, int64_t size) {
+    const double step = 2.0 / static_cast<double>(size);
+    return (moved.select(2, which) + rest.expand(places).reshape({taps, -1})) * step + (step / 2 - 1);
+  };
+  const at::Tensor grid = at::stack({coordinate(1, x, image[3]), coordinate(0, y, image[2])}, -1);
+  const at::Tensor images = input.reshape({n * offset_groups, image[1] / offset_groups, image[2], image[3]});
+  at::Tensor read = at::grid_sampler_2d(images, grid, Interpolation::kLinear, Padding::kZeros, /*align_corners=*/false);
+  read = read.reshape({n, offset_groups, image[1] / offset_groups, taps, height * width});
+  if (call.Bool(13, true)) read = read * call.Tensor(3).reshape({n, offset_groups, 1, taps, height * width});
+  const at::Tensor columns = read.reshape({n, groups, image[1] / groups * taps, height * width});
+  const at::Tensor summed = at::matmul(weight.reshape({groups, weight.size(0) / groups, -1}), columns);
+  return {summed.reshape({n, weight.size(0), height, width}) + call.Tensor(4).view({1, -1, 1, 1})};
+}
+
 }  // namespace
 
 void RegisterResample(Registry& registry) {
@@ -224,6 +288,8 @@ void RegisterResample(Registry& registry) {
   }
   registry.Register({"aten::affine_grid_generator", Kind::kLinear, AffineGrid});
   registry.Register({"aten::col2im", Kind::kLinear, Fold});
+  registry.Register({"torchvision::roi_align", Kind::kLinear, ReadBoxes});
+  registry.Register(Rewrite{"torchvision::deform_conv2d", DeformableConvolution});
 }
 
 }  // namespace addend

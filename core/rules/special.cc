@@ -1,9 +1,9 @@
 // Special functions, and elementwise functions of several tensors.
 //
 // Note [Steps]
-// fmod, remainder, copysign, frac and frexp are products and sums with something that is constant but for steps: a
-// quotient without its fraction, a sign, an exponent. A step passes nothing, as in round; where none lies between
-// reference and value, nothing is left over.
+// fmod, remainder, copysign, nextafter, frac and frexp are products and sums with something that is constant but for
+// steps: a quotient without its fraction, a sign, a unit in the last place, an exponent. A step passes nothing, as in
+// round; where none lies between reference and value, nothing is left over.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/copysign.h>
 #include <ATen/ops/exp.h>
@@ -201,6 +201,19 @@ RuleResult CopySign(const RuleCall& call) {
   return result;
 }
 
+// The next number beside x: x, but for one unit in its last place. Where that is more than rounding, next to zero, the
+// unit is left over.
+RuleResult NextAfter(const RuleCall& call) {
+  const RuleOperand& x = call.Require(0);
+  const RuleOutput& output = call.outputs[0];
+  if (!Moves(x)) return Opaque(call);
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), 1.0}});
+  const at::Tensor missed = ((output.value - output.reference) - call.Move(call.OperandAt(0))).abs();
+  const double eps = output.value.scalar_type() == at::kDouble ? 2.3e-16 : 1.2e-7;
+  result.exact = missed.le((x.value.abs() + x.reference.abs()) * (2 * eps)).all().item<bool>();
+  return result;
+}
+
 RuleResult Fraction(const RuleCall& call) {
   const RuleOperand& x = call.Require(0);
   RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), 1.0}});
@@ -294,6 +307,7 @@ void RegisterSpecial(Registry& registry) {
   registry.Register(Rule{"aten::fmod", Kind::kBilinear, Remainder});
   registry.Register(Rule{"aten::remainder", Kind::kBilinear, Remainder});
   registry.Register(Rule{"aten::copysign", Kind::kBilinear, CopySign});
+  registry.Register(Rule{"aten::nextafter", Kind::kPointwise, NextAfter});
   registry.Register(Rule{"aten::frac", Kind::kPointwise, Fraction});
   registry.Register(Rule{"aten::frexp", Kind::kPointwise, Mantissa});
   registry.Register(Rule{"aten::nan_to_num", Kind::kAffine, NanToNum});

@@ -67,6 +67,10 @@ def tensors_of(value):
     return leaves
 
 
+def has_empty(sample):
+    return any(t.numel() == 0 for t in tensors_of([sample.input, *sample.args, *sample.kwargs.values()]))
+
+
 class Call(torch.nn.Module):
     """One call of an operator on tensors."""
 
@@ -129,10 +133,11 @@ def main():
         entry = {"name": name, "random": name in RANDOM, "calls": [], "problems": []}
         index.append(entry)
         samples = list(op.sample_inputs("cpu", torch.float64, requires_grad=False))
-        # Those with empty tensors last.
-        samples.sort(key=lambda s: any(t.numel() == 0 for t in tensors_of([s.input, *s.args, *s.kwargs.values()])))
+        # Those with empty tensors last, one of them at least.
+        samples.sort(key=has_empty)
         step = max(1, -(-len(samples) // SAMPLES))
         chosen = samples[::step]
+        chosen += [] if any(has_empty(s) for s in chosen) else [s for s in samples if has_empty(s)][:1]
         written = 0
         # `kind` and the function that it calls; the spellings get the first samples only.
         for kind, function, some in [

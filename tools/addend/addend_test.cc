@@ -851,15 +851,11 @@ TEST_F(AddendTest, InputsThatDoNotFit) {
   const auto expect = [&](const std::string& input, const std::string& message) {
     ExpectError({"decompose", ModelOf("breast_cancer"), "--input", input, "--html", Path("page.html")}, message);
   };
-  at::Tensor holes = at::ones({1, 30});
-  holes[0][3] = std::numeric_limits<float>::quiet_NaN();
   const std::string text = Path("text.npy");
   std::ofstream(text) << "no tensor";
   expect(Path("missing.npy"), "cannot open");
   expect(text, "a .npy or .safetensors file is expected");
   expect(Path(""), "it is a folder");
-  expect(Save("nan.safetensors", holes), "holds NaN or infinity, first at [0, 3]");
-  expect(Save("empty.safetensors", at::zeros({0, 30})), "is empty");
   expect(Save("shape.safetensors", at::zeros({1, 7})), "The size of tensor a (7) must match the size of tensor b (30)");
   expect(Save("double.safetensors", at::zeros({1, 30}, at::kDouble)), "--dtype float32");
   expect(Save("integer.safetensors", at::zeros({1, 30}, at::kLong)), "holds integers (i64)");

@@ -417,7 +417,7 @@ class TracedModel:
         found = {tensor.data_ptr() for _, tensor, _ in named_tensors(modules_of(self.model))}
 
         def find(leaf: Any, path: str) -> Any:
-            if _has_parts(leaf):
+            if _has_parts(leaf) and leaf.numel() > 0:
                 found.add(leaf.data_ptr())
             return leaf
 
@@ -471,7 +471,7 @@ def _plain(leaf: Any, path: str) -> Any:
 def _has_parts(leaf: Any) -> bool:
     import torch
 
-    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex()) and leaf.numel() > 0
+    return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
 
 
 def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> None:

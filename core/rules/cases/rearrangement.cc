@@ -43,6 +43,8 @@ void AddRearrangements(std::vector<Case>* cases) {
          return {d.Moving({1, 1, 1, 1, 2}), Ids({1, 6}).view({1, 1, 1, 1, 2}), Sizes{2, 2, 2}, Sizes{2, 2, 1}, Sizes{0, 0, 0}};
        }},
       {"aten::narrow_copy", "", [](Draw& d) -> Arguments { return {d.Moving({2, 4}), int64_t{1}, int64_t{1}, int64_t{2}}; }},
+      {"aten::_pack_padded_sequence", "", [](Draw& d) -> Arguments { return {d.Moving({4, 3, 2}), Ids({4, 2, 2}), false}; }},
+      {"aten::_pack_padded_sequence", "batch_first", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), Ids({3, 1}), true}; }},
       {"aten::scatter.src", "", [](Draw& d) -> Arguments {
          return {d.Moving({4, 3}), int64_t{0}, Ids({0, 2, 3, 1}).view({2, 2}), d.Moving({2, 2})};
        }},

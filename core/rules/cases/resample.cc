@@ -1,4 +1,5 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 
 #include "core/rules/cases/element_cases.h"
 
@@ -70,6 +71,10 @@ void AddResampling(std::vector<Case>* cases) {
        }},
       {"aten::col2im", "complex", [](Draw& d) -> Arguments {
          return {d.MovingComplex({2, 8, 6}), Sizes{3, 4}, Sizes{2, 2}, Sizes{1, 1}, Sizes{0, 0}, Sizes{1, 1}};
+       }},
+      {"torchvision::roi_align", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 5, 6}), at::tensor({0.0, 0.5, 0.2, 4.1, 3.7, 1.0, -2.0, 1.0, 7.5, 4.9}, d.dtype()).view({2, 5}),
+                 0.9, int64_t{2}, int64_t{3}, int64_t{2}, true};
        }},
       {"aten::_trilinear", "", [](Draw& d) -> Arguments {  // as nn.functional.bilinear calls it
          return {d.Moving({4, 2}), d.Moving({3, 2, 5}), d.Moving({4, 5}), Sizes{1, 3}, Sizes{0}, Sizes{1, 2}, Sizes{2, 3}};

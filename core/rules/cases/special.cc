@@ -62,6 +62,7 @@ void AddSpecial(std::vector<Case>* cases) {
       {"aten::atan2", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5}), d.MovingWithin({5}, 0.5, 2)}; }},
       {"aten::copysign.Tensor", "", [](Draw& d) -> Arguments { return {d.Moving({2, 5}), d.MovingWithin({5}, -2, -1)}; }, kCorners},
       {"aten::copysign.Scalar", "", [](Draw& d) -> Arguments { return {d.Moving({5}), -1.0}; }, kCorners},
+      {"aten::nextafter", "", [](Draw& d) -> Arguments { return {d.MovingWithin({2, 5}, 1, 3), d.MovingWithin({5}, -9, 9)}; }},
       {"aten::_ctc_loss", "", [](Draw& d) -> Arguments {
          return {d.Moving({6, 2, 4}), at::tensor({1, 2, 2, 3, 1, 2}, at::kLong).view({2, 3}), Sizes{6, 5}, Sizes{3, 2}};
        }},

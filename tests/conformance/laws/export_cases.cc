@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "core/explain/rewrite_cases.h"
 #include "core/intercept/operator.h"
 #include "core/rules/cases/cases.h"
@@ -346,6 +347,11 @@ Laws LawsOf(const Exported& own, bool is_rewrite) {
   return laws;
 }
 
+// The name of an operator's cases.
+std::string NameOf(const std::string& op) {
+  return absl::StrReplaceAll(absl::StripPrefix(op, "aten::"), {{"::", "_"}, {".", "_"}});
+}
+
 class Family {
  public:
   explicit Family(std::string name) : name_(std::move(name)) {}
@@ -370,7 +376,7 @@ class Family {
     }
     if (is_rewrite && !Described(own, Faithful())) {
       // An operator of other devices: called here it fails, whatever its arguments.
-      AddRefused(own.op.substr(6), own.op, "INVALID_ARGUMENT");
+      AddRefused(NameOf(own.op), own.op, "INVALID_ARGUMENT");
       return;
     }
 
@@ -389,7 +395,7 @@ class Family {
         Problems().push_back(absl::StrCat(title, " has ", e.what(), ", which no case can say; name it in LeftOut()"));
         return;
       }
-      std::string name = absl::StrReplaceAll(own.op.substr(6), {{".", "_"}});
+      std::string name = NameOf(own.op);
       if (!own.what.empty()) absl::StrAppend(&name, "_", own.what);
       if (only >= 0) absl::StrAppend(&name, "_only_", only);
       for (const bool fast : {false, true}) {
@@ -415,9 +421,7 @@ class Family {
     Cover(own.op);
   }
 
-  void AddMissing(const std::string& name) {
-    AddRefused(absl::StrReplaceAll(name.substr(6), {{".", "_"}}), name, "NOT_FOUND");
-  }
+  void AddMissing(const std::string& name) { AddRefused(NameOf(name), name, "NOT_FOUND"); }
 
   void Write(const std::string& folder) const {
     std::ofstream file(absl::StrCat(folder, "/", name_, ".json"));
@@ -480,7 +484,7 @@ Family OfRules(const std::string& name, void (*add)(std::vector<Case>*)) {
 Family OfRewrites() {
   Family family("laws_rewrites");
   for (const RewriteCase& own : RewriteCases()) {
-    const std::string op = "aten::" + own.op.substr(own.op.find("::") + 2);
+    const std::string op = absl::StrReplaceAll(own.op, {{"newer::", "aten::"}});
     if (Operator::Overloads(op.substr(0, op.find('.'))).empty()) continue;  // of another LibTorch; see NotHere()
     RewriteDraw draw(at::kDouble, 0.5);
     Exported exported{op, own.title, {}};
