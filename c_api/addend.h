@@ -404,6 +404,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_explanation* explanation,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
+/* An explanation from what addend_explanation_json gave: the same numbers, names, text and page. out: out_explanation
+ * (new). errors: INVALID_ARGUMENT for another text. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_read(const char* json,
+                                                                   addend_explanation** out_explanation)
+    ADDEND_NOEXCEPT;
 ADDEND_API void addend_explanation_release(addend_explanation* explanation) ADDEND_NOEXCEPT;
 
 /* ---- Requests: what a model is asked ---------------------------------------------------------------------------- */
@@ -420,10 +425,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_input(addend_reque
  * dimensions or by labels, and these and the baseline are those of the tensor, whose shape shows when the model runs.
  * The arguments of the model, added before or behind, stay plain. It is called by its selector, and what its elements
  * give (addend_attribution_results) has its shape. Takes one more run of the model. Looked at by addend_model_decompose
- * and addend_model_attribute; addend_model_shapley and addend_trace_begin refuse it, the others take the arguments
- * alone. errors, beside those here, of the run: INVALID_ARGUMENT where nothing inside is called so, where the tensor is
- * what the model is given, where it is split otherwise or not at all, where an argument is split too, and where
- * dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it depends on another one that is split. */
+ * and addend_model_attribute; traces have the model run twice for it, see addend_trace_again; addend_model_shapley
+ * refuses it, the others take the arguments alone. errors, beside those here, of the run: INVALID_ARGUMENT where nothing
+ * inside is called so, where the tensor is what the model is given, where it is split otherwise or not at all, where an
+ * argument is split too, and where dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it depends on
+ * another one that is split. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_inside(addend_request* request,
                                                                      const char* selector) ADDEND_NOEXCEPT;
 /* One component for each position along some dimensions; negative ones count from the end. */
@@ -453,6 +459,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
  * "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what a final softmax reads). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
+/* One of the model's results that is decomposed, "output" or "output.1"; the others are left out. Without any, all are.
+ * Looked at by addend_model_decompose; traces decompose what addend_trace_add_output names. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
+                                                                     const char* name) ADDEND_NOEXCEPT;
 /* A parameter or buffer of a live model, so that reports can name operators by what they read. in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_request* request, const char* name,
                                                                         const addend_tensor* tensor) ADDEND_NOEXCEPT;
@@ -763,6 +773,25 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_output(addend_trace*
  * if there was one. Thread: that of addend_trace_begin. out: out_results (new). errors: as addend_model_decompose. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end(addend_trace* trace,
                                                             addend_results** out_results) ADDEND_NOEXCEPT;
+/* As addend_trace_begin, to end with addend_trace_end_attribution: takes the targets of the request, its probes are not
+ * looked at. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin_attribution(const addend_context* context,
+                                                                          const addend_request* request,
+                                                                          addend_trace** out_trace) ADDEND_NOEXCEPT;
+/* Stops recording and goes back from the targets, which are elements of the first output that was named, or of what
+ * addend_request_set_explained says: an output by its name, or an inner tensor. Thread: that of
+ * addend_trace_begin_attribution. out: out_attribution (new). errors: as addend_model_attribute. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_attribution(addend_trace* trace,
+                                                                        addend_attribution** out_attribution)
+    ADDEND_NOEXCEPT;
+/* Where the request splits something inside the model: the model has run, so that it could be found, and its outputs
+ * were named. From here on it runs once more, with the same numbers (random ones included); that run is the one which
+ * is decomposed or attributed, and its outputs are to be named again. Thread: that of the beginning. errors:
+ * INVALID_ARGUMENT where nothing inside is called so, FAILED_PRECONDITION where nothing inside is split. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_again(addend_trace* trace) ADDEND_NOEXCEPT;
+/* A line that the notes of the report shall hold too: what the caller did to the model, say. Not for traces that become
+ * programs. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_note(addend_trace* trace, const char* note) ADDEND_NOEXCEPT;
 /* Asked at every operator outside TorchScript for the caller's own source lines, which it gives with addend_frames_add.
  * 0 goes on; anything else ends the recording with ADDEND_UNKNOWN and that number as payload "callback". It must not
  * throw. `frames` lives as long as the callback. */

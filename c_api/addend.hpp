@@ -454,6 +454,11 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_probe(get(), selector.c_str()));
     return *this;
   }
+  // One of the model's results that is decomposed; the others are left out. Without any, all are.
+  Request& Output(const std::string& name) {
+    Check(addend_request_add_output(get(), name.c_str()));
+    return *this;
+  }
 
  private:
   static addend_request* Created() {

@@ -1,23 +1,15 @@
 // Attributions: numbers, and what each element of the inputs gave to them.
+#include "c_api/attribution.h"
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "c_api/explanation.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
-#include "core/explain/attribute.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
-
-struct AttributionBody {
-  Attribution attribution;  // without its report, which `run` has
-  std::string at;           // as asked for
-  bool operators = false;   // were asked for
-  std::shared_ptr<const RunRecord> run;
-};
-
-namespace {
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request) {
   const DecomposeOptions run = OptionsOf(context, request);
@@ -31,6 +23,20 @@ AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBod
   options.operators = request.operators;
   return options;
 }
+
+AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& asked, std::vector<RequestInput> inputs,
+                              const ContextBody& context, const std::string& model_path) {
+  AttributionBody made;
+  made.attribution = std::move(attribution);
+  made.at = asked.at;
+  made.operators = asked.operators;
+  made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, std::move(inputs),
+                      made.attribution.inside, context.policy.preset, model_path);
+  LogNotes(context, made.run->report);
+  return made;
+}
+
+namespace {
 
 ExplanationBody ExplanationOf(const AttributionBody& body, size_t target) {
   const Attribution& attribution = body.attribution;
@@ -59,16 +65,10 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     SetCallbackNumber(0);
     const WarningsToLog warnings(own.log);
     const auto [traced, inputs] = AskedOf(body, asked);
-    AttributionBody made;
     AttributeOptions options = AttributeOptionsOf(own, asked);
     options.references = ReferencesFor(body, asked);
-    made.attribution = Attribute(Trace(traced), InputsOf(inputs), options);
-    made.at = asked.explained;
-    made.operators = asked.operators;
-    made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, inputs, made.attribution.inside,
-                        own.policy.preset, body.path);
-    LogNotes(own, made.run->report);
-    Give(out_attribution, std::move(made));
+    Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
+    Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, own, body.path));
   });
 }
 

@@ -111,6 +111,7 @@ struct RequestBody {
   // Of each example, the first one's first; null or missing: every input is an argument.
   std::vector<std::shared_ptr<const RequestStructure>> structures;
   std::vector<std::string> probes;
+  std::vector<std::string> outputs;
   std::vector<Target> targets;
   std::string explained;
   bool each_example = false;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/json.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
@@ -56,6 +57,9 @@ std::string DefaultName(int64_t component) { return absl::StrCat("component ", c
 
 std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs, int64_t numc) {
   std::vector<std::string> names(numc);
+  // Positions tell components apart in one input only.
+  const auto along_dims = std::count_if(
+      inputs.begin(), inputs.end(), [](const RequestInput& own) { return own.input.split.kind == Split::Kind::kDims; });
   int64_t next = 0;
   for (const RequestInput& own : inputs) {
     const int64_t count = NumComponents(own.input);
@@ -64,13 +68,14 @@ std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs,
       throw InvalidArgument(
           absl::StrCat(own.input.name, " has ", count, " components, but ", own.names.size(), " names"));
     }
+    const std::string prefix = along_dims > 1 ? absl::StrCat(own.input.name, " ") : "";
     for (int64_t i = 0; i < count && first + i < numc; ++i) {
       std::string& name = names[first + i];
       if (!name.empty()) continue;
       if (i < static_cast<int64_t>(own.names.size())) {
         name = own.names[i];
       } else if (own.input.split.kind == Split::Kind::kDims) {
-        name = PositionName(own.input, i);
+        name = prefix + PositionName(own.input, i);
       }
     }
     next = std::max(next, first + count);
@@ -83,14 +88,28 @@ std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs,
 
 namespace {
 
+// What follows from the numbers: the target as text and the ranking.
+void Complete(ExplanationBody& body) {
+  body.target = Shown(body.numbers.index);
+  if (!body.numbers.subtract.empty()) absl::StrAppend(&body.target, " minus ", Shown(body.numbers.subtract));
+  const std::vector<double>& contributions = body.numbers.contributions;
+  body.ranking.resize(contributions.size());
+  std::iota(body.ranking.begin(), body.ranking.end(), 0);
+  std::stable_sort(body.ranking.begin(), body.ranking.end(),
+                   [&](int64_t a, int64_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
+}
+
+// A number of a record; JSON has no other than finite ones.
+double NumberIn(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 // `operators`: how many there were on the way to the value.
 ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t operators, const std::string& at,
                         std::shared_ptr<const RunRecord> run) {
   ExplanationBody body;
   body.numbers = std::move(numbers);
   body.at = at;
-  body.target = Shown(body.numbers.index);
-  if (!body.numbers.subtract.empty()) absl::StrAppend(&body.target, " minus ", Shown(body.numbers.subtract));
   const std::vector<double>& contributions = body.numbers.contributions;
   body.tolerance =
       Tolerance(dtype, contributions.size(), operators, run.get()) * (body.numbers.mass + std::abs(body.numbers.value));
@@ -99,10 +118,7 @@ ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t ope
   } else {
     for (size_t i = 0; i < contributions.size(); ++i) body.names.push_back(DefaultName(static_cast<int64_t>(i)));
   }
-  body.ranking.resize(contributions.size());
-  std::iota(body.ranking.begin(), body.ranking.end(), 0);
-  std::stable_sort(body.ranking.begin(), body.ranking.end(),
-                   [&](int64_t a, int64_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
+  Complete(body);
   body.run = std::move(run);
   return body;
 }
@@ -121,6 +137,36 @@ ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, const std::
                         std::shared_ptr<const RunRecord> run) {
   const int64_t operators = run->report.operators;
   return Explain(std::move(numbers), dtype, operators, at, std::move(run));
+}
+
+ExplanationBody ReadExplanation(const std::string& json) {
+  const auto refused = [] { return InvalidArgument("json is no explanation as addend_explanation_json gives it"); };
+  ExplanationBody body;
+  try {
+    const Json record = Json::parse(json);
+    const Json& targets = record.at("targets");
+    if (!targets.is_array() || targets.size() != 1) throw refused();
+    const Json& target = targets[0];
+    Contributions& numbers = body.numbers;
+    numbers.index = target.at("index").get<std::vector<int64_t>>();
+    if (!target.at("subtract").is_null()) numbers.subtract = target["subtract"].get<std::vector<int64_t>>();
+    for (const Json& part : target.at("contributions")) numbers.contributions.push_back(NumberIn(part));
+    numbers.value = NumberIn(target.at("value"));
+    numbers.reference = NumberIn(target.at("reference"));
+    numbers.leftover = NumberIn(target.at("leftover"));
+    numbers.recovery = NumberIn(target.at("recovery"));
+    numbers.conditioning = NumberIn(target.at("conditioning"));
+    numbers.mass = NumberIn(target.at("mass"));
+    body.tolerance = NumberIn(target.at("tolerance"));
+    if (!record.at("at").is_null()) body.at = record["at"].get<std::string>();
+    for (const Json& component : record.at("components")) body.names.push_back(component.at("name").get<std::string>());
+  } catch (const Json::exception&) {
+    throw refused();
+  }
+  if (body.names.size() != body.numbers.contributions.size()) throw refused();
+  Complete(body);
+  body.record = json;
+  return body;
 }
 
 extern "C" {
@@ -193,6 +239,14 @@ ADDEND_API addend_status* addend_explanation_html(const addend_explanation* expl
     RequireOut(out_html, "out_html");
     const TracingPause pause;
     Give(out_html, ExplanationPage(body));
+  });
+}
+
+ADDEND_API addend_status* addend_explanation_read(const char* json, addend_explanation** out_explanation) noexcept {
+  return Guard([&] {
+    const std::string text = Text(json, "json");
+    RequireOut(out_explanation, "out_explanation");
+    Give(out_explanation, ReadExplanation(text));
   });
 }
 

@@ -20,7 +20,11 @@ struct ExplanationBody {
   std::vector<std::string> names;
   std::vector<int64_t> ranking;
   std::shared_ptr<const RunRecord> run;  // null for a composition without a run
+  std::string record;                    // the JSON that it was read from; empty: it was not
 };
+
+// The explanation that ExplanationJson() wrote. Throws InvalidArgument.
+ExplanationBody ReadExplanation(const std::string& json);
 
 ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
                         std::shared_ptr<const RunRecord> run);
@@ -39,7 +43,8 @@ std::string AttributionPage(const std::vector<ExplanationBody>& targets);
 // Of a whole run.
 std::string ReportJson(const Report& report, Preset asked);
 
-// The names of components where nobody gave any: positions along the dimensions of a split.
+// The names of components where nobody gave any: positions along the dimensions of a split, behind the name of the
+// input where several are split so.
 std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs, int64_t numc);
 
 }  // namespace addend::c_api

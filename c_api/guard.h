@@ -10,16 +10,18 @@
 
 #include "c_api/handle.h"
 #include "core/base/error.h"
+#include "core/intercept/thread_modes.h"
 
 namespace addend::c_api {
 
 // The exception in flight as a status. `detail`: with its place in C++.
 addend_status* StatusOfException(bool detail) noexcept;
 
-// Runs `function`. NULL where it returns, a status where it throws.
+// Runs `function`, in normal mode whatever the caller's is. NULL where it returns, a status where it throws.
 template <typename Function>
 addend_status* Guard(bool detail, const Function& function) noexcept {
   try {
+    const NormalMode normal;
     function();
     return nullptr;
   } catch (...) {

@@ -99,9 +99,13 @@ Json ExplanationRecord(const std::vector<ExplanationBody>& targets) {
 
 }  // namespace
 
-std::string ExplanationJson(const ExplanationBody& explanation) { return Dump(ExplanationRecord({explanation})); }
+std::string ExplanationJson(const ExplanationBody& explanation) {
+  return explanation.record.empty() ? Dump(ExplanationRecord({explanation})) : explanation.record;
+}
 
-std::string ExplanationPage(const ExplanationBody& explanation) { return MakePage(ExplanationRecord({explanation})); }
+std::string ExplanationPage(const ExplanationBody& explanation) {
+  return MakePage(explanation.record.empty() ? ExplanationRecord({explanation}) : Json::parse(explanation.record));
+}
 
 std::string AttributionJson(const std::vector<ExplanationBody>& targets,
                             const std::vector<OperatorRelevance>* operators) {

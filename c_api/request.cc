@@ -145,6 +145,13 @@ ADDEND_API addend_status* addend_request_add_probe(addend_request* request, cons
   });
 }
 
+ADDEND_API addend_status* addend_request_add_output(addend_request* request, const char* name) noexcept {
+  return Guard([&] {
+    RequestBody& body = Get(request, "request");
+    body.outputs.push_back(Text(name, "name"));
+  });
+}
+
 ADDEND_API addend_status* addend_request_add_parameter(addend_request* request, const char* name,
                                                        const addend_tensor* tensor) noexcept {
   return Guard([&] {

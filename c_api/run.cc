@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "c_api/explanation.h"
 #include "c_api/structure.h"
+#include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/recorder.h"
 
@@ -21,6 +22,7 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
   options.policy = context.policy;
   options.registry = context.rules.get();
   options.probes = request.probes;
+  options.outputs = request.outputs;
   options.everything = request.everything;
   options.memory_bytes = request.memory_bytes;
   options.direction = request.direction;
@@ -57,6 +59,7 @@ void RequireOneExample(const RequestBody& request) {
 
 void RequireReady(const RequestBody& request) {
   RequireLibTorch();
+  RequireNoAutocast();
   RequireNoTrace();
   RequireGoingOn(request);
 }

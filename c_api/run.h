@@ -26,8 +26,8 @@ void RequireGoingOn(const RequestBody& request);
 // Throws InvalidArgument for a request with further examples, where only one is taken.
 void RequireOneExample(const RequestBody& request);
 
-// What every run asks before it does anything: LibTorch is the one that this was built for, this thread records no
-// trace, and the request was not cancelled.
+// What every run asks before it does anything: LibTorch is the one that this was built for, autocast is off, this
+// thread records no trace, and the request was not cancelled.
 void RequireReady(const RequestBody& request);
 // The same of a run that takes one example.
 void RequireReadyForOne(const RequestBody& request);

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "c_api/attribution.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/structure.h"
@@ -31,10 +33,11 @@ struct Traits<addend_frames> {
 };
 
 struct TraceBody {
-  ContextBody context;  // whose rules the trace refers to
-  std::vector<RequestInput> inputs;
+  ContextBody context;               // whose rules the trace refers to
+  std::vector<RequestInput> inputs;  // what is inside the model behind the others
   // One of the two.
   std::unique_ptr<LiveTrace> trace;
+  std::optional<AttributeOptions> attribution;  // where the trace is begun for one
   std::unique_ptr<LiveProgram> program;
   std::vector<at::Tensor> outputs;          // of the program
   std::vector<std::string> module_paths;    // that it was told
@@ -78,10 +81,10 @@ void RequireNoTrace() {
   }
 }
 
-extern "C" {
+namespace {
 
-ADDEND_API addend_status* addend_trace_begin(const addend_context* context, const addend_request* request,
-                                             addend_trace** out_trace) noexcept {
+addend_status* BeginTrace(const addend_context* context, const addend_request* request, bool attributes,
+                          addend_trace** out_trace) noexcept {
   return Guard(DetailOf(context), [&] {
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_trace, "out_trace");
@@ -89,16 +92,40 @@ ADDEND_API addend_status* addend_trace_begin(const addend_context* context, cons
     TraceBody body;
     body.context = ContextOf(context);
     body.inputs = asked.inputs;
-    // Only to be refused: what runs once cannot be searched first.
     body.inputs.insert(body.inputs.end(), asked.inside.begin(), asked.inside.end());
     body.open = std::make_shared<std::atomic<bool>>(true);
     auto named = asked.parameters;
     named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
-    body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, OptionsOf(body.context, asked));
+    if (attributes) {
+      body.attribution = AttributeOptionsOf(body.context, asked);
+      body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, *body.attribution);
+    } else {
+      body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, OptionsOf(body.context, asked));
+    }
     const auto open = body.open;
     Give(out_trace, std::move(body));
     OpenTrace() = open;
   });
+}
+
+// The trace, where it does not become a program.
+LiveTrace& DecomposedBy(TraceBody& body) {
+  if (body.trace == nullptr) throw FailedPrecondition("this trace records a program; end it as one");
+  return *body.trace;
+}
+
+}  // namespace
+
+extern "C" {
+
+ADDEND_API addend_status* addend_trace_begin(const addend_context* context, const addend_request* request,
+                                             addend_trace** out_trace) noexcept {
+  return BeginTrace(context, request, /*attributes=*/false, out_trace);
+}
+
+ADDEND_API addend_status* addend_trace_begin_attribution(const addend_context* context, const addend_request* request,
+                                                         addend_trace** out_trace) noexcept {
+  return BeginTrace(context, request, /*attributes=*/true, out_trace);
 }
 
 ADDEND_API addend_status* addend_frames_add(addend_frames* frames, const char* file, int64_t line, const char* function,
@@ -184,13 +211,41 @@ ADDEND_API addend_status* addend_trace_end(addend_trace* trace, addend_results**
   return Guard(peeked != nullptr && peeked->context.detail, [&] {
     TraceBody& body = Get(trace, "trace");
     RequireOut(out_results, "out_results");
-    if (body.trace == nullptr) throw FailedPrecondition("this trace records a program; end it as one");
+    LiveTrace& trace_of = DecomposedBy(body);
     SetCallbackNumber(0);
-    body.trace->Stop();
+    trace_of.Stop();
     *body.open = false;
-    ResultsBody results = ResultsOf(body.trace->Finish(), body.inputs, body.context.policy.preset, "");
+    ResultsBody results = ResultsOf(trace_of.Finish(), body.inputs, body.context.policy.preset, "");
     LogNotes(body.context, results.run->report);
     Give(out_results, std::move(results));
+  });
+}
+
+ADDEND_API addend_status* addend_trace_end_attribution(addend_trace* trace,
+                                                       addend_attribution** out_attribution) noexcept {
+  const TraceBody* peeked = Peek(trace);
+  return Guard(peeked != nullptr && peeked->context.detail, [&] {
+    TraceBody& body = Get(trace, "trace");
+    RequireOut(out_attribution, "out_attribution");
+    LiveTrace& trace_of = DecomposedBy(body);
+    SetCallbackNumber(0);
+    trace_of.Stop();
+    *body.open = false;
+    Attribution attribution = trace_of.FinishAttribution();
+    Give(out_attribution, AttributionOf(std::move(attribution), *body.attribution, body.inputs, body.context, ""));
+  });
+}
+
+ADDEND_API addend_status* addend_trace_again(addend_trace* trace) noexcept {
+  const TraceBody* peeked = Peek(trace);
+  return Guard(peeked != nullptr && peeked->context.detail, [&] { DecomposedBy(Get(trace, "trace")).RunAgain(); });
+}
+
+ADDEND_API addend_status* addend_trace_add_note(addend_trace* trace, const char* note) noexcept {
+  return Guard([&] {
+    TraceBody& body = Get(trace, "trace");
+    const std::string own = Text(note, "note");
+    DecomposedBy(body).AddNote(own);
   });
 }
 

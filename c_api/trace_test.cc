@@ -93,6 +93,82 @@ TEST_F(TraceTest, TheThreadIsFreeAfterwards) {
   ExpectNear(Numbers(y.components()), {1, 0, 0, 0, 0, 0, 0, 0, 3}, 1e-12);
 }
 
+// ---- to be attributed
+
+addend_trace* Begun(const Request& request) {
+  addend_trace* trace = nullptr;
+  ExpectOk(addend_trace_begin_attribution(nullptr, request.get(), &trace));
+  return trace;
+}
+
+TEST_F(TraceTest, IsAttributedAsItRan) {
+  const Tensor y = Tensor::Copy<double>({10, 20, 30}, {3});
+  Request request;
+  request.Input(x_, "x").SplitAlong({0}).Input(y, "y").SplitAlong({0});
+  request.Target("-1").Target("0-2");
+  addend_trace* trace = Begun(request);
+  // The second input meets an operator first.
+  const Tensor squared = Plain("aten::mul", Arguments().Add(y).Add(2.0));
+  const Tensor sum = Plain("aten::add", Arguments().Add(squared).Add(x_));
+  ExpectOk(addend_trace_add_output(trace, "sum", sum.get()));
+  ExpectOk(addend_trace_add_note(trace, "the caller says this"));
+  addend_attribution* made = nullptr;
+  ExpectOk(addend_trace_end_attribution(trace, &made));
+  addend_trace_release(trace);
+  const Attribution found(made);
+  EXPECT_EQ(found.Explain(0).value(), 63);
+  EXPECT_EQ(found.Explain(0).target(), "[2]");
+  const Results results = found.results();
+  ExpectNear(Numbers(results.tensor(1)), {0, 0, 3, 1, 0, -3}, 1e-12);
+  ExpectNear(Numbers(results.tensor(2)), {0, 0, 60, 20, 0, -60}, 1e-12);
+  EXPECT_THAT(results.ReportJson(), HasSubstr("the caller says this"));
+
+  // What was found is a value.
+  const Explanation first = found.Explain(0);
+  addend_explanation* read = nullptr;
+  ExpectOk(addend_explanation_read(first.Json().c_str(), &read));
+  const Explanation same(read);
+  EXPECT_EQ(same.Json(), first.Json());
+  EXPECT_EQ(same.Html(), first.Html());
+  EXPECT_EQ(same.target(), first.target());
+  EXPECT_EQ(Outcome(addend_explanation_read("{}", &read)).code, ADDEND_INVALID_ARGUMENT);
+}
+
+TEST_F(TraceTest, EndsAsItBegan) {
+  const Request request = Asked();
+  addend_trace* trace = Begun(request);
+  ExpectOk(addend_trace_add_output(trace, "y", Plain("aten::mul", Arguments().Add(x_).Add(2.0)).get()));
+  EXPECT_EQ(Outcome(addend_trace_again(trace)).code, ADDEND_FAILED_PRECONDITION);
+  addend_trace_release(trace);
+  trace = Begun(request);
+  const Tensor doubled = Plain("aten::mul", Arguments().Add(x_).Add(2.0));
+  ExpectOk(addend_trace_add_output(trace, "y", doubled.get()));
+  addend_results* results = nullptr;
+  EXPECT_THAT(Outcome(addend_trace_end(trace, &results)).message, HasSubstr("this trace attributes"));
+  addend_trace_release(trace);
+}
+
+TEST_F(TraceTest, RunsAgainForWhatIsInside) {
+  Request request;
+  request.Input(x_, "x").Inside("aten::mul").SplitAlong({0});
+  const auto run = [&] {
+    const Tensor doubled = Plain("aten::mul", Arguments().Add(x_).Add(2.0));
+    return Plain("aten::relu", Arguments().Add(doubled));
+  };
+  addend_trace* trace = nullptr;
+  ExpectOk(addend_trace_begin(nullptr, request.get(), &trace));
+  const Tensor first = run();
+  ExpectOk(addend_trace_add_output(trace, "y", first.get()));
+  ExpectOk(addend_trace_again(trace));
+  const Tensor second = run();
+  ExpectOk(addend_trace_add_output(trace, "y", second.get()));
+  addend_results* made = nullptr;
+  ExpectOk(addend_trace_end(trace, &made));
+  addend_trace_release(trace);
+  const Results results(made);
+  ExpectNear(Numbers(results.composition(0).components()), {2, 0, 0, 0, 0, 0, 0, 0, 6}, 1e-12);
+}
+
 // ---- to become programs
 
 Tensor Tanh(const Tensor& x) { return Call("aten::tanh", Arguments().Add(x)).tensor(); }

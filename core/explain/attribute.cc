@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -22,6 +23,8 @@ namespace addend {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
@@ -55,7 +58,11 @@ std::vector<TargetElements> FindTargets(const at::Tensor& value, const Attribute
                                        "; give one for each of its ", examples, " rows, or one for all"));
   }
   for (int64_t i = 0; i < examples; ++i) {
-    TargetElements own = FindElements(value.select(0, i), options.targets[given == 1 ? 0 : i]);
+    const Target& target = options.targets[given == 1 ? 0 : i];
+    // Of an example of a sequence the last position counts, as it would alone.
+    const bool sequence = target.top1 && value.dim() > 2;
+    TargetElements own = FindElements(sequence ? value.narrow(0, i, 1) : value.select(0, i), target);
+    if (sequence) own.index.erase(own.index.begin());
     own.index.insert(own.index.begin(), i);
     if (!own.subtract.empty()) own.subtract.insert(own.subtract.begin(), i);
     found.push_back(std::move(own));
@@ -92,25 +99,6 @@ at::Tensor CotangentOf(const std::vector<TargetElements>& targets, const at::Ten
   return cotangent;
 }
 
-// Ids get components of their own, one for each element, behind those that the caller asked for: an embedding knows its
-// ids by labels only. Returns the number of all components.
-int64_t LabelEveryId(PreparedInputs& prepared) {
-  int64_t next = prepared.numc;
-  for (PreparedInput& input : prepared.inputs) {
-    if (!input.ids || input.kind == Split::Kind::kPlain) continue;
-    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
-    input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
-    next += input.value.numel();
-  }
-  for (PreparedInput& input : prepared.inputs) {
-    if (!input.parts.defined() || next == prepared.numc) continue;
-    at::DimVector sizes(input.parts.sizes());
-    sizes[0] = next - prepared.numc;
-    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
-  }
-  return next;
-}
-
 // products [targets, *S] and labels [*S] -> [targets, numc]
 void AddByLabel(const at::Tensor& products, const at::Tensor& labels, at::Tensor& sums) {
   const at::Tensor flat = labels.reshape({-1}).to(products.device());
@@ -127,21 +115,40 @@ void AddByExampleAndLabel(const at::Tensor& products, const at::Tensor& labels, 
 }
 
 // The tensor that is asked for: an output by its name, or a probe.
-RecordedOutput FindExplained(const RecordedModel& recorded, const TracedRun& trace, const std::string& at) {
-  if (at.empty()) return recorded.outputs[0];
-  for (const RecordedOutput& output : recorded.outputs) {
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, const TracedRun& trace,
+                             const std::string& at) {
+  if (at.empty()) return outputs[0];
+  for (const RecordedOutput& output : outputs) {
     if (output.name == at) return output;
   }
   if (at == "output" || absl::StartsWith(at, "output.")) {
     throw InvalidArgument(absl::StrCat(
         "the model has no ", at, " that is floating-point; it has ",
-        absl::StrJoin(recorded.outputs, ", ", [](std::string* out, const auto& output) { out->append(output.name); })));
+        absl::StrJoin(outputs, ", ", [](std::string* out, const auto& output) { out->append(output.name); })));
   }
-  const Probe probe = FindReached(trace, at, recorded.outputs[0].probe);
+  const Probe probe = FindReached(trace, at, outputs[0].probe);
   return {at, trace.Value(probe.operand), probe};
 }
 
 }  // namespace
+
+PreparedInputs LabelEveryId(PreparedInputs prepared) {
+  int64_t next = prepared.numc;
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.ids || input.kind == Split::Kind::kPlain) continue;
+    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
+    input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
+    next += input.value.numel();
+  }
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.parts.defined() || next == prepared.numc) continue;
+    at::DimVector sizes(input.parts.sizes());
+    sizes[0] = next - prepared.numc;
+    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
+  }
+  prepared.numc = next;
+  return prepared;
+}
 
 std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, size_t num_calls) {
   std::vector<std::vector<double>> passed(attribution.operators.empty() ? 0 : attribution.operators[0].passed.size(),
@@ -164,34 +171,27 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
   return passed;
 }
 
-Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
+Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
+                              const std::vector<size_t>& declared, const Policy& policy,
+                              const AttributeOptions& options, double trace_seconds) {
   const auto start = Clock::now();
-  DecomposeOptions run_options;
-  run_options.registry = options.registry;
-  run_options.progress = options.progress;
-  const PreparedInputs asked = PrepareFor(*model.model(), inputs, run_options);
-  PreparedInputs prepared = asked;
-  const int64_t all_components = LabelEveryId(prepared);
-  const Policy policy = options.policy.Resolved(prepared.baseline_given);
-  Tracer tracer(&RulesOf(run_options), &policy, all_components);
-  tracer.UseReferences(options.references);
-  const RecordedModel recorded = RecordModel(*model.model(), prepared, run_options, tracer);
+  const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
   const auto trace = std::make_shared<TracedRun>(tracer.Finish());
   if (options.progress) options.progress("trace", 1, 1);
 
   Attribution result;
   result.numc = asked.numc;
   result.inside = InsideValues(*trace);
-  const RecordedOutput explained = FindExplained(recorded, *trace, options.at);
+  const RecordedOutput explained = FindExplained(outputs, *trace, options.at);
   result.name = explained.name;
   result.value = explained.value;
   const std::vector<TargetElements> targets = FindTargets(result.value, options);
   if (options.each_example) CheckExamples(asked, result.value);
   const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
-  result.report.trace_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  result.report.trace_seconds = trace_seconds + SecondsSince(start);
 
   const Attributed swept =
-      LinearizeAndTranspose(trace, RulesOf(run_options), policy, {explained.probe}, {cotangent}, options.operators,
+      LinearizeAndTranspose(trace, registry, policy, {explained.probe}, {cotangent}, options.operators,
                             [&](const char* stage, int64_t done, int64_t total) {
                               if (options.progress) options.progress(stage, done, total);
                             });
@@ -204,9 +204,16 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
   const int64_t examples = static_cast<int64_t>(targets.size());
   at::Tensor components = options.each_example ? at::zeros({examples, asked.numc}, adjoint.components.options())
                                                : adjoint.components.narrow(1, 0, asked.numc).clone();
+  // What each input gives, undefined where no target depends on it: rows begin in the order of the declarations.
+  std::vector<at::Tensor> given(asked.inputs.size());
   size_t next_start = 0;
+  for (const size_t k : declared) {
+    if (asked.inputs[k].kind == Split::Kind::kPlain || asked.inputs[k].ids) continue;
+    given[k] = adjoint.starts[next_start++];
+  }
   int64_t next_id = asked.numc;
-  for (const PreparedInput& input : asked.inputs) {
+  for (size_t k = 0; k < asked.inputs.size(); ++k) {
+    const PreparedInput& input = asked.inputs[k];
     result.inputs.emplace_back();
     if (input.kind == Split::Kind::kPlain) continue;
     at::DimVector sizes = {rows};
@@ -216,7 +223,7 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
       elements = adjoint.components.narrow(1, next_id, input.value.numel()).reshape(sizes);
       next_id += input.value.numel();
     } else {
-      elements = adjoint.starts[next_start++];
+      elements = given[k];
       if (!elements.defined()) {
         elements = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
       }
@@ -265,6 +272,22 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
         absl::StrCat(result.name, " does not depend on the split inputs through operators that tracing sees"));
   }
   return result;
+}
+
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
+  const auto start = Clock::now();
+  DecomposeOptions run_options;
+  run_options.registry = options.registry;
+  run_options.progress = options.progress;
+  const PreparedInputs asked = PrepareFor(*model.model(), inputs, run_options);
+  const PreparedInputs prepared = LabelEveryId(asked);
+  const Policy policy = options.policy.Resolved(prepared.baseline_given);
+  Tracer tracer(&RulesOf(run_options), &policy, prepared.numc);
+  tracer.UseReferences(options.references);
+  const RecordedModel recorded = RecordModel(*model.model(), prepared, run_options, tracer);
+  std::vector<size_t> declared(asked.inputs.size());
+  std::iota(declared.begin(), declared.end(), size_t{0});
+  return FinishAttribution(tracer, recorded.outputs, asked, declared, policy, options, SecondsSince(start));
 }
 
 }  // namespace addend

@@ -20,6 +20,7 @@
 #include "core/explain/run_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
+#include "core/linearize/random.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
@@ -250,6 +251,14 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
         "that of the branch taken: " +
         FirstPositions(trace.guards));
   }
+  std::vector<Position> random;
+  for (const Call& call : trace.program.calls) {
+    if (DrewRandomNumbers(call)) random.push_back(call.position);
+  }
+  if (!random.empty()) {
+    report.notes.push_back("random numbers are drawn by " + FirstPositions(random) +
+                           "; value and baseline see the same draws");
+  }
   if (!trace.conditions.empty()) {
     report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +
                            FirstPositions(trace.conditions));
@@ -436,9 +445,12 @@ InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::strin
 
 }  // namespace
 
-PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options) {
+bool HasInside(const std::vector<Input>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Input& input) { return !input.inside.empty(); });
+}
+
+PreparedInputs ArgumentsOf(const std::vector<Input>& inputs) {
   const auto is_inside = [](const Input& input) { return !input.inside.empty(); };
-  if (std::none_of(inputs.begin(), inputs.end(), is_inside)) return Prepare(inputs);
   PreparedInputs plain;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Input& input = inputs[k];
@@ -458,16 +470,15 @@ PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const 
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
     plain.inputs.push_back(std::move(own));
   }
-  DecomposeOptions once = options;
-  once.progress = nullptr;
-  Tracer tracer(&RulesOf(options), &options.policy, 0);
-  const RecordedModel recorded = RecordModel(model, plain, once, tracer);
-  const TracedRun trace = tracer.Finish();
+  return plain;
+}
+
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output) {
   std::vector<Input> all = inputs;
   std::vector<InsidePlace> places(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
-    if (!is_inside(inputs[k])) continue;
-    const Probe probe = FindProbe(trace, inputs[k].inside, recorded.outputs[0].probe);
+    if (inputs[k].inside.empty()) continue;
+    const Probe probe = FindProbe(trace, inputs[k].inside, output);
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     // Of its shape; the value is found when the model runs.
     all[k].value = at::zeros(probe.operand.geometry.sizes, at::TensorOptions().dtype(probe.operand.dtype));
@@ -477,6 +488,41 @@ PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const 
   for (size_t k = 0; k < inputs.size(); ++k) prepared.inputs[k].inside = places[k];
   return prepared;
 }
+
+PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options) {
+  if (!HasInside(inputs)) return Prepare(inputs);
+  const PreparedInputs plain = ArgumentsOf(inputs);
+  DecomposeOptions once = options;
+  once.progress = nullptr;
+  Tracer tracer(&RulesOf(options), &options.policy, 0);
+  const RecordedModel recorded = RecordModel(model, plain, once, tracer);
+  return PlaceInside(inputs, tracer.Finish(), recorded.outputs[0].probe);
+}
+
+namespace {
+
+// The outputs that the options name; the others have no parts then.
+void ChooseOutputs(const std::vector<std::string>& names, RecordedModel& recorded) {
+  if (names.empty()) return;
+  std::vector<RecordedOutput> chosen;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(recorded.outputs.begin(), recorded.outputs.end(),
+                                    [&](const RecordedOutput& output) { return output.name == name; });
+    if (found == recorded.outputs.end()) {
+      throw InvalidArgument(absl::StrCat(
+          "the model has no ", name, " that is floating-point; it has ",
+          absl::StrJoin(recorded.outputs, ", ",
+                        [](std::string* out, const RecordedOutput& output) { out->append(output.name); })));
+    }
+  }
+  for (RecordedOutput& output : recorded.outputs) {
+    if (std::find(names.begin(), names.end(), output.name) == names.end()) continue;
+    chosen.push_back(std::move(output));
+  }
+  recorded.outputs = std::move(chosen);
+}
+
+}  // namespace
 
 Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   if (options.chunk < 0 || options.memory_bytes < 0) {
@@ -488,6 +534,7 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   Tracer tracer(&RulesOf(options), &policy, prepared.numc);
   tracer.UseReferences(options.references);
   RecordedModel recorded = RecordModel(*model_, prepared, options, tracer);
+  ChooseOutputs(options.outputs, recorded);
   Decomposition decomposition =
       FinishDecomposition(tracer, std::move(recorded.outputs), prepared.numc, policy, options, SecondsSince(start));
   decomposition.plain = std::move(recorded.plain);

@@ -27,6 +27,8 @@ struct DecomposeOptions {
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
   //   "logits"               what a final softmax or log_softmax reads; the output itself where there is none.
   std::vector<std::string> probes;
+  // Those of the model's results that are decomposed, "output.1"; the others are left out. Empty: all.
+  std::vector<std::string> outputs;
   // Sweeps every operator, not only those that outputs and probes depend on.
   bool everything = false;
   // Whether components go forward through the model, or come back from what is asked for: the same to rounding. See

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
 #include "core/explain/model.h"
@@ -37,6 +38,24 @@ struct RecordedModel {
 // The inputs made ready. Where some are inside the model, it is run once to find them and their shapes; see
 // Input::inside. Throws what Prepare() and RecordModel() throw.
 PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options);
+
+// Whether a split starts inside the model.
+bool HasInside(const std::vector<Input>& inputs);
+// The arguments among inputs of which some are inside the model, for the run that finds those. Throws InvalidArgument
+// where an argument is split as well.
+PreparedInputs ArgumentsOf(const std::vector<Input>& inputs);
+// All inputs made ready, those inside the model as the run of the arguments showed them; `output`: its first result.
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output);
+
+// For a sweep back, ids get components of their own, one for each element, behind those that the caller asked for: an
+// embedding knows its ids by labels only.
+PreparedInputs LabelEveryId(PreparedInputs prepared);
+// Linearizes what `tracer` recorded and goes back from the targets. `asked`: the inputs as their owner split them, the
+// run being that of LabelEveryId(asked); `declared`: their numbers in the order in which the tracer was told of them,
+// which plain ones may be among. `policy` is resolved, that of the options is as asked for.
+Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
+                              const std::vector<size_t>& declared, const Policy& policy,
+                              const AttributeOptions& options, double trace_seconds);
 
 // What the model computed where a split starts inside it, in the order of those inputs.
 std::vector<at::Tensor> InsideValues(const TracedRun& trace);

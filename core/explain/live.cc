@@ -5,12 +5,14 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
+#include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
 #include "core/program/memory.h"
@@ -24,13 +26,30 @@ using Clock = std::chrono::steady_clock;
 
 class LiveTrace::Recording : public CallHandler {
  public:
-  Recording(const std::vector<Input>& inputs, const std::vector<std::pair<std::string, at::Tensor>>& named,
-            DecomposeOptions options)
-      : options_(std::move(options)),
-        prepared_(Prepare(inputs)),
-        policy_(options_.policy.Resolved(prepared_.baseline_given)),
-        tracer_(&RulesOf(options_), &policy_, prepared_.numc) {
+  // What the run is for; its policy is as asked for.
+  struct Purpose {
+    DecomposeOptions options;
+    std::optional<AttributeOptions> attribution;
+  };
+
+  // `asked`: the inputs made ready. Before the run that finds what is inside the model: its arguments.
+  Recording(const std::vector<Input>& inputs, PreparedInputs asked, const NamedTensors& named, Purpose purpose,
+            bool finds_inside)
+      : inputs_(inputs),
+        named_(named),
+        purpose_(std::move(purpose)),
+        finds_inside_(finds_inside),
+        asked_(std::move(asked)),
+        prepared_(purpose_.attribution ? LabelEveryId(asked_) : asked_),
+        policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
+        tracer_(&RulesOf(purpose_.options), &policy_, prepared_.numc) {
+    if (!finds_inside_) tracer_.UseReferences(purpose_.options.references);
     for (size_t k = 0; k < inputs.size(); ++k) {
+      if (!inputs[k].inside.empty()) {
+        // Known by its place, not by its memory.
+        if (!finds_inside_) Declare(k, prepared_.inputs[k].value);
+        continue;
+      }
       const at::Tensor& value = inputs[k].value;
       const std::string name = inputs[k].name.empty() ? absl::StrCat("input ", k) : inputs[k].name;
       if (!value.is_contiguous()) throw InvalidArgument(absl::StrCat(name, " is not contiguous; trace a copy of it"));
@@ -46,8 +65,28 @@ class LiveTrace::Recording : public CallHandler {
         waiting_[tensor.data_ptr()].parameter = name;
       }
     }
-    if (options_.progress) options_.progress("trace", 0, 1);
+    if (purpose_.options.progress) purpose_.options.progress("trace", 0, 1);
     start_ = Clock::now();
+  }
+
+  // Of what the caller asked for: its first run finds what is inside the model, where that is asked for.
+  static std::shared_ptr<Recording> First(const std::vector<Input>& inputs, const NamedTensors& named,
+                                          Purpose purpose) {
+    const bool inside = HasInside(inputs);
+    return std::make_shared<Recording>(inputs, inside ? ArgumentsOf(inputs) : Prepare(inputs), named,
+                                       std::move(purpose), inside);
+  }
+  // What follows the run that finds what is inside the model.
+  std::shared_ptr<Recording> Second() {
+    if (finished_) throw FailedPrecondition("the trace has ended");
+    if (error_) std::rethrow_exception(error_);
+    if (!finds_inside_) throw FailedPrecondition("the model has run already: nothing else is to be found inside");
+    RequireOutputs();
+    finished_ = true;
+    auto second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe),
+                                              named_, purpose_, /*finds_inside=*/false);
+    second->notes_ = std::move(notes_);
+    return second;
   }
 
   void Handle(const Operator& op, Stack* stack) override {
@@ -56,6 +95,7 @@ class LiveTrace::Recording : public CallHandler {
     try {
       {
         const TracingPause pause;
+        const NormalMode normal;
         for (size_t a = first; a < stack->size(); ++a) {
           ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) { See(tensor); });
         }
@@ -98,15 +138,41 @@ class LiveTrace::Recording : public CallHandler {
     seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
   }
 
+  void AddNote(const std::string& note) { notes_.push_back(note); }
+
   Decomposition Finish() {
-    if (finished_) throw FailedPrecondition("the trace has ended");
-    finished_ = true;
-    if (error_) std::rethrow_exception(error_);
-    if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
-    return FinishDecomposition(tracer_, std::move(outputs_), prepared_.numc, policy_, options_, seconds_);
+    if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
+    End();
+    Decomposition decomposition =
+        FinishDecomposition(tracer_, std::move(outputs_), prepared_.numc, policy_, purpose_.options, seconds_);
+    AddNotes(decomposition.report);
+    return decomposition;
+  }
+
+  Attribution FinishAttribution() {
+    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
+    End();
+    Attribution attribution =
+        addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_, *purpose_.attribution, seconds_);
+    AddNotes(attribution.report);
+    return attribution;
   }
 
  private:
+  void RequireOutputs() const {
+    if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
+  }
+
+  void End() {
+    if (finished_) throw FailedPrecondition("the trace has ended");
+    finished_ = true;
+    if (error_) std::rethrow_exception(error_);
+    RequireOutputs();
+    if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
+  }
+
+  void AddNotes(Report& report) const { report.notes.insert(report.notes.end(), notes_.begin(), notes_.end()); }
+
   // Memory that was declared and that no operator has been called with so far.
   struct Waiting {
     int64_t input = -1;
@@ -131,7 +197,12 @@ class LiveTrace::Recording : public CallHandler {
       throw InvalidArgument(absl::StrCat(waiting.name, " has ", nbytes, " bytes, but the storage that it lies in has ",
                                          tensor.storage().nbytes(), "; trace a contiguous copy of it"));
     }
-    AddInput(input, TensorIn(tensor.storage(), input.value, input.value.strides(), 0), tracer_);
+    Declare(waiting.input, TensorIn(tensor.storage(), input.value, input.value.strides(), 0));
+  }
+
+  void Declare(size_t input, const at::Tensor& value) {
+    AddInput(prepared_.inputs[input], value, tracer_);
+    declared_.push_back(input);
   }
 
   void Know(const at::Tensor& tensor) {
@@ -160,15 +231,21 @@ class LiveTrace::Recording : public CallHandler {
     int64_t seen = 0;
   };
 
-  const DecomposeOptions options_;
-  const PreparedInputs prepared_;
+  const std::vector<Input> inputs_;
+  const NamedTensors named_;
+  const Purpose purpose_;
+  const bool finds_inside_;
+  const PreparedInputs asked_;
+  const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &options_};
+  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options};
   absl::flat_hash_map<const void*, Waiting> waiting_;
   absl::flat_hash_map<c10::StorageImpl*, Known> known_;
   int64_t sights_ = 0;
+  std::vector<size_t> declared_;  // inputs, in the order in which the tracer was told of them
   std::vector<RecordedOutput> outputs_;
+  std::vector<std::string> notes_;
   std::exception_ptr error_;
   Clock::time_point start_;
   double seconds_ = 0;
@@ -176,9 +253,26 @@ class LiveTrace::Recording : public CallHandler {
   bool finished_ = false;
 };
 
-LiveTrace::LiveTrace(const std::vector<Input>& inputs, const std::vector<std::pair<std::string, at::Tensor>>& named,
-                     DecomposeOptions options)
-    : recording_(std::make_shared<Recording>(inputs, named, std::move(options))),
+namespace {
+
+// What both kinds of runs have in common.
+DecomposeOptions RunOptionsOf(const AttributeOptions& options) {
+  DecomposeOptions run;
+  run.policy = options.policy;
+  run.references = options.references;
+  run.registry = options.registry;
+  run.progress = options.progress;
+  return run;
+}
+
+}  // namespace
+
+LiveTrace::LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, DecomposeOptions options)
+    : recording_(Recording::First(inputs, named, {std::move(options), std::nullopt})),
+      scope_(std::make_unique<LiveScope>(recording_)) {}
+
+LiveTrace::LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, AttributeOptions options)
+    : recording_(Recording::First(inputs, named, {RunOptionsOf(options), options})),
       scope_(std::make_unique<LiveScope>(recording_)) {}
 
 LiveTrace::~LiveTrace() = default;
@@ -193,6 +287,14 @@ void LiveTrace::AddOutput(const std::string& name, const at::Tensor& tensor) {
   recording_->AddOutput(name, tensor);
 }
 
+void LiveTrace::AddNote(const std::string& note) { recording_->AddNote(note); }
+
+void LiveTrace::RunAgain() {
+  scope_->Close();
+  recording_ = recording_->Second();
+  scope_ = std::make_unique<LiveScope>(recording_);
+}
+
 void LiveTrace::Stop() {
   scope_->Close();
   recording_->Stop();
@@ -201,6 +303,11 @@ void LiveTrace::Stop() {
 Decomposition LiveTrace::Finish() {
   Stop();
   return recording_->Finish();
+}
+
+Attribution LiveTrace::FinishAttribution() {
+  Stop();
+  return recording_->FinishAttribution();
 }
 
 }  // namespace addend

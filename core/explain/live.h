@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
 #include "core/explain/live_scope.h"
@@ -22,11 +23,14 @@ namespace addend {
 
 class LiveTrace {
  public:
+  using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
   // Records this thread's operators until Stop(). The values of `inputs` are the live tensors or alias them:
   // contiguous, the whole of their storage, no two in one. `named`: parameters and buffers, for positions. The
   // registry of the options must outlive the trace. Throws InvalidArgument for inputs that do not fit.
-  LiveTrace(const std::vector<Input>& inputs, const std::vector<std::pair<std::string, at::Tensor>>& named,
-            DecomposeOptions options);
+  LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, DecomposeOptions options);
+  // The same, to end with FinishAttribution().
+  LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, AttributeOptions options);
   // Also stops. On another thread than that of the constructor the scope stays open, and does nothing any more.
   ~LiveTrace();
   LiveTrace(const LiveTrace&) = delete;
@@ -36,11 +40,20 @@ class LiveTrace {
   void SetModule(const std::string& module_path);
   // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator has met that memory.
   void AddOutput(const std::string& name, const at::Tensor& tensor);
+  // What a reader of the report has to know beside what the trace finds.
+  void AddNote(const std::string& note);
+  // Where splits start inside the model: it ran so that they could be found, its outputs are named, and now it runs
+  // once more with the same numbers; what it calls from here on is what is decomposed or attributed, and its outputs
+  // are to be named again. Throws what finding the places throws, FailedPrecondition where no split is inside, where
+  // this was called before, and on another thread.
+  void RunAgain();
   // Throws FailedPrecondition on another thread than that of the constructor.
   void Stop();
   // Stops, and decomposes the outputs and probes, once. Throws the first error of the recording, if there was one, and
   // what TracedModel::Decompose throws.
   Decomposition Finish();
+  // The same for the targets of the options. Throws what Attribute() throws.
+  Attribution FinishAttribution();
 
  private:
   class Recording;

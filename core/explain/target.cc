@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -14,18 +15,28 @@
 namespace addend {
 namespace {
 
+Error NotUnderstood(const std::string& text) {
+  return InvalidArgument(absl::StrCat("target ", text,
+                                      " is not understood; use top1, an element (3, 0,3 or 0,-1,3) or the difference ",
+                                      "of two (3-5)"));
+}
+
 std::vector<int64_t> ParseIndex(const std::string& text, const std::string& whole) {
   std::vector<int64_t> index;
   for (const auto piece : absl::StrSplit(text, ',')) {
     int64_t number = 0;
-    if (!absl::SimpleAtoi(piece, &number) || number < 0) {
-      throw InvalidArgument(absl::StrCat("target ", whole,
-                                         " is not understood; use top1, an element (3 or 0,3) or the "
-                                         "difference of two (3-5)"));
-    }
+    if (!absl::SimpleAtoi(piece, &number)) throw NotUnderstood(whole);
     index.push_back(number);
   }
   return index;
+}
+
+// Where the second of two elements begins, behind the minus between them: one that follows a digit is no sign.
+size_t FindSecond(const std::string& text) {
+  for (size_t k = 1; k < text.size(); ++k) {
+    if (text[k] == '-' && absl::ascii_isdigit(static_cast<unsigned char>(text[k - 1]))) return k + 1;
+  }
+  return std::string::npos;
 }
 
 // Completes an index that leaves out leading dimensions of size 1, and checks it.
@@ -38,8 +49,9 @@ std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) 
   const size_t missing = sizes.size() - index.size();
   std::vector<int64_t> whole;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    const int64_t i = d < missing ? 0 : index[d - missing];
-    if ((d < missing && sizes[d] != 1) || i >= sizes[d]) throw fail();
+    int64_t i = d < missing ? 0 : index[d - missing];
+    if (i < 0) i += sizes[d];  // counted from the end
+    if ((d < missing && sizes[d] != 1) || i < 0 || i >= sizes[d]) throw fail();
     whole.push_back(i);
   }
   return whole;
@@ -57,10 +69,10 @@ Target ParseTarget(const std::string& text) {
   Target target;
   if (text == "top1") return target;
   target.top1 = false;
-  const std::vector<std::string> sides = absl::StrSplit(text, '-');
-  if (sides.size() > 2) ParseIndex("", text);
-  target.index = ParseIndex(sides[0], text);
-  if (sides.size() == 2) target.subtract = ParseIndex(sides[1], text);
+  const size_t second = FindSecond(text);
+  const bool difference = second != std::string::npos;
+  target.index = ParseIndex(difference ? text.substr(0, second - 1) : text, text);
+  if (difference) target.subtract = ParseIndex(text.substr(second), text);
   return target;
 }
 
@@ -71,15 +83,19 @@ TargetElements FindElements(const at::Tensor& value, const Target& target) {
     throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
   }
   if (target.top1) {
-    for (int64_t d = 0; d + 1 < value.dim(); ++d) {
-      if (value.size(d) == 1) continue;
-      throw InvalidArgument(
-          absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
-                       "] has more than one largest element; choose a row of the input, or a target i,j"));
+    // The row that is meant: the only one, or the last position of a sequence, [1, positions, classes].
+    at::Tensor row = value;
+    while (row.dim() > 1) {
+      const bool last = row.dim() == 2 && value.dim() > 2;
+      if (row.size(0) != 1 && !last) {
+        throw InvalidArgument(absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
+                                           "] has more than one largest element; choose a row of the input, or a ",
+                                           "target i,j"));
+      }
+      found.index.push_back(row.size(0) - 1);
+      row = row.select(0, row.size(0) - 1);
     }
-    const int64_t largest = at::argmax(value).item<int64_t>();
-    found.index.assign(value.dim(), 0);
-    if (value.dim() > 0) found.index.back() = largest;
+    if (row.dim() > 0) found.index.push_back(at::argmax(row).item<int64_t>());
   } else {
     found.index = Resolve(target.index, value.sizes());
     if (!target.subtract.empty()) found.subtract = Resolve(target.subtract, value.sizes());

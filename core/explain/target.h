@@ -11,12 +11,13 @@
 namespace addend {
 
 struct Target {
-  bool top1 = true;               // the largest element
-  std::vector<int64_t> index;     // else this element
+  // The largest element; of [1, positions, classes], what models of sequences give, that of the last position.
+  bool top1 = true;
+  std::vector<int64_t> index;     // else this element; negative numbers count from the end
   std::vector<int64_t> subtract;  // minus this one, where it is not empty
 };
 
-// "top1"; "2" or "0,2": an element; "2-7" or "0,2-0,7": the first minus the second. Throws InvalidArgument.
+// "top1"; "2", "0,2" or "0,-1,2": an element; "2-7" or "0,2-0,7": the first minus the second. Throws InvalidArgument.
 Target ParseTarget(const std::string& text);
 
 // Which elements of a value a target is: `index` minus `subtract`, where that is not empty. Indices are complete.

@@ -25,7 +25,13 @@ TEST(ParseTarget, ReadsElementsAndDifferences) {
   EXPECT_THAT(ParseTarget("3").index, ElementsAre(3));
   EXPECT_THAT(ParseTarget("0,3").index, ElementsAre(0, 3));
   EXPECT_THAT(ParseTarget("0,3-0,5").subtract, ElementsAre(0, 5));
-  for (const char* bad : {"", "top2", "a", "1-2-3", "-1", "1,", "1.5", "99999999999999999999"}) {
+  EXPECT_THAT(ParseTarget("-1").index, ElementsAre(-1));
+  EXPECT_TRUE(ParseTarget("-1").subtract.empty());
+  EXPECT_THAT(ParseTarget("0,-1,3").index, ElementsAre(0, -1, 3));
+  EXPECT_THAT(ParseTarget("0,-1,3-0,-2,-5").index, ElementsAre(0, -1, 3));
+  EXPECT_THAT(ParseTarget("0,-1,3-0,-2,-5").subtract, ElementsAre(0, -2, -5));
+  EXPECT_THAT(ParseTarget("3--1").subtract, ElementsAre(-1));
+  for (const char* bad : {"", "-", "3-", "--1", "top2", "a", "1-2-3", "1,", "1.5", "99999999999999999999"}) {
     EXPECT_THAT(MessageOf([&] { ParseTarget(bad); }), HasSubstr("is not understood")) << bad;
   }
 }
@@ -45,6 +51,26 @@ TEST(Contribute, LeavesOutLeadingDimensionsOfSizeOne) {
   EXPECT_THAT(first.contributions, ElementsAre(1, -4));
   EXPECT_EQ(first.mass, 5.5);
   EXPECT_NEAR(first.conditioning, 5.0 / 3, 1e-15);
+}
+
+TEST(Contribute, CountsFromTheEnd) {
+  EXPECT_THAT(Contribute(Value(), Parts(), ParseTarget("-1")).contributions, ElementsAre(3, 6));
+  const Contributions difference = Contribute(Value(), Parts(), ParseTarget("-1,-1--1,-3"));
+  EXPECT_THAT(difference.index, ElementsAre(0, 2));
+  EXPECT_THAT(difference.subtract, ElementsAre(0, 0));
+  EXPECT_THAT(difference.contributions, ElementsAre(2, 10));
+  EXPECT_THAT(MessageOf([] { Contribute(Value(), Parts(), ParseTarget("-4")); }), HasSubstr("target -4 does not fit"));
+}
+
+TEST(FindElements, TakesTheLastPositionOfASequence) {
+  // The largest of all is at the first position.
+  const at::Tensor logits = at::tensor({9.0, 1.0, 2.0, 0.0, 5.0, 4.0}, at::kDouble).view({1, 2, 3});
+  EXPECT_THAT(FindElements(logits, ParseTarget("top1")).index, ElementsAre(0, 1, 1));
+  EXPECT_THAT(FindElements(logits.view({1, 1, 2, 3}), ParseTarget("top1")).index, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(MessageOf([&] {
+                FindElements(logits.view({2, 1, 3}), ParseTarget("top1"));
+              }),
+              HasSubstr("more than one largest element"));
 }
 
 TEST(Contribute, SubtractsElementByElement) {

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
@@ -409,8 +410,10 @@ void Tracer::KeepReferences(const Call& call) {
 
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
   try {
+    const NormalMode normal;
     const Role& role = RoleOf(call.op);
     const bool traced = call.Traced();
+    if (traced && UnderAutocast()) Refuse(call, "runs under autocast, which casts behind the operators; turn it off");
     if (traced && role.rule != nullptr && role.rule->precondition) {
       try {
         role.rule->precondition(arguments);
@@ -479,6 +482,7 @@ bool Tracer::GivesUnseen(const Call& call) const {
 
 void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   try {
+    const NormalMode normal;
     const bool reads_derived = ReadsDerived(call);
     if (call.Traced()) {
       TraceCall(call, arguments, results);

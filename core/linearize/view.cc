@@ -56,6 +56,11 @@ at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool diffe
   // What is not differentiated needs no detached tensor of its own to be viewed.
   const bool attached = tensor.requires_grad() || tensor.is_conj() || tensor.is_neg();
   at::Tensor own = differentiable || !attached ? tensor : tensor.detach();
+  // What was made in inference mode has to be another tensor on the same memory before rules can differentiate it.
+  if (tensor.is_inference()) {
+    own = at::empty({0}, tensor.options())
+              .set_(tensor.storage(), tensor.storage_offset(), tensor.sizes(), tensor.strides());
+  }
   if (own.is_conj()) own = at::_conj(own);
   if (own.is_neg()) own = at::_neg_view(own);
   if (own.scalar_type() == storage.dtype) return Strided(own, {storage.numel}, {1}, 0);

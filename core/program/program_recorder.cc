@@ -17,18 +17,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/thread_modes.h"
 #include "core/program/memory.h"
 #include "core/program/module_paths.h"
 #include "core/program/operator_traits.h"
 
 namespace addend {
 namespace {
-
-// at::autocast says the same, in other words from release to release, and warns about the older ones.
-bool UnderAutocast() {
-  const auto excluded = [](c10::DispatchKey key) { return c10::impl::tls_is_dispatch_key_excluded(key); };
-  return !excluded(c10::DispatchKey::AutocastCUDA) || !excluded(c10::DispatchKey::AutocastCPU);
-}
 
 bool SamePlaceAs(const RecordedValue& value, const at::Tensor& tensor) {
   return value.geometry.offset == tensor.storage_offset() && tensor.sizes() == at::IntArrayRef(value.geometry.sizes) &&

@@ -184,7 +184,7 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   command
       ->add_option("-t,--target", arguments.target,
                    "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
-                   "or a difference such as 3-5")
+                   "or a difference such as 3-5 or German-Dutch")
       ->option_text("TARGET");
   command
       ->add_option("--at", arguments.at,
@@ -227,7 +227,7 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command
       ->add_option("-t,--target", arguments.targets,
                    "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
-                   "or a difference such as 3-5. May be repeated")
+                   "or a difference such as 3-5 or German-Dutch. May\nbe repeated")
       ->allow_extra_args(false)
       ->option_text("TARGET");
   command

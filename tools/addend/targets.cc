@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,20 +53,46 @@ double Softmax(const std::vector<double>& row, int64_t index) {
 
 }  // namespace
 
-Target FindTarget(const std::string& text, const std::vector<std::string>& classes) {
+namespace {
+
+// An element as a target: a class by its name, or an index.
+std::optional<std::vector<int64_t>> FindElement(const std::string& text, const std::vector<std::string>& classes) {
   const auto named = std::find(classes.begin(), classes.end(), text);
+  try {
+    const Target target = ParseTarget(text);
+    if (!target.top1 && target.subtract.empty()) return target.index;
+  } catch (const Error&) {
+    // No index; a class, if anything.
+  }
+  if (named == classes.end()) return std::nullopt;
+  return std::vector<int64_t>{named - classes.begin()};
+}
+
+}  // namespace
+
+Target FindTarget(const std::string& text, const std::vector<std::string>& classes) {
+  Target target;
+  target.top1 = false;
+  // Names may hold a minus themselves, so the whole is looked at before its parts.
+  if (const auto whole = FindElement(text, classes)) {
+    target.index = *whole;
+    return target;
+  }
+  for (size_t minus = text.find('-'); minus != std::string::npos; minus = text.find('-', minus + 1)) {
+    const auto first = FindElement(text.substr(0, minus), classes);
+    const auto second = FindElement(text.substr(minus + 1), classes);
+    if (!first || !second) continue;
+    target.index = *first;
+    target.subtract = *second;
+    return target;
+  }
   try {
     return ParseTarget(text);
   } catch (const Error& error) {
-    if (named == classes.end()) {
-      if (classes.empty()) throw;
-      throw InvalidArgument(absl::StrCat(error.what(), ", or a class: ", absl::StrJoin(classes, ", ")));
-    }
+    if (classes.empty()) throw;
+    throw InvalidArgument(absl::StrCat(error.what(), ", or a class: ", absl::StrJoin(classes, ", "),
+                                       " (A-B for the first minus another)"));
   }
-  Target target;
-  target.top1 = false;
-  target.index = {named - classes.begin()};
-  return target;
 }
 
 // With several it takes one plain run to say so, not a decomposition.

@@ -17,7 +17,8 @@ namespace addend::cli {
 
 inline constexpr char kLogits[] = "logits";
 
-// A target as text: what the core reads, or the name of a class.
+// A target as text: what the core reads, the name of a class, or two of them, "German-Dutch": the first minus the
+// second.
 Target FindTarget(const std::string& text, const std::vector<std::string>& classes);
 
 // Throws where the input holds several samples, each with a largest output, so that top1 means none of them. Costs a

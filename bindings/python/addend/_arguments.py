@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._composition import Composition
-from ._input import Input, add_input, as_input
+from ._input import Input, add_input, as_inputs
 
 
 class Plain:
@@ -31,13 +31,14 @@ def add_arguments(request: Any, arguments: Sequence[Any]) -> None:
         arguments = ()
     listed: List[Tuple[Optional[str], Any]] = [(None, value) for value in arguments] + list(named.items())
     if any(_is_structure(value) for _, value in listed):
-        leaves = _Leaves(request)
+        leaves = _Leaves()
         described = [(name, leaves.describe(value, name or "")) for name, value in listed]
+        for (path, _), source in zip(leaves.found, as_inputs([value for _, value in leaves.found])):
+            add_input(request, path or None, source, source.value)
         structure: Any = dict(described) if named else [argument for _, argument in described]
         _native.request_set_structure(request, json.dumps(structure))
         return
-    for name, value in listed:
-        source = as_input(value)
+    for (name, _), source in zip(listed, as_inputs([value for _, value in listed])):
         add_input(request, name, source, source.value)
 
 
@@ -59,11 +60,14 @@ def _only_numbers(value: Any) -> bool:
 
 
 class _Leaves:
-    """Adds the tensors of arguments to a request, and describes the arguments as the C interface has them."""
+    """Finds the tensors of arguments, and describes the arguments as the C interface has them.
 
-    def __init__(self, request: Any):
-        self._request = request
-        self._count = 0
+    Attributes:
+        found: the tensors in their order, each with its name where it is given by name.
+    """
+
+    def __init__(self) -> None:
+        self.found: List[Tuple[str, Any]] = []
 
     def describe(self, value: Any, path: str) -> Any:
         """One argument; `path` is its name where it is given by name."""
@@ -102,10 +106,8 @@ class _Leaves:
         return self._tensor(value, path)
 
     def _tensor(self, value: Any, path: str) -> Any:
-        source = as_input(value)
-        add_input(self._request, path or None, source, source.value)
-        self._count += 1
-        return {"tensor": self._count - 1}
+        self.found.append((path, value))
+        return {"tensor": len(self.found) - 1}
 
 
 def _at(path: str, key: Any) -> str:

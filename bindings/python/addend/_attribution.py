@@ -19,14 +19,22 @@ class Attribution(Handle):
     """Numbers, and what each element of the inputs gave to them; `Model.explain` gives it.
 
     It is a sequence of one `Explanation` for each target, or for each example where each has one.
+
+    Attributes:
+        output: what a live model returned in the run that is explained. None for models from files.
     """
 
-    __slots__ = ("_num_inside", "_results")
+    __slots__ = ("_num_inside", "_places", "_results", "output")
 
-    def __init__(self, capsule: Any, num_inside: int = 0):
+    def __init__(
+        self, capsule: Any, num_inside: int = 0, places: Optional[Sequence[Optional[int]]] = None, output: Any = None
+    ):
         super().__init__(capsule)
         self._num_inside = num_inside
         self._results = Results(_native.attribution_results(capsule))
+        size = len(self._results) - 1 - num_inside
+        self._places = range(size) if places is None else places
+        self.output = output
 
     def close(self) -> None:
         super().close()
@@ -41,7 +49,7 @@ class Attribution(Handle):
     def inputs(self) -> List[Optional[Tensor]]:
         """For each input of the model, in their order, what its elements give: ``[targets, *shape]``, or ``[*shape]``
         where each example has a target; for ids one number each. None for plain inputs."""
-        return [self._results[index] for index in range(1, len(self._results) - self._num_inside)]
+        return [None if place is None else self._results[1 + place] for place in self._places]
 
     @property
     def inside(self) -> List[Tensor]:

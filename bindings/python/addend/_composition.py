@@ -1,7 +1,7 @@
 """Tensors written as sums of their causes."""
 
 import html
-from typing import Any, Iterable, Iterator, Optional, Tuple, Union
+from typing import Any, Iterable, Iterator, List, Optional, Tuple, Union
 
 from . import _native
 from ._dtype import DType, from_code
@@ -29,7 +29,7 @@ class Composition(Operators, Handle):
         in_graph: lets autograd follow what is computed from it; see `grad`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_run",)
 
     def __init__(self, components: Any, reference: Any = None, leftover: Any = None, *, in_graph: bool = False):
         super().__init__(
@@ -37,11 +37,13 @@ class Composition(Operators, Handle):
                 as_tensor(components)._handle, _optional(reference), _optional(leftover), bool(in_graph)
             )
         )
+        self._run = None
 
     @classmethod
     def _adopt(cls, capsule: Any) -> "Composition":
         composition = cls.__new__(cls)
         Handle.__init__(composition, capsule)
+        composition._run = None
         return composition
 
     @classmethod
@@ -145,6 +147,12 @@ class Composition(Operators, Handle):
     def value(self) -> Tensor:
         """What the operator or the model computed; else the recovery."""
         return self._part(_native.VALUE)
+
+    @property
+    def notes(self) -> List[str]:
+        """Where a model returned it, what a reader has to know of that run, as `Results.notes` has it."""
+        self._handle
+        return [] if self._run is None else list(self._run.notes)
 
     def component(self, index: int) -> Tensor:
         """One component; negative indices count from the end."""

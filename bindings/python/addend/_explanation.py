@@ -17,7 +17,10 @@ class Contribution(NamedTuple):
 
 
 class Explanation(Handle):
-    """One number of a composition, its reference, its leftover, and the contribution of each component."""
+    """One number of a composition, its reference, its leftover, and the contribution of each component.
+
+    A value: it can be copied and pickled.
+    """
 
     __slots__ = ()
 
@@ -96,6 +99,15 @@ class Explanation(Handle):
         """A page for a browser that needs nothing else."""
         return _native.explanation_html(self._handle)
 
+    def __copy__(self) -> "Explanation":
+        return Explanation(self._handle)
+
+    def __deepcopy__(self, memo: Any) -> "Explanation":
+        return Explanation(self._handle)
+
+    def __reduce__(self) -> Any:
+        return _read, (_native.explanation_json(self._handle),)
+
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())
         return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
@@ -116,3 +128,8 @@ class Explanation(Handle):
 
     def _number(self, number: int) -> float:
         return _native.explanation_number(self._handle, number)
+
+
+def _read(record: str) -> Explanation:
+    """What was pickled."""
+    return Explanation(_native.explanation_read(record))

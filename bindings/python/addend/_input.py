@@ -1,5 +1,6 @@
 """What a model is given, and how it is divided into components."""
 
+import copy
 import numbers
 from typing import Any, Iterable, List, Optional, Sequence, Union
 
@@ -114,15 +115,64 @@ def as_insides(inside: Any) -> List[Inside]:
     return listed
 
 
+def as_inputs(values: Sequence[Any]) -> List[Input]:
+    """Inputs as they are; tensors as plain ones. Compositions become their components, the residual being the
+    reference: all of them share one axis, from component 0 on, as they do wherever compositions meet, and what has no
+    place of its own comes behind them. `Input` with `parts` and `first_component` places them otherwise."""
+    for value in values:
+        if isinstance(value, Inside):
+            raise TypeError("what is inside a model is no argument of it; pass inside=%r" % value)
+    behind = max((value.numc for value in values if isinstance(value, Composition)), default=0)
+    inputs = []
+    end = 0  # of the components so far
+    for value in values:
+        if isinstance(value, Composition):
+            source = Input(value.value, parts=value.components, first_component=0)
+        else:
+            source = value if isinstance(value, Input) else Input(value)
+            if behind and source.first_component is None and _is_split(source):
+                source = copy.copy(source)
+                source.first_component = max(end, behind)
+        if behind and _is_split(source):
+            end = max(end, (source.first_component or 0) + _count(source))
+        inputs.append(source)
+    return inputs
+
+
 def as_input(value: Any) -> Input:
-    """An input; of a composition: its components, the residual being the reference; of a tensor: a plain one."""
-    if isinstance(value, Input):
-        return value
-    if isinstance(value, Inside):
-        raise TypeError("what is inside a model is no argument of it; pass inside=%r" % value)
-    if isinstance(value, Composition):
-        return Input(value.value, parts=value.components)
-    return Input(value)
+    """One of them."""
+    return as_inputs([value])[0]
+
+
+def note_of_axis(values: Sequence[Any]) -> Optional[str]:
+    """What a reader has to know of compositions that are given together."""
+    given = [value for value in values if isinstance(value, Composition)]
+    if len({id(value._run if value._run is not None else value) for value in given}) < 2:
+        return None
+    return (
+        "%d compositions that no single run gave share the components from 0 on, so that component 0 is the same cause "
+        "in all; give them as addend.Input(value, parts=..., first_component=...) where it is not" % len(given)
+    )
+
+
+def _is_split(source: Input) -> bool:
+    return source.dims is not None or source.labels is not None or source.parts is not None
+
+
+def _count(source: Input) -> int:
+    """The components of a split input; 0 where the split does not fit, which the run says."""
+    if source.parts is not None:
+        return as_tensor(source.parts).shape[0]
+    if source.labels is not None:
+        labels = as_tensor(source.labels).tolist()
+        while labels and isinstance(labels, list) and isinstance(labels[0], list):
+            labels = [label for row in labels for label in row]
+        return max(labels, default=-1) + 1 if isinstance(labels, list) else labels + 1
+    shape = as_tensor(source.value).shape
+    count = 1
+    for dim in source.dims or ():
+        count *= shape[dim] if -len(shape) <= dim < len(shape) else 0
+    return count
 
 
 def add_input(request: Any, name: Optional[str], source: Input, value: Any) -> None:

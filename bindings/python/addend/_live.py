@@ -1,13 +1,16 @@
 """Live models: Python code that is decomposed as it runs."""
 
+import copy
 import inspect
-import itertools
+import random
+import sys
 import types
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from ._attribution import (
     Attribution,
+    add_targets,
     as_given,
     numbers_like,
     plain_arguments,
@@ -18,13 +21,18 @@ from ._cancellation import Cancellation
 from ._composition import Composition
 from ._context import Context, as_context
 from ._errors import Code, Error, NotFound
-from ._input import Input, add_input, as_input, new_request, one_or_list
-from ._modules import KnownTensors, ModulePaths, Modules, modules_of, named_tensors
+from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
+from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, modules_of, named_tensors, unwrapped
 from ._program import Program
 from ._results import Results, result_at
 from ._source_lines import SourceLines, caller
 from ._structure import map_leaves
 from ._tensor import as_tensor
+
+# Choices of a call that are no choices of a policy.
+_OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
+_OF_ANY = ("inside", "cancellation", "context")
+_OF_POLICY = tuple(inspect.signature(Context.__init__).parameters)[1:]
 
 
 def tracing(
@@ -64,7 +72,7 @@ def tracing(
     _native.request_set_direction(request, direction)
     known = model._known if isinstance(model, TracedModel) else KnownTensors()
     modules = modules_of(model.model if isinstance(model, TracedModel) else model)
-    return Trace([as_input(value) for value in inputs], modules, known, request, chosen)
+    return Trace(inputs, [None] * len(inputs), modules, known, request, chosen)
 
 
 def recording(*inputs: Any, model: Any = None, lines: bool = True) -> "Recording":
@@ -93,6 +101,7 @@ class _Block:
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
         self._request = request
         self._modules = ModulePaths(modules)
+        self._slow_paths = SlowPaths(modules)
         self._trace: Any = None
         self._count = 0
 
@@ -120,22 +129,24 @@ class _Block:
         traceback: Optional[types.TracebackType],
     ) -> None:
         self._modules.remove()
+        notes = self._slow_paths.remove()
         trace, self._trace = self._trace, None
         if error is None:
-            self._end(trace)
+            self._end(trace, notes)
         elif isinstance(error, RuntimeError):
-            _raise_own(self._end, trace, error)
+            _raise_own(lambda trace: self._end(trace, notes), trace, error)
 
     def _begin(self, trace: Any) -> None:
         self._trace = trace
         self._request = None
+        self._slow_paths.install()
         self._modules.install(self._set_module)
 
     def _require_new(self) -> None:
         if self._request is None:
             raise RuntimeError("a trace runs once; make another one")
 
-    def _end(self, trace: Any) -> None:
+    def _end(self, trace: Any, notes: Sequence[str]) -> None:
         raise NotImplementedError
 
     def _set_module(self, path: str) -> None:
@@ -151,23 +162,60 @@ class Trace(_Block):
     """
 
     def __init__(
-        self, inputs: Sequence[Input], modules: Modules, known: KnownTensors, request: Any, context: Context
+        self,
+        inputs: Sequence[Any],
+        names: Sequence[Optional[str]],
+        modules: Modules,
+        known: KnownTensors,
+        request: Any,
+        context: Context,
     ):
-        super().__init__(inputs, modules, request)
+        sources = as_inputs(inputs)
+        super().__init__(sources, modules, request)
         self.results: Optional[Results] = None
         self._context = context
-        for source, live in zip(inputs, self.inputs):
-            add_input(request, None, source, live)
+        self._notes: List[str] = list(filter(None, [note_of_axis(inputs)]))
+        for name, source, live in zip(names, sources, self.inputs):
+            add_input(request, name, source, live)
         for name, tensor in known.handles(modules):
             _native.request_add_parameter(request, name, tensor._handle)
 
     def __enter__(self) -> "Trace":
         self._require_new()
-        self._begin(_native.trace_begin(self._context._handle, self._request))
+        self._begin(self._begun(self._request))
         return self
 
-    def _end(self, trace: Any) -> None:
+    def _begun(self, request: Any) -> Any:
+        return _native.trace_begin(self._context._handle, request)
+
+    def _again(self) -> None:
+        """Begins the run that is decomposed, behind the one that found what is inside the model."""
+        _native.trace_again(self._trace)
+        self._count = 0
+
+    def _end(self, trace: Any, notes: Sequence[str]) -> None:
+        for note in (*self._notes, *notes):
+            _native.trace_add_note(trace, note)
+        self._finish(trace)
+
+    def _finish(self, trace: Any) -> None:
         self.results = Results(_native.trace_end(trace))
+
+
+class _AttributionTrace(Trace):
+    """The same for an attribution.
+
+    Attributes:
+        found: the `Attribution`, once the block has ended, but for the places of its inputs.
+    """
+
+    found: Any = None
+
+    def _begun(self, request: Any) -> Any:
+        return _native.trace_begin_attribution(self._context._handle, request)
+
+    def _finish(self, trace: Any) -> None:
+        self.found = _native.trace_end_attribution(trace)
 
 
 class Recording(_Block):
@@ -196,7 +244,7 @@ class Recording(_Block):
         self._begin(_native.trace_record(self._request, lines))
         return self
 
-    def _end(self, trace: Any) -> None:
+    def _end(self, trace: Any, notes: Sequence[str]) -> None:
         self.program = Program(_native.trace_end_program(trace))
 
 
@@ -212,7 +260,14 @@ class TracedModel:
     """
 
     def __init__(self, model: Callable[..., Any], options: Dict[str, Any]):
-        self.model = model
+        unknown = [name for name in options if name not in (*_OF_DECOMPOSE, *_OF_ANY, *_OF_POLICY)]
+        if unknown:
+            raise TypeError("there is no choice %s" % ", ".join(sorted(unknown)))
+        inner = unwrapped(model)
+        self._notes: Tuple[str, ...] = ()
+        if inner is not None:
+            self._notes = ("torch.compile wraps the model, which ran as it is inside, uncompiled",)
+        self.model = model if inner is None else inner
         self._options = options
         self._known = KnownTensors()
         if "inside" in options:
@@ -232,57 +287,34 @@ class TracedModel:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._tracing:
             return self.decompose(*args, **kwargs).output
-        args, kwargs = map_leaves(_plain, (args, kwargs), "")
+        args, kwargs = map_leaves(_plain, (args, self._choices(kwargs)[1]), "")
         return self.model(*args, **kwargs)
 
     def decompose(self, *args: Any, **kwargs: Any) -> Results:
         """Calls the model; what it returns is the ``output`` of the results.
 
-        They are named by their place in it: ``"output"``, ``"output.logits"``, ``"output.hidden_states.3"``. Where
-        components begin inside the model, it runs once and its recorded program is decomposed, whose outputs are
-        ``"output"``, ``"output.1"`` in order.
+        They are named by their place in it: ``"output"``, ``"output.logits"``, ``"output.hidden_states.3"``. Components
+        are counted in the order of the model's own arguments. Where they begin inside the model, it runs twice, with
+        the same random numbers and buffers: first to be searched, then to be decomposed.
+
+        Args:
+            args: what the model is called with, an `Input` or a `Composition` for each tensor that is decomposed.
+            kwargs: of the model; and the choices that `compile` takes, for this call, where the model has no argument
+                of that name itself.
         """
-        if self._options.get("inside") is not None:
-            return self._decompose_inside(args, kwargs)
-        sources: List[Input] = []
-        places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
-
-        def find(leaf: Any, path: str) -> Any:
-            if isinstance(leaf, (Input, Composition)) and id(leaf) not in places:
-                places[id(leaf)] = len(sources)
-                sources.append(as_input(leaf))
-            return leaf
-
-        arguments = (args, kwargs)
-        map_leaves(find, arguments, "")
-        if not sources:
-            raise ValueError("nothing to decompose: pass an addend.Input or a Composition, or switch to .trace(False)")
-        with tracing(*sources, model=self, **self._options) as trace:
-            args, kwargs = map_leaves(
-                lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
-            )
-            output = self.model(*args, **kwargs)
-            names: Dict[str, int] = {}
-
-            def add(leaf: Any, path: str) -> Any:
-                if _has_parts(leaf):
-                    try:
-                        trace.output(leaf, path)
-                    except NotFound:
-                        # Passed on untouched, it is what it was.
-                        if leaf.data_ptr() not in self._addresses((args, kwargs)):
-                            raise
-                        return leaf
-                    names[path] = len(names)
-                return leaf
-
-            map_leaves(add, output, "output")
-            if not names:
-                raise ValueError("the model returned no floating-point tensor that it computed")
+        chosen, kwargs = self._choices(kwargs)
+        outputs = chosen.pop("outputs", None)
+        insides = as_insides(chosen.pop("inside", None))
+        call = _Call(self.model, args, kwargs)
+        request, context = _request_of(chosen)
+        trace = self._traced(Trace, call, insides, request, context)
+        output, names = self._run(call, trace, insides, (outputs,) if isinstance(outputs, str) else outputs)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
-            lambda leaf, path: result_at(results._handle, names[path]) if path in names else leaf, output, "output"
+            lambda leaf, path: result_at(results._handle, names[path], results._run) if path in names else leaf,
+            output,
+            "output",
         )
         return results
 
@@ -295,7 +327,7 @@ class TracedModel:
         Args:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
         """
-        return self._record(args, kwargs, lines)[0]
+        return self._record(args, kwargs, lines)
 
     def explain(
         self,
@@ -306,15 +338,18 @@ class TracedModel:
         operators: bool = False,
         **kwargs: Any,
     ) -> Attribution:
-        """Finds what each element of the inputs gave to one number of the output, or to several, by one sweep back; see
-        `Model.explain`. The model runs once, as it is; its recorded program is what is explained.
+        """Finds what each element of the inputs gave to one number of the output, or to several, by one sweep back
+        through the run that this call is; see `Model.explain`.
 
         Args:
             args: what the model is called with, an `Input` for each tensor that is attributed to.
-            targets: as for `Model.explain`, and so are `at`, `each_example` and `operators`.
-            kwargs: of the model.
+            targets: as for `Model.explain`, and so are `each_example` and `operators`.
+            at: what the targets are elements of, unless it is the first output that holds numbers: one by the name that
+                `decompose` gives it (``"output.logits"``), or an inner tensor.
+            kwargs: of the model, and choices as for `decompose`.
         """
-        return self._explain(args, kwargs, targets=targets, at=at, each_example=each_example, operators=operators)[0]
+        asked = {"targets": targets, "at": at, "each_example": each_example, "operators": operators}
+        return self._explain(args, kwargs, asked)[0]
 
     def attribute(
         self,
@@ -326,77 +361,118 @@ class TracedModel:
         *,
         each_example: bool = True,
         at: Optional[str] = None,
+        **choices: Any,
     ) -> Any:
         """What each element of the inputs gave to the target, with the arguments of Captum; see `Model.attribute`.
 
         Inputs are the positional arguments of the model, or in a dict its named ones. Further ones in
         `additional_forward_args` may be anything that the model takes. Where the model was compiled with `inside`, that
-        is what is attributed to.
+        is what is attributed to. `choices` are those that `compile` takes, for this call.
         """
-        inside = self._options.get("inside")
+        inside = one_or_list(choices.pop("inside", self._options.get("inside")))
         split, values = split_for_attribution(inputs, baselines, inside)
         further = plain_arguments(additional_forward_args)
         named = split if isinstance(split, dict) else {}
         positional = [] if isinstance(split, dict) else split
-        asked = {"targets": target, "at": at, "each_example": each_example, "inside": split_inside(inside)}
-        found, order = self._explain((*positional, *further), named, **asked)
+        asked = {"targets": target, "at": at, "each_example": each_example, "operators": False}
+        own = {"inside": split_inside(inside), **choices}
+        found, places = self._explain((*positional, *further), named, asked, own)
         if inside is not None:
             given = as_given(found.inside, inside, [(*values, *further)[0]] * len(found.inside))
         else:
-            tensors = {id(source): tensor for source, tensor in zip(order, found.inputs)}
             sources = named.values() if named else positional
-            given = as_given([tensors[id(source)] for source in sources], inputs, values)
+            given = as_given([found._results[1 + places[id(source)]] for source in sources], inputs, values)
         return (given, numbers_like(found.leftovers, (*values, *further)[0])) if return_convergence_delta else given
 
-    def _explain(self, args: Any, kwargs: Any, **asked: Any) -> Tuple[Attribution, List[Input]]:
-        """As `explain`; also what the inputs of the program were given as, in their order."""
-        program, sources, _ = self._record(args, kwargs, True)
-        of_decompose = ("probes", "everything", "memory", "direction")
-        options = {key: value for key, value in self._options.items() if key not in of_decompose}
-        return program.model().explain(*sources, **{**options, **asked}), sources
+    def _explain(
+        self, args: Any, kwargs: Any, asked: Dict[str, Any], own: Optional[Dict[str, Any]] = None
+    ) -> Tuple[Attribution, Dict[int, int]]:
+        """As `explain`; also the places of the inputs among those that are attributed to, by the identity of what was
+        given. `own`: choices of the call, which `kwargs` hold otherwise."""
+        if own is None:
+            chosen, kwargs = self._choices(kwargs)
+        else:
+            chosen = {**self._options, **own}
+        chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
+        insides = as_insides(chosen.pop("inside", None))
+        call = _Call(self.model, args, kwargs)
+        request, context = _request_of(chosen)
+        add_targets(request, **asked)
+        trace = self._traced(_AttributionTrace, call, insides, request, context)
+        output, _ = self._run(call, trace, insides, None)
+        return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
-    def _decompose_inside(self, args: Any, kwargs: Any) -> Results:
-        """As `decompose`, of the recorded program: what is inside is only found in a model that runs twice."""
-        import torch
+    def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
+        own = _parameters_of(self.model)
+        names = {name for name in (*_OF_DECOMPOSE, *_OF_ANY, *_OF_POLICY) if name not in own}
+        chosen = {name: value for name, value in kwargs.items() if name in names}
+        given = {name: value for name, value in kwargs.items() if name not in names}
+        return {**self._options, **chosen}, given
 
-        program, sources, output = self._record(args, kwargs, True)
-        results = program.model().decompose(*sources, **self._options)
-        positions = itertools.count()
+    def _traced(self, kind: Any, call: "_Call", insides: Any, request: Any, context: Context) -> Any:
+        if not call.given and not insides:
+            raise ValueError("nothing to decompose: pass an addend.Input or a Composition, or switch to .trace(False)")
+        trace = kind(call.given, call.names, modules_of(self.model), self._known, request, context)
+        for source in insides:
+            add_inside(request, source)
+        trace._notes.extend(self._notes)
+        return trace
 
-        def replace(leaf: Any, path: str) -> Any:
-            if not isinstance(leaf, torch.Tensor):
+    def _run(
+        self, call: "_Call", trace: Any, insides: Any, outputs: Optional[Sequence[str]]
+    ) -> Tuple[Any, Dict[str, int]]:
+        """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
+        arguments = call.arguments_with(trace.inputs)
+        first = _copied(arguments) if insides else None
+        before = _State(modules_of(self.model)) if insides else None
+        with trace:
+            if before is not None:
+                self._name_outputs(trace, call, first, call.run(first), None)
+                before.restore()
+                trace._again()
+            output = call.run(arguments)
+            return output, self._name_outputs(trace, call, arguments, output, outputs)
+
+    def _name_outputs(
+        self, trace: Any, call: "_Call", arguments: Any, output: Any, outputs: Optional[Sequence[str]]
+    ) -> Dict[str, int]:
+        """Asks for what the model returned, or for some of it; the results' indices by their places."""
+        names: Dict[str, int] = {}
+        known: List[str] = []
+
+        def add(leaf: Any, path: str) -> Any:
+            if not _has_parts(leaf):
                 return leaf
-            position = next(positions)
-            return result_at(results._handle, position) if _has_parts(leaf) else leaf
-
-        results.output = map_leaves(replace, output, "output")
-        return results
-
-    def _record(self, args: Any, kwargs: Any, lines: bool) -> Tuple[Program, List[Input], Any]:
-        """The program of a call, what its inputs were given as, in their order, and what the model returned."""
-        import torch
-
-        arguments, call = _named_arguments(self.model, args, kwargs)
-        sources: List[Input] = []
-        names: List[str] = []
-        places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
-
-        def find(leaf: Any, path: str) -> Any:
-            if isinstance(leaf, (Input, Composition, torch.Tensor)) and id(leaf) not in places:
-                places[id(leaf)] = len(sources)
-                sources.append(as_input(leaf))
-                names.append(path)
+            known.append(path)
+            if outputs is not None and path not in outputs:
+                return leaf
+            try:
+                trace.output(leaf, path)
+            except NotFound:
+                # Passed on untouched, it is what it was.
+                if leaf.data_ptr() not in self._addresses(arguments):
+                    raise
+                return leaf
+            names[path] = len(names)
             return leaf
 
-        map_leaves(find, arguments, "")
-        if not sources:
+        map_leaves(add, output, "output")
+        for name in outputs or ():
+            if name not in known:
+                raise ValueError("the model returned no %s that holds numbers; it has %s" % (name, ", ".join(known)))
+        if not names:
+            raise ValueError("the model returned no floating-point tensor that it computed")
+        return names
+
+    def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
+        import torch
+
+        call = _Call(self.model, args, kwargs, everything=True)
+        if not call.given:
             raise ValueError("nothing to record: the model was given no tensor")
-        with Recording(sources, names, self.model, lines) as trace:
-            output = call(
-                map_leaves(
-                    lambda leaf, path: trace.inputs[places[id(leaf)]] if id(leaf) in places else leaf, arguments, ""
-                )
-            )
+        with Recording(as_inputs(call.given), call.names, self.model, lines) as trace:
+            output = call.run(call.arguments_with(trace.inputs))
             count: List[Any] = []
 
             def add(leaf: Any, path: str) -> Any:
@@ -410,7 +486,7 @@ class TracedModel:
                 raise ValueError("the model returned no tensor")
         program = trace.program
         assert program is not None
-        return program, sources, output
+        return program
 
     def _addresses(self, arguments: Any) -> Set[int]:
         """Of the tensors that the model was given or has."""
@@ -446,7 +522,9 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.
         options: `probes`, `everything`, `memory`, `direction`, `cancellation`, `context`, or choices of a `Context`; see
-            `tracing`. With `inside`, components begin at tensors inside the model, as for `Model.decompose`.
+            `tracing`. With `outputs`, one name or several such as ``"output.logits"``, only these of the model's results
+            are decomposed, and the others are tensors as ever. With `inside`, components begin at tensors inside the
+            model, as for `Model.decompose`. Each call may make other choices.
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)
@@ -482,6 +560,107 @@ def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> N
         # That of an operator which the model called wrongly is the model's: it stays as PyTorch words it.
         if own.code not in (Code.INVALID_ARGUMENT, Code.OUT_OF_RANGE):
             raise own from error
+
+
+class _Call:
+    """A call of a model.
+
+    Attributes:
+        given: what is traced in its arguments, each object once, in the order of the model's own arguments: of type
+            `Input` or `Composition`, or with `everything` tensors too.
+        names: what the model calls them: ``"x"``, ``"masks.0"``.
+        places: of each in `given`, by its identity.
+        tensors: for every tensor in the arguments its place in `given`; None where it is plain.
+    """
+
+    def __init__(self, model: Any, args: Any, kwargs: Any, everything: bool = False):
+        import torch
+
+        self._arguments, self._call = _named_arguments(model, args, kwargs)
+        self.given: List[Any] = []
+        self.names: List[Optional[str]] = []
+        self.places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
+        self.tensors: List[Optional[int]] = []
+        seen: Set[int] = set()
+
+        def find(leaf: Any, path: str) -> Any:
+            traced = isinstance(leaf, (Input, Composition)) or (everything and isinstance(leaf, torch.Tensor))
+            if id(leaf) in seen or not (traced or isinstance(leaf, torch.Tensor)):
+                return leaf
+            seen.add(id(leaf))
+            if traced:
+                self.places[id(leaf)] = len(self.given)
+                self.given.append(leaf)
+                self.names.append(path)
+            self.tensors.append(self.places.get(id(leaf)))
+            return leaf
+
+        map_leaves(find, self._arguments, "")
+
+    def arguments_with(self, live: Sequence[Any]) -> Any:
+        """The arguments with live tensors for what is given."""
+        return map_leaves(
+            lambda leaf, path: live[self.places[id(leaf)]] if id(leaf) in self.places else leaf, self._arguments, ""
+        )
+
+    def run(self, arguments: Any) -> Any:
+        """Calls the model."""
+        return self._call(arguments)
+
+
+class _State:
+    """What a run may change that the next one shall find as it was: generators of random numbers, and buffers."""
+
+    def __init__(self, modules: Modules):
+        import torch
+
+        self._torch = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        self._python = random.getstate()
+        self._numpy = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
+        self._buffers = [
+            (tensor, tensor.detach().clone()) for _, tensor, learned in named_tensors(modules) if not learned
+        ]
+
+    def restore(self) -> None:
+        import torch
+
+        torch.set_rng_state(self._torch)
+        if self._cuda:
+            torch.cuda.set_rng_state_all(self._cuda)
+        random.setstate(self._python)
+        if self._numpy is not None:
+            sys.modules["numpy"].random.set_state(self._numpy)
+        with torch.no_grad():
+            for tensor, before in self._buffers:
+                # Batch norms write theirs without counting it.
+                if not torch.equal(tensor, before):
+                    tensor.copy_(before)
+
+
+def _copied(arguments: Any) -> Any:
+    """Arguments that a run may change in the place of the given ones; where they cannot be copied, those."""
+    try:
+        return copy.deepcopy(arguments)
+    except Exception:
+        return arguments
+
+
+def _request_of(chosen: Dict[str, Any]) -> Tuple[Any, Context]:
+    """A native request and the context of a call's choices."""
+    chosen = dict(chosen)
+    request = new_request(chosen.pop("probes", ()), chosen.pop("everything", False), chosen.pop("cancellation", None))
+    _native.request_set_memory(request, chosen.pop("memory", 0))
+    _native.request_set_direction(request, chosen.pop("direction", "auto"))
+    return request, as_context(chosen.pop("context", None), chosen)
+
+
+def _parameters_of(model: Any) -> Set[str]:
+    """The names of the arguments that the model itself has."""
+    try:
+        return set(inspect.signature(getattr(model, "forward", model)).parameters)
+    except (TypeError, ValueError):
+        return set()
 
 
 def _named_arguments(model: Any, args: Any, kwargs: Any) -> Tuple[Dict[str, Any], Callable[[Any], Any]]:

@@ -85,6 +85,7 @@ class Model(Handle):
         *inputs: Any,
         inside: Union[None, Inside, Sequence[Inside]] = None,
         probes: Union[str, Sequence[str]] = (),
+        outputs: Union[str, Sequence[str]] = (),
         everything: bool = False,
         memory: int = 0,
         direction: str = "auto",
@@ -102,6 +103,8 @@ class Model(Handle):
             probes: inner tensors that are wanted too: ``"layers.0.attention"`` (a module), ``"#28"`` (an operator by
                 its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"`` (what a final softmax
                 reads).
+            outputs: which of the model's results are decomposed, ``"output"`` or ``"output.1"``; the others are left
+                out. All of them unless given.
             everything: checks every operator, not only those that results depend on.
             memory: what the parts of results and all rows on their way there may take together, in bytes, beside the
                 model and its recorded run; 0: any amount. Components then move through the model in groups, which run
@@ -124,6 +127,8 @@ class Model(Handle):
         """
         chosen = as_context(context, policy)
         request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
+        for name in (outputs,) if isinstance(outputs, str) else outputs:
+            _native.request_add_output(request, name)
         _native.request_set_memory(request, memory)
         _native.request_set_direction(request, direction)
         _native.request_set_keep_references(request, keep_references)

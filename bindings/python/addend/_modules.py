@@ -1,5 +1,6 @@
-"""The modules of a model, what they hold, and where in them a thread is."""
+"""The modules of a model, what they hold, what they are asked to do otherwise, and where in them a thread is."""
 
+import sys
 import threading
 from typing import Any, Callable, Dict, Iterator, List, Tuple
 
@@ -13,6 +14,73 @@ def modules_of(model: Any) -> Modules:
     import torch
 
     return list(model.named_modules()) if isinstance(model, torch.nn.Module) else []
+
+
+def unwrapped(model: Any) -> Any:
+    """The model or function that ``torch.compile`` has wrapped; None where it has not."""
+    import torch
+
+    # Where wrappers keep it, of modules and of functions.
+    inner = getattr(model, "_orig_mod", None)
+    if isinstance(model, torch.nn.Module):
+        return inner if isinstance(inner, torch.nn.Module) else None
+    inner = getattr(model, "_torchdynamo_orig_callable", None)
+    return inner if callable(inner) else None
+
+
+class _Declined:
+    """Says no, and knows whether it was asked about a batch that is padded where nobody differentiates."""
+
+    def __init__(self, module: Any) -> None:
+        self.asked = False
+        self._module = module
+
+    def __bool__(self) -> bool:
+        import torch
+
+        mask = sys._getframe(1).f_locals.get("src_key_padding_mask")
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in self._module.parameters())
+        self.asked = self.asked or (mask is not None and not learns)
+        return False
+
+
+class SlowPaths:
+    """Keeps modules, while it is installed, from short cuts whose tensors nobody can decompose: those that are nested,
+    which ``torch.nn.TransformerEncoder`` makes of padded batches where nobody asks for gradients."""
+
+    _SWITCHES = ("enable_nested_tensor", "use_nested_tensor")
+
+    def __init__(self, modules: Modules):
+        self._modules = modules
+        self._before: List[Tuple[Any, str, Any]] = []
+        self._declined: List[Tuple[str, _Declined]] = []
+
+    def install(self) -> None:
+        import torch
+
+        for path, module in self._modules:
+            if not isinstance(module, torch.nn.TransformerEncoder):
+                continue
+            declined = _Declined(module)
+            for name in self._SWITCHES:
+                before = module.__dict__.get(name)
+                if before is True:
+                    self._before.append((module, name, before))
+                    setattr(module, name, declined)
+            self._declined.append((path, declined))
+
+    def remove(self) -> List[str]:
+        """Puts everything back; notes of what was done otherwise."""
+        while self._before:
+            setattr(*self._before.pop())
+        asked = [path or "the model" for path, declined in self._declined if declined.asked]
+        self._declined.clear()
+        if not asked:
+            return []
+        return [
+            "%s ran without nested tensors: the same numbers, but where positions are padded, which those leave zero, "
+            "it gives what its layers compute" % ", ".join(asked)
+        ]
 
 
 class ModulePaths:
@@ -71,12 +139,15 @@ class ModulePaths:
 
 
 def named_tensors(modules: Modules) -> Iterator[Tuple[str, Any, bool]]:
-    """Parameters and buffers, by the names that they have in the model, and whether they are learned."""
+    """Parameters and buffers, by the names that they have in the model, and whether they are learned. Sparse ones are
+    left out: they have no memory to be known by."""
+    import torch
+
     for learned in (True, False):
         seen = set()
         for path, submodule in modules:
             for name, tensor in (submodule._parameters if learned else submodule._buffers).items():
-                if tensor is None or id(tensor) in seen:
+                if tensor is None or tensor.layout != torch.strided or id(tensor) in seen:
                     continue
                 seen.add(id(tensor))
                 yield (path + "." + name if path else name), tensor, learned

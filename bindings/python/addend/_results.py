@@ -1,7 +1,7 @@
 """What a run gives."""
 
 import json
-from typing import Any, Dict, Iterator, List, Optional, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _native
 from ._composition import Composition
@@ -22,11 +22,12 @@ class Results(Handle):
             compositions in place of tensors. None for models from files.
     """
 
-    __slots__ = ("output",)
+    __slots__ = ("output", "_run")
 
     def __init__(self, capsule: Any, output: Any = None):
         super().__init__(capsule)
         self.output = output
+        self._run = Run(tuple(_notes(capsule)))
 
     @property
     def names(self) -> List[Optional[str]]:
@@ -42,12 +43,12 @@ class Results(Handle):
             names = self.names
             if key not in names:
                 raise KeyError("no result %r; there are %s" % (key, ", ".join(map(repr, names))))
-            return result_at(self._handle, names.index(key))
+            return result_at(self._handle, names.index(key), self._run)
         size = len(self)
         index = key + size if key < 0 else key
         if not 0 <= index < size:
             raise IndexError("result %d of %d" % (key, size))
-        return result_at(self._handle, index)
+        return result_at(self._handle, index, self._run)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self)))
@@ -74,23 +75,43 @@ class Results(Handle):
     @property
     def notes(self) -> List[str]:
         """What a reader has to know, one line each."""
-        handle = self._handle
-        notes: List[str] = []
-        while True:
-            note = _native.results_note(handle, len(notes))
-            if note is None:
-                return notes
-            notes.append(note)
+        self._handle
+        return list(self._run.notes)
 
     def __repr__(self) -> str:
         return "Results(closed)" if self.closed else "Results(%s)" % ", ".join(map(repr, self.names))
 
 
-def result_at(results: Any, index: int) -> Any:
+class Run:
+    """What compositions know of the run that gave them; those of one run share it.
+
+    Attributes:
+        notes: what a reader of its results has to know.
+    """
+
+    __slots__ = ("notes",)
+
+    def __init__(self, notes: Tuple[str, ...]):
+        self.notes = notes
+
+
+def _notes(results: Any) -> Iterator[str]:
+    index = 0
+    while True:
+        note = _native.results_note(results, index)
+        if note is None:
+            return
+        yield note
+        index += 1
+
+
+def result_at(results: Any, index: int, run: Optional[Run] = None) -> Any:
     """One result of the native object."""
     kind = _native.results_kind(results, index)
     if kind == _native.RESULT_COMPOSITION:
-        return Composition._adopt(_native.results_composition(results, index))
+        composition = Composition._adopt(_native.results_composition(results, index))
+        composition._run = run
+        return composition
     if kind == _native.RESULT_TENSOR:
         return Tensor(_native.results_tensor(results, index))
     return _native.results_number(results, index) if kind == _native.RESULT_NUMBER else None

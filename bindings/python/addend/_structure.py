@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from collections.abc import Mapping, MutableMapping
 from typing import Any, Callable
 
 Leaf = Callable[[Any, str], Any]
@@ -10,14 +11,16 @@ Leaf = Callable[[Any, str], Any]
 def map_leaves(function: Leaf, value: Any, path: str) -> Any:
     """The same structure with ``function(leaf, path)`` for its leaves; what does not change is not copied.
 
-    Knows tuples (named ones too), lists, dicts and dataclasses, with the classes that derive from them: what models
-    take and return. Paths are ``"output.hidden_states.3"``.
+    Knows tuples (named ones too), lists, dicts and other mappings, and dataclasses, with the classes that derive from
+    them: what models take and return. Paths are ``"output.hidden_states.3"``.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _map_dataclass(function, value, path)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         changes = _changes(function, value.items(), path)
         if changes:
+            if not isinstance(value, MutableMapping):
+                raise TypeError("%s: a %s cannot be given other values; pass a dict" % (path, type(value).__name__))
             value = copy.copy(value)
             for key, leaf in changes.items():
                 value[key] = leaf

@@ -1,0 +1,29 @@
+// Attributions as the sections that make them see them.
+#ifndef ADDEND_C_API_ATTRIBUTION_H_
+#define ADDEND_C_API_ATTRIBUTION_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "c_api/bodies.h"
+#include "core/explain/attribute.h"
+
+namespace addend::c_api {
+
+struct AttributionBody {
+  Attribution attribution;  // without its report, which `run` has
+  std::string at;           // as asked for
+  bool operators = false;   // were asked for
+  std::shared_ptr<const RunRecord> run;
+};
+
+AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request);
+
+// What a handle knows of an attribution of these inputs; tells the context's log its notes.
+AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& asked, std::vector<RequestInput> inputs,
+                              const ContextBody& context, const std::string& model_path);
+
+}  // namespace addend::c_api
+
+#endif  // ADDEND_C_API_ATTRIBUTION_H_
