@@ -6,6 +6,7 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -253,6 +254,14 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
       own.leftover = own.value - own.reference - sum;
     } else {
       own.leftover = leftover[t];
+    }
+    if (!std::isfinite(own.value) && std::isfinite(own.reference)) {
+      // Nothing that is finite adds up to infinity.
+      std::fill(own.contributions.begin(), own.contributions.end(), 0.0);
+      own.leftover = own.value;
+      result.report.notes.push_back(
+          absl::StrCat("the explained number of ", result.name,
+                       " is NaN or infinite where its reference is not; all of that is leftover"));
     }
     AddUp(own);
     result.targets.push_back(std::move(own));

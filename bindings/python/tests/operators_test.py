@@ -83,6 +83,10 @@ class OperatorsTest(unittest.TestCase):
         entropy = self.check(torch.special.entr, addend.Input(torch.tensor([-0.5, 0.3, 2.0]), dims=0))
         self.assertEqual(float(entropy[0].leftover.torch()[0]), -float("inf"))
         self.assertIn("is NaN or infinite where its reference is not", " ".join(entropy.notes))
+        explained = addend.compile(torch.special.entr, preset="faithful").explain(
+            addend.Input(torch.tensor([-0.5, 0.3]), dims=0), targets=0
+        )
+        self.assertIn("is NaN or infinite where its reference is not", " ".join(explained.notes))
         for order in (-1, -2):
             norm = self.check(
                 lambda x, order=order: torch.linalg.norm(x, order, dim=1),
