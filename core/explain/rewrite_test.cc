@@ -263,7 +263,8 @@ const Registry& TestRegistry() {
   static const Registry& registry = *[] {
     auto* all = new Registry(Registry::Default());
     for (const char* name : {"rms_norm", "_fused_rms_norm", "_safe_softmax", "scaled_dot_product_attention",
-                             "_scaled_dot_product_flash_attention_for_cpu", "_grouped_mm", "_weight_int8pack_mm", "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer"}) {
+                             "_scaled_dot_product_flash_attention_for_cpu", "_grouped_mm", "_weight_int8pack_mm",
+                             "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer"}) {
       const std::string own = std::string("aten::") + name;
       all->Register(Rewrite{std::string("newer::") + name, Registry::Default().FindRewrite(own, own)->run});
     }

@@ -254,9 +254,9 @@ std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
   return {at::mm(matrix_a, matrix_b).reshape(sizes)};
 }
 
-// _grouped_mm(self, mat2, offs, bias, out_dtype): one product for each group. Slices end where `offs` says: of the rows of
-// a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two batches
-// are multiplied matrix by matrix.
+// _grouped_mm(self, mat2, offs, bias, out_dtype): one product for each group. Slices end where `offs` says: of the rows
+// of a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two
+// batches are multiplied matrix by matrix.
 std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   const at::Tensor a = call.Tensor(0);
   const at::Tensor b = call.Tensor(1);
@@ -297,7 +297,8 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   return {as_asked(cuts_columns ? at::cat(products, 1) : at::stack(products))};
 }
 
-// _weight_int8pack_mm(self, mat2, scales): a linear layer whose weights are integers, with a scale for each row of them.
+// _weight_int8pack_mm(self, mat2, scales): a linear layer whose weights are integers, with a scale for each row of
+// them.
 std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
   const at::Tensor x = call.Tensor(0);
   return {at::matmul(x, call.Tensor(1).to(x.scalar_type()).t()) * call.Tensor(2)};

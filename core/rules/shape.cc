@@ -7,7 +7,12 @@
 #include <ATen/ops/tril.h>
 #include <ATen/ops/triu.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
 
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -31,6 +36,16 @@ RuleResult ToCopy(const RuleCall& call) {
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
   if (dtype == call.Require(0).value.scalar_type()) return SameElements(call);
   return LinearIn(call, Kind::kLinear, 0, [dtype](const at::Tensor& rows) { return rows.to(dtype); });
+}
+
+// _to_copy(self, dtype, ...): floating-point numbers of one byte are scaled and rounded for one product only. Their
+// sums are not numbers of their own, so that parts of them would not be either.
+void RequireTwoBytes(const std::vector<c10::IValue>& arguments) {
+  if (arguments.size() < 2 || !arguments[1].isInt()) return;
+  const at::ScalarType dtype = arguments[1].toScalarType();
+  if (!at::isFloatingType(dtype) || c10::elementSize(dtype) > 1) return;
+  throw Unimplemented(absl::StrCat("aten::_to_copy to ", c10::toString(dtype),
+                                   ", whose numbers cannot be summed; decompose the model before it is quantized"));
 }
 
 // cat and stack: plain parts stand as zeros between the rows of the others.
@@ -131,7 +146,9 @@ void RegisterShape(Registry& registry) {
   const bool keeps = true;
   registry.Register({"aten::clone", Kind::kLinear, SameElements, 0, keeps});
   registry.Register({"aten::_lazy_clone", Kind::kLinear, SameElements, 0, keeps});
-  registry.Register({"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps});
+  Rule to_copy = {"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps};
+  to_copy.precondition = RequireTwoBytes;
+  registry.Register(std::move(to_copy));
   registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder, 0, keeps});
   registry.Register({"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }});
   registry.Register({"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }});

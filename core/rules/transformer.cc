@@ -114,8 +114,8 @@ Tensors OutputAndWeights(const RewriteCall& call) {
   return {attention.output, attention.weights};
 }
 
-// _scaled_dot_product_flash_attention_for_cpu, which gives the logarithm of each row's denominator as well. Only its own
-// derivative asks for that, where everything is masked it is whatever the kernel left there.
+// _scaled_dot_product_flash_attention_for_cpu, which gives the logarithm of each row's denominator as well. Only its
+// own derivative asks for that, where everything is masked it is whatever the kernel left there.
 Tensors OutputAndDenominators(const RewriteCall& call) {
   const Attention attention = AttendOf(call);
   return {attention.output, at::logsumexp(attention.scores, -1)};

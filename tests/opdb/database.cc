@@ -22,7 +22,9 @@ Database::Database(const std::string& path) : path_(path) {
   std::string text(length, '\0');
   file.read(&text[0], static_cast<std::streamsize>(length));
   start_ = static_cast<int64_t>(sizeof length + length);
-  for (const auto& entry : nlohmann::json::parse(text)) {
+  const nlohmann::json index = nlohmann::json::parse(text);
+  version_ = index["version"];
+  for (const auto& entry : index["entries"]) {
     Entry own;
     own.name = entry["name"];
     own.random = entry["random"];

@@ -40,11 +40,13 @@ struct Entry {
 class Database {
  public:
   explicit Database(const std::string& path);
+  const std::string& version() const { return version_; }  // of PyTorch: "1.13"
   const std::vector<Entry>& entries() const { return entries_; }
   Sample Load(const SampleInfo& info) const;
 
  private:
   std::string path_;
+  std::string version_;
   int64_t start_ = 0;  // of the first archive
   std::vector<Entry> entries_;
 };

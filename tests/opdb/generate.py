@@ -2,8 +2,8 @@
 
     generate.py OUT
 
-OUT is one file: the length of an index (8 bytes, little endian), the index (JSON), and TorchScript archives one behind
-the other. Each archive holds one call: its forward() takes the buffers in0, in1, ... and gives what the buffers out0,
+OUT is one file: the length of an index (8 bytes, little endian), the index (JSON: PyTorch's version and the entries),
+and TorchScript archives one behind the other. Each archive holds one call: its forward() takes the buffers in0, in1, ... and gives what the buffers out0,
 out1, ... hold. Everything that is no tensor is a constant of the call. Complex inputs go in as pairs of real numbers.
 """
 
@@ -26,7 +26,8 @@ RANDOM = {
     "bernoulli", "normal", "normal.number_mean", "nn.functional.dropout", "nn.functional.dropout2d",
     "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout.with_train", "nn.functional.rrelu",
     "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "svd_lowrank", "pca_lowrank",
-    "nn.functional._scaled_dot_product_attention",
+    "nn.functional._scaled_dot_product_attention", "nn.functional.scaled_dot_product_attention",
+    "nn.functional.alpha_dropout", "nn.functional.multi_head_attention_forward",
 }
 # PyTorch 1.13 cannot trace these as the database calls them.
 SPELLED = {"fill": lambda x, value: x.clone().fill_(float(value))}
@@ -117,6 +118,12 @@ def write(op, sample, kind, function):
         traced = torch.jit.trace(module, tuple(t.clone() for t in inputs), check_trace=False)
     blob = io.BytesIO()
     torch.jit.save(traced, blob)
+    # A file does not tell the overload: max(x, out=y) comes back as max(x, y).
+    blob.seek(0)
+    with torch.no_grad():
+        again = tensors_of(torch.jit.load(blob)(*[t.clone() for t in inputs]))
+    if [t.shape for t in again] != [t.shape for t in results]:
+        raise ValueError("the file computes something else")
     return blob.getvalue(), len(inputs), len(results) if dense else 0
 
 
@@ -163,7 +170,8 @@ def main():
                 blobs.append(blob)
                 offset += len(blob)
                 written += 1
-    text = json.dumps(index).encode()
+    version = ".".join(torch.__version__.split(".")[:2])
+    text = json.dumps({"version": version, "entries": index}).encode()
     with open(sys.argv[1], "wb") as out:
         out.write(len(text).to_bytes(8, "little"))
         out.write(text)

@@ -1,4 +1,5 @@
-// docs/ops.md: every rule, and how every entry of PyTorch's operator database does.
+// docs/ops.md: every rule, and how every entry of PyTorch's operator database does; for another PyTorch than the
+// oldest, docs/ops_VERSION.md.
 #ifndef ADDEND_TESTS_OPDB_PAGE_H_
 #define ADDEND_TESTS_OPDB_PAGE_H_
 
@@ -25,8 +26,15 @@ struct EntryResult {
 // By entry; first faithful, then fast.
 using Results = std::map<std::string, std::pair<EntryResult, EntryResult>>;
 
-// The page as text. Numbers that differ from machine to machine are told by their order of magnitude.
-std::string OpsPage(const Results& results);
+// Adds what runs of other parts of the database have found: their opdb.tsv.
+void AddResults(const std::string& path, Results& results);
+
+// The page of a version of PyTorch ("1.13") as text. Numbers that differ from machine to machine are told by their
+// order of magnitude.
+std::string OpsPage(const Results& results, const std::string& version);
+
+// Where it is committed.
+std::string OpsPageName(const std::string& version);
 
 }  // namespace addend
 

@@ -30,24 +30,32 @@ part of the largest output, *left over* as a part of the largest move from the b
 """
 
 
-def bound(number):
-    """The next power of ten that is not smaller; rounding counts as nothing."""
+def bound(*numbers):
+    """The next power of ten that is not smaller than any; rounding counts as nothing. Empty where one was not found."""
+    if None in numbers:
+        return ""
+    number = max(numbers)
     if number <= 1e-7:
-        return "<= 1e-7"
+        return "1e-7"
     if not math.isfinite(number):
         return "infinite"
-    return "<= 1e%d" % math.ceil(math.log10(number))
+    return "1e%d" % math.ceil(math.log10(number))
+
+
+def _percent(number):
+    return "" if number is None else "%.0f %%" % (100 * number)
 
 
 _COLUMNS = [
     ("architecture", lambda row: row["architecture"]),
     ("attention", lambda row: row["attention"]),
     ("mask", lambda row: "yes" if row["mask"] else "no"),
-    ("recovery", lambda row: bound(row["recovery"])),
-    ("reference", lambda row: bound(row["reference"])),
-    ("agreement", lambda row: bound(max(row["explain"], row["attribute"]))),
-    ("left over", lambda row: bound(row["leftover"])),
-    ("under `fast`", lambda row: "%.0f %%" % (100 * row["fast_leftover"])),
+    ("verdict", lambda row: "FAILS" if "failure" in row else "pass"),
+    ("recovery", lambda row: bound(row.get("recovery"))),
+    ("reference", lambda row: bound(row.get("reference"))),
+    ("agreement", lambda row: bound(row.get("explain"), row.get("attribute"))),
+    ("left over", lambda row: bound(row.get("leftover"))),
+    ("under `fast`", lambda row: _percent(row.get("fast_leftover"))),
     ("notes", lambda row: " ".join("[%d]" % number for number in row.get("numbers", [])) or str(len(row["notes"]))),
 ]
 
@@ -104,9 +112,16 @@ def page(out, files):
         for row in found["rows"]:
             row["numbers"] = [notes.index(note) + 1 for note in row["notes"]]
         text += "## LibTorch %s, transformers %s\n\n" % (found["libtorch"], found["transformers"])
-        text += "%d runs of %d architectures.\n\n" % (
-            len(found["rows"]), len({row["architecture"] for row in found["rows"]}))
+        failed = [row for row in found["rows"] if "failure" in row]
+        text += "%d runs of %d architectures, of which %d pass.\n\n" % (
+            len(found["rows"]), len({row["architecture"] for row in found["rows"]}), len(found["rows"]) - len(failed))
         text += table(found["rows"]) + "\n"
+        if failed:
+            text += "What fails:\n\n"
+            for row in failed:
+                call = [row["architecture"], row["attention"]] + (["mask"] if row["mask"] else [])
+                text += "- %s: %s\n" % (", ".join(call), row["failure"])
+            text += "\n"
         if notes:
             text += "The notes of these runs:\n\n"
             text += "".join("%d. %s\n" % (number + 1, note) for number, note in enumerate(notes)) + "\n"

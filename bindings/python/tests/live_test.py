@@ -130,6 +130,16 @@ class LiveTest(unittest.TestCase):
             np.testing.assert_allclose(output.reference, same_branch(torch.zeros(4)).detach(), atol=1e-5)
         self.assertEqual(len(seen), 2, "the inputs were meant to take different branches")
 
+    @unittest.skipUnless(hasattr(torch, "float8_e4m3fn"), "this PyTorch has no floating-point numbers of one byte")
+    def test_numbers_of_one_byte_are_refused_by_name(self):
+        def quantized(x):
+            low, weight = x.to(torch.float8_e4m3fn), torch.eye(16).to(torch.float8_e4m3fn)
+            one = torch.tensor(1.0)
+            return torch._scaled_mm(low, weight.t(), scale_a=one, scale_b=one, out_dtype=torch.float32)
+
+        with self.assertRaisesRegex(addend.Unimplemented, "aten::_to_copy to Float8_e4m3fn.*before it is quantized"):
+            addend.compile(quantized)(addend.Input(torch.rand(16, 16), 0))
+
     def test_writes_in_place(self):
         model = Writes()
         x = torch.randn(4)
