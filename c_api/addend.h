@@ -814,6 +814,22 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_record(const addend_requ
  * recorded operator has met the memory of an output, UNIMPLEMENTED with the position of what cannot be recorded. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace* trace,
                                                                     addend_program** out_program) ADDEND_NOEXCEPT;
+/* Runs a live model on these inputs and records that, from addend_trace_record to addend_trace_end_program, for
+ * addend_live_record and addend_live_check_trace. example: which of the request's examples the inputs are, or which they
+ * were cut from. in: inputs (borrowed while it runs; the run may write them). out: out_program, which is the callback's
+ * and lives until the callback is called again or what called it has returned. 0 goes on; anything else ends with
+ * ADDEND_UNKNOWN and that number as payload "callback". It must not throw. */
+typedef int32_t (*addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
+                                    size_t num_inputs, addend_program** out_program);
+/* As addend_model_record with several examples, for a live model. in: request (borrowed), whose inputs are tensors
+ * without a structure. Thread: that of the model. out: out_program (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_live_record(const addend_request* request, addend_record_fn record,
+                                                              void* payload,
+                                                              addend_program** out_program) ADDEND_NOEXCEPT;
+/* As addend_model_check_trace, for a live model; request as above. out: out_json (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_live_check_trace(const addend_request* request, const char* options,
+                                                                   addend_record_fn record, void* payload,
+                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
 /* Also stops recording, if nothing has yet. */
 ADDEND_API void addend_trace_release(addend_trace* trace) ADDEND_NOEXCEPT;
 

@@ -177,6 +177,8 @@ class HostileTest : public CApiTest {
         {"results_report", [=] { return addend_results_report(h.results, &s); }},
         {"trace_begin", [=] { return addend_trace_begin(h.context, h.request, &trace); }},
         {"trace_record", [=] { return addend_trace_record(h.request, nullptr, nullptr, nullptr, &trace); }},
+        {"live_record", [=] { return addend_live_record(h.request, nullptr, nullptr, &p); }},
+        {"live_check_trace", [=] { return addend_live_check_trace(h.request, nullptr, nullptr, nullptr, &s); }},
         {"trace_end_program", [=] { return addend_trace_end_program(h.trace, &p); }},
         {"frames_add", [=] { return addend_frames_add(h.frames, "a.py", 1, "f", "x", 0, 1); }},
         {"trace_set_module", [=] { return addend_trace_set_module(h.trace, "a"); }},

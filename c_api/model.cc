@@ -52,6 +52,20 @@ RecordOptions RecordOptionsOf(const ModelBody& model) {
   return options;
 }
 
+}  // namespace
+
+CheckOptions CheckOptionsOf(const char* options) {
+  CheckOptions checks;
+  JsonOptions given(options);
+  given.Read("tolerance", &checks.tolerance);
+  given.Read("strict", &checks.strict);
+  given.Read("out_of_place", &checks.out_of_place);
+  given.RequireAllRead();
+  return checks;
+}
+
+namespace {
+
 at::Tensor FirstNumbers(const c10::IValue& result) {
   at::Tensor first;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
@@ -220,12 +234,7 @@ ADDEND_API addend_status* addend_model_check_trace(const addend_model* model, co
   return Guard([&] {
     const ModelBody& body = Get(model, "model");
     const RequestBody& asked = Get(request, "request");
-    CheckOptions checks;
-    JsonOptions given(options);
-    given.Read("tolerance", &checks.tolerance);
-    given.Read("strict", &checks.strict);
-    given.Read("out_of_place", &checks.out_of_place);
-    given.RequireAllRead();
+    CheckOptions checks = CheckOptionsOf(options);
     RequireOut(out_json, "out_json");
     RequireReady(asked);
     const WarningsToLog warnings(ContextOf(nullptr).log);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "c_api/bodies.h"
+#include "core/explain/check_trace.h"
 #include "core/program/recorded_program.h"
 #include "core/program/replay.h"
 
@@ -17,7 +18,11 @@ struct ProgramBody {
   std::shared_ptr<const Replay> replay;
   std::vector<std::string> input_names;
   std::string path;  // of the folder that it comes from, or of the model that was recorded
+  c10::IValue output;  // of the run, where a trace recorded it; None otherwise
 };
+
+// Of addend_model_check_trace.
+CheckOptions CheckOptionsOf(const char* options);
 
 ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std::string& path);
 

@@ -12,6 +12,8 @@
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/structure.h"
+#include "core/explain/check_trace.h"
+#include "core/explain/learn_sizes.h"
 #include "core/explain/live.h"
 #include "core/explain/live_program.h"
 #include "core/intercept/tracing_scope.h"
@@ -263,7 +265,73 @@ ADDEND_API addend_status* addend_trace_end_program(addend_trace* trace, addend_p
     // An error of the recording comes first.
     const Recording recording = body.program->Finish(output);
     if (several.empty()) throw InvalidArgument("no output of the trace was named");
+    ProgramBody made = ProgramOf(recording.program, "");
+    made.output = recording.output;
+    Give(out_program, std::move(made));
+  });
+}
+
+namespace {
+
+// What the caller records of a live model, as often as it is asked to.
+RecordExample RecordedBy(addend_record_fn record, void* payload) {
+  if (record == nullptr) throw InvalidArgument("record is NULL");
+  return [record, payload](const std::vector<c10::IValue>& inputs, size_t example) {
+    std::vector<std::unique_ptr<Scoped<addend_tensor>>> tensors;
+    std::vector<const addend_tensor*> handles;
+    for (const c10::IValue& input : inputs) {
+      tensors.push_back(std::make_unique<Scoped<addend_tensor>>(TensorBody(input.toTensor())));
+      handles.push_back(tensors.back()->get());
+    }
+    addend_program* program = nullptr;
+    const int32_t answer = record(payload, example, handles.data(), handles.size(), &program);
+    if (answer != 0) {
+      throw CallbackError(absl::StatusCode::kUnknown, absl::StrCat("the recording callback gave ", answer), answer);
+    }
+    const ProgramBody& body = Get(program, "the program that the callback gave");
+    if (body.output.isNone()) throw InvalidArgument("the callback gave a program that no trace recorded");
+    Recording recording;
+    recording.program = body.program;
+    recording.output = body.output;
+    return recording;
+  };
+}
+
+// The tensors of every example, each an input.
+std::vector<std::vector<c10::IValue>> TensorsOfExamples(const RequestBody& request) {
+  for (const auto& structure : request.structures) {
+    if (structure != nullptr) throw InvalidArgument("the inputs of a live model are tensors, without a structure");
+  }
+  return ExamplesOf({}, request);
+}
+
+}  // namespace
+
+ADDEND_API addend_status* addend_live_record(const addend_request* request, addend_record_fn record, void* payload,
+                                             addend_program** out_program) noexcept {
+  return Guard([&] {
+    const RequestBody& asked = Get(request, "request");
+    RequireOut(out_program, "out_program");
+    RequireReady(asked);
+    SetCallbackNumber(0);
+    const Recording recording = RecordSizes(RecordedBy(record, payload), TensorsOfExamples(asked));
     Give(out_program, ProgramOf(recording.program, ""));
+  });
+}
+
+ADDEND_API addend_status* addend_live_check_trace(const addend_request* request, const char* options,
+                                                  addend_record_fn record, void* payload,
+                                                  addend_string** out_json) noexcept {
+  return Guard([&] {
+    const RequestBody& asked = Get(request, "request");
+    CheckOptions checks = CheckOptionsOf(options);
+    RequireOut(out_json, "out_json");
+    RequireReady(asked);
+    SetCallbackNumber(0);
+    checks.inputs = TensorsOfExamples(asked);
+    const std::vector<c10::IValue> first = checks.inputs[0];
+    checks.inputs.erase(checks.inputs.begin());
+    Give(out_json, Dump(FindingsRecord(CheckTrace(RecordedBy(record, payload), first, checks))));
   });
 }
 

@@ -12,6 +12,11 @@
 
 /* Statuses are read where they become exceptions, and handles are released by their SafeHandle, with the pointer
  * itself: bindings/csharp/Addend/Native declares those functions. */
+/* Live models are checked where they run, which is Python so far. */
+%ignore addend_live_check_trace;
+%ignore addend_live_record;
+%ignore addend_record_fn;
+
 %ignore addend_status_code;
 %ignore addend_status_message;
 %ignore addend_status_detail;

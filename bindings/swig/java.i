@@ -23,6 +23,11 @@
 %typemap(javaclassmodifiers) enum SWIGTYPE "final class"
 
 /* The interface that this wrapper was compiled for; a constant would become a public type. */
+/* Live models are checked where they run, which is Python so far. */
+%ignore addend_live_check_trace;
+%ignore addend_live_record;
+%ignore addend_record_fn;
+
 %ignore ADDEND_ABI_VERSION;
 %inline %{
 static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }

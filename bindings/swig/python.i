@@ -138,10 +138,16 @@ PyObject* tensor_address(const addend_tensor* tensor);
 %ignore addend_context_options_set_progress;
 %ignore addend_frames_add;
 %ignore addend_frames_fn;
+%ignore addend_live_check_trace;
+%ignore addend_live_record;
+%ignore addend_record_fn;
 %ignore addend_trace_record;
 addend_status* options_set_log(addend_context_options* options, PyObject* log);
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
+addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program);
+addend_status* live_check_trace(const addend_request* request, const char* options, PyObject* record,
+                                addend_string** out_json);
 
 /* ---- Rules without code, of addend_ext.h --------------------------------------------------------------------------- */
 

@@ -1,7 +1,9 @@
 """Live models: Python code that is decomposed as it runs."""
 
 import copy
+import functools
 import inspect
+import json
 import random
 import sys
 import types
@@ -23,11 +25,13 @@ from ._context import Context, as_context
 from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, modules_of, named_tensors, unwrapped
-from ._program import Program
+from ._model import as_arguments
+from ._program import Program, Requirement, TraceCheck, read_check
+from ._reads import Readings
 from ._results import Results, result_at
 from ._source_lines import SourceLines, caller
 from ._structure import map_leaves
-from ._tensor import as_tensor
+from ._tensor import Tensor, as_tensor
 
 # Choices of a call that are no choices of a policy.
 _OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
@@ -102,6 +106,7 @@ class _Block:
         self._request = request
         self._modules = ModulePaths(modules)
         self._slow_paths = SlowPaths(modules)
+        self._readings = Readings()
         self._trace: Any = None
         self._count = 0
 
@@ -130,6 +135,7 @@ class _Block:
     ) -> None:
         self._modules.remove()
         notes = self._slow_paths.remove()
+        self._readings.remove()
         trace, self._trace = self._trace, None
         if error is None:
             self._end(trace, notes)
@@ -141,6 +147,7 @@ class _Block:
         self._request = None
         self._slow_paths.install()
         self._modules.install(self._set_module)
+        self._readings.install()
 
     def _require_new(self) -> None:
         if self._request is None:
@@ -318,7 +325,7 @@ class TracedModel:
         )
         return results
 
-    def record(self, *args: Any, lines: bool = True, **kwargs: Any) -> Program:
+    def record(self, *args: Any, lines: bool = True, others: Sequence[Any] = (), **kwargs: Any) -> Program:
         """Calls the model, and keeps what it did as a `Program`.
 
         Every tensor in the arguments, on any depth, is an input of the program, called by the model's own name for the
@@ -327,7 +334,34 @@ class TracedModel:
         Args:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
         """
-        return self._record(args, kwargs, lines)
+        if others:
+            examples = _Examples(self, [(args, kwargs), *map(_example, others)], lines)
+            program = Program(_native.live_record(examples.request(), examples.record))
+        else:
+            program = self._record(args, kwargs, lines)
+        program._source = functools.partial(self._check, args, kwargs)
+        return program
+
+    def check_trace(
+        self,
+        *args: Any,
+        others: Sequence[Any] = (),
+        tolerance: float = 1e-5,
+        strict: bool = True,
+        out_of_place: bool = False,
+        **kwargs: Any,
+    ) -> TraceCheck:
+        """Whether a recording is the model: records twice, replays, and tries other inputs. See `Program.check`."""
+        options = {"tolerance": tolerance, "strict": strict, "out_of_place": out_of_place}
+        return self._check(args, kwargs, others, **options)
+
+    def requirements(self, *args: Any, **kwargs: Any) -> List[Requirement]:
+        """What decomposing a call with these arguments lacks, all of it: operators without a rule, and what runs as in
+        training. There is no file to read, so the model is called once, and recorded."""
+        sources = as_inputs(_Call(self.model, args, kwargs, everything=True).given)
+        context = as_context(self._options.get("context"), {})
+        program = self._record(args, kwargs, True)
+        return program.requirements(*[source.value for source in sources], context=context)
 
     def explain(
         self,
@@ -465,6 +499,10 @@ class TracedModel:
             raise ValueError("the model returned no floating-point tensor that it computed")
         return names
 
+    def _check(self, args: Any, kwargs: Any, others: Sequence[Any], **options: Any) -> TraceCheck:
+        examples = _Examples(self, [(args, kwargs), *map(_example, others)], True)
+        return read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
+
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
         import torch
 
@@ -517,7 +555,8 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
         model.trace(False)
         output = model(x)                         # a tensor, as ever
 
-    Nothing is converted and nothing patched: the model runs with its own control flow, in-place writes included.
+    Nothing is converted: the model runs with its own control flow, in-place writes included. ``Tensor.numpy`` and
+    ``Tensor.tolist`` tell of what they read while a call runs, since no operator does.
 
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.
@@ -606,6 +645,40 @@ class _Call:
     def run(self, arguments: Any) -> Any:
         """Calls the model."""
         return self._call(arguments)
+
+
+class _Examples:
+    """Calls of a live model, which is recorded with other tensors in the places of theirs."""
+
+    def __init__(self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool):
+        self._model = model
+        self._calls = calls
+        self._lines = lines
+
+    def request(self) -> Any:
+        """The tensors of every call, on any depth, each object once."""
+        request = new_request((), False, None)
+        for index, call in enumerate(self._calls):
+            if index > 0:
+                _native.request_next_example(request)
+            for source in as_inputs(self._tensors(call)):
+                _native.request_add_input(request, None, as_tensor(source.value)._handle)
+        return request
+
+    def record(self, example: int, inputs: List[Any]) -> Any:
+        """The native program of the call with these tensors."""
+        call = self._calls[example]
+        given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
+        args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
+        return self._model._record(args, kwargs, self._lines)._handle
+
+    def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
+        """In the order in which a recording has them as inputs."""
+        return _Call(self._model.model, *call, everything=True).given
+
+
+def _example(given: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    return ((), given) if isinstance(given, dict) else (tuple(as_arguments(given)), {})
 
 
 class _State:

@@ -1,5 +1,6 @@
 """Models from TorchScript files."""
 
+import functools
 import inspect
 import json
 import os
@@ -274,7 +275,7 @@ class Model(Handle):
             FailedPrecondition: a number follows no size of the inputs.
         """
         request = new_model_request([inputs, *map(as_arguments, others)], cancellation=cancellation)
-        return Program(_native.model_record(self._handle, request), (self, inputs))
+        return Program(_native.model_record(self._handle, request), functools.partial(self.check_trace, *inputs))
 
     def check_trace(
         self,

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._cancellation import Cancellation
@@ -79,9 +79,9 @@ class Program(Handle):
 
     __slots__ = ("_source",)
 
-    def __init__(self, capsule: Any, source: Optional[Tuple["Model", Tuple[Any, ...]]] = None):
+    def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
         super().__init__(capsule)
-        self._source = source  # the model that was recorded and its inputs
+        self._source = source  # checks a recording of the same model with the same inputs
 
     @staticmethod
     def load(folder: Union[str, "os.PathLike[str]"]) -> "Program":
@@ -175,14 +175,14 @@ class Program(Handle):
             out_of_place: also replays without writes in place, which finds aliases that the program does not know of.
 
         Raises:
-            ValueError: the program was not recorded here, so there is no model to compare it with.
+            ValueError: the program was loaded, or recorded from a block of code, so there is no model to compare it with.
         """
         if self._source is None:
-            raise ValueError("this program was loaded; record the model again, and check what that gives")
-        model, inputs = self._source
-        return model.check_trace(
-            *inputs, others=others, tolerance=tolerance, strict=strict, out_of_place=out_of_place
-        )
+            raise ValueError(
+                "this program was loaded, or recorded from a block of code, which cannot run again; record the model "
+                "again, and check what that gives"
+            )
+        return self._source(others=others, tolerance=tolerance, strict=strict, out_of_place=out_of_place)
 
     @property
     def num_operators(self) -> int:

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "bindings/python/native/error.h"
+#include "bindings/python/native/handle.h"
 #include "bindings/python/native/python_lock.h"
 
 namespace {
@@ -71,6 +72,52 @@ int32_t Frames(void* payload, addend_frames* frames) {
   return 1;
 }
 
+// A callable that records, and the program that it gave last.
+struct LiveRecorder {
+  explicit LiveRecorder(PyObject* given) : callable(given) {}
+  ~LiveRecorder() { Py_XDECREF(program); }
+  LiveRecorder(const LiveRecorder&) = delete;
+  LiveRecorder& operator=(const LiveRecorder&) = delete;
+
+  PyObject* const callable;
+  PyObject* program = nullptr;
+};
+
+// The inputs are handed on as capsules of their own: the callable may keep them.
+PyObject* Capsules(const addend_tensor* const* inputs, size_t num_inputs) {
+  PyObject* const list = PyList_New(0);
+  for (size_t k = 0; list != nullptr && k < num_inputs; ++k) {
+    addend_tensor* own = nullptr;
+    addend_status* const status = addend_tensor_to(inputs[k], addend_tensor_dtype(inputs[k]), nullptr, &own);
+    PyObject* const capsule =
+        status == nullptr ? addend_python::NewCapsule<addend_tensor, &addend_tensor_release>(own, "addend_tensor")
+                          : nullptr;
+    if (status != nullptr) addend_python::SetException(status);
+    const bool added = capsule != nullptr && PyList_Append(list, capsule) == 0;
+    Py_XDECREF(capsule);
+    if (added) continue;
+    Py_DECREF(list);
+    return nullptr;
+  }
+  return list;
+}
+
+int32_t RecordLive(void* payload, size_t example, const addend_tensor* const* inputs, size_t num_inputs,
+                   addend_program** out_program) {
+  const PythonLock lock;
+  auto* const recorder = static_cast<LiveRecorder*>(payload);
+  PyObject* const given = Capsules(inputs, num_inputs);
+  PyObject* const program =
+      given == nullptr ? nullptr
+                       : PyObject_CallFunction(recorder->callable, "nO", static_cast<Py_ssize_t>(example), given);
+  Py_XDECREF(given);
+  Py_XDECREF(recorder->program);
+  recorder->program = program;
+  if (program != nullptr && addend_python::GetHandle(program, "addend_program", out_program)) return 0;
+  addend_python::KeepCallbackException();
+  return 1;
+}
+
 }  // namespace
 
 addend_status* options_set_log(addend_context_options* options, PyObject* log) {
@@ -95,4 +142,15 @@ addend_status* trace_record(const addend_request* request, PyObject* frames, add
   addend_status* const status = addend_trace_record(request, &Frames, frames, &addend_python::ReleaseObject, out_trace);
   if (status != nullptr) Py_DECREF(frames);
   return status;
+}
+
+addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program) {
+  LiveRecorder recorder(record);
+  return addend_live_record(request, &RecordLive, &recorder, out_program);
+}
+
+addend_status* live_check_trace(const addend_request* request, const char* options, PyObject* record,
+                                addend_string** out_json) {
+  LiveRecorder recorder(record);
+  return addend_live_check_trace(request, options, &RecordLive, &recorder, out_json);
 }

@@ -14,5 +14,10 @@ addend_status* options_set_progress(addend_context_options* options, PyObject* p
 // As addend_trace_record; `frames()` gives source lines (file, line, function, text, column, length), outermost first,
 // or is None. What it raises ends the recording and is raised there.
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
+// `record(example, inputs)` gives the capsule of a program; see addend_record_fn. What it raises ends the call and is
+// raised there.
+addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program);
+addend_status* live_check_trace(const addend_request* request, const char* options, PyObject* record,
+                                addend_string** out_json);
 
 #endif  // ADDEND_BINDINGS_PYTHON_NATIVE_CALLBACKS_H_

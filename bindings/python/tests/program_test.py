@@ -648,5 +648,208 @@ class LiveProgramTest(unittest.TestCase):
         torch.testing.assert_close(hidden, addend.attribute(self.network, self.x, target=2))
 
 
+def traced(function, *args):
+    """A file of what torch.jit.trace makes of a function."""
+
+    class Module(torch.nn.Module):
+        def forward(self, *args):
+            return function(*args)
+
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.trace(Module(), args, check_trace=False), file)
+    return addend.load_model(file.getvalue())
+
+
+def halves(x):
+    batch, time, width = x.size()
+    return x.view(batch, time, width // 2, 2).sum(-1) / time
+
+
+def between_constants(x):
+    t = torch.linspace(0.0, 1.0, 4)
+    assert (t[1:] > t[:-1]).all()
+    return x * t
+
+
+def classes(x, i):
+    return x * torch.nn.functional.one_hot(i, 4)
+
+
+def lowest(x):
+    low = torch.tensor(torch.finfo(x.dtype).min)
+    return torch.where(torch.ones(4, 4).tril().bool(), x, low).softmax(-1)
+
+
+def causal(x):
+    position = torch.arange(x.size(1))
+    return x.masked_fill(position[None, :] > position[:, None], -1e9).softmax(-1)
+
+
+SQUARES = (torch.randn(4, 4), torch.randn(4, 4))
+ROWS = (torch.randn(3, 4), torch.randn(3, 4))
+# Constructs of models, with two inputs each: their recordings freeze nothing that elements tell.
+CONSTRUCTS = {
+    "sizes": (halves, (torch.randn(2, 3, 4),), (torch.randn(2, 3, 4),)),
+    "comparison of constants": (between_constants, ROWS[:1], ROWS[1:]),
+    "one_hot with classes": (
+        classes,
+        (torch.randn(2, 4), torch.tensor([1, 3])),
+        (torch.randn(2, 4), torch.tensor([0, 2])),
+    ),
+    "torch.tensor of numbers": (lambda x: x * torch.tensor([2.0, 3.0, 4.0, 5.0]), ROWS[:1], ROWS[1:]),
+    "torch.tensor of integers": (lambda x: x * torch.tensor([2, 3, 4, 5]), ROWS[:1], ROWS[1:]),
+    "torch.tensor of one": (lambda x: x * torch.tensor(2.0), ROWS[:1], ROWS[1:]),
+    "new_tensor": (lambda x: x * x.new_tensor([2.0, 3.0, 4.0, 5.0]), ROWS[:1], ROWS[1:]),
+    "as_tensor": (lambda x: x * torch.as_tensor([2.0, 3.0, 4.0, 5.0]), ROWS[:1], ROWS[1:]),
+    "from_numpy": (lambda x: x * torch.from_numpy(np.ones(4, "f4")), ROWS[:1], ROWS[1:]),
+    "full": (lambda x: x * torch.full((4,), 2.0), ROWS[:1], ROWS[1:]),
+    "lowest number": (lowest, SQUARES[:1], SQUARES[1:]),
+    "causal mask": (causal, SQUARES[:1], SQUARES[1:]),
+    "detach_": (lambda x: (x * 2).detach_().view(12) + 1, ROWS[:1], ROWS[1:]),
+    "number of a constant": (lambda x: x * float(torch.arange(4).max()), ROWS[:1], ROWS[1:]),
+    "NumPy of a constant": (lambda x: x * float(torch.arange(4).numpy().max()), ROWS[:1], ROWS[1:]),
+    "list of a constant": (lambda x: x[:, torch.tensor([0, 2]).tolist()], ROWS[:1], ROWS[1:]),
+}
+
+
+class ConstructsTest(unittest.TestCase):
+    def assert_same(self, found, expected, name):
+        self.assertEqual(found.dtype, expected.dtype, name)
+        self.assertTrue(torch.equal(found, expected), name)
+
+    def assert_holds(self, program, function, examples, name):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "exported.pt")
+            program.export_torchscript(path)
+            exported = torch.jit.load(path)
+        for example in examples:
+            expected = function(*example)
+            self.assert_same(program.replay(*example)[0].torch(), expected, name)
+            self.assert_same(exported(*example), expected, name)
+
+    def test_live_recordings_replay_and_export(self):
+        for name, (function, first, second) in CONSTRUCTS.items():
+            with self.subTest(name):
+                self.assert_holds(addend.compile(function).record(*first), function, (first, second), name)
+
+    def test_files_replay_and_export(self):
+        for name, (function, first, second) in CONSTRUCTS.items():
+            with self.subTest(name):
+                self.assert_holds(traced(function, *first).record(*first), function, (first, second), name)
+
+    def test_recordings_are_attributed(self):
+        for name in ("torch.tensor of numbers", "new_tensor", "lowest number"):
+            function, first, _ = CONSTRUCTS[name]
+            results = addend.compile(function, preset="faithful").decompose(addend.Input(first[0], 1))
+            attribution = addend.compile(function).record(*first).model().explain(
+                addend.Input(first[0], 1), targets="0,0", preset="faithful"
+            )
+            self.assertAlmostEqual(attribution[0].value, float(function(*first)[0, 0]), places=5)
+            self.assertLess(
+                float((results[0].recovery.torch() - function(*first)).abs().max()), 1e-5, name
+            )
+
+    def test_sizes_of_traced_files_follow_the_input(self):
+        example = torch.randn(2, 3, 4)
+        program = traced(halves, example).record(example, others=[torch.randn(5, 3, 4), torch.randn(3, 6, 4)])
+        x = torch.randn(7, 2, 4)
+        self.assert_same(program.replay(x)[0].torch(), halves(x), "halves")
+
+    def test_numbers_of_traced_files_take_no_part_in_promotion(self):
+        def waves(x, t):
+            return x + (t[:, None] * torch.exp(torch.arange(4) * -3.07)[None, :]).sin()
+
+        x, t = torch.randn(2, 4), torch.tensor([3, 7])
+        found = traced(waves, x, t).decompose(addend.Input(x, dims=1), t, preset="faithful")[0].value.torch()
+        self.assert_same(found, waves(x, t), "waves")
+
+    def test_what_numpy_and_lists_read_stops_a_replay(self):
+        def top(x):
+            return x.roll(int(torch.topk(x.abs().mean(0), 1)[1].numpy()[0]), 1)
+
+        reads = {
+            "numpy": lambda x: x * float(x.detach().numpy().mean()),
+            "asarray": lambda x: x * float(np.asarray(x.sum(0)).max()),
+            "index": top,
+            "tolist": lambda x: x * x[0].tolist()[0],
+            "half": lambda x: x * x.bfloat16()[0].tolist()[0],
+        }
+        x = torch.rand(4, 3)
+        other = -x[:, [2, 0, 1]]
+        for name, function in reads.items():
+            with self.subTest(name):
+                program = addend.compile(function).record(x)
+                self.assert_same(program.replay(x)[0].torch(), function(x), name)
+                with self.assertRaises(addend.FailedPrecondition) as caught:
+                    program.replay(other)
+                self.assertIn("elements_read_outside", str(caught.exception))
+                self.assertIn("program_test.py", str(caught.exception))
+                with tempfile.TemporaryDirectory() as folder, self.assertRaises(addend.FailedPrecondition):
+                    program.export_torchscript(os.path.join(folder, "exported.pt"))
+        self.assertNotIn("numpy", torch.Tensor.__dict__)  # nothing is left behind
+        self.assertNotIn("tolist", torch.Tensor.__dict__)
+
+    def test_sparse_operands_are_refused_by_name(self):
+        def product(x, a):
+            return torch.spmm(a.to_sparse(), x)
+
+        x, a = torch.randn(4, 3), torch.eye(4)
+        model = traced(product, x, a)
+        for inputs in ((addend.Input(x, dims=0), a), (x, addend.Input(a, dims=0))):
+            with self.assertRaisesRegex(addend.Error, "aten::[a-z_]*(mm|sparse)"):
+                model.decompose(*inputs)
+
+
+class LiveCheckTest(unittest.TestCase):
+    def setUp(self):
+        self.layer = torch.nn.Linear(4, 2)
+        self.x = torch.rand(3, 4)
+
+    def test_a_live_recording_is_checked(self):
+        program = addend.compile(self.layer).record(self.x)
+        self.assertTrue(program.check().ok)
+        self.assertTrue(program.check(torch.rand(3, 4)).ok)
+        self.assertTrue(addend.compile(self.layer).check_trace(self.x, others=[torch.rand(3, 4)]).ok)
+
+    def test_a_branch_is_found(self):
+        check = addend.compile(Branch()).check_trace(torch.ones(2, 3), others=[-torch.ones(2, 3)])
+        self.assertFalse(check.ok)
+        errors = {finding.kind: finding for finding in check.findings if finding.error}
+        self.assertEqual(errors["guard"].input_set, 0)
+        self.assertIn("program_test.py", errors["guard"].position)
+
+    def test_state_of_its_own_is_found(self):
+        count = []
+
+        def model(x):
+            count.append(1)
+            return x * len(count)
+
+        self.assertFalse(addend.compile(model).check_trace(self.x).ok)
+
+    def test_errors_of_the_model_come_through(self):
+        def model(x):
+            raise KeyError("mine")
+
+        with self.assertRaises(KeyError):
+            addend.compile(model).check_trace(self.x)
+
+    def test_sizes_are_learned(self):
+        def model(x, *, scale=2):
+            return (x.reshape(x.size(0), -1) * scale).view(x.size(0), 2 * x.size(1), 2) / x.size(1)
+
+        program = addend.compile(model).record(
+            torch.rand(2, 3, 4), others=[torch.rand(5, 3, 4), {"x": torch.rand(2, 6, 4)}], scale=2
+        )
+        x = torch.rand(4, 5, 4)
+        self.assertTrue(torch.equal(program.replay(x)[0].torch(), model(x)))
+        self.assertTrue(program.check(torch.rand(2, 3, 4)).ok)
+
+    def test_requirements(self):
+        self.assertEqual(addend.compile(self.layer).requirements(self.x), [])
+        dropping = torch.nn.Sequential(self.layer, torch.nn.Dropout()).train()
+        self.assertEqual([unmet.kind for unmet in addend.compile(dropping).requirements(self.x)], ["mode"])
+
+
 if __name__ == "__main__":
     unittest.main()
