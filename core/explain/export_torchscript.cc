@@ -251,9 +251,8 @@ class Exporter {
   }
 
   bool FollowsSizes(int storage) const {
-    return std::any_of(program_.sizes.begin(), program_.sizes.end(), [&](const SizeRelation& relation) {
-      return relation.call < 0 && relation.storage == storage;
-    });
+    return std::any_of(program_.sizes.begin(), program_.sizes.end(),
+                       [&](const SizeRelation& relation) { return relation.call < 0 && relation.storage == storage; });
   }
 
   // The whole storage of a constant, with the elements that follow sizes.

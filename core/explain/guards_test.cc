@@ -1,5 +1,6 @@
-// What a recording takes for a guard: numbers and sizes that elements of an input or random draws tell, and nothing else.
-// A program without such a guard is exported and gives what the model gives for another input; a program with one stops.
+// What a recording takes for a guard: numbers and sizes that elements of an input or random draws tell, and nothing
+// else. A program without such a guard is exported and gives what the model gives for another input; a program with one
+// stops.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -56,7 +57,9 @@ std::shared_ptr<Model> Scripted(const Construct& construct) {
 // ---------------------------------------------------------------------------------------------- what is no guard
 
 Inputs Rows(uint64_t seed) { return {Drawn({3, 4}, seed)}; }
-Inputs RowsAndClasses(uint64_t seed, std::vector<int64_t> classes) { return {Drawn({2, 4}, seed), at::tensor(classes)}; }
+Inputs RowsAndClasses(uint64_t seed, std::vector<int64_t> classes) {
+  return {Drawn({2, 4}, seed), at::tensor(classes)};
+}
 
 std::vector<Construct> Unguarded() {
   return {{"comparison_of_constants", R"(
@@ -221,7 +224,8 @@ TEST(Guards, NumbersThatWereDrawnAreGuards) {
   EXPECT_EQ(recording.program->guards[0].kind, GuardKind::kNumber);
 }
 
-// ----------------------------------------------------------------------------------- files as torch.jit.trace writes them
+// ----------------------------------------------------------------------------------- files as torch.jit.trace writes
+// them
 
 // `constants` are the last inputs of `graph`, and become constants of it.
 std::shared_ptr<Model> FromGraph(const std::string& name, const std::string& graph,
@@ -358,7 +362,8 @@ TEST(MadeOnTheWay, TensorsOfNumbersReplayAndExport) {
 
 TEST(MadeOnTheWay, ConstantsFollowSizes) {
   const auto function = [](const std::vector<Tensor>& in) {
-    return in[0] / MadeOfNumbers({static_cast<float>(in[0].size(0)), 2, static_cast<float>(2 * in[0].size(1) + 1)}).sum();
+    return in[0] /
+           MadeOfNumbers({static_cast<float>(in[0].size(0)), 2, static_cast<float>(2 * in[0].size(1) + 1)}).sum();
   };
   const Recording recording =
       RecordSizes(*FromFunction(function), {{Drawn({2, 3}, 1)}, {Drawn({5, 3}, 2)}, {Drawn({5, 7}, 3)}});
@@ -367,7 +372,9 @@ TEST(MadeOnTheWay, ConstantsFollowSizes) {
   const auto squared = [](const std::vector<Tensor>& in) {
     return in[0] / MadeOfNumbers({static_cast<float>(in[0].size(0) * in[0].size(0))});
   };
-  EXPECT_THAT(MessageOf([&] { RecordSizes(*FromFunction(squared), {{Drawn({2, 3}, 1)}, {Drawn({5, 3}, 2)}}); }),
+  EXPECT_THAT(MessageOf([&] {
+                RecordSizes(*FromFunction(squared), {{Drawn({2, 3}, 1)}, {Drawn({5, 3}, 2)}});
+              }),
               HasSubstr("which follows no dimension of an input linearly"));
 }
 

@@ -310,8 +310,8 @@ class Learner {
 
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options) {
-  return RecordSizes(
-      [&](const std::vector<c10::IValue>& inputs, size_t) { return Record(model, inputs, options); }, examples);
+  return RecordSizes([&](const std::vector<c10::IValue>& inputs, size_t) { return Record(model, inputs, options); },
+                     examples);
 }
 
 Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {

@@ -152,7 +152,9 @@ struct TracingScope::Guards {
   c10::impl::IncludeDispatchKeyGuard include;
 };
 
-TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guards>(handler)) { RegisterOwnOperators(); }
+TracingScope::TracingScope(CallHandler* handler) : guards_(std::make_unique<Guards>(handler)) {
+  RegisterOwnOperators();
+}
 TracingScope::~TracingScope() = default;
 
 struct TracingPause::Guards {

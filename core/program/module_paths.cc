@@ -14,7 +14,8 @@ bool Abbreviates(const std::string& path, const std::string& full) {
   size_t start = 0;  // in `full`
   while (start <= full.size()) {
     size_t k = 0;
-    while (at + k < path.size() && start + k < full.size() && path[at + k] == full[start + k] && path[at + k] != '.') ++k;
+    while (at + k < path.size() && start + k < full.size() && path[at + k] == full[start + k] && path[at + k] != '.')
+      ++k;
     const bool path_ends = at + k == path.size() || path[at + k] == '.';
     if (path_ends && (start + k == full.size() || full[start + k] == '.')) at += k + 1;
     start += k;

@@ -101,8 +101,8 @@ bool DataShape(const std::string& name, const std::string& overload) {
 
 // Whether of this argument only the sizes or the dtype are read.
 bool Shown(const std::string& name, const std::string& argument) {
-  static const auto& names = *new Names{"aten::expand_as", "aten::view_as", "aten::reshape_as", "aten::type_as",
-                                        "aten::resize_as", "aten::to"};
+  static const auto& names = *new Names{"aten::expand_as", "aten::view_as",   "aten::reshape_as",
+                                        "aten::type_as",   "aten::resize_as", "aten::to"};
   return (argument == "other" || argument == "the_template") && names.contains(name);
 }
 

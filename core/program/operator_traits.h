@@ -28,8 +28,8 @@ struct OperatorTraits {
   // Updates running statistics that its schema does not mark; which arguments, and the flag that says so.
   c10::SmallVector<int16_t, 2> statistics;
   int16_t statistics_flag = -1;
-  bool allocates = false;        // gives memory with no defined content
-  bool metadata_only = false;    // reads no elements of its arguments: zeros_like()
+  bool allocates = false;      // gives memory with no defined content
+  bool metadata_only = false;  // reads no elements of its arguments: zeros_like()
   // By argument: only its sizes or its dtype are read, as of the second of expand_as() and type_as().
   c10::SmallVector<bool, 8> shown;
   bool detaches = false;         // detach_(), which replays cannot call on what became a view

@@ -218,8 +218,11 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
   json["free"] = std::move(free);
   Json sizes = Json::array();
   for (const SizeRelation& relation : program.sizes) {
-    Json number = {{"element", relation.element}, {"input", relation.input},   {"dim", relation.dim},
-                   {"factor", relation.factor},   {"offset", relation.offset}};
+    Json number = {{"element", relation.element},
+                   {"input", relation.input},
+                   {"dim", relation.dim},
+                   {"factor", relation.factor},
+                   {"offset", relation.offset}};
     if (relation.call < 0) {
       number["storage"] = relation.storage;
     } else {

@@ -599,11 +599,11 @@ class ProgramRecorder::Impl {
   // --------------------------------------------------------------------------------------------------- guards
 
   // Note [What depends on data]
-  // A guard is worth its name where it can fail: where the number depends on elements of an input, or on what was drawn.
-  // Storages tell: those of inputs do, what a generator filled does, and so does whatever a call wrote or gave that read
-  // one that does. Once marked a storage stays so. Everything else (parameters, constants, sizes and what is computed
-  // from them) is the same in each replay. Constants that were made of numbers of the input are so as well, since the
-  // operators by which numbers leave are guards themselves.
+  // A guard is worth its name where it can fail: where the number depends on elements of an input, or on what was
+  // drawn. Storages tell: those of inputs do, what a generator filled does, and so does whatever a call wrote or gave
+  // that read one that does. Once marked a storage stays so. Everything else (parameters, constants, sizes and what is
+  // computed from them) is the same in each replay. Constants that were made of numbers of the input are so as well,
+  // since the operators by which numbers leave are guards themselves.
 
   // `first`: of the arguments that count.
   bool ReadsData(const RecordedCall& call, const OperatorTraits& traits, int16_t first = 0) const {
