@@ -186,6 +186,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_
  *   nonlinearity     path, abs_affine, hybrid_affine, hybrid_affine(0.15), scaling, gradient, none
  *   bias             residual, abs, hybrid, hybrid_threshold, sign, sign_threshold, norm, and with a number in brackets
  *   freeze           what the preset freezes; none, or attention, normalizer, denominator, gate joined by "+"
+ *   content_first    attention+normalizer+denominator; none, or some of the words of freeze: of a product of such a
+ *                    coefficient and content, the content moves after the coefficient; others move by half
+ *   conditions       value, baseline: whose masks and indices the reference takes
  *   anchor           baseline, residual
  *   missing_rule     error, path, absorb
  *   on_failure       error, warn, absorb, ignore

@@ -50,6 +50,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     own.decomposed = CarriesRows(operand);
     own.reference = own.decomposed ? Widen(trace.Reference(operand)) : own.value;
     own.marks = marks.Frozen(call.index, k);
+    own.content_first = marks.ContentFirst(call.index, k);
     own.argument = operand.argument;
     own.written = operand.written;
     described.operands.push_back(std::move(own));

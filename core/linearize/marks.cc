@@ -50,8 +50,7 @@ Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, cons
   };
   const std::vector<Call>& calls = trace.program.calls;
   for (const Start& start : trace.starts) {
-    const uint32_t frozen = calls.empty() ? 0 : policies.Of(0).FrozenKinds();
-    by_storage[start.operand.storage] = {start.marks, start.marks & frozen};
+    by_storage[start.operand.storage] = Mark::Of(start.marks, calls.empty() ? Policy() : policies.Of(0));
   }
   take_probes(-1);
   for (size_t c = 0; c < calls.size(); ++c) {
@@ -60,25 +59,43 @@ Marks::Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, cons
   }
 }
 
-uint32_t Marks::Frozen(size_t call, size_t operand) const {
-  return operand < frozen_[call].size() ? frozen_[call][operand] : 0;
+Marks::Mark Marks::Mark::Of(uint32_t made, const Policy& policy) {
+  const uint32_t frozen = policy.FrozenKinds();
+  return {made, made & frozen, made & policy.content_first & ~frozen};
+}
+
+Marks::Mark& Marks::Mark::operator&=(const Mark& other) {
+  origin &= other.origin;
+  frozen &= other.frozen;
+  content_first &= other.content_first;
+  return *this;
+}
+
+Marks::Mark& Marks::Mark::operator|=(const Mark& other) {
+  origin |= other.origin;
+  frozen |= other.frozen;
+  content_first |= other.content_first;
+  return *this;
+}
+
+Marks::Mark Marks::Of(size_t call, size_t operand) const {
+  return operand < by_call_[call].size() ? by_call_[call][operand] : Mark();
 }
 
 void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
                    std::vector<Mark>& by_storage) {
-  frozen_.emplace_back();
+  by_call_.emplace_back();
   if (!call.Traced()) return;
   const std::string name = RuleName(call.op.schema().name());
-  Mark shared{~0u, ~0u};
+  Mark shared{~0u, ~0u, ~0u};
   bool any = false;
   for (const Operand& operand : call.operands) {
     const Mark mark = operand.storage < 0 ? Mark() : by_storage[operand.storage];
-    frozen_.back().push_back(mark.frozen);
+    by_call_.back().push_back(mark);
     const bool overwritten = operand.written && name == "aten::copy";
     if (!operand.decomposed || overwritten) continue;
     any = true;
-    shared.origin &= mark.origin;
-    shared.frozen &= mark.frozen;
+    shared &= mark;
   }
   if (call.is_view || rule == nullptr || call.outputs.empty()) return;
   uint32_t made = rule->mark | MarkByArguments(name, call);
@@ -89,11 +106,8 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
       if (gate != gate_of_.end() && SameTensor(gate->second, call.operands[1 - k])) made |= kFreezeGate;
     }
   }
-  Mark result{made, made & policy.FrozenKinds()};
-  if (rule->keeps_marks && any) {
-    result.origin |= shared.origin;
-    result.frozen |= shared.frozen;
-  }
+  Mark result = Mark::Of(made, policy);
+  if (rule->keeps_marks && any) result |= shared;
   const Operand& output = call.outputs[0];
   if (output.storage < 0) return;
   gate_of_.erase(output.storage);
@@ -104,9 +118,7 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
   const bool part = output.written && !output.geometry.CoversWhole(trace.program.storages[output.storage].numel);
   if (part) {
     for (const Operand& operand : call.operands) {
-      if (operand.storage != output.storage || !operand.decomposed) continue;
-      result.origin &= by_storage[output.storage].origin;
-      result.frozen &= by_storage[output.storage].frozen;
+      if (operand.storage == output.storage && operand.decomposed) result &= by_storage[output.storage];
     }
   }
   by_storage[output.storage] = result;

@@ -27,28 +27,38 @@ class CallPolicies {
   std::vector<Policy> own_;  // by call, where there are overrides
 };
 
-// See Note [Provenance] in core/rules/provenance.cc. Whether what is marked is frozen is settled where it is made: an
-// override for "aten::softmax" speaks of the results of softmax, wherever they are used.
+// See Note [Provenance] in core/rules/provenance.cc. Whether what is marked is frozen, or content_first, is settled
+// where it is made: an override for "aten::softmax" speaks of the results of softmax, wherever they are used.
 class Marks {
  public:
   // `rules`: by call, null where there is none. `probes`: whose marks are asked for; see of_probes.
   Marks(const TracedRun& trace, const std::vector<const Rule*>& rules, const CallPolicies& policies,
         const std::vector<Probe>& probes);
   // Bits of Freeze that the operand of a call has and that are to be frozen.
-  uint32_t Frozen(size_t call, size_t operand) const;
+  uint32_t Frozen(size_t call, size_t operand) const { return Of(call, operand).frozen; }
+  // Bits of Freeze that the operand of a call has and that are content_first, and not frozen.
+  uint32_t ContentFirst(size_t call, size_t operand) const { return Of(call, operand).content_first; }
   // By probe: the marks of its value.
   const std::vector<uint32_t>& of_probes() const { return of_probes_; }
 
  private:
   struct Mark {
+    // `made` under the policy of the call that makes it.
+    static Mark Of(uint32_t made, const Policy& policy);
+    // What two tensors have in common.
+    Mark& operator&=(const Mark& other);
+    Mark& operator|=(const Mark& other);
+
     uint32_t origin = 0;
-    uint32_t frozen = 0;  // those of them that the policy of the call that made them freezes
+    uint32_t frozen = 0;         // those of them that the policy of the call that made them freezes
+    uint32_t content_first = 0;  // those that it does not freeze and for which content comes first
   };
+  Mark Of(size_t call, size_t operand) const;
   void Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
               std::vector<Mark>& by_storage);
 
-  std::vector<c10::SmallVector<uint32_t, 4>> frozen_;  // by call and operand
-  absl::flat_hash_map<int, Operand> gate_of_;          // a storage that a gate was written to, and what it gates by
+  std::vector<c10::SmallVector<Mark, 4>> by_call_;  // by call and operand
+  absl::flat_hash_map<int, Operand> gate_of_;       // a storage that a gate was written to, and what it gates by
   std::vector<uint32_t> of_probes_;
 };
 

@@ -43,17 +43,14 @@ RuleResult Sum(const RuleCall& call, double sign_self, double sign_other, int al
   return Elementwise(call, Kind::kAffine, std::move(terms));
 }
 
-// scale * x * y. A frozen factor is a plain coefficient; where both are frozen (gate times gate) both move after all.
+// scale * x * y.
 std::vector<Term> ProductTerms(const RuleCall& call, int x, int y, double scale) {
-  const RuleOperand& a = call.operands[x];
-  const RuleOperand& b = call.operands[y];
-  const uint32_t kinds = call.policy->FrozenKinds();
-  const bool a_frozen = a.decomposed && (a.marks & kinds) != 0;
-  const bool b_frozen = b.decomposed && (b.marks & kinds) != 0;
+  const Meeting meeting = Meet(*call.policy, call.operands[x], call.operands[y]);
   const auto scaled = [&](const at::Tensor& t) { return scale == 1 ? t : t * scale; };
-  if (a_frozen && b.decomposed && !b_frozen) return {{y, scaled(a.value)}};
-  if (b_frozen && a.decomposed && !a_frozen) return {{x, scaled(b.value)}};
-  return {{x, scaled(Middle(b))}, {y, scaled(Middle(a))}};
+  std::vector<Term> terms;
+  if (meeting.first_moves) terms.push_back({x, scaled(meeting.second)});
+  if (meeting.second_moves) terms.push_back({y, scaled(meeting.first)});
+  return terms;
 }
 
 RuleResult Multiply(const RuleCall& call) {
@@ -69,9 +66,10 @@ RuleResult Multiply(const RuleCall& call) {
 }
 
 // a / d under another choice than path: the product of a with 1 / d, which is the elementwise function that the policy
-// speaks of. `inverse`: 1 / d, `anchor` its reference, `secant` its slope between both.
+// speaks of. `inverse`: 1 / d, `anchor` its reference, `secant` its slope between both, `met` the numerator that the
+// rows of 1 / d meet where content comes first, undefined where both move by half.
 RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& inverse, const at::Tensor& anchor,
-                          const at::Tensor& secant) {
+                          const at::Tensor& secant, const at::Tensor& met) {
   const Nonlinearity choice = call.policy->nonlinearity;
   at::Tensor slope = secant;
   if (choice == Nonlinearity::kScaling) slope = inverse * inverse;
@@ -82,8 +80,10 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   const at::Tensor start = !along_secant && call.policy->anchor == Anchor::kResidual
                                ? inverse - slope * call.Move(d).to(inverse.scalar_type())
                                : anchor;
-  const at::Tensor middle = a < 0 ? at::full({}, Number(call, 0, 1), inverse.options()) : Middle(call.operands[a]);
-  const at::Tensor factor = (inverse + start) / 2;
+  at::Tensor middle = met;
+  if (a < 0) middle = at::full({}, Number(call, 0, 1), inverse.options());
+  if (!middle.defined()) middle = Middle(call.operands[a]);
+  const at::Tensor factor = met.defined() ? inverse : (inverse + start) / 2;
   std::vector<Term> terms;
   if (a >= 0) terms.push_back({a, factor});
   terms.push_back({d, middle * slope});
@@ -105,9 +105,71 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
   return result;
 }
 
-// a / d is the product of a with 1 / d, and 1 / d has the secant slope -1 / (d * reference of d). Where the reference
-// of d is zero, or has the other sign, there is a pole on the line: the quotient is linearized at the value
-// (Note [Stand-ins]). A quotient that is rounded is flat between its steps.
+// The numbers that a rule of a / d is made of; tensors broadcast.
+struct Quotient {
+  at::Tensor inverse;            // 1 / d
+  at::Tensor inverse_reference;  // 1 / its reference
+  at::Tensor pole;               // where the quotient is linearized at the value (Note [Stand-ins]); undefined: nowhere
+
+  at::Tensor AtValueWherePole(const at::Tensor& tangent, const at::Tensor& secant) const {
+    return pole.defined() ? at::where(pole, tangent, secant) : secant;
+  }
+};
+
+// Where the reference of d is zero, or has the other sign, there is a pole on the line. `both`: a and d both move by
+// half.
+at::Tensor PolesOf(const RuleCall& call, int a, int d, const Quotient& q, bool both) {
+  const RuleOperand& divisor = call.operands[d];
+  // Of real numbers the inverses, because the product of two small divisors may be rounded to zero.
+  const at::ScalarType dtype = q.inverse.scalar_type();
+  const at::Tensor crosses = q.inverse.is_complex() ? PassesZero(divisor.reference.to(dtype), divisor.value.to(dtype))
+                                                    : PassesZero(q.inverse_reference, q.inverse);
+  const at::Tensor pole =
+      q.inverse_reference.isfinite().logical_not_().logical_or_(crosses).logical_and_(q.inverse.isfinite());
+  if (!both) return pole;
+  // Where both start from almost nothing (x over the norm of x, kept from zero by 1e-12), the terms of a and of d are
+  // huge and cancel. More than half of the digits would be gone: that is as good as a pole.
+  const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
+  const double steep = is_double ? 1e8 : 1e4;
+  const at::Tensor rises = q.inverse_reference.abs().gt(q.inverse.abs() * steep);
+  if (!rises.any().item<bool>()) return pole;
+  const RuleOperand& numerator = call.operands[a];
+  const at::Tensor starts = (numerator.reference.abs() * steep).le(numerator.value.abs());
+  return pole.logical_or(rises.logical_and(starts).logical_and_(q.inverse.isfinite()));
+}
+
+// Content first: (da - y' dd) / d with y' the reference of the quotient. The reference of d is under no other number,
+// so that a pole on the line means nothing: all is finite where y' is.
+RuleResult DivideContentFirst(const RuleCall& call, int a, int d, Quotient& q) {
+  const RuleOperand& numerator = call.operands[a];
+  if (call.policy->nonlinearity != Nonlinearity::kPath) {
+    if (!AllFinite(q.inverse_reference))
+      q.pole = q.inverse_reference.isfinite().logical_not_().logical_and_(q.inverse.isfinite());
+    return DivideByPolicy(call, a, d, q.inverse, q.AtValueWherePole(q.inverse, q.inverse_reference),
+                          -q.inverse * q.AtValueWherePole(q.inverse, q.inverse_reference),
+                          q.AtValueWherePole(numerator.value, numerator.reference));
+  }
+  const at::Tensor reference = numerator.reference * q.inverse_reference;
+  if (!AllFinite(reference)) q.pole = reference.isfinite().logical_not_().logical_and_(q.inverse.isfinite());
+  const at::Tensor met = q.AtValueWherePole(numerator.value * q.inverse, reference);
+  return Elementwise(call, Kind::kBilinear, {{a, q.inverse}, {d, -q.inverse * met}});
+}
+
+// The product of a with 1 / d, whose secant slope is -1 / (d * reference of d), by half; a may be plain or a number.
+RuleResult DivideByHalf(const RuleCall& call, int a, int d, const Quotient& q) {
+  const at::Tensor slope = -q.inverse * q.AtValueWherePole(q.inverse, q.inverse_reference);
+  if (call.policy->nonlinearity != Nonlinearity::kPath) {
+    return DivideByPolicy(call, a, d, q.inverse, q.AtValueWherePole(q.inverse, q.inverse_reference), slope, {});
+  }
+  if (a < 0) return Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
+  const RuleOperand& numerator = call.operands[a];
+  const at::Tensor factor = q.AtValueWherePole(q.inverse, (q.inverse + q.inverse_reference) / 2);
+  const at::Tensor middle = q.AtValueWherePole(numerator.value, Middle(numerator));
+  return Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
+}
+
+// a / d is the product of a with 1 / d. A divisor is a coefficient wherever it comes from. A quotient that is rounded
+// is flat between its steps.
 RuleResult Divide(const RuleCall& call) {
   if (call.num_arguments() > 2 && call.arguments[2].isString()) return Opaque(call);
   const int a = call.OperandAt(0);
@@ -116,53 +178,28 @@ RuleResult Divide(const RuleCall& call) {
   const RuleOperand& divisor = call.operands[d];
   // An integer divisor would be inverted in float32, whatever the output is.
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
-  const at::Tensor inverse = divisor.value.to(dtype).reciprocal();
-  if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, inverse}});
-  const at::Tensor inverse_reference = divisor.reference.to(dtype).reciprocal();
-  // Of real numbers the inverses, because the product of two small divisors may be rounded to zero.
-  const at::Tensor crosses = inverse.is_complex() ? PassesZero(divisor.reference.to(dtype), divisor.value.to(dtype))
-                                                  : PassesZero(inverse_reference, inverse);
-  at::Tensor pole = inverse_reference.isfinite().logical_not_().logical_or_(crosses).logical_and_(inverse.isfinite());
-  const bool numerator_moves = a >= 0 && call.operands[a].decomposed;
+  Quotient q;
+  q.inverse = divisor.value.to(dtype).reciprocal();
+  if (!divisor.decomposed) return Elementwise(call, Kind::kLinear, {{a, q.inverse}});
+  q.inverse_reference = divisor.reference.to(dtype).reciprocal();
+  const bool both = a >= 0 && call.operands[a].decomposed;
   const bool frozen = call.policy->Freezes(kFreezeDenominator) ||
                       (call.policy->Freezes(kFreezeNormalizer) && (divisor.marks & kFreezeNormalizer) != 0);
-  if (numerator_moves && !frozen) {
-    // Where both start from almost nothing (x over the norm of x, kept from zero by 1e-12), the terms of a and of d are
-    // huge and cancel. More than half of the digits would be gone: that is as good as a pole.
-    const bool is_double = dtype == at::kDouble || dtype == at::kComplexDouble;
-    const double steep = is_double ? 1e8 : 1e4;
-    const at::Tensor rises = inverse_reference.abs().gt(inverse.abs() * steep);
-    if (rises.any().item<bool>()) {
-      const RuleOperand& numerator = call.operands[a];
-      const at::Tensor starts = (numerator.reference.abs() * steep).le(numerator.value.abs());
-      pole = pole.logical_or(rises.logical_and(starts).logical_and_(inverse.isfinite()));
-    }
-  }
-  const bool has_pole = pole.any().item<bool>();
-  const auto at_value_where_pole = [&](const at::Tensor& tangent, const at::Tensor& secant) {
-    return has_pole ? at::where(pole, tangent, secant) : secant;
-  };
+  const bool content_first =
+      (call.policy->content_first & kFreezeDenominator) != 0 || (divisor.content_first & kFreezeNormalizer) != 0;
   RuleResult result;
-  if (frozen && numerator_moves) {
-    result = Elementwise(call, Kind::kBilinear, {{a, inverse}});
+  if (both && !frozen && content_first) {
+    result = DivideContentFirst(call, a, d, q);
   } else {
-    const at::Tensor slope = at_value_where_pole(-inverse * inverse, -inverse * inverse_reference);
-    if (call.policy->nonlinearity != Nonlinearity::kPath) {
-      result = DivideByPolicy(call, a, d, inverse, at_value_where_pole(inverse, inverse_reference), slope);
-    } else if (a < 0) {
-      result = Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
-    } else {
-      const RuleOperand& numerator = call.operands[a];
-      const at::Tensor factor = at_value_where_pole(inverse, (inverse + inverse_reference) / 2);
-      const at::Tensor middle = at_value_where_pole(numerator.value, Middle(numerator));
-      result = Elementwise(call, Kind::kBilinear, {{a, factor}, {d, middle * slope}});
-    }
+    const at::Tensor pole = PolesOf(call, a, d, q, both && !frozen);
+    if (pole.any().item<bool>()) q.pole = pole;
+    result = both && frozen ? Elementwise(call, Kind::kBilinear, {{a, q.inverse}}) : DivideByHalf(call, a, d, q);
   }
-  if (has_pole) {
+  if (q.pole.defined()) {
     Rows moves;
     for (const int input : result.inputs) moves.push_back(call.Move(input).unsqueeze(0));
     const RuleOutput& output = call.outputs[0];
-    result.stand_ins = {at::where(pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference)};
+    result.stand_ins = {at::where(q.pole, output.value - result.map->Forward(moves)[0].select(0, 0), output.reference)};
   }
   return result;
 }

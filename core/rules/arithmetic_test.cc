@@ -1,9 +1,16 @@
 // Products and quotients against explicit formulas, and what freezing makes of them.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/conv1d.h>
+#include <ATen/ops/linalg_cross.h>
 #include <ATen/ops/matmul.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/rules/kinds.h"
@@ -142,15 +149,56 @@ TEST(DivTest, IsTheProductWithTheReciprocal) {
     const Tracked d = {draw.Uniform(sizes, 0.5, 2), draw.Uniform(sizes, 0.3, 4), draw.Normal(with_rows)};
     const Tracked plain_a = {a.value, a.value, at::Tensor()};
     const Tracked plain_d = {d.value, d.value, at::Tensor()};
-    for (const Tracked& numerator : {a, plain_a}) {
-      for (const Tracked& divisor : {d, plain_d}) {
-        if (!numerator.rows.defined() && !divisor.rows.defined()) continue;
-        const Tracked quotient = Through("aten::div.Tensor", {numerator, divisor});
-        const Tracked product = Through("aten::mul.Tensor", {numerator, Through("aten::reciprocal", {divisor})});
-        EXPECT_LE(Difference(quotient.rows, product.rows), 1e-12);
+    for (const Policy* policy : {&Faithful(), &ByHalf()}) {
+      for (const Tracked& numerator : {a, plain_a}) {
+        for (const Tracked& divisor : {d, plain_d}) {
+          if (!numerator.rows.defined() && !divisor.rows.defined()) continue;
+          const Tracked quotient = Through("aten::div.Tensor", {numerator, divisor}, *policy);
+          const Tracked inverse = Through("aten::reciprocal", {divisor}, *policy);
+          const Tracked product = Through("aten::mul.Tensor", {numerator, inverse}, *policy);
+          EXPECT_LE(Difference(quotient.rows, product.rows), 1e-12);
+        }
       }
     }
   }
+}
+
+// The divisor moves while the numerator is the reference's, then the numerator moves: (da - y' dd) / d. The line of the
+// divisor may pass through zero, since nothing but y' is divided by its reference.
+TEST(DivTest, ContentFirstIsItsFormula) {
+  Draw draw(at::kDouble, 16);
+  const Factor a = RandomFactor(draw, {2, 3});
+  const Factor d = RandomFactor(draw, {3});
+  const at::Tensor rest = d.reference.clone();
+  rest[0] = -d.value[0];        // the other sign
+  rest[1] = d.value[1] * 1e-9;  // almost nothing
+  const RuleCall call = OperatorCall("aten::div.Tensor", {a, {d.value, rest}}).Describe(Faithful());
+  const RuleResult rule = BuildRule(call);
+  EXPECT_TRUE(rule.stand_ins.empty());
+  EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+  const at::Tensor expected = (a.rows - a.reference / rest * d.rows.unsqueeze(1)) / d.value;
+  EXPECT_LE(Difference(rule.map->Forward({a.rows, d.rows})[0], expected), 1e-13);
+}
+
+// Where the reference of the quotient is 0 / 0 or infinite, it is linearized at the value.
+TEST(DivTest, ContentFirstStandsInOnlyWhereTheReferenceIsNotFinite) {
+  Draw draw(at::kDouble, 17);
+  const Factor a = RandomFactor(draw, {3});
+  const Factor d = RandomFactor(draw, {3});
+  const at::Tensor start = a.reference.clone();
+  const at::Tensor rest = d.reference.clone();
+  start[0] = 0.0;
+  rest[0] = 0.0;
+  rest[1] = 0.0;
+  const RuleCall call = OperatorCall("aten::div.Tensor", {{a.value, start}, {d.value, rest}}).Describe(Faithful());
+  const RuleResult rule = BuildRule(call);
+  ASSERT_EQ(rule.stand_ins.size(), 1u);
+  const at::Tensor rows = rule.map->Forward({a.rows, d.rows})[0];
+  const at::Tensor at_value = a.rows / d.value - a.value / d.value.square() * d.rows;
+  const at::Tensor first = (a.rows - start / rest * d.rows) / d.value;
+  EXPECT_LE(Difference(rows.narrow(1, 0, 2), at_value.narrow(1, 0, 2)), 1e-13);
+  EXPECT_LE(Difference(rows.narrow(1, 2, 1), first.narrow(1, 2, 1)), 1e-13);
+  EXPECT_EQ(rule.stand_ins[0][2].item<double>(), (start / rest)[2].item<double>());
 }
 
 TEST(DivTest, RoundedQuotientsPassNothing) {
@@ -274,6 +322,121 @@ TEST_F(FreezeTest, FastFreezesAttentionNormalizersAndDenominators) {
   EXPECT_TRUE(Fast().Freezes(kFreezeDenominator));
   EXPECT_FALSE(Fast().Freezes(kFreezeGate));
   EXPECT_EQ(Faithful().FrozenKinds(), kFreezeNothing);
+}
+
+// ------------------------------------------------------------------------------------------------------ content first
+
+// What the first factor and the second one are marked as -> which of them moves before the other.
+TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
+  Policy policy = Faithful();
+  policy.freeze = kFreezeGate;
+  struct Row {
+    uint32_t a, b;  // content_first
+    bool a_leads, b_leads;
+    uint32_t a_frozen;
+  };
+  const std::vector<Row> table = {{0, 0, false, false, 0},
+                                  {kFreezeAttention, 0, true, false, 0},
+                                  {0, kFreezeNormalizer, false, true, 0},
+                                  {kFreezeAttention, kFreezeDenominator, false, false, 0},  // two coefficients: by half
+                                  {0, kFreezeNormalizer, false, false, kFreezeGate}};  // frozen: as if it did not move
+  struct Product {
+    const char* op;
+    Sizes a, b;
+    std::function<at::Tensor(const at::Tensor&, const at::Tensor&)> times;
+  };
+  const auto mul = [](const at::Tensor& x, const at::Tensor& y) { return x * y; };
+  const auto matmul = [](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y); };
+  const auto outer = [](const at::Tensor& x, const at::Tensor& y) { return x.unsqueeze(-1) * y.unsqueeze(-2); };
+  const auto linear = [](const at::Tensor& x, const at::Tensor& y) { return at::matmul(x, y.transpose(-2, -1)); };
+  const auto cross = [](const at::Tensor& x, const at::Tensor& y) { return at::linalg_cross(x, y); };
+  const auto convolution = [](const at::Tensor& x, const at::Tensor& y) { return at::conv1d(x, y); };
+  // In front of both factors: a plain addend.
+  const std::string added = "aten::addr";
+  const std::vector<Product> products = {
+      {"aten::mul.Tensor", {3, 4}, {3, 4}, mul},
+      {"aten::matmul", {3, 4}, {4, 2}, matmul},
+      {"aten::bmm", {2, 3, 4}, {2, 4, 5}, matmul},
+      {"aten::linear", {3, 4}, {2, 4}, linear},
+      {"aten::linalg_cross", {2, 3}, {2, 3}, cross},
+      {"aten::addr", {3}, {4}, outer},
+      {"aten::convolution", {2, 3, 6}, {4, 3, 2}, convolution},
+  };
+  for (const Product& p : products) {
+    for (const Row& row : table) {
+      SCOPED_TRACE(testing::Message() << p.op << " marks " << row.a << " " << row.b);
+      Draw draw(at::kDouble, 18);
+      const Factor a = RandomFactor(draw, p.a);
+      const Factor b = RandomFactor(draw, p.b);
+      const bool has_addend = p.op == added;
+      std::vector<Argument> arguments;
+      if (has_addend) arguments.emplace_back(draw.Normal({3, 4}));
+      arguments.emplace_back(a.value, a.reference);
+      arguments.emplace_back(b.value, b.reference);
+      if (std::string(p.op) == "aten::convolution") {
+        arguments.insert(arguments.end(), {kNone, Sizes{1}, Sizes{0}, Sizes{1}, false, Sizes{0}, int64_t{1}});
+      }
+      RuleCall call = OperatorCall(p.op, arguments).Describe(policy);
+      const int first = has_addend ? 1 : 0;
+      call.operands[first].content_first = row.a;
+      call.operands[first].marks = row.a_frozen;
+      call.operands[first + 1].content_first = row.b;
+      const RuleResult rule = BuildRule(call);
+      Rows rows;
+      at::Tensor expected;
+      for (const int input : rule.inputs) rows.push_back(input == first ? a.rows : b.rows);
+      for (int64_t i = 0; i < 4; ++i) {
+        at::Tensor sum = p.times(a.value, b.rows[i]);
+        if (row.a_frozen == 0) {
+          const at::Tensor a_met = row.a_leads ? a.value : row.b_leads ? a.reference : a.Middle();
+          const at::Tensor b_met = row.b_leads ? b.value : row.a_leads ? b.reference : b.Middle();
+          sum = p.times(a.rows[i], b_met) + p.times(a_met, b.rows[i]);
+        }
+        expected = i == 0 ? sum.unsqueeze(0) : at::cat({expected, sum.unsqueeze(0)});
+      }
+      EXPECT_LE(Difference(rule.map->Forward(rows)[0], expected), 1e-13);
+      if (row.a_frozen == 0) EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      // The transpose of the same map.
+      const at::Tensor g = draw.Normal(Sizes(call.outputs[0].value.sizes().vec()));
+      Rows one;
+      for (const at::Tensor& r : rows) one.push_back(r.narrow(0, 0, 1));
+      Rows back = rule.map->Transpose({g});
+      for (at::Tensor& t : back) t = t.unsqueeze(0);
+      EXPECT_NEAR(Inner({g}, {expected[0]}).first, Inner(back, one).first, 1e-12 * Inner(back, one).second + 1e-12);
+    }
+  }
+}
+
+// start + weight (end - start): a weight that is a coefficient of the difference.
+TEST(ContentFirstTest, Interpolation) {
+  Draw draw(at::kDouble, 19);
+  const Factor start = RandomFactor(draw, {5});
+  const Factor end = RandomFactor(draw, {5});
+  const Factor weight = RandomFactor(draw, {5});
+  RuleCall call = OperatorCall("aten::lerp.Tensor", {start, end, weight}).Describe(Faithful());
+  call.operands[2].content_first = kFreezeAttention;
+  const at::Tensor expected =
+      start.rows + weight.value * (end.rows - start.rows) + weight.rows * (end.reference - start.reference);
+  EXPECT_LE(Difference(ForwardOf(call, {start.rows, end.rows, weight.rows}), expected), 1e-13);
+  EXPECT_LE(RelativeBracket(call, BuildRule(call)), 1e-13);
+}
+
+// A bag's vectors by weights that are a coefficient.
+TEST(ContentFirstTest, WeightedBags) {
+  Draw draw(at::kDouble, 20);
+  const Factor table = RandomFactor(draw, {6, 3});
+  const Factor weights = RandomFactor(draw, {4});
+  const at::Tensor ids = at::tensor({1, 5, 0, 1}, at::kLong);
+  const at::Tensor offsets = at::tensor({0, 2}, at::kLong);
+  RuleCall call = OperatorCall("aten::_embedding_bag", {table, ids, offsets, false, int64_t{0}, false, weights})
+                      .Describe(Faithful());
+  const int samples = call.OperandAt(6);
+  call.operands[samples].content_first = kFreezeAttention;
+  const auto vectors = [&](const at::Tensor& t) { return t.index_select(-2, ids); };
+  const at::Tensor moved =
+      weights.rows.unsqueeze(-1) * vectors(table.reference) + weights.value.unsqueeze(-1) * vectors(table.rows);
+  const at::Tensor expected = moved.view({4, 2, 2, 3}).sum(2);
+  EXPECT_LE(Difference(ForwardOf(call, {table.rows, weights.rows}), expected), 1e-13);
 }
 
 // -------------------------------------------------------------------------------------------------- dropout,

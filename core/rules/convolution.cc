@@ -78,13 +78,9 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   const int bias = call.OperandAt(convolution.bias);
   const RuleOperand& x = call.operands[input];
   const RuleOperand& w = call.operands[weight];
-  // A frozen factor is a plain coefficient; where both are frozen both move after all.
-  const uint32_t frozen = call.policy->FrozenKinds();
-  const bool both = x.decomposed && w.decomposed;
-  const bool x_frozen = both && (x.marks & frozen) != 0 && (w.marks & frozen) == 0;
-  const bool w_frozen = both && (w.marks & frozen) != 0 && (x.marks & frozen) == 0;
-  const bool x_moves = x.decomposed && !x_frozen;
-  const bool w_moves = w.decomposed && !w_frozen;
+  const Meeting meeting = Meet(*call.policy, x, w);
+  const bool x_moves = meeting.first_moves;
+  const bool w_moves = meeting.second_moves;
   const bool bias_moves = bias >= 0 && call.operands[bias].decomposed;
   const bool time_first = convolution.time_first;
   // Some names also take an input without a batch.
@@ -95,12 +91,11 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
     return time_first ? TimeLast(rows) : rows;
   };
   const auto as_weight = [=](const at::Tensor& rows) { return time_first ? rows.permute({0, 3, 2, 1}) : rows; };
-  const bool middles = x_moves && w_moves;
-  const at::Tensor met_input = as_input((middles ? Middle(x) : x.value).unsqueeze(0)).select(0, 0);
-  const at::Tensor met_weight = as_weight((middles ? Middle(w) : w.value).unsqueeze(0)).select(0, 0);
+  const at::Tensor met_input = as_input(meeting.first.unsqueeze(0)).select(0, 0);
+  const at::Tensor met_weight = as_weight(meeting.second.unsqueeze(0)).select(0, 0);
 
   RuleResult result;
-  result.kind = both ? Kind::kBilinear : Kind::kAffine;
+  result.kind = x.decomposed && w.decomposed ? Kind::kBilinear : Kind::kAffine;
   if (x_moves) result.inputs.push_back(input);
   if (w_moves) result.inputs.push_back(weight);
   if (bias_moves) result.inputs.push_back(bias);

@@ -67,20 +67,22 @@ RuleResult EmbeddingBag(const RuleCall& call) {
 
   // The weight of each id in its bag: its own, or one part of the bag's ids.
   const bool weighted = samples >= 0;
-  const bool table_moves = w.decomposed;
-  const bool weights_move = weighted && call.operands[samples].decomposed;
+  Meeting meeting;
+  meeting.second_moves = w.decomposed;
   at::Tensor weight;
   if (weighted) {
-    const RuleOperand& s = call.operands[samples];
-    weight = (table_moves ? Middle(s) : s.value).index_select(0, kept).unsqueeze(1);
+    meeting = Meet(*call.policy, call.operands[samples], w);
+    weight = meeting.first.index_select(0, kept).unsqueeze(1);
   } else if (mode == BagMode::kMean) {
     const at::Tensor counts =
         at::zeros({bags}, output.options()).index_add_(0, bag, at::ones(bag.sizes(), output.options()));
     weight = counts.reciprocal().index_select(0, bag).unsqueeze(1);
   }
-  const at::Tensor vectors = weights_move ? (table_moves ? Middle(w) : w.value).index_select(0, id) : at::Tensor();
+  const bool table_moves = meeting.second_moves;
+  const bool weights_move = meeting.first_moves;
+  const at::Tensor vectors = weights_move ? meeting.second.index_select(0, id) : at::Tensor();
   RuleResult result;
-  result.kind = table_moves && weights_move ? Kind::kBilinear : Kind::kLinear;
+  result.kind = w.decomposed && call.Decomposed(6) ? Kind::kBilinear : Kind::kLinear;
   if (table_moves) result.inputs.push_back(table);
   if (weights_move) result.inputs.push_back(samples);
   if (result.inputs.empty()) return result;
@@ -131,11 +133,12 @@ RuleResult Renormalize(const RuleCall& call) {
       });
   // A vector of zeros is not scaled, whatever its norm's derivative.
   of_root = of_root.masked_fill(of_scale.eq(0), 0);
-  const at::Tensor middle_scale = (scale(norm_x) + scale(norm_b)) / 2;
-  const at::Tensor middle = (x + b) / 2 * of_scale * of_root;
+  const bool content_first = (call.policy->content_first & kFreezeNormalizer) != 0;
+  const at::Tensor met_scale = content_first ? scale(norm_x) : (scale(norm_x) + scale(norm_b)) / 2;
+  const at::Tensor met = (content_first ? b : (x + b) / 2) * of_scale * of_root;
   return LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) {
     const at::Tensor read = rows.index_select(1, ids);
-    return rows.index_copy(1, ids, read * middle_scale + middle * (read * of_power).sum(-1, true));
+    return rows.index_copy(1, ids, read * met_scale + met * (read * of_power).sum(-1, true));
   });
 }
 

@@ -9,30 +9,43 @@
 namespace addend {
 namespace {
 
+// One group: the factors of a row c of it.
 template <typename T>
-ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const T* middle, T inverse, T bend, const T* weight,
-                                         int64_t n) {
+struct GroupNormalizer {
+  const T* along;   // what c is taken along; null where the normalizer is frozen
+  const T* pushes;  // what that moves
+  T inverse;
+  T bend;
+  const T* weight;  // null for none
+};
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const GroupNormalizer<T>& group, int64_t n) {
+  const T* along = group.along;
+  const T* pushes = group.pushes;
+  const T inverse = group.inverse;
   T sum = 0;
-  T along = 0;
-  if (middle != nullptr) {
-#pragma omp simd reduction(+ : sum, along)
+  T product = 0;
+  if (along != nullptr) {
+#pragma omp simd reduction(+ : sum, product)
     for (int64_t j = 0; j < n; ++j) {
       sum += c[j];
-      along += c[j] * middle[j];
+      product += c[j] * along[j];
     }
   } else {
 #pragma omp simd reduction(+ : sum)
     for (int64_t j = 0; j < n; ++j) sum += c[j];
   }
   const T mean = sum / static_cast<T>(n);
-  const T push = bend * along / static_cast<T>(n);
-  if (middle != nullptr) {
+  const T push = group.bend * product / static_cast<T>(n);
+  if (along != nullptr) {
 #pragma omp simd
-    for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * middle[j];
+    for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * pushes[j];
   } else {
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean);
   }
+  const T* weight = group.weight;
   if (weight != nullptr) {
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] *= weight[j];
@@ -40,35 +53,41 @@ ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const T* middle, T 
 }
 
 // Two plain functions and not a template: target_clones does not go on templates.
-ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const float* c, float* out, const float* middle, float inverse, float bend,
-                                             const float* weight, int64_t n) {
-  NormalizeGroup(c, out, middle, inverse, bend, weight, n);
+ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const float* c, float* out, const GroupNormalizer<float>& group,
+                                             int64_t n) {
+  NormalizeGroup(c, out, group, n);
 }
-ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const double* c, double* out, const double* middle, double inverse,
-                                             double bend, const double* weight, int64_t n) {
-  NormalizeGroup(c, out, middle, inverse, bend, weight, n);
+ADDEND_WIDEST_VECTORS void NormalizeOneGroup(const double* c, double* out, const GroupNormalizer<double>& group,
+                                             int64_t n) {
+  NormalizeGroup(c, out, group, n);
 }
 
 }  // namespace
 
 template <typename T>
-void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& k, bool weight_first) {
+void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& k, bool transposed) {
   const int64_t total = rows * k.groups;
+  const T* along = transposed ? k.met : k.middle;
+  const T* pushes = transposed ? k.middle : k.met;
 #pragma omp parallel if (total * k.size > 32768)
   {
-    std::vector<T> weighted(weight_first && k.weight != nullptr ? k.size : 0);
+    std::vector<T> weighted(transposed && k.weight != nullptr ? k.size : 0);
 #pragma omp for
     for (int64_t i = 0; i < total; ++i) {
       const int64_t g = i % k.groups;
       const T* c = input + i * k.size;
-      const T* post = k.weight;
+      GroupNormalizer<T> group = {nullptr, nullptr, k.inverse[g], 0, k.weight};
+      if (along != nullptr) {
+        group.along = along + g * k.size;
+        group.pushes = pushes + g * k.size;
+        group.bend = k.bend[g];
+      }
       if (!weighted.empty()) {
         for (int64_t j = 0; j < k.size; ++j) weighted[j] = c[j] * k.weight[j];
         c = weighted.data();
-        post = nullptr;
+        group.weight = nullptr;
       }
-      NormalizeOneGroup(c, output + i * k.size, k.middle == nullptr ? nullptr : k.middle + g * k.size, k.inverse[g],
-                        k.bend == nullptr ? T(0) : k.bend[g], post, k.size);
+      NormalizeOneGroup(c, output + i * k.size, group, k.size);
     }
   }
 }
@@ -100,46 +119,50 @@ ADDEND_ALWAYS_INLINE Deviation<T> DeviationOf(const T* x, int64_t n, T eps) {
 }
 
 template <typename T>
-ADDEND_ALWAYS_INLINE T CoefficientsOfGroup(const NormalizerEnds<T>& ends, int64_t g, T* middle, T* inverse, T* bend) {
+ADDEND_ALWAYS_INLINE T FindGroup(const NormalizerEnds<T>& ends, int64_t g, const NormalizerCoefficients<T>& found) {
   const int64_t n = ends.size;
   const T* value = ends.value + g * n;
   const Deviation<T> x = DeviationOf(value, n, ends.eps);
-  inverse[g] = x.inverse;
+  found.inverse[g] = x.inverse;
   if (ends.reference == nullptr) return x.largest * x.inverse;
   const T* reference = ends.reference + g * n;
   const Deviation<T> b = DeviationOf(reference, n, ends.eps);
-  T* out = middle + g * n;
+  T* middle = found.middle + g * n;
 #pragma omp simd
-  for (int64_t j = 0; j < n; ++j) out[j] = ((value[j] - x.mean) + (reference[j] - b.mean)) / 2;
-  inverse[g] = (x.inverse + b.inverse) / 2;
-  bend[g] = -2 * (x.inverse * x.inverse) * (b.inverse * b.inverse) / (x.inverse + b.inverse);
-  return (x.largest + b.largest) * inverse[g];
+  for (int64_t j = 0; j < n; ++j) middle[j] = ((value[j] - x.mean) + (reference[j] - b.mean)) / 2;
+  found.bend[g] = -2 * (x.inverse * x.inverse) * (b.inverse * b.inverse) / (x.inverse + b.inverse);
+  if (found.met == nullptr) {
+    found.inverse[g] = (x.inverse + b.inverse) / 2;
+    return (x.largest + b.largest) * found.inverse[g];
+  }
+  T* met = found.met + g * n;
+#pragma omp simd
+  for (int64_t j = 0; j < n; ++j) met[j] = reference[j] - b.mean;
+  return (x.largest + b.largest) * x.inverse + b.largest * b.inverse;
 }
 
 // Two plain functions and not a template: target_clones does not go on templates.
-ADDEND_WIDEST_VECTORS float CoefficientsOfOneGroup(const NormalizerEnds<float>& ends, int64_t g, float* middle,
-                                                   float* inverse, float* bend) {
-  return CoefficientsOfGroup(ends, g, middle, inverse, bend);
+ADDEND_WIDEST_VECTORS float FindOneGroup(const NormalizerEnds<float>& ends, int64_t g,
+                                         const NormalizerCoefficients<float>& found) {
+  return FindGroup(ends, g, found);
 }
-ADDEND_WIDEST_VECTORS double CoefficientsOfOneGroup(const NormalizerEnds<double>& ends, int64_t g, double* middle,
-                                                    double* inverse, double* bend) {
-  return CoefficientsOfGroup(ends, g, middle, inverse, bend);
+ADDEND_WIDEST_VECTORS double FindOneGroup(const NormalizerEnds<double>& ends, int64_t g,
+                                          const NormalizerCoefficients<double>& found) {
+  return FindGroup(ends, g, found);
 }
 
 }  // namespace
 
 template <typename T>
-T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T* bend) {
+T FindNormalizer(const NormalizerEnds<T>& ends, const NormalizerCoefficients<T>& found) {
   T largest = 0;
 #pragma omp parallel for reduction(max : largest) if (ends.groups * ends.size > 32768)
-  for (int64_t g = 0; g < ends.groups; ++g) {
-    largest = std::max(largest, CoefficientsOfOneGroup(ends, g, middle, inverse, bend));
-  }
+  for (int64_t g = 0; g < ends.groups; ++g) largest = std::max(largest, FindOneGroup(ends, g, found));
   return largest;
 }
 
-template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
-template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
+template float FindNormalizer<float>(const NormalizerEnds<float>&, const NormalizerCoefficients<float>&);
+template double FindNormalizer<double>(const NormalizerEnds<double>&, const NormalizerCoefficients<double>&);
 
 template <typename T>
 std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size) {

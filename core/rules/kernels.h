@@ -26,6 +26,7 @@ namespace addend {
 template <typename T>
 struct NormalizerView {
   const T* middle;   // [groups, size]; null where the normalizer is frozen
+  const T* met;      // [groups, size]; the same as middle by half, null where the normalizer is frozen
   const T* inverse;  // [groups]
   const T* bend;     // [groups]; null where the normalizer is frozen
   const T* weight;   // [size]; null for none
@@ -33,10 +34,10 @@ struct NormalizerView {
   int64_t size;
 };
 
-// output[r, g, :] = inverse[g] * (c - mean c) + bend[g] * middle[g, :] * mean(middle[g, :] * c), c = input[r, g, :].
-// The weight multiplies the output, or, where `weight_first`, the input (the transposed map).
+// output[r, g, :] = inverse[g] * (c - mean c) + bend[g] * met[g, :] * mean(middle[g, :] * c), c = input[r, g, :], times
+// the weight. Transposed, the weight multiplies the input, and middle and met change places.
 template <typename T>
-void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool weight_first);
+void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool transposed);
 
 // What the coefficients of a normalizer are made from, group by group: see MakeNormalizer in normalization.cc.
 template <typename T>
@@ -47,13 +48,21 @@ struct NormalizerEnds {
   int64_t size;
   T eps;
 };
-// middle [groups, size] and bend [groups] are not written where there is no reference. Returns the largest, over the
-// groups, of (max |value| + max |reference|) * inverse, NaN left out.
+// Where they go: see Normalizer in normalization.cc.
 template <typename T>
-T NormalizerCoefficients(const NormalizerEnds<T>& ends, T* middle, T* inverse, T* bend);
+struct NormalizerCoefficients {
+  T* middle;   // [groups, size]
+  T* met;      // [groups, size]; null: by half
+  T* inverse;  // [groups]
+  T* bend;     // [groups]
+};
+// Only `inverse` is written where there is no reference. Returns the largest, over the groups, of what is cancelled
+// where means are taken off (InnerTerms in normalization.cc), NaN left out.
+template <typename T>
+T FindNormalizer(const NormalizerEnds<T>& ends, const NormalizerCoefficients<T>& found);
 
-extern template float NormalizerCoefficients<float>(const NormalizerEnds<float>&, float*, float*, float*);
-extern template double NormalizerCoefficients<double>(const NormalizerEnds<double>&, double*, double*, double*);
+extern template float FindNormalizer<float>(const NormalizerEnds<float>&, const NormalizerCoefficients<float>&);
+extern template double FindNormalizer<double>(const NormalizerEnds<double>&, const NormalizerCoefficients<double>&);
 
 // Ends of the lines along which an elementwise function is linearized; all arrays have n elements.
 template <typename T>

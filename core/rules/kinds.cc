@@ -680,4 +680,24 @@ at::Tensor Middle(const RuleOperand& operand) {
   return middle;
 }
 
+Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
+  const uint32_t kinds = policy.FrozenKinds();
+  const bool first_frozen = first.decomposed && (first.marks & kinds) != 0;
+  const bool second_frozen = second.decomposed && (second.marks & kinds) != 0;
+  Meeting meeting;
+  meeting.first_moves = first.decomposed && !(first_frozen && second.decomposed && !second_frozen);
+  meeting.second_moves = second.decomposed && !(second_frozen && first.decomposed && !first_frozen);
+  const bool both = meeting.first_moves && meeting.second_moves;
+  const bool first_leads = !first_frozen && first.content_first != 0;
+  const bool second_leads = !second_frozen && second.content_first != 0;
+  if (!both || first_leads != second_leads) {
+    meeting.first = both && second_leads ? first.reference : first.value;
+    meeting.second = both && first_leads ? second.reference : second.value;
+  } else {
+    meeting.first = Middle(first);
+    meeting.second = Middle(second);
+  }
+  return meeting;
+}
+
 }  // namespace addend

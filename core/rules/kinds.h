@@ -80,6 +80,22 @@ at::Tensor SecantSlope(const at::Tensor& value, const at::Tensor& reference, con
                        const at::Tensor& f_reference, Curve curve,
                        const std::function<at::Tensor(const at::Tensor&)>& derivative, bool pointwise = false);
 
+// Note [Products]
+// A product of a and v moves from a' v' to a v. Complete is whatever lets one factor's rows meet a point of the other
+// and the other's rows the opposite point: by half both meet the middle, dv (a + a') / 2 + da (v + v') / 2. Where a is
+// a coefficient of v (Policy::content_first), da meets v' and dv meets a: the coefficient moves while the content is
+// the reference's, then the content moves at the coefficient's value. So no content is multiplied by a coefficient of
+// the reference, which may be huge (1 / std of nothing), and what moves in the coefficient alone is weighed by what the
+// reference had there. A frozen factor (Policy::freeze) is met at its value, and its own rows are not read. Of two
+// coefficients, and of two frozen factors, both move by half.
+struct Meeting {
+  bool first_moves = false;  // whether the rows of the first factor are read
+  bool second_moves = false;
+  at::Tensor first;  // what the rows of the second factor meet
+  at::Tensor second;
+};
+Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
+
 // Nothing passes: the rows of the outputs are zero and the bracket becomes leftover.
 RuleResult Opaque(const RuleCall& call);
 

@@ -52,7 +52,6 @@ at::Tensor DropVectorDims(at::Tensor product, const Factor& left, const Factor& 
 // alpha * left x right + beta * addend.
 RuleResult Product(const RuleCall& call, int left_argument, int right_argument, bool right_transposed,
                    int addend_argument = -1, double alpha = 1, double beta = 1) {
-  const uint32_t frozen_kinds = call.policy->FrozenKinds();
   Factor left;
   Factor right;
   left.operand = call.OperandAt(left_argument);
@@ -62,13 +61,11 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   left.vector = a.value.dim() == 1;
   right.vector = b.value.dim() == 1;
   right.transposed = right_transposed;
-  const bool a_frozen = a.decomposed && (a.marks & frozen_kinds) != 0;
-  const bool b_frozen = b.decomposed && (b.marks & frozen_kinds) != 0;
-  left.moves = a.decomposed && !(a_frozen && b.decomposed && !b_frozen);
-  right.moves = b.decomposed && !(b_frozen && a.decomposed && !a_frozen);
-  const bool both = left.moves && right.moves;
-  left.meets = AsMatrix(both ? Middle(a) : a.value, true, left);
-  right.meets = AsMatrix(both ? Middle(b) : b.value, false, right);
+  const Meeting meeting = Meet(*call.policy, a, b);
+  left.moves = meeting.first_moves;
+  right.moves = meeting.second_moves;
+  left.meets = AsMatrix(meeting.first, true, left);
+  right.meets = AsMatrix(meeting.second, false, right);
   if (alpha != 1) {
     left.meets = left.meets * alpha;
     right.meets = right.meets * alpha;
@@ -136,18 +133,18 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
 
 using OnRows = std::function<at::Tensor(const at::Tensor&)>;
 
-// beta * self + alpha * a product of arguments 1 and 2: `of_first` takes rows of the one to where they meet the middle
-// of the other, `of_second` those of the other.
-RuleResult AddedProduct(const RuleCall& call, const OnRows& of_first, const OnRows& of_second) {
+// beta * self + alpha * a product of arguments 1 and 2: `of_first` takes rows of the one to where they meet the other,
+// `of_second` those of the other.
+RuleResult AddedProduct(const RuleCall& call, const Meeting& meeting, const OnRows& of_first, const OnRows& of_second) {
   const int first = call.OperandAt(1);
   const int second = call.OperandAt(2);
   const int addend = call.OperandAt(0);
   const double beta = call.Double(3, 1);
-  const bool first_moves = call.operands[first].decomposed;
-  const bool second_moves = call.operands[second].decomposed;
+  const bool first_moves = meeting.first_moves;
+  const bool second_moves = meeting.second_moves;
   const bool addend_moves = call.operands[addend].decomposed && beta != 0;
   RuleResult result;
-  result.kind = first_moves && second_moves ? Kind::kBilinear : Kind::kAffine;
+  result.kind = call.operands[first].decomposed && call.operands[second].decomposed ? Kind::kBilinear : Kind::kAffine;
   if (first_moves) result.inputs.push_back(first);
   if (second_moves) result.inputs.push_back(second);
   if (addend_moves) result.inputs.push_back(addend);
@@ -169,20 +166,22 @@ RuleResult SumOfProducts(const RuleCall& call) {
   const double alpha = call.Double(4, 1);
   const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
   const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
-  const at::Tensor left = wide(Middle(call.Require(1))) * alpha;
-  const at::Tensor right = high(Middle(call.Require(2))) * alpha;
+  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const at::Tensor left = wide(meeting.first) * alpha;
+  const at::Tensor right = high(meeting.second) * alpha;
   return AddedProduct(
-      call, [=](const at::Tensor& rows) { return RowsTimesPlain(wide(rows), right); },
+      call, meeting, [=](const at::Tensor& rows) { return RowsTimesPlain(wide(rows), right); },
       [=](const at::Tensor& rows) { return PlainTimesRows(left, high(rows)); });
 }
 
 // vec1 vec2^T.
 RuleResult AddOuter(const RuleCall& call) {
   const double alpha = call.Double(4, 1);
-  const at::Tensor column = Middle(call.Require(1)).unsqueeze(-1) * alpha;
-  const at::Tensor row = Middle(call.Require(2)) * alpha;
+  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const at::Tensor column = meeting.first.unsqueeze(-1) * alpha;
+  const at::Tensor row = meeting.second * alpha;
   return AddedProduct(
-      call, [=](const at::Tensor& rows) { return rows.unsqueeze(-1) * row; },
+      call, meeting, [=](const at::Tensor& rows) { return rows.unsqueeze(-1) * row; },
       [=](const at::Tensor& rows) { return column * rows.unsqueeze(-2); });
 }
 
@@ -195,22 +194,23 @@ RuleResult Cross(const RuleCall& call) {
   const int64_t rank = call.outputs[0].value.dim();
   const int64_t dim = RowDim(call.Int(2, -1), rank);
   const at::DimVector sizes(call.outputs[0].value.sizes());
-  const at::Tensor left = Middle(x).expand(sizes).unsqueeze(0);
-  const at::Tensor right = Middle(y).expand(sizes).unsqueeze(0);
+  const Meeting meeting = Meet(*call.policy, x, y);
+  const at::Tensor left = meeting.first.expand(sizes).unsqueeze(0);
+  const at::Tensor right = meeting.second.expand(sizes).unsqueeze(0);
   RuleResult result;
   result.kind = x.decomposed && y.decomposed ? Kind::kBilinear : Kind::kLinear;
-  if (x.decomposed) result.inputs.push_back(a);
-  if (y.decomposed) result.inputs.push_back(b);
-  result.map =
-      MakeMap(call, result.inputs, [=, a_moves = x.decomposed, b_moves = y.decomposed](const Rows& rows) -> Rows {
-        at::Tensor sum;
-        if (a_moves) sum = at::linalg_cross(RightAlign(rows[0], rank), right, dim);
-        if (b_moves) {
-          const at::Tensor own = at::linalg_cross(left, RightAlign(rows.back(), rank), dim);
-          sum = sum.defined() ? sum + own : own;
-        }
-        return {sum};
-      });
+  if (meeting.first_moves) result.inputs.push_back(a);
+  if (meeting.second_moves) result.inputs.push_back(b);
+  result.map = MakeMap(call, result.inputs,
+                       [=, a_moves = meeting.first_moves, b_moves = meeting.second_moves](const Rows& rows) -> Rows {
+                         at::Tensor sum;
+                         if (a_moves) sum = at::linalg_cross(RightAlign(rows[0], rank), right, dim);
+                         if (b_moves) {
+                           const at::Tensor own = at::linalg_cross(left, RightAlign(rows.back(), rank), dim);
+                           sum = sum.defined() ? sum + own : own;
+                         }
+                         return {sum};
+                       });
   return result;
 }
 

@@ -4,7 +4,8 @@
 // A step computes, with gates i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of W x + U h + bias (Hochreiter and
 // Schmidhuber 1997; Gers et al. 2000 for f),
 //   c' = f c + i g,   h' = o tanh(c').
-// On rows each function is its slope s, and each product meets the middle m of its other factor:
+// On rows each function is its slope s, and each factor of a product meets the other one at a point m, by half the
+// middle of its line (Note [Products] in kinds.h):
 //   C = m_c s_f F + m_f C + m_g s_i I + m_i s_g G,   H = m_t s_o O + m_o s_t C,
 // where F, I, G, O are the rows of W x + U h. Six numbers for each element of each step are all that a map needs beside
 // the weights. The last layer's h at both ends of the line are the call's own results, so that the gates of all steps
@@ -149,8 +150,8 @@ class Before {
 
 struct Choice {
   GateSlope slope = GateSlope::kSecant;
-  bool gates_frozen = false;
-  CellBefore initial = CellBefore::kMoves;  // the cell before the first step
+  LstmFactor gates = LstmFactor::kMoves;
+  LstmFactor initial = LstmFactor::kMoves;  // the cell before the first step
 };
 
 // `input` [2, rows, features], `output` [2, rows, width], `hidden` and `cell` [2, batch, *]: at the value and at the
@@ -193,9 +194,9 @@ void FindCoefficients(const Steps& steps, const at::Tensor& input, const at::Ten
   direction.show = at::empty({rows, n}, input.options());
   // The same limits as for other elementwise functions; see SecantSlope.
   const T small = sizeof(T) == sizeof(double) ? T(2e-6) : T(2e-3);
-  const LstmChoices<T> choices = {choice.slope, choice.gates_frozen, small};
+  const LstmChoices<T> choices = {choice.slope, choice.gates, small};
   for (const Step& step : direction.order) {
-    const CellBefore own = &step == &direction.order.front() ? choice.initial : CellBefore::kMoves;
+    const LstmFactor own = &step == &direction.order.front() ? choice.initial : LstmFactor::kMoves;
     for (int64_t b = 0; b < step.size; ++b) {
       const auto point = [&](int64_t end) -> LstmPoint<T> {
         const int64_t k = row(step, end, b);
@@ -584,10 +585,13 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
   const uint32_t frozen = call.policy->FrozenKinds();
   Choice choice;
   choice.slope = SlopeOf(*call.policy);
-  choice.gates_frozen = call.policy->Freezes(kFreezeGate);
+  const bool gates_frozen = call.policy->Freezes(kFreezeGate);
+  if ((call.policy->content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
+  if (gates_frozen) choice.gates = LstmFactor::kFrozen;
   const bool cell_frozen = c.decomposed && (c.marks & frozen) != 0;
-  if (!c.decomposed) choice.initial = CellBefore::kRests;
-  if (cell_frozen) choice.initial = CellBefore::kFrozen;
+  if (c.content_first != 0) choice.initial = LstmFactor::kLeads;
+  if (cell_frozen) choice.initial = LstmFactor::kFrozen;
+  if (!c.decomposed) choice.initial = LstmFactor::kRests;
 
   const auto ends = [](const RuleOperand& operand) { return at::stack({operand.value, operand.reference}); };
   at::Tensor sequence = layout.AsSequence(ends(x));
@@ -638,7 +642,7 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
   // LibTorch's own results round otherwise than what the coefficients are made of; that is leftover, within bounds.
   result.exact = false;
   result.inner_terms = 1;
-  const bool complete = choice.slope == GateSlope::kSecant && !choice.gates_frozen && !cell_frozen;
+  const bool complete = choice.slope == GateSlope::kSecant && !gates_frozen && !cell_frozen;
   if (complete) result.quadrature = is_double ? 5e-12 : 5e-5;
   return result;
 }

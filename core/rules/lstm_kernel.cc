@@ -33,21 +33,35 @@ ADDEND_ALWAYS_INLINE T SlopeBetween(T x, T b, T at_x, T at_b, T small) {
   return near ? mean : secant;
 }
 
+// Where two factors stand for each other's rows.
+template <typename T>
+struct Stance {
+  T rows;   // 1 where its own rows are read, else 0
+  T shift;  // how far it is from its value towards its reference where the other's rows meet it
+};
+
+// The same choice as Meet in kinds.cc: of two factors the first one's stance.
+template <typename T>
+Stance<T> StanceOf(LstmFactor factor, LstmFactor other) {
+  const auto reads = [](LstmFactor one, LstmFactor two) {
+    if (one == LstmFactor::kRests) return false;
+    return one != LstmFactor::kFrozen || two == LstmFactor::kFrozen || two == LstmFactor::kRests;
+  };
+  Stance<T> stance = {reads(factor, other) ? T(1) : T(0), 0};
+  if (!reads(factor, other) || !reads(other, factor)) return stance;
+  const bool leads = factor == LstmFactor::kLeads;
+  stance.shift = leads == (other == LstmFactor::kLeads) ? T(0.5) : leads ? T(0) : T(1);
+  return stance;
+}
+
 template <GateSlope kSlope, typename T>
 ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
-                                         CellBefore before, T* of_gates, T* keep, T* show, int64_t n) {
+                                         LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   const T small = choices.small;
-  // Of the product of two factors, where one is frozen and the other moves, the first is a number: its value. Where
-  // both or none are frozen each meets the middle of the other.
-  const bool frozen = choices.gates_frozen;
-  const bool forget_only = before == CellBefore::kRests || (before == CellBefore::kFrozen && !frozen);
-  const bool cell_only = before == CellBefore::kMoves && frozen;
-  const T gate_rows = frozen ? T(0) : T(1);
-  const T gate_shift = frozen ? T(0) : T(0.5);  // how far a factor is from its value towards its reference
-  const T forget_rows = cell_only ? T(0) : T(1);
-  const T before_shift = forget_only ? T(0) : T(0.5);
-  const T keep_rows = forget_only && before == CellBefore::kFrozen ? T(0) : T(1);
-  const T keep_shift = cell_only ? T(0) : T(0.5);
+  const Stance<T> gate = StanceOf<T>(choices.gates, LstmFactor::kMoves);
+  const Stance<T> gated = StanceOf<T>(LstmFactor::kMoves, choices.gates);
+  const Stance<T> forget = StanceOf<T>(choices.gates, before);
+  const Stance<T> kept = StanceOf<T>(before, choices.gates);
 #pragma omp simd
   for (int64_t j = 0; j < n; ++j) {
     const int64_t f = n + j;
@@ -58,18 +72,18 @@ ADDEND_ALWAYS_INLINE void CoefficientsBy(const LstmPoint<T>& x, const LstmPoint<
     const T of_candidate = SlopeBetween<true, kSlope>(x.sums[c], b.sums[c], x.gates[c], b.gates[c], small);
     const T of_output = SlopeBetween<false, kSlope>(x.sums[o], b.sums[o], x.gates[o], b.gates[o], small);
     const T of_cell = SlopeBetween<true, kSlope>(x.cell[j], b.cell[j], x.squashed[j], b.squashed[j], small);
-    of_gates[j] = gate_rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * T(0.5));
-    of_gates[f] = forget_rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * before_shift);
-    of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * gate_shift);
-    of_gates[o] = gate_rows * of_output * (x.squashed[j] + (b.squashed[j] - x.squashed[j]) * T(0.5));
-    keep[j] = keep_rows * (x.gates[f] + (b.gates[f] - x.gates[f]) * keep_shift);
-    show[j] = of_cell * (x.gates[o] + (b.gates[o] - x.gates[o]) * gate_shift);
+    of_gates[j] = gate.rows * of_input * (x.gates[c] + (b.gates[c] - x.gates[c]) * gated.shift);
+    of_gates[f] = forget.rows * of_forget * (x.before[j] + (b.before[j] - x.before[j]) * kept.shift);
+    of_gates[c] = of_candidate * (x.gates[j] + (b.gates[j] - x.gates[j]) * gate.shift);
+    of_gates[o] = gate.rows * of_output * (x.squashed[j] + (b.squashed[j] - x.squashed[j]) * gated.shift);
+    keep[j] = kept.rows * (x.gates[f] + (b.gates[f] - x.gates[f]) * forget.shift);
+    show[j] = of_cell * (x.gates[o] + (b.gates[o] - x.gates[o]) * gate.shift);
   }
 }
 
 template <typename T>
 ADDEND_ALWAYS_INLINE void Coefficients(const LstmPoint<T>& x, const LstmPoint<T>& b, const LstmChoices<T>& choices,
-                                       CellBefore before, T* of_gates, T* keep, T* show, int64_t n) {
+                                       LstmFactor before, T* of_gates, T* keep, T* show, int64_t n) {
   switch (choices.slope) {
     case GateSlope::kSecant:
       return CoefficientsBy<GateSlope::kSecant>(x, b, choices, before, of_gates, keep, show, n);
@@ -135,7 +149,7 @@ ADDEND_ALWAYS_INLINE void AddProduct(const T* row, const T* matrix, T* out, int6
     Cell(gates, before, cell, n);                                                                                    \
   }                                                                                                                  \
   ADDEND_WIDEST_VECTORS void CoefficientsOf(const LstmPoint<T>& x, const LstmPoint<T>& b,                            \
-                                            const LstmChoices<T>& choices, CellBefore before, T* of_gates, T* keep,  \
+                                            const LstmChoices<T>& choices, LstmFactor before, T* of_gates, T* keep,  \
                                             T* show, int64_t n) {                                                    \
     Coefficients(x, b, choices, before, of_gates, keep, show, n);                                                    \
   }                                                                                                                  \
@@ -163,7 +177,7 @@ void LstmCell(const T* gates, const T* before, T* cell, int64_t size) {
 
 template <typename T>
 void LstmCoefficients(const LstmPoint<T>& value, const LstmPoint<T>& reference, const LstmChoices<T>& choices,
-                      CellBefore before, T* of_gates, T* keep, T* show, int64_t size) {
+                      LstmFactor before, T* of_gates, T* keep, T* show, int64_t size) {
   CoefficientsOf(value, reference, choices, before, of_gates, keep, show, size);
 }
 
@@ -186,7 +200,7 @@ void AddRowTimesMatrix(const T* row, const T* matrix, T* out, int64_t k, int64_t
 
 #define ADDEND_INSTANTIATE_LSTM(T)                                                                                   \
   template void LstmCell<T>(const T*, const T*, T*, int64_t);                                                        \
-  template void LstmCoefficients<T>(const LstmPoint<T>&, const LstmPoint<T>&, const LstmChoices<T>&, CellBefore, T*, \
+  template void LstmCoefficients<T>(const LstmPoint<T>&, const LstmPoint<T>&, const LstmChoices<T>&, LstmFactor, T*, \
                                     T*, T*, int64_t);                                                                \
   template void LstmApply<T>(const T*, const T*, const T*, const T*, const T*, T*, T*, int64_t);                     \
   template void LstmTranspose<T>(const T*, const T*, const T*, const T*, const T*, T*, T*, int64_t);                 \

@@ -18,11 +18,12 @@ enum class GateSlope {
   kGradient,  // f'(x)
   kNone,      // 0
 };
-// The cell before a step as a factor.
-enum class CellBefore {
+// What a factor of a product does; see Note [Products] in kinds.h.
+enum class LstmFactor {
   kMoves,
-  kRests,   // it is plain
+  kLeads,   // it moves, and what it multiplies moves after it
   kFrozen,  // it moves, but the policy reads its value only
+  kRests,   // it is plain
 };
 
 // One row of one step, known at both ends of the line.
@@ -37,7 +38,7 @@ struct LstmPoint {
 template <typename T>
 struct LstmChoices {
   GateSlope slope;
-  bool gates_frozen;
+  LstmFactor gates;
   T small;  // moves up to this are near
 };
 
@@ -45,7 +46,7 @@ struct LstmChoices {
 //   c' = of_gates[0] g[0] + of_gates[1] g[1] + of_gates[2] g[2] + keep c,   h' = of_gates[3] g[3] + show c'.
 template <typename T>
 void LstmCoefficients(const LstmPoint<T>& value, const LstmPoint<T>& reference, const LstmChoices<T>& choices,
-                      CellBefore before, T* of_gates, T* keep, T* show, int64_t size);
+                      LstmFactor before, T* of_gates, T* keep, T* show, int64_t size);
 
 // The map of a step. Writes the cell and the output, which may be null.
 template <typename T>

@@ -3,10 +3,11 @@
 // Note [Normalization in closed form]
 // A layer norm is centre, square, mean, rsqrt and a product; each has a closed path rule, and together they are one
 // map:
-//   out = weight * (inverse * (c - mean c) + bend * m * mean(m * c))
-// with m the middle of the centred value and reference, inverse the mean of both 1/std, and
-// bend = 2 * secant slope of rsqrt between both variances = -2 rx^2 rb^2 / (rx + rb), a form without cancellation.
-// Where the normalizer is frozen, inverse is the value's 1/std and the second term is gone.
+//   out = weight * (inverse * (c - mean c) + bend * met * mean(m * c))
+// with m the middle of the centred value and reference, and bend = 2 * secant slope of rsqrt between both variances
+// = -2 rx^2 rb^2 / (rx + rb), a form without cancellation. Content first (Note [Products] in kinds.h), inverse is the
+// value's 1/std and met the centred reference; by half inverse is the mean of both 1/std and met is m. Where the
+// normalizer is frozen, inverse is the value's 1/std and the second term is gone.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
@@ -34,32 +35,42 @@ namespace {
 
 struct Normalizer {
   at::Tensor middle;   // [groups, size], undefined where frozen
+  at::Tensor met;      // [groups, size], undefined where frozen
   at::Tensor inverse;  // [groups, 1]
   at::Tensor bend;     // [groups, 1], undefined where frozen
   at::Tensor weight;   // [size] or undefined
-  double terms = -1;   // see InnerTerms, without the scale; -1: not known
+  double terms = 0;    // see InnerTerms, without the scale
 };
 
+// What moves in a product of a normalizer and what it normalizes.
+enum class Sharing { kHalf, kContentFirst, kFrozen };
+
+Sharing SharingOf(const Policy& policy) {
+  if (policy.Freezes(kFreezeNormalizer)) return Sharing::kFrozen;
+  return (policy.content_first & kFreezeNormalizer) != 0 ? Sharing::kContentFirst : Sharing::kHalf;
+}
+
 template <typename T>
-void FillOnCpu(const at::Tensor& value, const at::Tensor& reference, double eps, Normalizer* n) {
+void FillOnCpu(const at::Tensor& value, const at::Tensor& reference, double eps, Sharing sharing, Normalizer* n) {
   const auto options = value.options();
   const int64_t groups = value.size(0);
   n->inverse = at::empty({groups, 1}, options);
   NormalizerEnds<T> ends = {value.data_ptr<T>(), nullptr, groups, value.size(1), static_cast<T>(eps)};
-  T* middle = nullptr;
-  T* bend = nullptr;
-  if (reference.defined()) {
+  NormalizerCoefficients<T> found = {nullptr, nullptr, n->inverse.data_ptr<T>(), nullptr};
+  if (sharing != Sharing::kFrozen) {
     ends.reference = reference.data_ptr<T>();
     n->middle = at::empty_like(value);
+    n->met = sharing == Sharing::kHalf ? n->middle : at::empty_like(value);
     n->bend = at::empty({groups, 1}, options);
-    middle = n->middle.data_ptr<T>();
-    bend = n->bend.data_ptr<T>();
+    found.middle = n->middle.data_ptr<T>();
+    found.met = sharing == Sharing::kHalf ? nullptr : n->met.data_ptr<T>();
+    found.bend = n->bend.data_ptr<T>();
   }
-  n->terms = static_cast<double>(NormalizerCoefficients(ends, middle, n->inverse.data_ptr<T>(), bend));
+  n->terms = static_cast<double>(FindNormalizer(ends, found));
 }
 
 // One pass over the memory; false where it is not for that.
-bool FillOnCpu(const RuleOperand& input, int64_t size, double eps, bool frozen, Normalizer* n) {
+bool FillOnCpu(const RuleOperand& input, int64_t size, double eps, Sharing sharing, Normalizer* n) {
   const at::ScalarType dtype = input.value.scalar_type();
   const bool in_graph = c10::GradMode::is_enabled() && (input.value.requires_grad() || input.reference.requires_grad());
   if (!input.value.device().is_cpu() || in_graph || input.value.numel() == 0 || input.value.is_neg() ||
@@ -67,18 +78,20 @@ bool FillOnCpu(const RuleOperand& input, int64_t size, double eps, bool frozen, 
     return false;
   }
   const at::Tensor value = input.value.reshape({-1, size}).contiguous();
-  const at::Tensor reference = frozen ? at::Tensor() : input.reference.reshape({-1, size}).contiguous();
+  const at::Tensor reference =
+      sharing == Sharing::kFrozen ? at::Tensor() : input.reference.reshape({-1, size}).contiguous();
   if (dtype == at::kFloat) {
-    FillOnCpu<float>(value, reference, eps, n);
+    FillOnCpu<float>(value, reference, eps, sharing, n);
   } else if (dtype == at::kDouble) {
-    FillOnCpu<double>(value, reference, eps, n);
+    FillOnCpu<double>(value, reference, eps, sharing, n);
   } else {
     return false;
   }
   return true;
 }
 
-Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bool frozen, const at::Tensor& weight) {
+Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, Sharing sharing,
+                          const at::Tensor& weight) {
   const auto centred = [&](const at::Tensor& t) {
     const at::Tensor flat = t.reshape({-1, size});
     return flat - flat.mean(-1, /*keepdim=*/true);
@@ -86,16 +99,26 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bo
   const auto inverse_std = [&](const at::Tensor& c) { return at::rsqrt(c.square().mean(-1, true) + eps); };
   Normalizer n;
   n.weight = weight.defined() ? weight.reshape({-1}).contiguous() : weight;
-  if (FillOnCpu(input, size, eps, frozen, &n)) return n;
+  if (FillOnCpu(input, size, eps, sharing, &n)) return n;
   const at::Tensor x = centred(input.value);
   const at::Tensor rx = inverse_std(x);
+  const auto largest = [&](const at::Tensor& t) { return t.reshape({-1, size}).abs().amax(1, true); };
+  const auto at_most = [&](const at::Tensor& terms) { n.terms = terms.max().item<double>(); };
   n.inverse = rx;
-  if (frozen) return n;
+  if (sharing == Sharing::kFrozen) return n;
   const at::Tensor b = centred(input.reference);
   const at::Tensor rb = inverse_std(b);
   n.middle = ((x + b) / 2).contiguous();
-  n.inverse = ((rx + rb) / 2).contiguous();
   n.bend = (-2 * rx.square() * rb.square() / (rx + rb)).contiguous();
+  const at::Tensor both = largest(input.value) + largest(input.reference);
+  if (sharing == Sharing::kContentFirst) {
+    n.met = b.contiguous();
+    if (both.numel() > 0) at_most(both * rx + largest(input.reference) * rb);
+  } else {
+    n.met = n.middle;
+    n.inverse = ((rx + rb) / 2).contiguous();
+    if (both.numel() > 0) at_most(both * n.inverse);
+  }
   return n;
 }
 
@@ -103,10 +126,6 @@ Normalizer MakeNormalizer(const RuleOperand& input, int64_t size, double eps, bo
 double InnerTerms(const Normalizer& n, const RuleOperand& input, const at::Tensor& scale) {
   if (input.value.numel() == 0) return 0;
   double terms = n.terms;
-  if (terms < 0) {
-    const auto largest = [&](const at::Tensor& t) { return t.reshape({n.inverse.numel(), -1}).abs().amax(1, true); };
-    terms = ((largest(input.value) + largest(input.reference)) * n.inverse).max().item<double>();
-  }
   if (scale.defined() && scale.numel() > 0) terms *= scale.abs().max().item<double>();
   return std::isfinite(terms) ? terms : 0;
 }
@@ -118,6 +137,7 @@ at::Tensor ApplyOnCpu(const Normalizer& n, const at::Tensor& rows, bool transpos
   const int64_t groups = n.inverse.numel();
   const int64_t size = input.size(-1);
   const NormalizerView<T> view = {n.middle.defined() ? n.middle.data_ptr<T>() : nullptr,
+                                  n.met.defined() ? n.met.data_ptr<T>() : nullptr,
                                   n.inverse.data_ptr<T>(),
                                   n.bend.defined() ? n.bend.data_ptr<T>() : nullptr,
                                   n.weight.defined() ? n.weight.data_ptr<T>() : nullptr,
@@ -127,7 +147,7 @@ at::Tensor ApplyOnCpu(const Normalizer& n, const at::Tensor& rows, bool transpos
   return output;
 }
 
-// rows: [R, groups, size]. The map without its weight is symmetric, so transposing only moves the weight to the input.
+// rows: [R, groups, size]. Transposing moves the weight to the input and exchanges the two factors of the second term.
 at::Tensor Apply(const Normalizer& n, const at::Tensor& rows, bool transposed) {
   if (rows.device().is_cpu() && rows.scalar_type() == n.inverse.scalar_type()) {
     if (rows.scalar_type() == at::kFloat) return ApplyOnCpu<float>(n, rows, transposed);
@@ -135,7 +155,11 @@ at::Tensor Apply(const Normalizer& n, const at::Tensor& rows, bool transposed) {
   }
   const at::Tensor c = transposed && n.weight.defined() ? rows * n.weight : rows;
   at::Tensor out = (c - c.mean(-1, true)) * n.inverse;
-  if (n.middle.defined()) out = out + n.bend * n.middle * (n.middle * c).mean(-1, true);
+  if (n.middle.defined()) {
+    const at::Tensor& along = transposed ? n.met : n.middle;
+    const at::Tensor& pushes = transposed ? n.middle : n.met;
+    out = out + n.bend * pushes * (along * c).mean(-1, true);
+  }
   return !transposed && n.weight.defined() ? out * n.weight : out;
 }
 
@@ -158,8 +182,8 @@ at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, con
 // Normalizes groups of `size` adjacent elements; `scale`, where defined, multiplies the result (broadcast to it).
 RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::Tensor& weight,
                      const at::Tensor& scale) {
-  const bool frozen = call.policy->Freezes(kFreezeNormalizer);
-  const Normalizer n = MakeNormalizer(call.Require(0), size, eps, frozen, weight);
+  const Sharing sharing = SharingOf(*call.policy);
+  const Normalizer n = MakeNormalizer(call.Require(0), size, eps, sharing, weight);
   const at::DimVector sizes(call.Require(0).value.sizes());
   const int64_t groups = n.inverse.numel();
   RuleResult result = LinearIn(
@@ -172,7 +196,7 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
         const at::Tensor scaled = scale.defined() ? g * scale : g;
         return Apply(n, scaled.reshape({1, groups, size}), true).view(sizes);
       });
-  result.exact = !frozen;
+  result.exact = sharing != Sharing::kFrozen;
   if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), weight.defined() ? weight : scale);
   return result;
 }
@@ -248,11 +272,11 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
   result.kind = Kind::kRewrite;
   const RuleOperand& input = call.Require(0);
   if (input.value.numel() == 0) return result;
-  const bool frozen = call.policy->Freezes(kFreezeNormalizer);
+  const Sharing sharing = SharingOf(*call.policy);
   RuleOperand grouped = input;
   grouped.value = layout.In(input.value.unsqueeze(0)).squeeze(0);
   grouped.reference = layout.In(input.reference.unsqueeze(0)).squeeze(0);
-  const Normalizer n = MakeNormalizer(grouped, layout.size, eps, frozen, at::Tensor());
+  const Normalizer n = MakeNormalizer(grouped, layout.size, eps, sharing, at::Tensor());
   const auto normalized = [&](const at::Tensor& t) {
     const at::Tensor centred = t - t.mean(-1, true);
     const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
@@ -269,7 +293,7 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
     if (operand >= 0) result.inputs.push_back(operand);
   }
   if (result.inputs.empty()) return result;
-  result.exact = !frozen;
+  result.exact = sharing != Sharing::kFrozen;
   if (result.exact) {
     const RuleOperand* own = call.Find(scale_argument);
     result.inner_terms =
@@ -359,15 +383,15 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
     return NormalizeAndScale(call, ByTrailing(call.Require(0).value, shape), call.Double(4, 1e-5), 2, 3);
   }
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  const bool frozen = call.policy->Freezes(kFreezeNormalizer);
-  const Normalizer n = MakeNormalizer(call.Require(0), size, call.Double(4, 1e-5), frozen, ValueOrNone(call, 2));
+  const Sharing sharing = SharingOf(*call.policy);
+  const Normalizer n = MakeNormalizer(call.Require(0), size, call.Double(4, 1e-5), sharing, ValueOrNone(call, 2));
   const at::DimVector sizes(call.Require(0).value.sizes());
   const at::DimVector statistics(call.outputs[1].value.sizes());
   const int64_t groups = n.inverse.numel();
   RuleResult result;
   result.kind = Kind::kRewrite;
   result.inputs = {call.OperandAt(0)};
-  result.exact = !frozen;
+  result.exact = sharing != Sharing::kFrozen;
   if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), n.weight);
   result.constant = ValueOrNone(call, 3);
   result.map = MakeMap(
@@ -422,27 +446,40 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   shape[1] = -1;
   const RuleOperand& mean = call.Require(3);
   const RuleOperand& variance = call.Require(4);
-  const bool frozen = call.policy->Freezes(kFreezeNormalizer) && variance.decomposed;
+  const Sharing sharing = SharingOf(*call.policy);
+  const bool frozen = sharing == Sharing::kFrozen && variance.decomposed;
   const at::Tensor inverse = at::rsqrt(variance.value + eps);
   const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
   const RuleOperand* scale = call.Find(1);
   const at::Tensor one = at::ones_like(inverse);
   const at::Tensor scale_value = scale == nullptr ? one : scale->value;
   const at::Tensor scale_reference = scale == nullptr ? one : scale->reference;
-  const at::Tensor factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
+  const at::Tensor scale_middle = (scale_value + scale_reference) / 2;
   // 1/std has this secant slope in the variance.
   const at::Tensor bend = -(inverse * inverse_reference).square() / (inverse + inverse_reference);
-  const at::Tensor centred = Middle(call.Require(0)) - Middle(mean).view(shape);
+  // What the rows of each factor meet: those of x - mean, of the scale and of 1/std.
+  at::Tensor factor;
+  at::Tensor normalized;
+  at::Tensor met;
+  if (sharing == Sharing::kContentFirst && variance.decomposed) {
+    const at::Tensor x = call.Require(0).value - mean.value.view(shape);
+    met = call.Require(0).reference - mean.reference.view(shape);
+    factor = (inverse * scale_middle).view(shape);
+    normalized = (x * inverse.view(shape) + met * inverse_reference.view(shape)) / 2;
+  } else {
+    met = Middle(call.Require(0)) - Middle(mean).view(shape);
+    factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
+    normalized = met * ((inverse + inverse_reference) / 2).view(shape);
+  }
   struct Part {
     int argument;
     at::Tensor coefficient;
   };
-  const std::vector<Part> parts = {
-      {0, factor},
-      {1, centred * ((inverse + inverse_reference) / 2).view(shape)},
-      {2, at::ones_like(factor)},
-      {3, -factor},
-      {4, frozen ? at::Tensor() : centred * ((scale_value + scale_reference) / 2 * bend).view(shape)}};
+  const std::vector<Part> parts = {{0, factor},
+                                   {1, normalized},
+                                   {2, at::ones_like(factor)},
+                                   {3, -factor},
+                                   {4, frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
   if (!ParametersMove(call, 1, 2) && !mean.decomposed && !variance.decomposed) {
     return Elementwise(call, Kind::kAffine, {{call.OperandAt(0), factor}});
   }

@@ -4,6 +4,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,28 +17,65 @@ namespace addend {
 namespace {
 
 // (input - mean) * rsqrt(mean of squares + eps), each operator by its own path rule.
-Tracked Normalized(const Tracked& input, double eps) {
-  const Tracked centred = Through("aten::sub.Tensor", {input, Through("aten::mean.dim", {input, Sizes{-1}, true})});
+Tracked Normalized(const Tracked& input, double eps, const Policy& policy) {
+  const auto through = [&](const char* op, const std::vector<TrackedArgument>& arguments) {
+    return Through(op, arguments, policy);
+  };
+  const Tracked centred = through("aten::sub.Tensor", {input, through("aten::mean.dim", {input, Sizes{-1}, true})});
   const Tracked variance =
-      Through("aten::mean.dim", {Through("aten::mul.Tensor", {centred, centred}), Sizes{-1}, true});
-  const Tracked inverse = Through("aten::rsqrt", {Through("aten::add.Scalar", {variance, eps})});
-  return Through("aten::mul.Tensor", {centred, inverse});
+      through("aten::mean.dim", {through("aten::mul.Tensor", {centred, centred}), Sizes{-1}, true});
+  const Tracked inverse = through("aten::rsqrt", {through("aten::add.Scalar", {variance, eps})});
+  return through("aten::mul.Tensor", {centred, inverse});
 }
 
 Tracked Plain(const at::Tensor& t) { return {t, t, at::Tensor()}; }
 
 TEST(LayerNormTest, IsCentreSquareMeanRsqrtAndProduct) {
-  for (const double scale : {1.0, 1e-3, 100.0}) {
-    Draw draw(at::kDouble, 1);
-    const Tracked input = {draw.Normal({3, 4, 7}, scale), draw.Normal({3, 4, 7}, scale), draw.Normal({5, 3, 4, 7})};
-    const at::Tensor weight = draw.Normal({7});
-    const at::Tensor bias = draw.Normal({7});
-    const Tracked expected = Through(
-        "aten::add.Tensor", {Through("aten::mul.Tensor", {Normalized(input, 1e-5), Plain(weight)}), Plain(bias)});
-    const Tracked fused = Through("aten::layer_norm", {input, Sizes{7}, weight, bias, 1e-5});
-    EXPECT_LE(Difference(fused.value, expected.value), 1e-13);
-    EXPECT_LE(Difference(fused.rows, expected.rows), 1e-12) << "scale " << scale;
+  for (const Policy* policy : {&Faithful(), &ByHalf()}) {
+    for (const double scale : {1.0, 1e-3, 100.0}) {
+      Draw draw(at::kDouble, 1);
+      const Tracked input = {draw.Normal({3, 4, 7}, scale), draw.Normal({3, 4, 7}, scale), draw.Normal({5, 3, 4, 7})};
+      const at::Tensor weight = draw.Normal({7});
+      const at::Tensor bias = draw.Normal({7});
+      const Tracked scaled = Through("aten::mul.Tensor", {Normalized(input, 1e-5, *policy), Plain(weight)}, *policy);
+      const Tracked expected = Through("aten::add.Tensor", {scaled, Plain(bias)}, *policy);
+      const Tracked fused = Through("aten::layer_norm", {input, Sizes{7}, weight, bias, 1e-5}, *policy);
+      EXPECT_LE(Difference(fused.value, expected.value), 1e-13);
+      EXPECT_LE(Difference(fused.rows, expected.rows), 1e-12) << "scale " << scale;
+    }
   }
+}
+
+// The normalizer moves while the content is the reference's, then the content moves at the normalizer's value.
+TEST(LayerNormTest, ContentFirstIsItsFormula) {
+  constexpr double kEps = 1e-5;
+  Draw draw(at::kDouble, 15);
+  const at::Tensor value = draw.Normal({5, 9});
+  const at::Tensor rows = draw.Normal({4, 5, 9});
+  const auto centred = [](const at::Tensor& t) { return t - t.mean(-1, true); };
+  const auto variance = [&](const at::Tensor& t) { return centred(t).square().mean(-1, true) + kEps; };
+  for (const double scale : {0.0, 1e-6, 1.0, 100.0}) {
+    const at::Tensor reference = draw.Normal({5, 9}, scale);
+    const Tracked fused = Through("aten::layer_norm", {Tracked{value, reference, rows}, Sizes{9}});
+    const at::Tensor inverse = variance(value).rsqrt();
+    const at::Tensor slope = (inverse - variance(reference).rsqrt()) / (variance(value) - variance(reference));
+    const at::Tensor along = (centred(rows) * (centred(value) + centred(reference))).mean(-1, true);
+    const at::Tensor expected = centred(rows) * inverse + centred(reference) * slope * along;
+    EXPECT_LE(Difference(fused.rows, expected), 1e-11) << "scale " << scale;
+  }
+}
+
+// From nothing, where 1 / std is 1 / sqrt(eps): content passes at the value's 1 / std and at nothing else.
+TEST(LayerNormTest, FromNothingOnlyTheContentMoves) {
+  Draw draw(at::kDouble, 16);
+  const at::Tensor value = draw.Normal({3, 8});
+  const at::Tensor rows = draw.Normal({4, 3, 8});
+  const Tracked fused = Through("aten::layer_norm", {Tracked{value, at::zeros_like(value), rows}, Sizes{8}});
+  const at::Tensor inverse = (value.var(-1, /*unbiased=*/false, /*keepdim=*/true) + 1e-5).rsqrt();
+  EXPECT_LE(Difference(fused.rows, (rows - rows.mean(-1, true)) * inverse), 1e-13);
+  // Nor is anything cancelled that is much larger than the output.
+  const OperatorCall op("aten::layer_norm", {{value, at::zeros_like(value)}, Sizes{8}});
+  EXPECT_LE(BuildRule(op.Describe(Faithful())).inner_terms * 10, BuildRule(op.Describe(ByHalf())).inner_terms);
 }
 
 TEST(LayerNormTest, SquareByPowIsTheSame) {
@@ -52,20 +90,23 @@ TEST(LayerNormTest, SquareByPowIsTheSame) {
   EXPECT_LE(Difference(fused.rows, expected.rows), 1e-12);
 }
 
-// A reference whose groups are constant has no spread at all: its 1 / std is 1 / sqrt(eps) = 316, and so much larger
-// than the output are the two terms of which it is the difference.
+// A reference whose groups are constant has no spread at all: its 1 / std is 1 / sqrt(eps) = 316, and by half the two
+// terms of which the output is the difference are so much larger than it. Content first they are not.
 TEST(LayerNormTest, ConstantReference) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     Draw draw(dtype, 3);
-    const RuleCall call = OperatorCall("aten::layer_norm", {{draw.Normal({3, 8}), at::ones({3, 8}, dtype)}, Sizes{8}})
-                              .Describe(Faithful());
-    EXPECT_LE(RelativeBracket(call, BuildRule(call)), 316 * (dtype == at::kDouble ? 2.3e-16 : 1.2e-7));
+    const OperatorCall op("aten::layer_norm", {{draw.Normal({3, 8}), at::ones({3, 8}, dtype)}, Sizes{8}});
+    const double eps = dtype == at::kDouble ? 2.3e-16 : 1.2e-7;
+    const RuleCall by_half = op.Describe(ByHalf());
+    EXPECT_LE(RelativeBracket(by_half, BuildRule(by_half)), 316 * eps);
+    const RuleCall call = op.Describe(Faithful());
+    EXPECT_LE(RelativeBracket(call, BuildRule(call)), 4 * eps);
   }
 }
 
 // float32 coefficients on float64 rows go through the ATen form, float32 rows through the fused loop.
 TEST(LayerNormTest, TheFusedLoopIsTheAtenForm) {
-  for (const Policy* policy : {&Faithful(), &Fast()}) {
+  for (const Policy* policy : {&Faithful(), &ByHalf(), &Fast()}) {
     Draw draw(at::kFloat, 4);
     const RuleCall call =
         OperatorCall("aten::layer_norm", {draw.Moving({5, 3, 33}), Sizes{3, 33}, draw.Normal({3, 33})})
@@ -82,7 +123,7 @@ TEST(LayerNormTest, TheFusedLoopIsTheAtenForm) {
 
 // What autograd must see is composed of operators: the same coefficients, and the same terms that cancel.
 TEST(LayerNormTest, FusedCoefficientsAreThoseOfTheAtenForm) {
-  for (const Policy* policy : {&Faithful(), &Fast()}) {
+  for (const Policy* policy : {&Faithful(), &ByHalf(), &Fast()}) {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
       for (const int64_t size : {1, 7, 64, 1000}) {
         SCOPED_TRACE(size);
@@ -146,7 +187,7 @@ TEST(GroupNormTest, IsTheSameOverGroups) {
   const at::Tensor bias = draw.Normal({6});
   const Tracked grouped = {input.value.view({2, 3, 10}), input.reference.view({2, 3, 10}),
                            input.rows.view({4, 2, 3, 10})};
-  const Tracked normalized = Normalized(grouped, 1e-2);
+  const Tracked normalized = Normalized(grouped, 1e-2, Faithful());
   const at::Tensor expected = normalized.rows.view({4, 2, 6, 5}) * weight.view({6, 1});
   const Tracked fused = Through("aten::group_norm", {input, int64_t{3}, weight, bias, 1e-2});
   EXPECT_LE(Difference(fused.rows, expected), 1e-12);
@@ -180,13 +221,19 @@ TEST(BatchNormTest, EverythingMayMove) {
   for (const Tracked& t : own) {
     columns.push_back({t.value.view({3, 1}), t.reference.view({3, 1}), t.rows.view({5, 3, 1})});
   }
-  const Tracked inverse = Through("aten::rsqrt", {Through("aten::add.Scalar", {columns[3], 1e-3})});
-  const Tracked factor = Through("aten::mul.Tensor", {inverse, columns[0]});
-  const Tracked scaled = Through("aten::mul.Tensor", {Through("aten::sub.Tensor", {x, columns[2]}), factor});
-  const Tracked expected = Through("aten::add.Tensor", {scaled, columns[1]});
-  const Tracked out = Through("aten::batch_norm", {x, own[0], own[1], own[2], own[3], false, 0.1, 1e-3, false});
-  EXPECT_LE(Difference(out.value, expected.value), 1e-13);
-  EXPECT_LE(Difference(out.rows, expected.rows), 1e-12);
+  for (const Policy* policy : {&Faithful(), &ByHalf()}) {
+    const auto times = [&](const Tracked& a, const Tracked& b) { return Through("aten::mul.Tensor", {a, b}, *policy); };
+    const Tracked inverse = Through("aten::rsqrt", {Through("aten::add.Scalar", {columns[3], 1e-3})}, *policy);
+    const Tracked centred = Through("aten::sub.Tensor", {x, columns[2]});
+    const bool by_half = policy == &ByHalf();
+    const Tracked scaled =
+        by_half ? times(centred, times(inverse, columns[0])) : times(times(centred, inverse), columns[0]);
+    const Tracked expected = Through("aten::add.Tensor", {scaled, columns[1]});
+    const Tracked out =
+        Through("aten::batch_norm", {x, own[0], own[1], own[2], own[3], false, 0.1, 1e-3, false}, *policy);
+    EXPECT_LE(Difference(out.value, expected.value), 1e-13);
+    EXPECT_LE(Difference(out.rows, expected.rows), 1e-12);
+  }
 }
 
 // By the statistics of the batch it is a layer norm of each channel.
@@ -197,7 +244,7 @@ TEST(BatchNormTest, InTrainingItNormalizesEachChannel) {
   const auto by_channel = [](const at::Tensor& t) { return t.transpose(-3, -2).reshape({-1, 3, 8}); };
   const Tracked channels = {by_channel(input.value).squeeze(0), by_channel(input.reference).squeeze(0),
                             by_channel(input.rows)};
-  const Tracked normalized = Normalized(channels, 1e-3);
+  const Tracked normalized = Normalized(channels, 1e-3, Faithful());
   for (const char* name : {"aten::batch_norm", "aten::native_batch_norm"}) {
     std::vector<TrackedArgument> arguments = {input, weight, draw.Normal({3}), kNone, kNone, true, 0.1, 1e-3};
     if (std::string(name) == "aten::batch_norm") arguments.emplace_back(false);
@@ -231,35 +278,42 @@ TYPED_TEST(KernelTest, ComputesItsFormula) {
     };
     const auto input = random(rows * groups * size);
     const auto middle = random(groups * size);
+    const auto met = random(groups * size);
     const auto inverse = random(groups);
     const auto bend = random(groups);
     const auto weight = random(size);
     for (const bool frozen : {false, true}) {
       for (const bool weighted : {false, true}) {
-        for (const bool weight_first : {false, true}) {
-          const NormalizerView<T> view = {
-              frozen ? nullptr : middle.data(),   inverse.data(), frozen ? nullptr : bend.data(),
-              weighted ? weight.data() : nullptr, groups,         size};
+        for (const bool transposed : {false, true}) {
+          const NormalizerView<T> view = {frozen ? nullptr : middle.data(),
+                                          frozen ? nullptr : met.data(),
+                                          inverse.data(),
+                                          frozen ? nullptr : bend.data(),
+                                          weighted ? weight.data() : nullptr,
+                                          groups,
+                                          size};
           std::vector<T> output(input.size(), T(-99));
-          NormalizeRows<T>(input.data(), output.data(), rows, view, weight_first);
+          NormalizeRows<T>(input.data(), output.data(), rows, view, transposed);
+          const std::vector<T>& read = transposed ? met : middle;
+          const std::vector<T>& written = transposed ? middle : met;
           for (int64_t i = 0; i < rows * groups; ++i) {
             const int64_t g = i % groups;
             long double mean = 0;
             long double along = 0;
             const auto at = [&](int64_t j) -> long double {
-              return static_cast<long double>(input[i * size + j]) * (weighted && weight_first ? weight[j] : T(1));
+              return static_cast<long double>(input[i * size + j]) * (weighted && transposed ? weight[j] : T(1));
             };
             for (int64_t j = 0; j < size; ++j) {
               mean += at(j) / size;
-              along += at(j) * middle[g * size + j] / size;
+              along += at(j) * read[g * size + j] / size;
             }
             for (int64_t j = 0; j < size; ++j) {
               long double expected = inverse[g] * (at(j) - mean);
-              if (!frozen) expected += bend[g] * along * middle[g * size + j];
-              if (weighted && !weight_first) expected *= weight[j];
+              if (!frozen) expected += bend[g] * along * written[g * size + j];
+              if (weighted && !transposed) expected *= weight[j];
               ASSERT_NEAR(output[i * size + j], static_cast<double>(expected), 32 * eps)
                   << "size " << size << " row " << i << " element " << j << (frozen ? " frozen" : "")
-                  << (weighted ? " weighted" : "") << (weight_first ? " first" : "");
+                  << (weighted ? " weighted" : "") << (transposed ? " transposed" : "");
             }
           }
         }
@@ -272,8 +326,8 @@ TYPED_TEST(KernelTest, NoRowsAndNoGroups) {
   using T = TypeParam;
   const T one = 1;
   T untouched = 7;
-  NormalizeRows<T>(&one, &untouched, 0, {nullptr, &one, nullptr, nullptr, 1, 1}, false);
-  NormalizeRows<T>(&one, &untouched, 3, {nullptr, &one, nullptr, nullptr, 0, 1}, false);
+  NormalizeRows<T>(&one, &untouched, 0, {nullptr, nullptr, &one, nullptr, nullptr, 1, 1}, false);
+  NormalizeRows<T>(&one, &untouched, 3, {nullptr, nullptr, &one, nullptr, nullptr, 0, 1}, false);
   EXPECT_EQ(untouched, 7);
 }
 

@@ -25,7 +25,7 @@ enum class Kind {
   kLinear,     // the operator itself on every row
   kAffine,     // the operator without its constant on every row, the constant goes to the reference
   kPointwise,  // secant slope of an elementwise function
-  kBilinear,   // products: half of each factor's move at the middle of the other
+  kBilinear,   // products: see Note [Products] in kinds.h
   kSelection,  // shares of the line on which each candidate wins
   kOpaque,     // piecewise constant: nothing passes
   kRewrite,    // composed of covered operators in closed form
@@ -66,8 +66,9 @@ struct RuleOperand {
   at::Tensor value;      // before the call
   at::Tensor reference;  // equal to value where the operand is plain
   bool decomposed = false;
-  uint32_t marks = 0;  // bits of Freeze: where the operand comes from
-  int argument = -1;   // position in the schema
+  uint32_t marks = 0;          // bits of Freeze: where the operand comes from
+  uint32_t content_first = 0;  // the same, of those kinds that are content_first; only where it is not frozen
+  int argument = -1;           // position in the schema
   bool written = false;
 };
 

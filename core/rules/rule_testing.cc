@@ -312,6 +312,15 @@ const Policy& Fast() {
   return policy;
 }
 
+const Policy& ByHalf() {
+  static const Policy& policy = *[] {
+    auto* by_half = new Policy(Faithful());
+    by_half->content_first = kFreezeNothing;
+    return by_half;
+  }();
+  return policy;
+}
+
 std::pair<std::string, std::string> RuleNames(const std::string& op) {
   const size_t dot = op.find('.');
   std::string name = op.substr(0, dot);
@@ -484,19 +493,29 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
 Tracked Through(const std::string& op, const std::vector<TrackedArgument>& arguments, const Policy& policy) {
   std::vector<Argument> own;
   std::vector<at::Tensor> rows;
+  std::vector<uint32_t> origins;
   for (const TrackedArgument& argument : arguments) {
     if (!argument.is_tracked) {
       own.emplace_back(argument.fixed);
     } else if (argument.tracked.rows.defined()) {
       own.emplace_back(argument.tracked.value, argument.tracked.reference);
       rows.push_back(argument.tracked.rows);
+      origins.push_back(argument.tracked.content_first);
     } else {
       own.emplace_back(argument.tracked.value);
     }
   }
-  const RuleCall call = OperatorCall(op, own).Describe(policy);
+  RuleCall call = OperatorCall(op, own).Describe(policy);
   Tracked result{call.outputs[0].value, call.outputs[0].reference, at::Tensor()};
   if (rows.empty()) return result;
+  uint32_t shared = ~0u;
+  for (size_t k = 0, next = 0; k < call.operands.size(); ++k) {
+    if (!call.operands[k].decomposed) continue;
+    call.operands[k].content_first = origins[next++];
+    shared &= call.operands[k].content_first;
+  }
+  result.content_first = RuleOf(call).mark & policy.content_first & ~policy.FrozenKinds();
+  if (RuleOf(call).keeps_marks) result.content_first |= shared;
   const RuleResult rule = BuildRule(call);
   Rows inputs;
   for (const int input : rule.inputs) {

@@ -82,6 +82,7 @@ class OperatorCall {
 
 const Policy& Faithful();
 const Policy& Fast();
+const Policy& ByHalf();  // faithful, with every product by half
 
 // The default rule for a call; throws where there is none.
 const Rule& RuleOf(const RuleCall& call);
@@ -121,7 +122,8 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
 struct Tracked {
   at::Tensor value;
   at::Tensor reference;
-  at::Tensor rows;  // undefined: plain
+  at::Tensor rows;             // undefined: plain
+  uint32_t content_first = 0;  // as in RuleOperand
 };
 // The first output of an operator whose arguments are tracked tensors or anything else.
 struct TrackedArgument {

@@ -162,13 +162,20 @@ RuleResult LogSigmoid(const RuleCall& call) {
 
 // start + weight * (end - start)
 RuleResult Lerp(const RuleCall& call) {
-  const auto middle = [&](int argument) {
-    const Ends ends = EndsOf(call, argument);
-    return (ends.value + ends.reference) / 2;
-  };
-  const at::Tensor weight = middle(2);
-  std::vector<Term> terms = {{call.OperandAt(0), 1 - weight}, {call.OperandAt(1), weight}};
-  if (call.OperandAt(2) >= 0) terms.push_back({call.OperandAt(2), middle(1) - middle(0)});
+  const Ends start = EndsOf(call, 0);
+  const Ends end = EndsOf(call, 1);
+  const Ends weight = EndsOf(call, 2);
+  RuleOperand factor;
+  if (weight.operand >= 0) factor = call.operands[weight.operand];
+  factor.value = weight.value;
+  factor.reference = weight.reference;
+  RuleOperand span;
+  span.value = end.value - start.value;
+  span.reference = end.reference - start.reference;
+  span.decomposed = call.Decomposed(0) || call.Decomposed(1);
+  const Meeting meeting = Meet(*call.policy, factor, span);
+  std::vector<Term> terms = {{start.operand, 1 - meeting.first}, {end.operand, meeting.first}};
+  if (meeting.first_moves) terms.push_back({weight.operand, meeting.second});
   return Elementwise(call, Kind::kBilinear, std::move(terms));
 }
 

@@ -123,8 +123,9 @@ RuleResult Direction(const RuleCall& call) {
   const at::Tensor end = x.eq(0);
   const at::Tensor inverse_x = Zeroed(x.abs().reciprocal(), end);
   const at::Tensor inverse_b = Zeroed(b.abs().reciprocal(), end);
-  const at::Tensor inverse = (inverse_x + inverse_b) / 2;
-  const at::Tensor slope = (x + b) / 2 * (inverse_x * inverse_b);
+  const bool content_first = (call.policy->content_first & kFreezeNormalizer) != 0;
+  const at::Tensor inverse = content_first ? inverse_x : (inverse_x + inverse_b) / 2;
+  const at::Tensor slope = (content_first ? b : (x + b) / 2) * (inverse_x * inverse_b);
   const at::Tensor mean = MeanDirection(b, x);
   RuleResult result =
       RealMap(call, [=](const at::Tensor& rows) { return rows * inverse - slope * RealProduct(mean, rows); });

@@ -376,6 +376,7 @@ TEST(PoleTest, OnTheLineIsLinearizedAtTheValueAndCounted) {
     input.baseline = Baseline::Of(at::tensor({1.0, -1.0, -3.0}, at::kDouble));
     DecomposeOptions options;
     options.everything = true;
+    options.policy.content_first = kFreezeNothing;
     const Decomposition result = Trace(FromFunction([&](const std::vector<Tensor>& in) {
                                    return models[k](in[0]);
                                  })).Decompose({input}, options);
@@ -390,6 +391,23 @@ TEST(PoleTest, OnTheLineIsLinearizedAtTheValueAndCounted) {
     EXPECT_NE(parts.reference()[1].item<double>(), reference[1].item<double>());
     EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("linearized at the value"));
   }
+}
+
+// Content first, a quotient has nothing of its divisor's reference in it but its own reference: no pole is met, and the
+// reference is the model on the baseline.
+TEST(PoleTest, IsNoneForAQuotientContentFirst) {
+  const auto model = [](const Tensor& x) { return ((x + 1) / x).tanh(); };
+  Input input;
+  input.value = at::tensor({2.0, 2.0, -1.0}, at::kDouble);
+  input.split = Split::AlongDims({0});
+  input.baseline = Baseline::Of(at::tensor({1.0, -1.0, -3.0}, at::kDouble));
+  const Decomposition result =
+      Trace(FromFunction([&](const std::vector<Tensor>& in) { return model(in[0]); })).Decompose({input});
+  EXPECT_EQ(result.report.stand_in_references, 0);
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_TRUE(at::equal(parts.reference(), model(input.baseline.tensor)));
+  EXPECT_TRUE(at::allclose(parts.recovery(), result.outputs[0].value, 0, 1e-14));
+  EXPECT_LE(parts.leftover().abs().max().item<double>(), 1e-14);
 }
 
 }  // namespace

@@ -87,11 +87,13 @@ struct Case {
 };
 
 // 0.1 chooses who is paid a bias and scales activations; later versions choose how activations are decomposed. All of
-// them know no reference but the residual, divide by a frozen standard deviation, and give a maximum to its winner.
+// them know no reference but the residual, divide by a frozen standard deviation, share other products by half, and
+// give a maximum to its winner.
 Policy MatchingPolicy(const Case& c) {
   Policy policy;
   SetPolicyField(policy, "preset", "fast");
   SetPolicyField(policy, "freeze", c.op == "layer_norm_not_linearized" ? "none" : "normalizer");
+  SetPolicyField(policy, "content_first", "none");
   SetPolicyField(policy, "anchor", "residual");
   const auto with_number = [&](const std::string& name, const char* key, double otherwise) {
     return name + "(" + std::to_string(c.arguments.value(key, otherwise)) + ")";

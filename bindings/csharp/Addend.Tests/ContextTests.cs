@@ -19,6 +19,8 @@ public sealed class ContextTests : IDisposable
             Nonlinearity = "scaling",
             Bias = "sign",
             Freeze = Freeze.Attention | Freeze.Gate,
+            ContentFirst = Freeze.Attention | Freeze.Normalizer,
+            Conditions = Conditions.Baseline,
             Anchor = Anchor.Residual,
             MissingRule = MissingRule.Absorb,
             OnFailure = OnFailure.Warn,
@@ -32,6 +34,8 @@ public sealed class ContextTests : IDisposable
         Assert.Equal("scaling", json.RootElement.GetProperty("nonlinearity").GetString());
         Assert.Equal("sign", json.RootElement.GetProperty("bias").GetString());
         Assert.Equal("attention+gate", json.RootElement.GetProperty("freeze").GetString());
+        Assert.Equal("attention+normalizer", json.RootElement.GetProperty("content_first").GetString());
+        Assert.Equal("baseline", json.RootElement.GetProperty("conditions").GetString());
         Assert.Equal("residual", json.RootElement.GetProperty("anchor").GetString());
         Assert.Equal("absorb", json.RootElement.GetProperty("missing_rule").GetString());
         Assert.Equal("warn", json.RootElement.GetProperty("on_failure").GetString());
@@ -58,6 +62,8 @@ public sealed class ContextTests : IDisposable
         foreach (Policy policy in Enum.GetValues<Preset>().Select(word => new Policy { Preset = word })
             .Concat(Enum.GetValues<Anchor>().Select(word => new Policy { Anchor = word }))
             .Concat(Enum.GetValues<Freeze>().Select(word => new Policy { Freeze = word }))
+            .Concat(Enum.GetValues<Freeze>().Select(word => new Policy { ContentFirst = word }))
+            .Concat(Enum.GetValues<Conditions>().Select(word => new Policy { Conditions = word }))
             .Concat(Enum.GetValues<MissingRule>().Select(word => new Policy { MissingRule = word }))
             .Concat(Enum.GetValues<OnFailure>().Select(word => new Policy { OnFailure = word }))
             .Concat(Enum.GetValues<Check>().Select(word => new Policy { Check = word })))

@@ -15,6 +15,16 @@ public enum Preset
     Fast,
 }
 
+/// <summary>Whose masks and indices the reference takes.</summary>
+public enum Conditions
+{
+    /// <summary>Those of the value.</summary>
+    Value,
+
+    /// <summary>Those of the baseline: the reference is the model on the baseline.</summary>
+    Baseline,
+}
+
 /// <summary>What operators take as reference.</summary>
 public enum Anchor
 {
@@ -25,7 +35,7 @@ public enum Anchor
     Residual,
 }
 
-/// <summary>What is used as a plain coefficient.</summary>
+/// <summary>Kinds of coefficients: what may be frozen, or move before content.</summary>
 [Flags]
 public enum Freeze
 {
@@ -114,6 +124,13 @@ public sealed record Policy
     /// <summary>What is frozen.</summary>
     public Freeze? Freeze { get; init; }
 
+    /// <summary>Which coefficients move while the content that they multiply is the reference's, before the content moves.
+    /// All other products share by half.</summary>
+    public Freeze? ContentFirst { get; init; }
+
+    /// <summary>Whose masks and indices the reference takes.</summary>
+    public Conditions? Conditions { get; init; }
+
     /// <summary>What operators take as reference.</summary>
     public Anchor? Anchor { get; init; }
 
@@ -155,6 +172,8 @@ public sealed record Policy
             ("nonlinearity", Nonlinearity),
             ("bias", Bias),
             ("freeze", Freeze is { } freeze ? Words(freeze) : null),
+            ("content_first", ContentFirst is { } first ? Words(first) : null),
+            ("conditions", Word(Conditions)),
             ("anchor", Word(Anchor)),
             ("missing_rule", Word(MissingRule)),
             ("on_failure", Word(OnFailure)),

@@ -26,6 +26,10 @@ class Context(Handle):
         bias: who receives a constant: ``"residual"``, ``"abs"``, ``"hybrid"``, ``"hybrid_threshold"``, ``"sign"``,
             ``"sign_threshold"`` or ``"norm"``.
         freeze: some of ``"attention"``, ``"normalizer"``, ``"denominator"`` and ``"gate"``; an empty list: none.
+        content_first: some of the words of ``freeze``, ``["attention", "normalizer", "denominator"]`` by default: such
+            a coefficient moves while the content that it multiplies is the reference's, then the content moves. All
+            other products share by half; an empty list: every product.
+        conditions: ``"value"`` or ``"baseline"``, whose masks and indices the reference takes.
         anchor: ``"baseline"`` or ``"residual"``.
         missing_rule: ``"error"``, ``"path"`` or ``"absorb"``, where an operator has no rule.
         on_failure: ``"error"``, ``"warn"``, ``"absorb"`` or ``"ignore"``, where recovery and value differ.
@@ -55,6 +59,8 @@ class Context(Handle):
         nonlinearity: Optional[str] = None,
         bias: Optional[str] = None,
         freeze: Optional[Union[str, Iterable[str]]] = None,
+        content_first: Optional[Union[str, Iterable[str]]] = None,
+        conditions: Optional[str] = None,
         anchor: Optional[str] = None,
         missing_rule: Optional[str] = None,
         on_failure: Optional[str] = None,
@@ -73,6 +79,8 @@ class Context(Handle):
             "nonlinearity": nonlinearity,
             "bias": bias,
             "freeze": freeze,
+            "content_first": content_first,
+            "conditions": conditions,
             "anchor": anchor,
             "missing_rule": missing_rule,
             "on_failure": on_failure,

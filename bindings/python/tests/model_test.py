@@ -191,6 +191,9 @@ class DecomposeTest(unittest.TestCase):
                 addend.Context(**choices)
         self.assertEqual(addend.Context(freeze=[]).policy["freeze"], "none")
         self.assertEqual(addend.Context(freeze={"attention"}).policy["freeze"], "attention")
+        self.assertEqual(addend.Context(content_first=[]).policy["content_first"], "none")
+        self.assertEqual(addend.Context(content_first=["attention", "gate"]).policy["content_first"], "attention+gate")
+        self.assertEqual(addend.Context(conditions="baseline").policy["conditions"], "baseline")
 
 
 class CallbackTest(unittest.TestCase):

@@ -70,7 +70,7 @@ public final class Policy {
     NORM
   }
 
-  /** What is used as a plain coefficient. */
+  /** Kinds of coefficients: what may be frozen, or move before content. */
   public enum Freeze {
     /** Results of softmax. */
     ATTENTION,
@@ -80,6 +80,14 @@ public final class Policy {
     DENOMINATOR,
     /** Results of sigmoid. */
     GATE
+  }
+
+  /** Whose masks and indices the reference takes. */
+  public enum Conditions {
+    /** Those of the value. */
+    VALUE,
+    /** Those of the baseline: the reference is the model on the baseline. */
+    BASELINE
   }
 
   /** What operators take as reference. */
@@ -200,8 +208,28 @@ public final class Policy {
    * @return the changed copy
    */
   public Policy freeze(Freeze... frozen) {
-    final String words = Stream.of(frozen).map(Policy::word).collect(Collectors.joining("+"));
-    return with("freeze", words.isEmpty() ? "none" : words);
+    return with("freeze", words(frozen));
+  }
+
+  /**
+   * Which coefficients move while the content that they multiply is the reference's, before the content moves. All other
+   * products share by half.
+   *
+   * @param coefficients the choices; without any every product shares by half
+   * @return the changed copy
+   */
+  public Policy contentFirst(Freeze... coefficients) {
+    return with("content_first", words(coefficients));
+  }
+
+  /**
+   * Whose masks and indices the reference takes.
+   *
+   * @param conditions the choice
+   * @return the changed copy
+   */
+  public Policy conditions(Conditions conditions) {
+    return choose("conditions", conditions);
   }
 
   /**
@@ -319,5 +347,10 @@ public final class Policy {
 
   private static String word(Enum<?> choice) {
     return choice.name().toLowerCase(Locale.ROOT);
+  }
+
+  private static String words(Freeze[] kinds) {
+    final String words = Stream.of(kinds).map(Policy::word).collect(Collectors.joining("+"));
+    return words.isEmpty() ? "none" : words;
   }
 }

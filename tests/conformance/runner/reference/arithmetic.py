@@ -1,5 +1,8 @@
 """Sums, products and quotients. SPEC.md#affine, #products, #division."""
 
+import dataclasses
+import math
+
 from activation import marks_if
 from composition import Composition, apply, finish, is_composition, marks_of, middle_of, pay, sum_rows, value_of
 from elementwise import finite, pointwise, spread
@@ -57,19 +60,29 @@ def rsub(policy, a, b, alpha=1):
 
 
 def bilinear(policy, a, b, f):
-    """A product f, linear in each of its two factors: half of each factor's move at the middle of the other. Of two
-    factors only one of which is frozen, that one is used as it is. SPEC.md#products, #freeze."""
+    """A product f, linear in each of its two factors. Of two factors only one of which is frozen, that one is used as it
+    is. Of two only one of which is a coefficient whose content comes first, the coefficient moves while the content is
+    the reference's, then the content moves at the coefficient's value. Else each moves at the middle of the other.
+    SPEC.md#products, #content-first, #freeze."""
     a_moves, b_moves = is_composition(a), is_composition(b)
     a_frozen = a_moves and policy.frozen(a.marks)
     b_frozen = b_moves and policy.frozen(b.marks)
+    a_leads = a_moves and policy.leads(a.marks)
+    b_leads = b_moves and policy.leads(b.marks)
     if a_moves and b_moves:
         a_moves, b_moves = not (a_frozen and not b_frozen), not (b_frozen and not a_frozen)
     both = a_moves and b_moves
     if policy.anchor == "residual":
         a = a.anchored(policy) if is_composition(a) else a
         b = b.anchored(policy) if is_composition(b) else b
-    left = middle_of(a) if both else value_of(a)
-    right = middle_of(b) if both else value_of(b)
+    if not both:
+        left, right = value_of(a), value_of(b)
+    elif a_leads == b_leads:
+        left, right = middle_of(a), middle_of(b)
+    elif a_leads:
+        left, right = a.value, b.reference
+    else:
+        left, right = a.reference, b.value
 
     def forward(x, y):
         parts = []
@@ -87,40 +100,61 @@ def mul(policy, a, b):
     return bilinear(policy, as_tensor(a), as_tensor(b), times)
 
 
-def inverse_of(policy, d):
+def inverse_of(policy, d, marks=frozenset(), pole=0.0):
     """1 / d as the policy linearizes it."""
-    return pointwise(policy, d, lambda v: 1 / v, lambda v: -1 / (v * v), pole=0.0)
+    d = Composition(d.components, d.reference, d.leftover, frozenset(), d.value)
+    return pointwise(policy, d, lambda v: 1 / v, lambda v: -1 / (v * v), pole=pole, marks=marks)
+
+
+def bare(c):
+    """Without marks."""
+    return Composition(c.components, c.reference, c.leftover, frozenset(), c.value) if is_composition(c) else c
 
 
 @operator("aten::div.Tensor", "aten::div.Scalar")
 def div(policy, a, d):
-    """The product of a with 1 / d. Divisors are frozen as denominators, or as normalizers where they come from one."""
+    """The product of a with 1 / d. Divisors are frozen as denominators, or as normalizers where they come from one, and
+    in the same way their content comes first."""
     a, d = as_tensor(a), as_tensor(d)
     if not is_composition(d):
         return bilinear(policy, a, d.map(lambda v: 1 / v), times)
-    frozen = "denominator" in policy.freeze or ("normalizer" in policy.freeze and "normalizer" in d.marks)
-    if is_composition(a) and frozen:
+    of_kind = lambda kinds: "denominator" in kinds or ("normalizer" in kinds and "normalizer" in d.marks)
+    if is_composition(a) and of_kind(policy.freeze):
         inverse = value_of(d).map(lambda v: 1 / v)
         shape = broadcast_shapes(a.shape, d.shape)
         f = lambda x, y: zip_map(lambda p, q: p / q, x, y)
         return apply(policy, [a, d], f, lambda x, y: times(x, inverse).expand(shape))
     d = d.anchored(policy)
-    inverse = inverse_of(policy, Composition(d.components, d.reference, d.leftover, frozenset(), d.value))
     if not is_composition(a):
-        return bilinear(policy, a, inverse, times)
-    return _quotient(policy, a.anchored(policy), d, inverse)
-
-
-def _quotient(policy, a, d, inverse):
-    """Where the divisor passes through zero the whole quotient is linearized at the value: SPEC.md#stand-ins."""
-    bare = lambda c: Composition(c.components, c.reference, c.leftover, frozenset(), c.value)
+        return bilinear(policy, a, inverse_of(policy, d), times)
+    a = a.anchored(policy)
+    if of_kind(policy.content_first - policy.freeze):
+        return _content_first(policy, a, d)
     crosses = [finite(1 / x if x else float("inf")) and (b == 0 or x * b < 0)
                for x, b in zip(d.value.data, d.reference.data)]
-    result = bilinear(policy, bare(a), bare(inverse), times)
-    if not any(crosses):
+    return _at_value_where(a, d, bilinear(policy, bare(a), bare(inverse_of(policy, d)), times), Tensor(d.shape, crosses))
+
+
+def _content_first(policy, a, d):
+    """(da - y' dd) / d, y' the quotient's reference: written so, a divisor that changes its sign needs nothing special."""
+    zero = Tensor(d.shape, [finite(1 / x if x else float("inf")) and b == 0 for x, b in zip(d.value.data, d.reference.data)])
+    if policy.nonlinearity != "path":
+        inverse = inverse_of(policy, d, marks=frozenset({"denominator"}), pole=None)
+        inner = dataclasses.replace(policy, freeze=frozenset(), content_first=frozenset({"denominator"}))
+        return _at_value_where(a, d, bare(bilinear(inner, bare(a), inverse, times)), zero)
+    shape = broadcast_shapes(a.shape, d.shape)
+    divide = lambda x, y: zip_map(lambda p, q: p / q if q else math.nan, x, y)
+    reference = divide(a.reference, d.reference)
+    forward = lambda x, y: divide(plus(x, scaled(times(reference, y), -1)), d.value).expand(shape)
+    return _at_value_where(a, d, apply(policy, [a, d], divide, forward), zero)
+
+
+def _at_value_where(a, d, result, where):
+    """Where the divisor passes through zero the whole quotient is linearized at the value: SPEC.md#stand-ins."""
+    if not any(where.data):
         return result
     shape = result.shape
-    broken = Tensor(d.shape, crosses).expand(shape)
+    broken = where.expand(shape)
     tangent_a = d.value.map(lambda v: 1 / v)
     tangent_d = zip_map(lambda n, v: -n / (v * v), a.value, d.value)
     forward = lambda x, y: plus(times(x, tangent_a), times(y, tangent_d)).expand(shape)
@@ -151,8 +185,7 @@ def addcdiv(policy, x, a, b, value=1):
 def lerp(policy, start, end, weight):
     """start + weight (end - start), one product."""
     inner = policy.inner()
-    unmarked = lambda c: Composition(c.components, c.reference, c.leftover, frozenset(), c.value) if is_composition(c) else c
-    return add(inner, start, bilinear(inner, unmarked(as_tensor(weight)), sub(inner, end, start), times))
+    return bare(add(inner, start, bilinear(inner, as_tensor(weight), bare(sub(inner, end, start)), times)))
 
 
 # ---- writes: SPEC.md#writes

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import re
 
+COEFFICIENTS = frozenset({"attention", "normalizer", "denominator"})
 DEFAULTS = {"hybrid": 0.15, "hybrid_threshold": 0.15, "sign": 0.4, "sign_threshold": 0.4, "norm": math.inf}
 
 
@@ -15,6 +16,7 @@ class Policy:
     bias: str = "residual"
     bias_number: float = 0.0
     freeze: frozenset = frozenset()
+    content_first: frozenset = frozenset()
     anchor: str = "baseline"
     missing_rule: str = "error"
     overrides: tuple = ()  # of (selector, key, value), in their order
@@ -22,6 +24,10 @@ class Policy:
 
     def frozen(self, marks):
         return bool(self.freeze & marks)
+
+    def leads(self, marks):
+        """Whether a factor moves before the content that it multiplies: SPEC.md#content-first."""
+        return not self.frozen(marks) and bool(self.content_first & marks)
 
     def inner(self):
         """Inside a fused operator: its parts follow the path rule, and its constant is paid as a whole."""
@@ -41,6 +47,10 @@ class Policy:
         return parse(choices)
 
 
+def _kinds(text):
+    return frozenset(re.split(r"[+,]", text)) - {"none"}
+
+
 def _choice(text):
     match = re.fullmatch(r"(\w+)(?:\((.*)\))?", str(text))
     return match.group(1), None if match.group(2) is None else float(match.group(2))
@@ -55,16 +65,18 @@ def parse(choices):
     bias, bias_number = _choice(plain.get("bias", "residual"))
     freeze = plain.get("freeze", "preset")
     if freeze == "preset":
-        kinds = {"attention", "normalizer", "denominator"} if fast else set()
+        kinds = COEFFICIENTS if fast else frozenset()
     else:
-        kinds = set(re.split(r"[+,]", freeze)) - {"none"}
+        kinds = _kinds(freeze)
+    content_first = plain.get("content_first")
     return Policy(
         fast=fast,
         nonlinearity=nonlinearity,
         threshold=0.15 if threshold is None else threshold,
         bias=bias,
         bias_number=DEFAULTS.get(bias, 0.0) if bias_number is None else bias_number,
-        freeze=frozenset(kinds),
+        freeze=kinds,
+        content_first=COEFFICIENTS if content_first is None else _kinds(content_first),
         anchor=plain.get("anchor", "baseline"),
         missing_rule=plain.get("missing_rule", "error"),
         overrides=overrides,

@@ -50,8 +50,7 @@ def addr(policy, addend, a, b, beta=1, alpha=1):
     column = lambda t: t.reshape(t.shape + (1,))
     outer = lambda x, y: scaled(times(column(x), y), alpha)
     inner = policy.inner()
-    bare = lambda c: unmarked_copy(c)
-    result = bilinear(inner, bare(a), bare(b), outer)
+    result = unmarked(bilinear(inner, a, b, outer)) if is_composition(a) or is_composition(b) else outer(a, b)
     return add(inner, result, map_linear(inner, addend, lambda t: scaled(t, beta)) if is_composition(addend) else scaled(addend, beta))
 
 
@@ -76,7 +75,7 @@ def cross(policy, a, b, dim=-1):
         minus = lambda i, j: plus(times(part(x, i), part(y, j)), scaled(times(part(x, j), part(y, i)), -1))
         return stack([minus(1, 2), minus(2, 0), minus(0, 1)], dim % x.rank)
 
-    return bilinear(policy, unmarked_copy(a), unmarked_copy(b), f)
+    return bilinear(policy, a, b, f)
 
 
 # ---- many factors along a dimension

@@ -28,6 +28,8 @@ class ContextTest extends ScopedTest {
         .nonlinearity(Policy.Nonlinearity.HYBRID_AFFINE, 0.25)
         .bias(Policy.Bias.SIGN_THRESHOLD, 0.5)
         .freeze(Policy.Freeze.ATTENTION, Policy.Freeze.GATE)
+        .contentFirst(Policy.Freeze.ATTENTION, Policy.Freeze.NORMALIZER)
+        .conditions(Policy.Conditions.BASELINE)
         .anchor(Policy.Anchor.RESIDUAL)
         .missingRule(Policy.MissingRule.ABSORB)
         .onFailure(Policy.OnFailure.WARN)
@@ -38,8 +40,10 @@ class ContextTest extends ScopedTest {
     assertEquals("attention+gate", policy.choices().get("freeze"));
     assertEquals("gradient", policy.choices().get("nonlinearity@aten::softmax"));
     assertEquals("none", Policy.defaults().freeze().choices().get("freeze"));
+    assertEquals("none", Policy.defaults().contentFirst().choices().get("content_first"));
     final String json = Context.of(policy).policyJson();
     for (String text : List.of("\"faithful\"", "hybrid_affine(0.25)", "sign_threshold(0.5)", "attention+gate",
+        "\"attention+normalizer\"", "\"baseline\"",
         "\"residual\"", "\"absorb\"", "\"warn\"", "\"outputs\"", "\"gradient\"")) {
       assertTrue(json.contains(text), text + " in " + json);
     }
@@ -67,6 +71,10 @@ class ContextTest extends ScopedTest {
     }
     for (Policy.Freeze freeze : Policy.Freeze.values()) {
       Context.of(Policy.defaults().freeze(freeze));
+      Context.of(Policy.defaults().contentFirst(freeze));
+    }
+    for (Policy.Conditions conditions : Policy.Conditions.values()) {
+      Context.of(Policy.defaults().conditions(conditions));
     }
     for (Policy.Anchor anchor : Policy.Anchor.values()) {
       Context.of(Policy.defaults().anchor(anchor));
