@@ -154,6 +154,7 @@ void AddTransformer(std::vector<Case>* cases) {
     };
     flash("plain", none, false, 0.3);
     flash("causal", none, true, {});
+    if (space == "aten::") flash("masked_row", [](Draw& d) -> IValue { return d.Plain({3, 5}).masked_fill(at::tensor({0, 1, 0}).ne(0).unsqueeze(1), -INFINITY); }, false, {});
     flash("additive_mask", [](Draw& d) -> IValue { return d.Plain({3, 5}).masked_fill(BoolMask({3, 5}, false), -INFINITY); }, false, {});
   }
   // LibTorch's own takes no double.

@@ -42,6 +42,7 @@ struct Attention {
   at::Tensor output;
   at::Tensor weights;
   at::Tensor scores;
+  at::Tensor empty;  // rows of which everything is masked and which give zero; undefined: none
 };
 
 // Keys and values of fewer heads than the query has: each serves several.
@@ -77,12 +78,11 @@ Attention Attend(const at::Tensor& query, const at::Tensor& key, const at::Tenso
   }
   if (hidden.defined()) scores = scores.masked_fill(hidden, -kInfinity);
   result.scores = scores;
-  at::Tensor empty;  // rows of which everything is masked
   if (mask.defined() && MaskedRowsAreZero()) {
-    empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
-    if (!empty.any().item<bool>()) empty = at::Tensor();
+    const at::Tensor empty = (hidden.defined() ? hidden : mask.eq(-kInfinity)).all(-1, /*keepdim=*/true);
+    if (empty.any().item<bool>()) result.empty = empty;
   }
-  result.weights = WeightsOf(scores, empty, -1);
+  result.weights = WeightsOf(scores, result.empty, -1);
   result.output = at::matmul(result.weights, value);
   return result;
 }
@@ -114,11 +114,13 @@ Tensors OutputAndWeights(const RewriteCall& call) {
   return {attention.output, attention.weights};
 }
 
-// _scaled_dot_product_flash_attention_for_cpu, which gives the logarithm of each row's denominator as well. Only its
-// own derivative asks for that, where everything is masked it is whatever the kernel left there.
+// _scaled_dot_product_flash_attention_for_cpu, which gives the logarithm of each row's denominator as well; zero where
+// everything is masked.
 Tensors OutputAndDenominators(const RewriteCall& call) {
   const Attention attention = AttendOf(call);
-  return {attention.output, at::logsumexp(attention.scores, -1)};
+  if (!attention.empty.defined()) return {attention.output, at::logsumexp(attention.scores, -1)};
+  const at::Tensor sums = at::logsumexp(attention.scores.masked_fill(attention.empty, 0), -1);
+  return {attention.output, sums.masked_fill(attention.empty.squeeze(-1), 0)};
 }
 
 // _safe_softmax(input, dim, dtype): zero where everything is masked
