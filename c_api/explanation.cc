@@ -17,26 +17,6 @@
 namespace addend::c_api {
 namespace {
 
-double Epsilon(at::ScalarType dtype) {
-  switch (c10::toRealValueType(dtype)) {
-    case at::kDouble:
-      return std::numeric_limits<double>::epsilon();
-    case at::kHalf:
-      return 0x1p-10;
-    case at::kBFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
-// How far the recovery may be off by rounding, relative to what was summed.
-double Tolerance(at::ScalarType dtype, size_t numc, int64_t operators, const RunRecord* run) {
-  if (run != nullptr && run->report.policy.tolerance) return *run->report.policy.tolerance;
-  const auto terms = static_cast<double>(std::max<size_t>(numc, 1)) * std::max<double>(operators, 1);
-  return 8 * Epsilon(dtype) * std::sqrt(terms);
-}
-
 std::string Shown(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
 
 // The position along some dimensions of the component with this number, the last dimension fastest.
@@ -111,8 +91,8 @@ ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t ope
   body.numbers = std::move(numbers);
   body.at = at;
   const std::vector<double>& contributions = body.numbers.contributions;
-  body.tolerance =
-      Tolerance(dtype, contributions.size(), operators, run.get()) * (body.numbers.mass + std::abs(body.numbers.value));
+  body.tolerance = RecoveryAllowance(body.numbers, dtype, operators,
+                                     run == nullptr ? std::nullopt : run->report.policy.tolerance);
   if (run != nullptr && run->names.size() == contributions.size()) {
     body.names = run->names;
   } else {

@@ -116,6 +116,8 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
       {"nodes", static_cast<double>(report.nodes)},
       {"worst_recovery_error", report.worst_recovery_error},
       {"worst_bracket", report.worst_bracket},
+      {"conditioning", report.conditioning},
+      {"leftover_share", report.leftover_share},
       {"backward", report.backward ? 1 : 0},
       {"failures", static_cast<double>(report.failures.size())},
       {"absorbed", static_cast<double>(report.absorbed)},

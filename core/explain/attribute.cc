@@ -17,7 +17,9 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
+#include "core/explain/outcome.h"
 #include "core/linearize/segments.h"
+#include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -191,14 +193,16 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
   result.report.trace_seconds = trace_seconds + SecondsSince(start);
 
-  const Attributed swept =
+  Attributed swept =
       LinearizeAndTranspose(trace, registry, policy, {explained.probe}, {cotangent}, options.operators,
                             [&](const char* stage, int64_t done, int64_t total) {
                               if (options.progress) options.progress(stage, done, total);
                             });
-  const AdjointResult& adjoint = swept.adjoint;
+  AdjointResult& adjoint = swept.adjoint;
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;
+
+  Outcome outcome = JudgeRecovery(swept.linearization, result.name, result.value, cotangent, adjoint);
 
   // By element.
   const int64_t rows = cotangent.size(0);
@@ -241,12 +245,14 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   // By target. A stand-in may have taken the place of a reference, so that is read behind the sweep.
   const at::Tensor reference = swept.linearization.trace->Reference(explained.probe.operand);
   const std::vector<double> leftover = Numbers(adjoint.leftover);
+  const double scale = LargestFinite(result.value);
   for (size_t t = 0; t < targets.size(); ++t) {
     Contributions own;
     own.index = targets[t].index;
     own.subtract = targets[t].subtract;
     own.contributions = Numbers(components.select(0, static_cast<int64_t>(t)));
     own.value = NumberOf(result.value, targets[t]);
+    own.scale = scale;
     own.reference = NumberOf(reference, targets[t]);
     if (options.each_example) {
       double sum = 0;
@@ -276,6 +282,8 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   judged.failures = adjoint.failures;
   judged.worst_recovery_error = adjoint.recovery_error;
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
+  JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
+  SayFirst(outcome, asked, swept.linearization, result.report);
   if (!CarriesRows(explained.probe.operand)) {
     result.report.notes.push_back(
         absl::StrCat(result.name, " does not depend on the split inputs through operators that tracing sees"));

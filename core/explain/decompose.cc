@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
+#include "core/explain/outcome.h"
 #include "core/explain/run_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
@@ -165,12 +166,12 @@ Composition MakeComposition(const ProbeRows& rows, uint32_t marks) {
                                    std::move(leftover), std::move(origin));
 }
 
-namespace {
-
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
   const Call& call = trace.program.calls[check.call];
   return {check, call.position, DescribeCall(call), call.program_call};
 }
+
+namespace {
 
 // A bracket that nobody has to be told of, relative to the operator's output.
 constexpr double kNegligible = 1e-6;
@@ -338,7 +339,7 @@ std::vector<at::Tensor> InsideValues(const TracedRun& trace) {
   return values;
 }
 
-Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
+Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, const PreparedInputs& prepared,
                                   const Policy& policy, const DecomposeOptions& options, double trace_seconds) {
   const auto start = Clock::now();
   auto trace = std::make_shared<TracedRun>(tracer.Finish());
@@ -346,7 +347,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   for (const RecordedOutput& output : outputs) probes.push_back(output.probe);
   for (const std::string& selector : options.probes) probes.push_back(FindReached(*trace, selector, probes[0]));
   Decomposition decomposition;
-  decomposition.numc = numc;
+  decomposition.numc = prepared.numc;
   decomposition.inside = InsideValues(*trace);
   decomposition.report.trace_seconds = trace_seconds + SecondsSince(start);
   const auto progress = [&](const char* stage, int64_t done, int64_t total) {
@@ -357,15 +358,19 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   SweepOptions sweep_options{options.direction, {options.chunk, options.memory_bytes}};
   // Who asks for every operator wants each component to be looked at there.
   if (options.everything && options.direction == Direction::kAuto) sweep_options.direction = Direction::kForward;
-  const Explained explained = LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything,
+  Explained explained = LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything,
                                                 progress, sweep_options);
-  const SweepResult& sweep = explained.sweep;
+  SweepResult& sweep = explained.sweep;
+  std::vector<std::string> names;
+  for (const RecordedOutput& output : outputs) names.push_back(output.name);
+  names.insert(names.end(), options.probes.begin(), options.probes.end());
+  const Outcome outcome = JudgeOutputs(explained.linearization, names, sweep);
   decomposition.report.linearize_seconds = explained.linearize_seconds;
   decomposition.report.sweep_seconds = explained.sweep_seconds;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
     const ProbeRows& rows = sweep.probes[p];
     const bool output = p < outputs.size();
-    const std::string name = output ? outputs[p].name : options.probes[p - outputs.size()];
+    const std::string& name = names[p];
     std::vector<Decomposed>& list = output ? decomposition.outputs : decomposition.probes;
     list.push_back(
         {name, output ? outputs[p].value : rows.value, MakeComposition(rows, explained.linearization.probe_marks[p])});
@@ -384,6 +389,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
     }
   }
   FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
+  SayFirst(outcome, prepared, explained.linearization, decomposition.report);
   return decomposition;
 }
 
@@ -536,7 +542,7 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   RecordedModel recorded = RecordModel(*model_, prepared, options, tracer);
   ChooseOutputs(options.outputs, recorded);
   Decomposition decomposition =
-      FinishDecomposition(tracer, std::move(recorded.outputs), prepared.numc, policy, options, SecondsSince(start));
+      FinishDecomposition(tracer, std::move(recorded.outputs), prepared, policy, options, SecondsSince(start));
   decomposition.plain = std::move(recorded.plain);
   return decomposition;
 }

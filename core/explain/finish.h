@@ -27,7 +27,7 @@ struct RecordedOutput {
 const Registry& RulesOf(const DecomposeOptions& options);
 
 // Linearizes and sweeps what `tracer` recorded. `policy` is resolved; that of the options is as asked for.
-Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, int64_t numc,
+Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, const PreparedInputs& prepared,
                                   const Policy& policy, const DecomposeOptions& options, double trace_seconds);
 
 struct RecordedModel {
@@ -56,6 +56,9 @@ PreparedInputs LabelEveryId(PreparedInputs prepared);
 Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
                               const std::vector<size_t>& declared, const Policy& policy,
                               const AttributeOptions& options, double trace_seconds);
+
+// A check with where its operator was called.
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
 
 // What the model computed where a split starts inside it, in the order of those inputs.
 std::vector<at::Tensor> InsideValues(const TracedRun& trace);

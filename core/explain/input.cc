@@ -283,6 +283,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own.reference = at::where(outside, own.value, own.reference).contiguous();
       own.labels = at::where(outside, own.labels, own.labels + first[k]).contiguous();
       prepared.baseline_given = prepared.baseline_given || input.baseline.given;
+      if (!input.baseline.given) prepared.assumed.push_back(absl::StrCat(own.ids ? "token 0" : "zero", " for ", name));
     }
     prepared.baseline_given = prepared.baseline_given || own.kind == Split::Kind::kParts;
     prepared.numc = std::max(prepared.numc, first[k] + own_numc);

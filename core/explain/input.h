@@ -79,6 +79,7 @@ struct PreparedInputs {
   std::vector<PreparedInput> inputs;
   int64_t numc = 0;
   bool baseline_given = false;
+  std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
 };
 
 // "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" where one is given.

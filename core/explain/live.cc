@@ -144,7 +144,7 @@ class LiveTrace::Recording : public CallHandler {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
     End();
     Decomposition decomposition =
-        FinishDecomposition(tracer_, std::move(outputs_), prepared_.numc, policy_, purpose_.options, seconds_);
+        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_);
     AddNotes(decomposition.report);
     return decomposition;
   }

@@ -37,6 +37,8 @@ Json ReportRecord(const Report& report) {
           {"nodes", report.nodes},
           {"worst_recovery_error", report.worst_recovery_error},
           {"worst_bracket", report.worst_bracket},
+          {"conditioning", report.conditioning},
+          {"leftover_share", report.leftover_share},
           {"direction", report.backward ? "backward" : "forward"},
           {"absorbed", report.absorbed},
           {"path_ruled", report.path_ruled},

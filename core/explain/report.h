@@ -28,6 +28,10 @@ struct Report {
   std::vector<OperatorReport> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;       // over all checked operators, relative to the operator's largest value
   double worst_bracket = 0;              // where nothing may be left over
+  // Of the output or probe where it is the largest: the magnitudes of all parts (components and leftover) over that of
+  // the move, value - reference, that they sum to. 1: nothing cancels.
+  double conditioning = 1;
+  double leftover_share = 0;             // the same of the leftover alone
   bool backward = false;                 // components came back from the outputs; `checks` are those of their sum
   int64_t absorbed = 0;                  // operators without rule whose effect is leftover
   int64_t absorbed_failures = 0;         // of `failures`, those whose error went to the leftover

@@ -3,7 +3,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/argmax.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -11,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/settle.h"
 
 namespace addend {
 namespace {
@@ -55,6 +58,20 @@ std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) 
     whole.push_back(i);
   }
   return whole;
+}
+
+// Spacing of the numbers near 1.
+double EpsilonOf(at::ScalarType dtype) {
+  switch (c10::toRealValueType(dtype)) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return 0x1p-10;
+    case at::kBFloat16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
 }
 
 double ElementOf(const at::Tensor& tensor, const std::vector<int64_t>& index) {
@@ -111,8 +128,19 @@ void AddUp(Contributions& contributions) {
     mass += std::abs(part);
   }
   contributions.recovery = sum + contributions.reference + contributions.leftover;
-  contributions.conditioning = mass == 0 ? 1 : mass / std::abs(sum);
-  contributions.mass = mass + std::abs(contributions.reference) + std::abs(contributions.leftover);
+  mass += std::abs(contributions.leftover);
+  contributions.conditioning = mass == 0 ? 1 : mass / std::abs(contributions.value - contributions.reference);
+  contributions.mass = mass + std::abs(contributions.reference);
+}
+
+double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
+                         std::optional<double> tolerance) {
+  const auto terms = static_cast<double>(std::max<size_t>(contributions.contributions.size(), 1)) *
+                     static_cast<double>(std::max<int64_t>(operators, 1));
+  const double relative = tolerance.value_or(8 * EpsilonOf(dtype) * std::sqrt(terms));
+  const bool single = c10::toRealValueType(dtype) != at::kDouble;
+  const double own = OwnAllowance(single, contributions.scale, std::abs(contributions.reference), tolerance);
+  return std::min(relative * (contributions.mass + std::abs(contributions.value)), own);
 }
 
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
@@ -124,6 +152,7 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
     return ElementOf(tensor, result.index) - (result.subtract.empty() ? 0 : ElementOf(tensor, result.subtract));
   };
   result.value = number(value);
+  result.scale = LargestFinite(value);
   result.reference = number(composition.reference());
   result.leftover = number(composition.leftover());
   at::Tensor parts = composition.components().to(at::kDouble);

@@ -3,6 +3,7 @@
 #define ADDEND_CORE_EXPLAIN_TARGET_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,13 +39,19 @@ struct Contributions {
   double reference = 0;
   double leftover = 0;
   double recovery = 0;
-  double conditioning = 0;  // sum |c| / |sum c|: how much of the components cancels
+  double conditioning = 1;  // (sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels
   double mass = 0;          // sum |c| + |leftover| + |reference|: what rounding is measured against
+  double scale = 0;         // the largest magnitude of the value that the target is an element of
   std::vector<double> contributions;
 };
 
 // Fills what follows from value, reference, leftover and contributions: recovery, conditioning and mass.
 void AddUp(Contributions& contributions);
+
+// How far recovery and value may be apart: what rounding in this dtype makes of terms as large as these on their way
+// through `operators`, but no more than the value's own scale allows. `tolerance`: Policy::tolerance.
+double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
+                         std::optional<double> tolerance);
 
 // Throws what FindElements throws.
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target);

@@ -188,6 +188,7 @@ class Adjoint {
       if (seeded_[p] || probe.after_call < call) continue;
       seeded_[p] = true;
       if (!seeds_[p].defined() || !CarriesRows(probe.operand)) continue;
+      if (options_.growth) terms_met_ += TermsOf(seeds_[p], probe.operand);
       Accumulate(probe.operand, count_ > targets_ ? at::cat({seeds_[p], seeds_[p]}, 0) : seeds_[p]);
     }
   }
@@ -332,6 +333,7 @@ class Adjoint {
     if (left.defined()) result_.leftover += left;
     if (options_.nodes) Report(node, behind, left);
     if (measure_) Measure(node, behind, back, left);
+    if (options_.growth) FollowGrowth(node, behind, back);
     for (size_t j = 0; j < back.size(); ++j) Accumulate(call.operands[node.inputs[j]], back[j]);
   }
 
@@ -442,6 +444,23 @@ class Adjoint {
     for (auto one = own.rbegin(); one != own.rend(); ++one) result_.nodes.push_back(std::move(*one));
   }
 
+  double TermsOf(const at::Tensor& cotangents, const Operand& operand) const {
+    return MagnitudeOfEach(RealProduct(cotangents, MoveOfOperand(operand))).sum().item<double>();
+  }
+
+  // See Growth.
+  void FollowGrowth(const Node& node, const Rows& behind, const Rows& back) {
+    const Call& call = CallOf(node);
+    const double before = terms_met_;
+    for (size_t k = 0; k < behind.size(); ++k) {
+      if (behind[k].defined()) terms_met_ -= TermsOf(behind[k], call.outputs[k]);
+    }
+    terms_met_ = std::max(terms_met_, 0.0);
+    for (size_t j = 0; j < back.size(); ++j) terms_met_ += TermsOf(back[j], call.operands[node.inputs[j]]);
+    const double factor = before > 0 ? terms_met_ / before : 1;
+    if (factor > result_.growth.factor) result_.growth = {node.call, factor};
+  }
+
   // Asked for only where recovery fails: how large the terms are on both sides of the node, and how far its sides are
   // apart for that. Values are rounded, so a cotangent times the rounding of what it meets is no failure.
   void Measure(const Node& node, const Rows& behind, const Rows& back, const at::Tensor& left) {
@@ -524,6 +543,7 @@ class Adjoint {
   std::vector<int64_t> depth_;          // by storage
   std::vector<bool> single_;            // by storage
   at::Tensor terms_at_starts_;          // [targets]: what the elements that rows begin with come to
+  double terms_met_ = 0;                // see Growth
   at::Tensor largest_terms_;
   std::optional<OperatorCheck> worst_;
   std::vector<OperatorCheck> suspects_;

@@ -34,6 +34,8 @@ struct AdjointOptions {
   bool components_only = false;
   // Finds what every operator's outputs give to the targets; see NodeRelevance.
   bool nodes = false;
+  // Finds where the terms grow most that all targets are summed from; see Growth.
+  bool growth = false;
   // Counts nodes; may be empty.
   std::function<void(int64_t done, int64_t total)> progress;
 };
@@ -45,6 +47,14 @@ struct NodeRelevance {
   int output = 0;
   at::Tensor passed;    // [targets]
   at::Tensor leftover;  // [targets]: the part of it that the operator itself left over; for its first output only
+};
+
+// Seen from the targets, what passes through a tensor comes to the sum of |cotangent * (value - reference)| over its
+// elements, before they cancel. On the way back that sum, over all tensors that are met at once, grows; here it grew by
+// the largest factor.
+struct Growth {
+  int64_t call = -1;  // -1: nowhere
+  double factor = 1;
 };
 
 // All tensors are float64. Real parts where the model computes with complex numbers: Re <cotangent, .>.
@@ -60,6 +70,7 @@ struct AdjointResult {
   // undefined where no target depends on it.
   std::vector<at::Tensor> starts;
   std::vector<NodeRelevance> nodes;  // in the order of the calls; empty unless asked for
+  Growth growth;                     // nowhere unless asked for
   // |components + leftover + reference - value| over |value| (over 1 where that is zero), the worst of all targets, and
   // what rounding explains of it. Zero with Check::kOff.
   double recovery_error = 0;

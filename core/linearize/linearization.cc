@@ -17,6 +17,7 @@
 #include "core/linearize/marks.h"
 #include "core/linearize/references.h"
 #include "core/linearize/rerun.h"
+#include "core/linearize/swamped.h"
 #include "core/linearize/view.h"
 #include "core/rules/fused.h"
 #include "core/rules/kinds.h"
@@ -232,6 +233,16 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
   return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
 }
 
+// See Note [Swamped elements].
+void LoseSwamped(const Call& call, const RuleCall& described, Node& node) {
+  const Swamped swamped = FindSwamped(call, described);
+  node.keeps_bracket = node.keeps_bracket || swamped.rounds;
+  if (!swamped.elements.defined()) return;
+  node.map = MapWithout(std::move(node.map), swamped.elements);
+  node.swamped = swamped.count;
+  node.swamped_in = swamped.value;
+}
+
 // `finite`: the references of all outputs are known to be.
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
               bool finite = false) {
@@ -287,6 +298,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   node.map = std::move(built.map);
   node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
+  if (node.map && !node.joint) LoseSwamped(call, described, node);
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
   if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;

@@ -39,6 +39,9 @@ struct Node {
   double bracket_bound = -1;
   double inner_terms = 0;  // as the rule says
   bool stand_in = false;   // the recorded reference of the output was not finite; see references.h
+  // Elements in which what is decomposed is lost to rounding, and the magnitude it is lost in; see swamped.h.
+  int64_t swamped = 0;
+  double swamped_in = 0;
 };
 
 struct Linearization {

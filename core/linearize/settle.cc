@@ -280,6 +280,13 @@ double RecoveryTolerance(bool single, int64_t components, int64_t depth) {
   return 8 * eps * std::sqrt(terms);
 }
 
+double OwnAllowance(bool single, double value, double terms, std::optional<double> tolerance) {
+  if (value == 0 && terms == 0) return std::numeric_limits<double>::infinity();
+  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const double relative = std::max(single ? 1e-3 : 4e-8, tolerance.value_or(0));
+  return relative * (value > 0 ? value : terms) + 16 * eps * terms;
+}
+
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum) {
   const bool flat = IsFlat(rows, reference) && value.is_contiguous() && value.scalar_type() == rows.scalar_type() &&

@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace addend {
 
@@ -38,6 +39,12 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 // How far recovery may be off through rounding alone, over what the terms come to: `depth` operators one behind the
 // other, of which each rounds `components` terms, in single or double precision.
 double RecoveryTolerance(bool single, int64_t components, int64_t depth);
+
+// How far the recovery of a tensor that was asked for may be off whatever its parts cancel to: half of the digits (1e-3
+// in single precision, 4e-8 in double, or `tolerance` where that is more) of the largest magnitude of its `value`, and
+// the rounding of what the model itself has there, its reference and the `terms` of its sum. Infinite where all are
+// zero, so that there is nothing to measure against.
+double OwnAllowance(bool single, double value, double terms, std::optional<double> tolerance);
 
 // The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
 // Stops looking once it has found `enough`.

@@ -4,6 +4,8 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+
 #include "core/linearize/settle.h"
 
 namespace addend {
@@ -37,6 +39,10 @@ Together::Gap Together::GapOf(size_t probe, const ProbeRows& rows) const {
   gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
   // What rounding does inside of operators shows in the first sweep as well.
   gap.allowed = relative * largest(sizes_[probe]) + 16 * largest(errors_[probe]);
+  // What was asked for is held to its own scale.
+  const double own =
+      OwnAllowance(rows.single, largest(rows.value.abs()), LargestFinite(rows.reference), policy.tolerance);
+  gap.allowed = std::min(gap.allowed, own);
   gap.error = gap.missing.abs().max().item<double>();
   return gap;
 }

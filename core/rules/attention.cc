@@ -94,6 +94,20 @@ at::Tensor HalfRangesOf(const SoftmaxPath& path) {
   return (move.amax(1) - move.amin(1)) / 2;
 }
 
+// A softmax ignores shifts. Where a whole row lies far from zero (all of it masked by -1e4), the points between its
+// reference and its value would be rounded to few digits: it is moved to zero.
+void MoveToZero(SoftmaxPath& path) {
+  constexpr double kFar = 64;
+  if (path.width == 0) return;
+  const at::Tensor top = path.reference.amax(1, /*keepdim=*/true);
+  const at::Tensor far = top.abs().ge(kFar).logical_and_(top.isfinite());
+  if (!far.any().item<bool>()) return;
+  const at::Tensor together = (path.value.amax(1, /*keepdim=*/true) - top).abs().le(top.abs() / 2);
+  const at::Tensor shift = top.masked_fill(far.logical_and_(together).logical_not_(), 0);
+  path.reference = path.reference - shift;
+  path.value = path.value - shift;
+}
+
 // value, reference: [G, T]
 SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& value, const at::Tensor& reference) {
   SoftmaxPath path;
@@ -101,6 +115,7 @@ SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& value, const at::Te
   path.value = value;
   path.reference = reference;
   if (reference.numel() == 0) return path;
+  MoveToZero(path);
   at::Tensor half_range = HalfRangesOf(path);
   if (!half_range.defined()) {
     throw Unimplemented(call.name + " where an entry is infinite in the value or in the reference only");

@@ -15,6 +15,9 @@ namespace addend::cli {
 namespace {
 
 constexpr int kLabelWidth = 10;
+// From here on it is said before any number.
+constexpr double kIllConditioned = 1e3;
+constexpr double kMuchLeftover = 0.2;
 
 std::string Trimmed(const std::string& text) {
   const auto piece = absl::StripAsciiWhitespace(text);
@@ -126,8 +129,23 @@ std::string Headline(const Explanation& explanation, const NumberFormat& format,
   absl::StrAppend(&text,
                   IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
                   format(numbers.reference), ". The ", Plural(explanation.parts.parts.size(), explanation.parts.noun),
-                  " of the input account for the difference:");
-  return Wrap(text, terminal.width);
+                  " of the input account for ");
+  const double gap = std::abs(numbers.value - numbers.reference);
+  if (gap > 0 && std::abs(numbers.leftover) > kMuchLeftover * gap) {
+    absl::StrAppend(&text, "the difference only in part, ", Number(100 * std::abs(numbers.leftover) / gap, 2),
+                    " % of it is leftover:");
+  } else {
+    text += "the difference:";
+  }
+  std::string out = Wrap(text, terminal.width);
+  if (!(numbers.conditioning < kIllConditioned)) {
+    out += "\n" +
+           Wrap(absl::StrCat("WARNING: without their signs these parts come to ",
+                             std::isfinite(numbers.conditioning) ? Number(numbers.conditioning, 3) : "infinitely many",
+                             " times the difference that they sum to, so that no single one means much."),
+                terminal.width);
+  }
+  return out;
 }
 
 std::string Contributed(const Explanation& explanation, int64_t top, const NumberFormat& format,
@@ -349,8 +367,10 @@ std::string ExplanationTable(const Explanation& explanation, int64_t top, const 
   std::vector<std::string> notes = explanation.report.notes;
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : notes) {
-    // The policy's line says it already.
-    if (!absl::StartsWith(note, "preset auto")) out += Wrap("Note: " + Clean(note), terminal.width, 2);
+    // The lines of policy and baseline, and the headline, say it already.
+    const bool said = absl::StartsWith(note, "preset auto") || absl::StartsWith(note, "no baseline") ||
+                      absl::StartsWith(note, "much is left over");
+    if (!said) out += Wrap("Note: " + Clean(note), terminal.width, 2);
   }
   return out;
 }

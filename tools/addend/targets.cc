@@ -107,7 +107,7 @@ void CheckOneSample(const LoadedRun& run) {
 }
 
 TargetMaker::TargetMaker(const at::Tensor& value, const std::string& at, const Parts& parts, const Report& report)
-    : value_(value), at_(at), parts_(parts) {
+    : value_(value), at_(at), parts_(parts), report_(report) {
   const bool scores = at.empty() || at == kLogits || at.rfind("output", 0) == 0;
   const int64_t last = value.dim() > 0 ? value.size(-1) : 1;
   named_ = scores && last == static_cast<int64_t>(parts.classes.size());
@@ -116,18 +116,13 @@ TargetMaker::TargetMaker(const at::Tensor& value, const std::string& at, const P
                                        last, " elements"));
   }
   distribution_ = (named_ || at == kLogits) && last > 1;
-  const double epsilon = value.scalar_type() == at::kDouble     ? std::numeric_limits<double>::epsilon()
-                         : value.scalar_type() == at::kHalf     ? 9.8e-4
-                         : value.scalar_type() == at::kBFloat16 ? 7.9e-3
-                                                                : std::numeric_limits<float>::epsilon();
-  const double terms = static_cast<double>(parts.parts.size()) * std::max<int64_t>(1, report.operators);
-  tolerance_ = report.policy.tolerance.value_or(8 * epsilon * std::sqrt(terms));
 }
 
 ExplainedTarget TargetMaker::Make(Contributions found) const {
   ExplainedTarget target;
   target.numbers = std::move(found);
-  target.tolerance = tolerance_ * (target.numbers.mass + std::abs(target.numbers.value));
+  target.tolerance =
+      RecoveryAllowance(target.numbers, value_.scalar_type(), report_.operators, report_.policy.tolerance);
   target.named = named_;
   const Contributions& numbers = target.numbers;
   target.name = NameOf(numbers.index);

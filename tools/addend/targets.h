@@ -41,9 +41,9 @@ class TargetMaker {
   const at::Tensor& value_;
   const std::string& at_;
   const Parts& parts_;
+  const Report& report_;
   bool named_ = false;
   bool distribution_ = false;
-  double tolerance_ = 0;
 };
 
 }  // namespace addend::cli

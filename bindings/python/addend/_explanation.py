@@ -56,7 +56,7 @@ class Explanation(Handle):
 
     @property
     def conditioning(self) -> float:
-        """How much of the contributions cancels: the sum of their magnitudes over that of them."""
+        """How much of the parts cancels: the sum of their magnitudes over |value - reference|, 1 where nothing does."""
         return self._number(_native.NUMBER_CONDITIONING)
 
     @property
@@ -124,6 +124,8 @@ class Explanation(Handle):
             lines.append("%+14.6g  %d more" % (others, rest))
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
+        if self.conditioning >= 1e3:
+            lines.append("%14.6g  conditioning: no single part means much" % self.conditioning)
         return "\n".join(lines)
 
     def _number(self, number: int) -> float:

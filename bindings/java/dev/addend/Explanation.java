@@ -105,7 +105,7 @@ public final class Explanation {
   }
 
   /**
-   * How much of the contributions cancels: sum |c| / |sum c|.
+   * How much of the parts cancels: (sum |c| + |leftover|) / |value - reference|.
    *
    * @return 1 where nothing does
    */

@@ -1,0 +1,341 @@
+// What is said first: recovery by the output's own scale, conditioning, leftover, baselines that nobody gave, and masks
+// that swallow what is added to them.
+#include "core/explain/outcome.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "core/base/error_testing.h"
+#include "core/explain/attribute.h"
+#include "core/explain/decompose.h"
+#include "core/linearize/settle.h"
+#include "core/linearize/small_models.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kLowest = std::numeric_limits<float>::lowest();
+
+TracedModel ModelOf(std::function<Tensor(const Tensor&)> function) {
+  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
+}
+
+Input SplitInput(const Tensor& value, std::vector<int64_t> dims) {
+  Input input;
+  input.value = value;
+  input.split = Split::AlongDims(std::move(dims));
+  return input;
+}
+
+Input FromZero(const Tensor& value, std::vector<int64_t> dims) {
+  Input input = SplitInput(value, std::move(dims));
+  input.baseline = Baseline::Of(0.0);
+  return input;
+}
+
+double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+// Every product shared by half, which is the ill-conditioned choice where norms start from nothing.
+Policy ByHalf(Preset preset = Preset::kFaithful, OnFailure on_failure = OnFailure::kError) {
+  Policy policy;
+  policy.preset = preset;
+  policy.content_first = kFreezeNothing;
+  policy.on_failure = on_failure;
+  return policy;
+}
+
+// ---- recovery by the output's own scale
+
+TEST(OwnAllowance, IsHalfOfTheDigits) {
+  EXPECT_DOUBLE_EQ(OwnAllowance(true, 2, 0, {}), 2e-3);
+  EXPECT_DOUBLE_EQ(OwnAllowance(false, 2, 0, {}), 8e-8);
+  EXPECT_DOUBLE_EQ(OwnAllowance(true, 2, 0, 0.5), 1);
+  EXPECT_DOUBLE_EQ(OwnAllowance(true, 2, 0, 1e-9), 2e-3);
+  // A reference is rounded as well, a thousand times less than what is allowed of a value.
+  EXPECT_NEAR(OwnAllowance(true, 0, 1, {}), 1e-3, 1e-5);
+  EXPECT_NEAR(OwnAllowance(true, 1e-9, 0.5, {}), 1e-6, 1e-7);
+  EXPECT_EQ(OwnAllowance(true, 0, 0, {}), std::numeric_limits<double>::infinity());
+}
+
+enum class Norm { kInstance, kGroup, kLayer };
+
+// Convolutions, or products, each behind the norm of the one before.
+std::function<Tensor(const Tensor&)> NormStack(Norm norm, int depth, at::ScalarType dtype = at::kFloat) {
+  std::vector<Tensor> weights;
+  for (int k = 0; k < depth; ++k) weights.push_back(Random({8, 8, 3, 3}, 40 + k, dtype) * 0.2);
+  return [=](const Tensor& x) {
+    Tensor y = x;
+    for (const Tensor& weight : weights) {
+      y = at::conv2d(y, weight, {}, 1, 1);
+      if (norm == Norm::kInstance) y = at::instance_norm(y, {}, {}, {}, {}, true, 0.1, 1e-5, false);
+      if (norm == Norm::kGroup) y = at::group_norm(y, 4);
+      if (norm == Norm::kLayer) y = at::layer_norm(y, {8, 6, 6});
+      y = at::relu(y);
+    }
+    return y.mean({2, 3});
+  };
+}
+
+class NormStacks : public testing::TestWithParam<Norm> {
+ protected:
+  NormStacks() : input_(FromZero(Random({1, 8, 6, 6}, 5, at::kFloat), {2})) {}
+  Decomposition Decompose(int depth, OnFailure on_failure, Direction direction = Direction::kForward) const {
+    DecomposeOptions options;
+    options.policy = ByHalf(Preset::kFaithful, on_failure);
+    options.direction = direction;
+    return ModelOf(NormStack(GetParam(), depth)).Decompose({input_}, options);
+  }
+  Input input_;
+};
+
+TEST_P(NormStacks, WhatIsOffByMoreThanTheOutputIsAFailure) {
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    const std::string message = MessageOf([&] { Decompose(8, OnFailure::kError, direction); });
+    EXPECT_THAT(message, HasSubstr("tracing failure: the parts of output differ from its value by"));
+    EXPECT_THAT(message, HasSubstr("op #"));
+    EXPECT_THAT(message, HasSubstr("float64"));
+  }
+  const Decomposition warned = Decompose(8, OnFailure::kWarn);
+  const Composition& parts = warned.outputs[0].composition;
+  ASSERT_GT(Apart(parts.recovery(), parts.value()), 1e-3 * parts.value().abs().max().item<double>());
+  EXPECT_EQ(warned.report.failures.size(), 1u);
+  EXPECT_GE(warned.report.conditioning, 1e3);
+  EXPECT_THAT(warned.report.notes[0], HasSubstr("tracing failure: the parts of output"));
+  EXPECT_THAT(warned.report.notes, Contains(HasSubstr("ill-conditioned")));
+  const Decomposition ignored = Decompose(8, OnFailure::kIgnore);
+  EXPECT_EQ(ignored.report.failures.size(), 1u);
+  EXPECT_THAT(ignored.report.notes, Not(Contains(HasSubstr("tracing failure"))));
+  const Decomposition absorbed = Decompose(8, OnFailure::kAbsorb);
+  EXPECT_GE(absorbed.report.absorbed_failures, 1);
+  EXPECT_THAT(absorbed.report.notes, Contains(HasSubstr("absorbed into the leftover")));
+}
+
+TEST_P(NormStacks, IsAFailureOfAttributionsToo) {
+  AttributeOptions options;
+  options.targets = {ParseTarget("0,1"), ParseTarget("0,3-0,2")};
+  options.policy = ByHalf();
+  const TracedModel model = ModelOf(NormStack(GetParam(), 8));
+  const std::string message = MessageOf([&] { Attribute(model, {input_}, options); });
+  EXPECT_THAT(message, HasSubstr("tracing failure"));
+  options.policy = ByHalf(Preset::kFaithful, OnFailure::kWarn);
+  const Attribution warned = Attribute(model, {input_}, options);
+  EXPECT_GE(warned.report.failures.size(), 1u);
+  EXPECT_GE(warned.report.conditioning, 1e3);
+  EXPECT_THAT(warned.report.notes, Contains(HasSubstr("ill-conditioned: the parts of output come to")));
+  options.policy = ByHalf(Preset::kFaithful, OnFailure::kAbsorb);
+  const Attribution absorbed = Attribute(model, {input_}, options);
+  EXPECT_GE(absorbed.report.absorbed_failures, 1);
+}
+
+TEST_P(NormStacks, DoublePrecisionIsWhatHelps) {
+  DecomposeOptions options;
+  options.policy = ByHalf();
+  const Input input = FromZero(Random({1, 8, 6, 6}, 5), {2});
+  const Decomposition result = ModelOf(NormStack(GetParam(), 3, at::kDouble)).Decompose({input}, options);
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_LE(Apart(parts.recovery(), parts.value()), 1e-8);
+  // The number that is reported, from its definition.
+  const double all = (parts.components().abs().sum() + parts.leftover().abs().sum()).item<double>();
+  const double move = (parts.value() - parts.reference()).abs().sum().item<double>();
+  EXPECT_NEAR(result.report.conditioning, all / move, 1e-9 * all / move);
+  ASSERT_GE(all / move, 1e3);
+  EXPECT_THAT(result.report.notes, Contains(testing::AllOf(HasSubstr("ill-conditioned"), HasSubstr("grew most"))));
+  EXPECT_EQ(result.report.failures.size(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NormStacks, testing::Values(Norm::kInstance, Norm::kGroup, Norm::kLayer));
+
+TEST(Outcome, SaysNothingOfAGoodRun) {
+  DecomposeOptions options;
+  options.policy.preset = Preset::kFaithful;
+  const TracedModel model = ModelOf([](const Tensor& x) { return at::tanh(at::linear(x, Weight())); });
+  const Decomposition result = model.Decompose({FromZero(Random({2, 6}, 1), {1})}, options);
+  EXPECT_TRUE(result.report.notes.empty()) << testing::PrintToString(result.report.notes);
+  EXPECT_LT(result.report.conditioning, 20);
+  EXPECT_LT(result.report.leftover_share, 1e-12);
+}
+
+TEST(Outcome, GrowthIsFoundWhereItIs) {
+  // x times a million, less x times a million: the terms of the difference are a million times as large as x.
+  const TracedModel model = ModelOf([](const Tensor& x) { return at::tanh(x) * 0.5 + (x * 1e6 - (x * 1e6 - 3 * x)); });
+  DecomposeOptions options;
+  options.policy.preset = Preset::kFaithful;
+  const Tensor weights = Random({6, 1}, 3);
+  const TracedModel cancels = ModelOf([&](const Tensor& x) {
+    // One huge part more for each of two components, which cancel.
+    const Tensor hidden = at::tanh(x);
+    return hidden.mm(weights) + hidden.select(1, 0) * 1e7 - hidden.select(1, 1) * 1e7;
+  });
+  Tensor x = Random({1, 6}, 4);
+  x[0][1] = x[0][0];
+  const Decomposition result = cancels.Decompose({FromZero(x, {1})}, options);
+  EXPECT_GE(result.report.conditioning, 1e6);
+  EXPECT_THAT(result.report.notes, Contains(testing::AllOf(HasSubstr("ill-conditioned"), HasSubstr("aten::"))));
+  EXPECT_LT(model.Decompose({FromZero(x, {1})}, options).report.conditioning, 20);
+}
+
+TEST(Outcome, MuchLeftoverIsSaid) {
+  DecomposeOptions options;
+  options.policy = ByHalf(Preset::kFast);
+  const TracedModel model = ModelOf([](const Tensor& x) { return at::layer_norm(x * x, {6}) + x.sum(); });
+  const Decomposition result = model.Decompose({FromZero(Random({2, 6}, 1), {1})}, options);
+  const Composition& parts = result.outputs[0].composition;
+  const double share = (parts.leftover().abs().sum() / (parts.value() - parts.reference()).abs().sum()).item<double>();
+  EXPECT_NEAR(result.report.leftover_share, share, 1e-9);
+  const bool said = testing::Value(result.report.notes, Contains(HasSubstr("is in no component")));
+  EXPECT_EQ(said, share > 0.2) << share;
+  // All of what rounding to whole numbers does is left over.
+  const TracedModel steps = ModelOf([](const Tensor& x) { return at::round(x * 10) + x; });
+  options.policy = ByHalf();
+  EXPECT_THAT(steps.Decompose({FromZero(Random({2, 6}, 1), {1})}, options).report.notes,
+              Contains(HasSubstr("much is left over")));
+  AttributeOptions backward;
+  backward.policy = ByHalf();
+  backward.targets = {ParseTarget("0,0")};
+  const Attribution found = Attribute(steps, {FromZero(Random({2, 6}, 1), {1})}, backward);
+  EXPECT_THAT(found.report.notes, Contains(HasSubstr("much is left over")));
+}
+
+TEST(Outcome, BaselinesThatNobodyGaveAreNamed) {
+  DecomposeOptions options;
+  const TracedModel model = ModelOf([](const Tensor& x) { return at::tanh(x); });
+  const auto notes = [&](const Input& input) { return model.Decompose({input}, options).report.notes; };
+  EXPECT_THAT(notes(SplitInput(Random({2, 6}, 1), {1})),
+              Contains(HasSubstr("no baseline was given: zero for input 0")));
+  EXPECT_THAT(notes(FromZero(Random({2, 6}, 1), {1})), Not(Contains(HasSubstr("no baseline"))));
+  const Tensor table = Random({5, 3}, 2);
+  const TracedModel embeds = ModelOf([&](const Tensor& ids) { return at::embedding(table, ids).sum(1); });
+  Input ids = SplitInput(at::tensor({4, 1, 2}, at::kLong).view({1, 3}), {1});
+  ids.name = "words";
+  EXPECT_THAT(embeds.Decompose({ids}, options).report.notes, Contains(HasSubstr("token 0 for words")));
+  AttributeOptions backward;
+  backward.targets = {ParseTarget("0,0")};
+  EXPECT_THAT(Attribute(embeds, {ids}, backward).report.notes, Contains(HasSubstr("token 0 for words")));
+}
+
+// ---- masks
+
+struct MaskCase {
+  std::string name;
+  double low;          // what masked keys get
+  bool clamp = false;  // and the sum is not lower than that
+  bool product = false;
+};
+void PrintTo(const MaskCase& mask, std::ostream* out) { *out << mask.name; }
+
+// One head whose first two keys are padding, which the first two queries see nothing but.
+class Masks : public testing::TestWithParam<MaskCase> {
+ protected:
+  static constexpr int64_t kLength = 5;
+  static constexpr int64_t kPadding = 2;
+
+  Masks() {
+    for (int k = 0; k < 3; ++k) weights_.push_back(Random({4, 4}, 60 + k, at::kFloat));
+    mask_ = at::full({kLength, kLength}, GetParam().low, at::kFloat).triu(1);
+    mask_.narrow(1, 0, kPadding).fill_(GetParam().low);
+  }
+  TracedModel Model() const {
+    return ModelOf([this](const Tensor& x) {
+      const Tensor query = at::linear(x, weights_[0]);
+      const Tensor key = at::linear(x, weights_[1]);
+      const Tensor value = at::linear(x, weights_[2]);
+      Tensor scores;
+      if (GetParam().product) {
+        scores = at::baddbmm(mask_.unsqueeze(0), query, key.transpose(1, 2));
+      } else {
+        scores = query.matmul(key.transpose(1, 2)) + mask_;
+      }
+      if (GetParam().clamp) scores = at::maximum(scores, at::full({}, GetParam().low, at::kFloat));
+      return at::softmax(scores, -1).matmul(value);
+    });
+  }
+  // What the query of a padded position gets: equal weights, whatever the scores are, so that a token gives a fifth of
+  // its own value. [tokens, 4]
+  Tensor PaddedParts(const Tensor& x) const { return at::linear(x[0], weights_[2]) / double(kLength); }
+
+  std::vector<Tensor> weights_;
+  Tensor mask_;
+};
+
+TEST_P(Masks, AreNeitherAFalseAlarmNorASilentError) {
+  const Tensor x = Random({1, kLength, 4}, 7, at::kFloat);
+  const bool swallows_all = std::abs(GetParam().low) > 1e8;
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    for (const OnFailure on_failure : {OnFailure::kError, OnFailure::kWarn, OnFailure::kAbsorb}) {
+      DecomposeOptions options;
+      options.policy = ByHalf(preset, on_failure);
+      const Decomposition result = Model().Decompose({FromZero(x, {1})}, options);
+      const Composition& parts = result.outputs[0].composition;
+      EXPECT_LE(Apart(parts.recovery(), parts.value()), 1e-5);
+      EXPECT_TRUE(result.report.failures.empty()) << testing::PrintToString(result.report.notes);
+      if (swallows_all) {
+        for (int64_t q = 0; q < kPadding; ++q) {
+          EXPECT_LE(Apart(parts.components().select(2, q).select(1, 0), PaddedParts(x)), 1e-5);
+        }
+        // A query sees no later key: padding is all that the first two see. Their scores are lost, where they are
+        // looked at: attention that is frozen has no scores.
+        const auto told = Contains(HasSubstr("in 10 elements of aten::"));
+        if (preset == Preset::kFaithful) {
+          EXPECT_THAT(result.report.notes, told);
+        }
+      }
+    }
+    AttributeOptions backward;
+    backward.policy = ByHalf(preset);
+    backward.targets = {ParseTarget("0,0,1"), ParseTarget("0,1,2"), ParseTarget("0,4,3")};
+    DecomposeOptions options;
+    options.policy = ByHalf(preset);
+    const Decomposed forward = Model().Decompose({FromZero(x, {1})}, options).outputs[0];
+    const Attribution found = Attribute(Model(), {FromZero(x, {1})}, backward);
+    for (size_t t = 0; t < backward.targets.size(); ++t) {
+      const Contributions expected = Contribute(forward.value, forward.composition, backward.targets[t]);
+      for (size_t c = 0; c < expected.contributions.size(); ++c) {
+        EXPECT_NEAR(found.targets[t].contributions[c], expected.contributions[c], 1e-5);
+      }
+      EXPECT_NEAR(found.targets[t].leftover, expected.leftover, 1e-5);
+      EXPECT_NEAR(found.targets[t].recovery, found.targets[t].value, 1e-5);
+    }
+    EXPECT_TRUE(found.report.failures.empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Masks,
+                         testing::Values(MaskCase{"lowest", kLowest}, MaskCase{"lowest_clamped", kLowest, true},
+                                         MaskCase{"billion", -1e9}, MaskCase{"ten_thousand", -1e4},
+                                         MaskCase{"lowest_product", kLowest, false, true},
+                                         MaskCase{"billion_clamped", -1e9, true}),
+                         [](const auto& info) { return info.param.name; });
+
+// Where every query sees a key, nobody misses what a masked score was: nothing is told.
+TEST(Masks, ACausalMaskIsSilent) {
+  const Tensor weight = Random({4, 4}, 8, at::kFloat);
+  const Tensor mask = at::full({5, 5}, kLowest, at::kFloat).triu(1);
+  const TracedModel model = ModelOf([&](const Tensor& x) {
+    return at::softmax(at::linear(x, weight).matmul(x.transpose(1, 2)) + mask, -1).matmul(x);
+  });
+  DecomposeOptions options;
+  options.policy = ByHalf();
+  const Decomposition result = model.Decompose({FromZero(Random({1, 5, 4}, 7, at::kFloat), {1})}, options);
+  EXPECT_TRUE(result.report.notes.empty()) << testing::PrintToString(result.report.notes);
+}
+
+// Large numbers that are no masks keep their parts.
+TEST(Masks, AnOffsetOfAThousandSwallowsNothing) {
+  const TracedModel model = ModelOf([](const Tensor& x) { return (x + 1000) - 1000; });
+  DecomposeOptions options;
+  options.policy = ByHalf();
+  const Decomposition result = model.Decompose({FromZero(Random({1, 5}, 7, at::kDouble), {1})}, options);
+  EXPECT_LE(Apart(result.outputs[0].composition.components().sum(0), Random({1, 5}, 7)), 1e-12);
+}
+
+}  // namespace
+}  // namespace addend

@@ -1,0 +1,121 @@
+#include "core/linearize/swamped.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/linearize/settle.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+// Of a number of this size single precision keeps no more than three digits behind the point.
+constexpr double kMask = 4096;
+// What lies so far below the largest of its row has no weight in a softmax, in double precision either.
+constexpr double kOutOfReach = 1000;
+
+// What one operand of the sum is multiplied by.
+double CoefficientOf(const RuleCall& call, int argument) {
+  if (call.name == "aten::addmm" || call.name == "aten::baddbmm") return call.Double(3, 1);
+  const double alpha = call.Double(2, 1);
+  if (call.name == "aten::rsub") return argument == 0 ? -alpha : 1;
+  return argument == 0 ? 1 : call.name == "aten::sub" ? -alpha : alpha;
+}
+
+// What is added without being decomposed, in the output's dtype; undefined where nothing of the size of a mask is.
+at::Tensor MaskOf(const RuleCall& call) {
+  const bool product = call.name == "aten::addmm" || call.name == "aten::baddbmm";
+  const bool sum = call.name == "aten::add" || call.name == "aten::sub" || call.name == "aten::rsub";
+  if ((!product && !sum) || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
+  const at::Tensor& output = call.outputs[0].value;
+  if (output.is_complex() || output.numel() == 0) return {};
+  for (int argument = 0; argument < (product ? 1 : 2); ++argument) {
+    const double coefficient = CoefficientOf(call, argument);
+    const RuleOperand* operand = call.Find(argument);
+    if (operand == nullptr) {
+      if (argument != 1 || !call.arguments[1].isScalar() || call.arguments[1].toScalar().isComplex()) continue;
+      const double number = coefficient * call.Double(1, 0);
+      return std::isfinite(number) && std::abs(number) >= kMask ? at::full({}, number, output.options()) : at::Tensor();
+    }
+    if (operand->decomposed || !operand->value.defined() || !operand->value.is_floating_point()) continue;
+    if (LargestFinite(operand->value) * std::abs(coefficient) < kMask) return {};
+    const at::Tensor mask = operand->value.to(output.scalar_type());
+    return coefficient == 1 ? mask : mask * coefficient;
+  }
+  return {};
+}
+
+// Spacing of the numbers near 1.
+double EpsilonOf(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return 0x1p-10;
+    case at::kBFloat16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
+// Whether an element is near the largest of its row, the last dimension.
+at::Tensor IsSeen(const at::Tensor& tensor) {
+  const at::Tensor rows = tensor.dim() == 0 ? tensor.view({1}) : tensor;
+  const at::Tensor finite =
+      at::where(at::isfinite(rows), rows, at::full({}, -std::numeric_limits<double>::infinity(), rows.options()));
+  return rows.ge(finite.amax(-1, /*keepdim=*/true) - kOutOfReach).view(tensor.sizes());
+}
+
+class PartialMap : public LinearMap {
+ public:
+  PartialMap(std::shared_ptr<const LinearMap> map, at::Tensor without)
+      : map_(std::move(map)), without_(std::move(without)) {}
+
+  Rows Forward(const Rows& rows) const override { return Cleared(map_->Forward(rows)); }
+  Rows Transpose(const Rows& cotangents) const override { return map_->Transpose(Cleared(cotangents)); }
+  Rows TransposeRows(const Rows& cotangents) const override { return map_->TransposeRows(Cleared(cotangents)); }
+
+ private:
+  Rows Cleared(Rows rows) const {
+    if (rows[0].defined()) rows[0] = rows[0].masked_fill(without_, 0);
+    return rows;
+  }
+
+  std::shared_ptr<const LinearMap> map_;
+  at::Tensor without_;
+};
+
+}  // namespace
+
+Swamped FindSwamped(const Call& call, const RuleCall& described) {
+  Swamped found;
+  const at::Tensor mask = MaskOf(described);
+  if (!mask.defined()) return found;
+  const RuleOutput& output = described.outputs[0];
+  const at::Tensor large = mask.abs().ge(kMask).logical_and_(at::isfinite(mask));
+  const at::Tensor matters = large.logical_and(IsSeen(output.value).logical_or_(IsSeen(output.reference)));
+  if (!matters.any().item<bool>()) return found;
+  found.rounds = true;
+  // A whole unit at least is lost: nothing that a score may be is told apart from nothing.
+  const at::Tensor coarse = mask.abs().ge(1 / EpsilonOf(call.outputs[0].dtype));
+  const at::Tensor same = output.value.eq(mask).logical_and_(output.reference.eq(mask));
+  const at::Tensor lost = matters.logical_and(coarse).logical_and_(same);
+  found.count = lost.sum().item<int64_t>();
+  if (found.count == 0) return found;
+  found.elements = lost;
+  found.value = output.value.abs().masked_fill(lost.logical_not(), 0).max().item<double>();
+  return found;
+}
+
+std::shared_ptr<const LinearMap> MapWithout(std::shared_ptr<const LinearMap> map, const at::Tensor& elements) {
+  return std::make_shared<PartialMap>(std::move(map), elements);
+}
+
+}  // namespace addend
