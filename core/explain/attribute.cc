@@ -193,11 +193,10 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
   result.report.trace_seconds = trace_seconds + SecondsSince(start);
 
-  Attributed swept =
-      LinearizeAndTranspose(trace, registry, policy, {explained.probe}, {cotangent}, options.operators,
-                            [&](const char* stage, int64_t done, int64_t total) {
-                              if (options.progress) options.progress(stage, done, total);
-                            });
+  Attributed swept = LinearizeAndTranspose(trace, registry, policy, {explained.probe}, {cotangent}, options.operators,
+                                           [&](const char* stage, int64_t done, int64_t total) {
+                                             if (options.progress) options.progress(stage, done, total);
+                                           });
   AdjointResult& adjoint = swept.adjoint;
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;

@@ -359,7 +359,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   // Who asks for every operator wants each component to be looked at there.
   if (options.everything && options.direction == Direction::kAuto) sweep_options.direction = Direction::kForward;
   Explained explained = LinearizeAndSweep(trace, RulesOf(options), policy, std::move(probes), options.everything,
-                                                progress, sweep_options);
+                                          progress, sweep_options);
   SweepResult& sweep = explained.sweep;
   std::vector<std::string> names;
   for (const RecordedOutput& output : outputs) names.push_back(output.name);
