@@ -17,6 +17,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -293,16 +294,84 @@ std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const
   });
 }
 
+namespace {
+
+// Moves the tensors of a module to a device, in place: those of its objects, in containers too, and the constants
+// within its graphs. Module::to() leaves constants where they are, and LibTorch reads files onto the devices only that
+// it knew when it was made. A tensor that two places share is shared afterwards.
+class Mover {
+ public:
+  explicit Mover(const at::Device& device) : device_(device) {}
+
+  void Move(const jit::Module& module) {
+    Moved(module._ivalue());
+    for (jit::Function* function : module._ivalue()->compilation_unit()->get_functions()) {
+      if (jit::GraphFunction* graph = jit::tryToGraphFunction(*function)) MoveConstants(graph->graph()->block());
+    }
+  }
+
+ private:
+  at::Tensor Moved(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    at::Tensor& moved = moved_[tensor.unsafeGetTensorImpl()];
+    if (!moved.defined()) {
+      moved = tensor.detach().to(device_);
+      if (tensor.requires_grad()) moved.requires_grad_();
+      originals_.push_back(tensor);
+    }
+    return moved;
+  }
+
+  c10::IValue Moved(const c10::IValue& value) {
+    if (value.isTensor()) return Moved(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list = value.toTensorList();
+      for (size_t k = 0; k < list.size(); ++k) list.set(k, Moved(list.get(k)));
+    } else if (value.isGenericDict()) {
+      for (const auto& entry : value.toGenericDict()) entry.setValue(Moved(entry.value()));
+    } else if (value.isTuple()) {
+      std::vector<c10::IValue> elements;
+      for (const c10::IValue& element : value.toTupleRef().elements()) elements.push_back(Moved(element));
+      value.toTuple()->setElements(std::move(elements));
+    } else if (value.isList()) {
+      c10::List<c10::IValue> list = value.toList();
+      for (size_t k = 0; k < list.size(); ++k) list.set(k, Moved(list.get(k)));
+    } else if (value.isObject() && objects_.insert(value.toObject().get()).second) {
+      const auto object = value.toObject();
+      for (size_t k = 0; k < object->slots().size(); ++k) object->setSlot(k, Moved(object->getSlot(k)));
+    }
+    return value;
+  }
+
+  void MoveConstants(jit::Block* block) {
+    for (jit::Node* node : block->nodes()) {
+      for (jit::Block* inner : node->blocks()) MoveConstants(inner);
+      if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value)) continue;
+      const jit::AttributeKind kind = node->kindOf(c10::attr::value);
+      if (kind == jit::AttributeKind::t) node->t_(c10::attr::value, Moved(node->t(c10::attr::value)));
+      if (kind == jit::AttributeKind::ival) node->ival_(c10::attr::value, Moved(node->ival(c10::attr::value)));
+    }
+  }
+
+  at::Device device_;
+  absl::flat_hash_map<const c10::TensorImpl*, at::Tensor> moved_;
+  std::vector<at::Tensor> originals_;  // alive, so that no address is another tensor's
+  absl::flat_hash_set<const c10::ivalue::Object*> objects_;
+};
+
+}  // namespace
+
 std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype) {
   const auto* script = dynamic_cast<const ScriptModel*>(&model);
   if (script == nullptr) {
     throw Unimplemented("only models from TorchScript files can be copied to a device; move this one where it is made");
   }
   try {
-    // As a file: constants within its graphs move too, which Module::to() leaves where they are.
+    // As a file, which copies the code too: it holds constants.
     std::stringstream stream;
     script->Save(stream);
-    jit::Module module = jit::load(stream, device);
+    jit::Module module = jit::load(stream, at::Device(at::kCPU));
+    Mover(device).Move(module);
     if (dtype) module.to(*dtype);
     return std::make_shared<ScriptModel>(std::move(module));
   } catch (const Error&) {

@@ -408,6 +408,20 @@ void Tracer::KeepReferences(const Call& call) {
   this_run_->calls[call.index] = std::move(seen_);
 }
 
+namespace {
+
+// From which operators on a device draw that are given no generator: the CPU's, where the device has none of its own.
+at::Generator DefaultGenerator(const at::Device& device) {
+  try {
+    return at::globalContext().defaultGenerator(device);
+  } catch (const c10::Error& none) {
+    // LibTorch has no other way to say so.
+    return at::globalContext().defaultGenerator(at::kCPU);
+  }
+}
+
+}  // namespace
+
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
   try {
     const NormalMode normal;
@@ -448,7 +462,7 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
       for (const c10::IValue& argument : arguments) {
         ForEachTensor(argument, [&](const at::Tensor& tensor) {
           if (!tensor.defined() || !generators_.empty()) return;
-          const at::Generator generator = at::globalContext().defaultGenerator(tensor.device());
+          const at::Generator generator = DefaultGenerator(tensor.device());
           generators_.emplace_back(generator, generator.get_state());
         });
       }
