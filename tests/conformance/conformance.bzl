@@ -14,7 +14,7 @@ _HAVE = {
     "python": PYTHON_INCLUDE and HAVE_SWIG,
 }
 
-def conformance_test(language, testee, data = [], against = None, **kwargs):
+def conformance_test(language, testee, data = [], against = None, far = False, **kwargs):
     """Runs the suite against a testee; its list of expected failures is expected_failures/<language>.txt.
 
     Args:
@@ -22,6 +22,7 @@ def conformance_test(language, testee, data = [], against = None, **kwargs):
       testee: its command, with $(location ...) and $(python).
       data: what the command needs.
       against: a command; the answers of both are compared bit for bit.
+      far: on the device of //tests/far instead of the CPU; the test is called <language>_far.
       **kwargs: everything else that sh_test takes.
     """
     if not PYTHON:
@@ -32,6 +33,9 @@ def conformance_test(language, testee, data = [], against = None, **kwargs):
         # buildifier: disable=print
         print("skipping the conformance suite in %s, whose binding is not built" % language)
         return
+    if far:
+        testee = "env LD_PRELOAD=$(location //tests/far:libfar.so) " + testee
+        data = data + ["//tests/far:libfar.so"]
     commands = [
         "--testee",
         testee.replace("$(python)", PYTHON),
@@ -41,8 +45,10 @@ def conformance_test(language, testee, data = [], against = None, **kwargs):
     if against:
         commands += ["--against", against.replace("$(python)", PYTHON)]
         data = data + ["//tests/conformance:cpp_testee"]
+    if far:
+        commands += ["--device", "far"]
     native.sh_test(
-        name = language,
+        name = language + ("_far" if far else ""),
         # Not a large one: Bazel's filter by tags takes its time limit, "long", for the tag of that name.
         size = "medium",
         timeout = "eternal",
