@@ -188,6 +188,7 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   const RecordedOutput explained = FindExplained(outputs, *trace, options.at);
   result.name = explained.name;
   result.value = explained.value;
+  if (!CarriesRows(explained.probe.operand)) ThrowUnreached(*trace, result.name);
   const std::vector<TargetElements> targets = FindTargets(result.value, options);
   if (options.each_example) CheckExamples(asked, result.value);
   const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
@@ -283,10 +284,6 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, asked, swept.linearization, result.report);
-  if (!CarriesRows(explained.probe.operand)) {
-    result.report.notes.push_back(
-        absl::StrCat(result.name, " does not depend on the split inputs through operators that tracing sees"));
-  }
   return result;
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -48,6 +50,41 @@ std::string FirstPositions(const std::vector<Position>& positions) {
   }
   if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
   return absl::StrJoin(texts, ", ");
+}
+
+// Each operator once, in their order.
+std::vector<Position> Origins(const std::vector<Condition>& conditions, const std::function<bool(const Condition&)>& of) {
+  std::map<int64_t, Position> origins;
+  for (const Condition& condition : conditions) {
+    if (of(condition)) origins.emplace(condition.origin.op_index, condition.origin);
+  }
+  std::vector<Position> positions;
+  for (auto& [index, position] : origins) positions.push_back(std::move(position));
+  return positions;
+}
+
+bool Any(const Condition& /*condition*/) { return true; }
+bool Differs(const Condition& condition) { return !condition.same; }
+
+// Whether the reference is what the model computes on the baseline, from what is known of the run.
+void JudgeReference(const TracedRun& trace, const Linearization& linearization, Report& report) {
+  const auto set = [&](const char* answer, const std::string& reason) {
+    report.reference_is_model_on_baseline = answer;
+    report.reference_reason = reason;
+  };
+  if (linearization.policy.anchor == Anchor::kResidual) {
+    return set("no", "policy anchor=residual lets the leftover join the reference");
+  }
+  if (!linearization.stand_ins.empty()) return set("no", "operators that are not finite on the baseline have stand-ins");
+  const std::vector<Position> conditions = Origins(trace.conditions, Differs);
+  if (!conditions.empty() && !trace.baseline_conditions) {
+    return set("no", "conditions or indices are others on the baseline: " + FirstPositions(conditions));
+  }
+  const std::vector<Position> guards = Origins(trace.guards, Differs);
+  if (!guards.empty()) {
+    return set("unknown", "the model reads numbers that are others on the baseline: " + FirstPositions(guards));
+  }
+  set("yes", "");
 }
 
 }  // namespace
@@ -246,11 +283,14 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   } else if (!failed.empty() && report.policy.on_failure != OnFailure::kIgnore) {
     report.notes.push_back("tracing failures, from here on the parts do not add up: " + FirstPositions(failed));
   }
+  JudgeReference(trace, linearization, report);
   if (!trace.guards.empty()) {
+    const bool same = Origins(trace.guards, Differs).empty();
     report.notes.push_back(
-        "the model reads numbers that depend on the input, and may branch on them; the reference is "
-        "that of the branch taken: " +
-        FirstPositions(trace.guards));
+        absl::StrCat("the model reads numbers that depend on the input, and may branch on them; the reference is that of "
+                     "the branch taken",
+                     same ? ", and on the baseline they are the same: " : ": ",
+                     FirstPositions(Origins(trace.guards, Any))));
   }
   std::vector<Position> random;
   for (const Call& call : trace.program.calls) {
@@ -261,15 +301,21 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
                            "; value and baseline see the same draws");
   }
   if (!trace.conditions.empty()) {
-    report.notes.push_back("conditions or indices depend on the input; they are the value's for the reference too: " +
-                           FirstPositions(trace.conditions));
+    const std::vector<Position> others = Origins(trace.conditions, Differs);
+    const char* whose = trace.baseline_conditions
+                            ? "the reference has those of the baseline, and the step between both is leftover"
+                            : "they are the value's for the reference too";
+    report.notes.push_back(absl::StrCat("conditions or indices depend on the input; ", whose,
+                                        others.empty() ? "; on the baseline they are the same: "
+                                                       : "; on the baseline some are others: ",
+                                        FirstPositions(others.empty() ? Origins(trace.conditions, Any) : others)));
   }
   for (const std::string& selector : UnusedSelectors(trace, linearization.policy)) {
     report.notes.push_back("the policy names " + selector + ", which nothing in the model is called");
   }
   report.unattributed = static_cast<int64_t>(trace.unattributed.size());
   if (!trace.unattributed.empty()) {
-    report.notes.push_back("ids are used other than in embeddings; this use is in no component: " +
+    report.notes.push_back("ids are used in ways in which no component follows: " +
                            FirstPositions(trace.unattributed));
   }
   const auto note_calls = [&](const char* what, const std::vector<int64_t>& calls) {
@@ -301,6 +347,21 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     if (reads && !negligible) from_infinity.push_back(node.call);
   }
   note_calls("reads NaN or infinity where the reference is finite, what it makes of that is leftover: ", from_infinity);
+}
+
+void ThrowUnreached(const TracedRun& trace, const std::string& name) {
+  std::map<int64_t, Position> ends;
+  for (const Condition& condition : trace.conditions) ends.emplace(condition.origin.op_index, condition.origin);
+  for (const Condition& guard : trace.guards) ends.emplace(guard.origin.op_index, guard.origin);
+  for (const Position& position : trace.unattributed) ends.emplace(position.op_index, position);
+  std::vector<Position> positions;
+  for (auto& [index, position] : ends) positions.push_back(std::move(position));
+  throw FailedPrecondition(absl::StrCat(
+      "no component reaches ", name, ": ",
+      positions.empty() ? "the model computes it without the split inputs, or outside LibTorch's dispatcher"
+                        : absl::StrCat("they end where the model makes conditions, indices or other integers of them, at ",
+                                       FirstPositions(positions)),
+      "; see docs/concepts.md"));
 }
 
 const Registry& RulesOf(const DecomposeOptions& options) {
@@ -387,6 +448,10 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
       decomposition.report.notes.push_back(
           absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));
     }
+  }
+  if (prepared.numc > 0 && std::none_of(sweep.probes.begin(), sweep.probes.end(),
+                               [](const ProbeRows& rows) { return rows.decomposed; })) {
+    ThrowUnreached(*trace, outputs.size() == 1 ? outputs[0].name : "any output");
   }
   FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
   SayFirst(outcome, prepared, explained.linearization, decomposition.report);

@@ -56,6 +56,11 @@ PreparedInputs LabelEveryId(PreparedInputs prepared);
 Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
                               const std::vector<size_t>& declared, const Policy& policy,
                               const AttributeOptions& options, double trace_seconds);
+// A check with where its operator was called.
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
+
+// A check with where its operator was called.
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
 
 // A check with where its operator was called.
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
@@ -74,6 +79,10 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
 // The same in a run whose rows have begun. Throws InvalidArgument for a tensor that none of them can reach and whose
 // value, therefore, nobody kept.
 Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output);
+
+// Throws FailedPrecondition that says where components ended that should have reached `name`: a table of zeros would
+// look like an answer.
+[[noreturn]] void ThrowUnreached(const TracedRun& trace, const std::string& name);
 
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);

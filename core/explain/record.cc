@@ -44,6 +44,8 @@ Json ReportRecord(const Report& report) {
           {"path_ruled", report.path_ruled},
           {"stand_in_references", report.stand_in_references},
           {"unattributed", report.unattributed},
+          {"reference_is_model_on_baseline", report.reference_is_model_on_baseline},
+          {"reference_reason", report.reference_reason},
           {"failures", report.failures.size()},
           {"absorbed_failures", report.absorbed_failures},
           {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},

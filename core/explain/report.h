@@ -37,7 +37,11 @@ struct Report {
   int64_t absorbed_failures = 0;         // of `failures`, those whose error went to the leftover
   int64_t path_ruled = 0;                // operators ruled by quadrature
   int64_t stand_in_references = 0;
-  int64_t unattributed = 0;        // calls that used ids otherwise than in an embedding or a condition
+  int64_t unattributed = 0;        // calls that used ids in a way in which no component follows
+  // Whether the reference is what the model computes on the baseline: "yes", "no", or "unknown" where a number that the
+  // program read (and may have branched on) is another there.
+  std::string reference_is_model_on_baseline = "unknown";
+  std::string reference_reason;    // why not; empty with "yes"
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen
   double trace_seconds = 0;        // running the model and its references
   double linearize_seconds = 0;

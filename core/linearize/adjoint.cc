@@ -319,7 +319,7 @@ class Adjoint {
     }
     if (!any) return;
     if (node.starts) {
-      EndEmbedding(call, behind[0]);
+      EndRows(call, behind[0]);
       if (options_.nodes) Report(node, behind, at::Tensor());
       return;
     }
@@ -513,9 +513,17 @@ class Adjoint {
     return products.reshape(sizes);
   }
 
-  void EndEmbedding(const Call& call, const at::Tensor& g) {
-    const at::Tensor products = RealProduct(OfComponents(g), MoveOfOperand(call.outputs[0])).sum(-1);
-    AddByLabel(products.reshape({targets_, -1}), trace_.Labels(call.operands[1]).reshape({-1}));
+  // What moved in no component is leftover.
+  void EndRows(const Call& call, const at::Tensor& g) {
+    const RowStart start = trace_.StartOf(call);
+    const at::Tensor here = start.bags.defined() ? g.index_select(1, start.bags) : g;
+    const bool vectors = start.labels.dim() < start.moves.dim();
+    const at::Tensor products = RealProduct(OfComponents(here), start.moves);
+    AddByLabel((vectors ? products.sum(-1) : products).reshape({targets_, -1}), start.labels.reshape({-1}));
+    const at::Tensor inside = start.labels.ge(0);
+    if (options_.components_only || inside.all().item<bool>()) return;
+    const at::Tensor outside = start.moves.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0);
+    result_.leftover += SumOfEach(RealProduct(OfLeftover(here), outside));
   }
 
   // products: [targets, elements], labels: [elements].

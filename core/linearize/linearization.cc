@@ -250,10 +250,15 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   const Rule* rule = choices.rules[c];
   Node node;
   node.call = c;
-  if (RuleName(call.op.schema().name()) == "aten::embedding" && call.operands[1].labelled &&
-      !call.operands[0].decomposed) {
+  if (trace.StartsRows(call)) {
     node.kind = Kind::kStart;
     node.starts = true;
+    return node;
+  }
+  if (std::none_of(call.operands.begin(), call.operands.end(), CarriesRows)) {
+    // Made of conditions that are others on the baseline: no component has any of it.
+    node.kind = Kind::kStart;
+    node.keeps_bracket = true;
     return node;
   }
   const Policy policy = PolicyForRule(trace, c, choices);
@@ -289,6 +294,10 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
                 call.position);
   }
   ClaimBracket(call, described, built, node);
+  if (trace.StepsOfConditions(call)) {
+    node.keeps_bracket = true;
+    node.bracket_bound = -1;
+  }
   node.ruleless = rule == nullptr;
   node.constant = ConstantOf(described, built);
   node.bias = policy.bias;

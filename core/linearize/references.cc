@@ -70,7 +70,7 @@ void References::Follow(const Call& call) {
   const c10::AutoGradMode grad(trace_->differentiable);
   std::vector<at::Tensor> operands;
   for (const Operand& operand : call.operands) {
-    operands.push_back(operand.decomposed ? trace_->Reference(operand) : trace_->Value(operand));
+    operands.push_back(trace_->OnBaseline(operand));
   }
   const std::string name = RuleName(call.op.schema().name());
   if (name != "aten::native_dropout" && DrawsRandomNumbers(name)) {

@@ -24,7 +24,7 @@ double SecondsSince(Clock::time_point start) { return std::chrono::duration<doub
 using Point = std::vector<std::vector<at::Tensor>>;
 
 // Ids and what is plain are the same at every point.
-bool Moves(const Kept& kept) { return kept.reference.defined() && !kept.labels.defined(); }
+bool Moves(const Kept& kept) { return kept.reference.defined() && Continuous(kept.reference.scalar_type()); }
 
 Point PointOf(const TracedRun& trace, bool at_value) {
   Point point(trace.storages.size());
@@ -41,12 +41,6 @@ at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double 
   return at::where(value.eq(reference), value, reference + (value - reference) * share);
 }
 
-// Whether the rows of a call's result begin there: an embedding of labelled ids.
-bool StartsRows(const Call& call) {
-  return RuleName(call.op.schema().name()) == "aten::embedding" && call.operands.size() > 1 &&
-         call.operands[1].labelled && !call.operands[0].decomposed && !call.outputs.empty();
-}
-
 // The recorded operators on the point that lies at `share` of the line.
 Point RunBetween(const TracedRun& trace, double share) {
   TracedRun moved = trace;
@@ -55,7 +49,7 @@ Point RunBetween(const TracedRun& trace, double share) {
     references.ReplaceStart(start.operand, Between(trace.Reference(start.operand), trace.Value(start.operand), share));
   }
   for (const Call& call : trace.program.calls) {
-    if (StartsRows(call)) {
+    if (trace.StartsRows(call)) {
       references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
     } else {
       references.Follow(call);

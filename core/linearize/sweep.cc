@@ -213,7 +213,7 @@ class Sweep {
     }
     keeps_rows_ = false;
     if (node.starts) {
-      StartEmbedding(call);
+      StartRows(call);
       return;
     }
     keeps_rows_ = KeepsRows(node, call);
@@ -276,15 +276,22 @@ class Sweep {
     rows.select(0, LeftoverRow()).sub_(paid.sum(0));
   }
 
-  void StartEmbedding(const Call& call) {
+  // Ids become numbers: each moves in the component that its id belongs to, or in none.
+  void StartRows(const Call& call) {
     const Operand& output = call.outputs[0];
-    const at::Tensor move = Move(output);
-    const at::Tensor labels = trace_.Labels(call.operands[1]).to(move.device());
-    const at::Tensor spread = labels.unsqueeze(-1).expand(move.sizes());
+    const RowStart start = trace_.StartOf(call);
+    const bool vectors = start.labels.dim() < start.moves.dim();
+    const at::Tensor labels = vectors ? start.labels.unsqueeze(-1).expand(start.moves.sizes()) : start.labels;
+    const at::Tensor taken = labels.ge(0);
+    at::DimVector sizes = {num_rows_};
+    sizes.append(start.moves.sizes().begin(), start.moves.sizes().end());
+    at::Tensor rows = at::zeros(sizes, start.moves.options());
+    rows.scatter_(0, labels.clamp_min(0).unsqueeze(0), (start.moves * taken).unsqueeze(0));
+    if (HasAll()) rows.select(0, LeftoverRow()).copy_(start.moves.masked_fill(taken, 0));
     rows_[output.storage] = NewRows(output);
     owners_[output.storage] = std::make_shared<char>();
-    RowsOf(output).scatter_(0, spread.clamp_min(0).unsqueeze(0), (move * spread.ge(0)).unsqueeze(0));
-    if (HasAll()) RowsOf(output).select(0, MoveRow()).copy_(move);
+    start.bags.defined() ? RowsOf(output).index_add_(1, start.bags, rows) : RowsOf(output).copy_(rows);
+    if (HasAll()) RowsOf(output).select(0, MoveRow()).copy_(Move(output));
   }
 
   // Where the only output has the rows of the only input: written in place there is nothing to do, else both share

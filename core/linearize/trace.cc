@@ -7,11 +7,13 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -23,41 +25,52 @@
 #include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/random.h"
+#include "core/linearize/replace_tensors.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/rules/bags.h"
 #include "core/rules/fused.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
 
-// Integer operators that hand every id on unchanged.
-bool KeepsLabels(const std::string& rule_name) {
-  static const auto& names = *new absl::flat_hash_set<std::string>{"aten::clone", "aten::_to_copy", "aten::contiguous",
-                                                                   "aten::_unsafe_view", "aten::_reshape_copy"};
-  return names.contains(rule_name);
+bool IsEmbedding(const std::string& name) { return name == "aten::embedding"; }
+
+// Bags in which vectors are added up.
+bool IsBag(const std::string& name) {
+  return name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
 }
 
-// Calls `replace(tensor)` for every tensor of an argument and returns the argument with the tensors that it gives.
-template <typename Replace>
-c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
-  if (value.isTensor()) return replace(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(replace(tensor));
-    return list;
+bool IsBagOfSums(const Call& call) {
+  return IsBag(RuleName(call.op.schema().name())) && call.arguments[4].toInt() != static_cast<int64_t>(BagMode::kMax);
+}
+
+// What each id of a bag adds to its row, [ids, width]; see the schema at EmbeddingBag in core/rules/embedding.cc.
+at::Tensor TermsOfBags(const TracedRun& trace, const Call& call, const at::Tensor& ids, const at::Tensor& bags) {
+  const at::Tensor table = trace.Value(call.operands[0]);
+  const int64_t padding = call.arguments.size() > 8 ? call.arguments[8].toInt() : -1;
+  at::Tensor weights = ids.ne(padding).logical_and_(bags.ge(0)).to(table.scalar_type());
+  if (call.arguments[4].toInt() == static_cast<int64_t>(BagMode::kMean)) {
+    const at::Tensor counts = at::zeros({call.outputs[0].geometry.sizes[0]}, weights.options());
+    weights = weights / counts.index_add(0, bags.clamp_min(0), weights).clamp_min(1).index_select(0, bags.clamp_min(0));
   }
-  if (value.isList()) {
-    const auto elements = value.toListRef();
-    const bool tensors = std::any_of(elements.begin(), elements.end(), [](const auto& e) { return e.isTensor(); });
-    if (!tensors) return value;
-    c10::impl::GenericList list(value.toList().elementType());
-    for (const c10::IValue& element : elements) {
-      list.push_back(element.isTensor() ? c10::IValue(replace(element.toTensor())) : element);
-    }
-    return list;
+  for (const Operand& operand : call.operands) {
+    if (operand.argument == 6 && operand.storage >= 0) weights = weights * trace.Value(operand);
   }
-  return value;
+  return table.index_select(0, ids) * weights.unsqueeze(1);
+}
+
+// Whether two numbers that a program read are the same; NaN is the same as NaN.
+bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
+  const auto number = [](const c10::IValue& value) {
+    if (value.isBool()) return c10::complex<double>(value.toBool() ? 1 : 0);
+    return value.isScalar() ? value.toScalar().toComplexDouble() : c10::complex<double>(0);
+  };
+  const c10::complex<double> x = number(a);
+  const c10::complex<double> y = number(b);
+  const auto same = [](double u, double v) { return u == v || (std::isnan(u) && std::isnan(v)); };
+  return same(x.real(), y.real()) && same(x.imag(), y.imag());
 }
 
 RewriteCall DescribeForRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
@@ -158,6 +171,46 @@ at::Tensor TracedRun::Labels(const Operand& operand) const {
   return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
 }
 
+at::Tensor TracedRun::OnBaseline(const Operand& operand) const {
+  return operand.decomposed || baseline_conditions ? Reference(operand) : Value(operand);
+}
+
+bool TracedRun::StartsRows(const Call& call) const {
+  if (call.outputs.empty() || !CarriesRows(call.outputs[0]) || call.outputs[0].written) return false;
+  bool ids = false;
+  for (const Operand& operand : call.operands) {
+    if (CarriesRows(operand)) return false;
+    ids = ids || operand.labelled;
+  }
+  if (!ids) return false;
+  if (At(call.outputs[0]).labels.defined()) return true;
+  const bool reads = IsEmbedding(RuleName(call.op.schema().name())) || IsBagOfSums(call);
+  return reads && call.operands[1].labelled && At(call.operands[1]).labels.defined();
+}
+
+RowStart TracedRun::StartOf(const Call& call) const {
+  const Operand& output = call.outputs[0];
+  const at::ScalarType dtype = RowDtype(output.dtype);
+  if (!IsBagOfSums(call)) {
+    const at::Tensor moves = MoveOf(Value(output).to(dtype), Reference(output).to(dtype));
+    if (!IsEmbedding(RuleName(call.op.schema().name()))) return {moves, Labels(output).to(moves.device()), {}};
+    return {moves, Labels(call.operands[1]).to(moves.device()), {}};
+  }
+  const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
+  const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), output.geometry.sizes[0]);
+  const at::Tensor moves =
+      (TermsOfBags(*this, call, ids, bags).to(dtype) -
+       TermsOfBags(*this, call, Reference(call.operands[1]).to(at::kLong), bags).to(dtype));
+  return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
+}
+
+bool TracedRun::StepsOfConditions(const Call& call) const {
+  if (!baseline_conditions) return false;
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return operand.storage >= 0 && operand.labelled && !Value(operand).equal(Reference(operand));
+  });
+}
+
 bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
   return operand.storage < 0 || At(operand).reference_is_finite || AllFinite(Reference(operand));
 }
@@ -166,6 +219,7 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
     : registry_(registry), policy_(policy), recorder_(this) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
+  trace_.baseline_conditions = policy->conditions == Conditions::kBaseline;
   KeepFreedMemory();
 }
 
@@ -194,11 +248,12 @@ void Tracer::KnowInput(const Operand& operand) {
 void Tracer::AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
   const Operand operand = recorder_.Describe(value);
   State& state = StateOf(operand.storage);
-  state.decomposed = true;
+  state.decomposed = state.given = true;
   state.reference = reference.flatten();
+  state.labels = labels.flatten();
   Start start;
   start.operand = operand;
-  start.labels = labels.flatten();
+  start.labels = state.labels;
   trace_.starts.push_back(std::move(start));
   KnowInput(operand);
   Keep(operand, value);
@@ -224,7 +279,7 @@ void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
 void Tracer::AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
   const Operand operand = recorder_.Describe(value);
   State& state = StateOf(operand.storage);
-  state.labelled = true;
+  state.tracked = state.given = true;
   state.reference = reference.flatten();
   state.labels = labels.flatten();
   KnowInput(operand);
@@ -295,19 +350,22 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
                      absl::StartsWith(name, "aten::new_empty");
     role.random = DrawsRandomNumbers(name);
-    role.keeps_labels = KeepsLabels(name);
-    role.embedding = name == "aten::embedding";
-    role.reads_number = name == "aten::_local_scalar_dense";
+    role.sizes_only = (role.rule != nullptr && role.rule->plain_output) || role.allocates;
+    role.embedding = IsEmbedding(name);
+    role.bag = IsBag(name);
+    role.reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal";
+    role.flow = IdFlowOf(name);
   }
   return it->second;
 }
 
 bool Tracer::HasRule(const std::string& rule_name, const std::string& full_name) {
-  return registry_->Find(rule_name, full_name) != nullptr;
+  // Of one_hot's own steps each would see a whole vector depend on its id.
+  return registry_->Find(rule_name, full_name) != nullptr || IdFlowOf(rule_name) == IdFlow::kOneHot;
 }
 
 bool Tracer::IsDecomposed(int storage) { return StateOf(storage).decomposed; }
-bool Tracer::IsLabelled(int storage) { return StateOf(storage).labelled; }
+bool Tracer::IsLabelled(int storage) { return StateOf(storage).tracked; }
 
 void Tracer::Refuse(const Call& call, const std::string& why) const {
   throw Error(absl::StatusCode::kUnimplemented, absl::StrCat(FullName(call.op.schema()), " ", why), call.position);
@@ -320,8 +378,8 @@ void Tracer::Keep(const Operand& operand, const at::Tensor& tensor) {
   Kept kept;
   kept.version = operand.version;
   kept.value = Flat(tensor, recorder_.program().storages[operand.storage], trace_.differentiable);
-  if (state.decomposed || state.labelled) kept.reference = state.reference;
-  if (state.labelled) kept.labels = state.labels;
+  if (state.decomposed || state.tracked) kept.reference = state.reference;
+  if (state.tracked) kept.labels = state.labels;
   state.kept.push_back(std::move(kept));
   state.newest_is_live = true;
 }
@@ -340,8 +398,9 @@ void Tracer::PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool
     }
     state.newest_is_live = false;
   }
-  if (!traced || !Continuous(operand.dtype) || state.decomposed) return;
-  // A plain storage becomes decomposed by this write: until now its reference is its value.
+  state.given = false;
+  if (!traced || state.decomposed || state.tracked) return;
+  // A plain storage becomes decomposed, or ids that are tracked, by this write: until now its reference is its value.
   state.reference = Flat(tensor, recorder_.program().storages[operand.storage], trace_.differentiable).clone();
   state.reference_shared = state.reference_known = false;
 }
@@ -352,9 +411,28 @@ void Tracer::OwnReference(State& state) {
   state.reference_shared = false;
 }
 
-// Whether an operator reads the reference of an operand in the place of its value.
-bool Tracer::Moves(const Role& role, const Operand& operand) {
-  return operand.decomposed || (operand.labelled && (role.embedding || role.keeps_labels));
+bool Tracer::IsId(const Operand& operand) const {
+  if (operand.storage < 0 || !operand.labelled) return false;
+  const State& state = states_[operand.storage];
+  return state.labels.defined() && !state.condition && !state.unknown;
+}
+
+// Whether rows will begin in what a call gives, if that is continuous: ids become numbers there.
+bool Tracer::StartsRows(const Role& role, const Call& call) const {
+  bool ids = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.decomposed || operand.written) return false;
+    ids = ids || IsId(operand);
+  }
+  if (role.embedding || (role.bag && IsBagOfSums(call))) return call.operands.size() > 1 && IsId(call.operands[1]);
+  return ids && role.flow == IdFlow::kElementwise;
+}
+
+// Whether the reference of an operand is read in the place of its value by a call that gives continuous numbers.
+bool Tracer::Moves(const Role& role, const Call& call, const Operand& operand) const {
+  if (operand.decomposed) return true;
+  if (operand.storage < 0 || !operand.labelled) return false;
+  return trace_.baseline_conditions || (IsId(operand) && StartsRows(role, call));
 }
 
 // What a call reads, before it may write it.
@@ -368,7 +446,7 @@ RunReferences::Known Tracer::SeenBefore(const Call& call, const std::vector<c10:
   for (const c10::IValue& argument : arguments) {
     ForEachTensor(argument, [&](const at::Tensor& tensor) {
       const Operand& operand = call.operands[k++];
-      if (operand.storage < 0 || Moves(role, operand)) return;
+      if (operand.storage < 0 || Moves(role, call, operand)) return;
       const bool written = operand.written || recorder_.program().storages[operand.storage].versions > 1;
       seen.plain.push_back(PlainSeen(tensor, written));
     });
@@ -381,7 +459,7 @@ bool Tracer::IsKnown(const Call& call, const RunReferences::Known& last, const R
   const Role& role = RoleOf(call.op);
   if (role.random || !SameCall(last, now)) return false;
   for (const Operand& operand : call.operands) {
-    if (Moves(role, operand) && !StateOf(operand.storage).reference_known) return false;
+    if (Moves(role, call, operand) && !StateOf(operand.storage).reference_known) return false;
   }
   return last.plain.size() == now.plain.size() &&
          std::equal(last.plain.begin(), last.plain.end(), now.plain.begin(), SamePlain);
@@ -398,10 +476,10 @@ const RunReferences::Known* Tracer::FindKnown(const Call& call, const RunReferen
 void Tracer::KeepReferences(const Call& call) {
   if (this_run_ == nullptr) return;
   for (const Operand& output : call.outputs) {
-    const bool decomposed = output.storage >= 0 && output.decomposed;
-    seen_.references.push_back(decomposed ? StateOf(output.storage).reference : at::Tensor());
-    seen_.finite.push_back(decomposed && StateOf(output.storage).kept.back().reference_is_finite);
-    if (!decomposed) continue;
+    const bool moves = output.storage >= 0 && (output.decomposed || output.labelled);
+    seen_.references.push_back(moves ? StateOf(output.storage).reference : at::Tensor());
+    seen_.finite.push_back(moves && StateOf(output.storage).kept.back().reference_is_finite);
+    if (!moves) continue;
     StateOf(output.storage).reference_shared = true;
     StateOf(output.storage).reference_known = found_ != nullptr;
   }
@@ -473,13 +551,6 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
   }
 }
 
-bool Tracer::ReadsDerived(const Call& call) const {
-  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return operand.storage >= 0 && operand.storage < static_cast<int>(states_.size()) &&
-           states_[operand.storage].derived;
-  });
-}
-
 // Whether an operator inside a composite one computes from nothing but memory of the composite's own whose content
 // nobody has seen written. It may be a constant of the composite as well, so it counts only where it ends up as a
 // result; see AfterExpand.
@@ -497,22 +568,14 @@ bool Tracer::GivesUnseen(const Call& call) const {
 void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   try {
     const NormalMode normal;
-    const bool reads_derived = ReadsDerived(call);
     if (call.Traced()) {
       TraceCall(call, arguments, results);
-      if (reads_derived && !call.is_view) trace_.conditions.push_back(call.position);
     } else if (RoleOf(call.op).allocates || GivesUnseen(call)) {
       for (const Operand& output : call.outputs) {
         if (output.storage >= 0) StateOf(output.storage).uninitialized = true;
       }
     }
     if (!inside_.empty()) StartInside(call, TensorsOfOutputs(call, arguments, results));
-    const bool decomposed = std::any_of(call.operands.begin(), call.operands.end(),
-                                        [](const Operand& operand) { return operand.decomposed; });
-    if (!decomposed && !reads_derived) return;
-    for (const Operand& output : call.outputs) {
-      if (output.storage >= 0 && !Continuous(output.dtype)) StateOf(output.storage).derived = true;
-    }
   } catch (...) {
     if (!error_) error_ = std::current_exception();
     throw;
@@ -566,7 +629,7 @@ std::vector<c10::IValue> Tracer::RunAside(const Call& call, const std::vector<c1
       const Operand& operand = call.operands[k++];
       if (operand.storage < 0) return tensor;
       if (is_out) return at::empty({0}, tensor.options());
-      const bool moves = on_reference && (operand.decomposed || operand.labelled);
+      const bool moves = on_reference && Moves(RoleOf(call.op), call, operand);
       const at::Tensor used = moves ? ViewOf(StateOf(operand.storage).reference, operand) : tensor;
       return operand.written || (updated && on_reference) ? used.clone() : used;
     }));
@@ -761,7 +824,7 @@ std::vector<c10::IValue> Tracer::Rewritten(const Call& call, const std::vector<c
 
 std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& role,
                                                   const std::vector<c10::IValue>& arguments,
-                                                  const std::vector<c10::IValue>& results) {
+                                                  const std::vector<c10::IValue>& results, bool ids) {
   for (const Operand& operand : call.operands) {
     if (!operand.written || operand.storage < 0) continue;
     State& state = StateOf(operand.storage);
@@ -776,7 +839,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       if (operand.storage < 0) return tensor;
       State& state = StateOf(operand.storage);
       if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
-      const bool moves = Moves(role, operand) || (operand.written && Continuous(operand.dtype));
+      const bool moves = operand.written || Moves(role, call, operand) || (ids && operand.labelled);
       if (moves) return ViewOf(state.reference, operand);
       return WritesUnseen(call.op.schema().arguments()[operand.argument]) ? tensor.clone() : tensor;
     }));
@@ -787,6 +850,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
     call.op.Run(&stack);
     return stack;
   } catch (const c10::Error& e) {
+    if (ids) return {};
     // Rows of ids begin here: there is nothing behind it to stand in for.
     if (role.embedding) {
       throw Error(absl::StatusCode::kFailedPrecondition,
@@ -830,6 +894,170 @@ void Tracer::AdoptReference(const Operand& output, const at::Tensor& value, cons
   }
 }
 
+// The operator that derived what a call reads of ids and conditions.
+Position Tracer::OriginOf(const Call& call) const {
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0 || !operand.labelled) continue;
+    const State& state = states_[operand.storage];
+    if (state.origin) return *state.origin;
+  }
+  return call.position;
+}
+
+// Where an operand of integers or booleans is another on the baseline; undefined: nowhere.
+at::Tensor Tracer::MovesOf(const Operand& operand, const at::Tensor& value) const {
+  if (operand.storage < 0 || !operand.labelled) return {};
+  const State& state = states_[operand.storage];
+  if (state.unknown) return at::ones(value.sizes(), value.options().dtype(at::kBool));
+  const at::Tensor moves = value.ne(ViewOf(state.reference, operand));
+  return moves.any().item<bool>() ? moves : at::Tensor();
+}
+
+bool Tracer::SameOnBaseline(const Call& call, const std::vector<c10::IValue>& arguments) const {
+  size_t k = 0;
+  bool same = true;
+  for (const c10::IValue& argument : arguments) {
+    ForEachTensor(argument, [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      same = same && !MovesOf(operand, tensor).defined();
+    });
+  }
+  return same;
+}
+
+void Tracer::NoteGuard(const Call& call, const std::vector<c10::IValue>& arguments,
+                       const std::vector<c10::IValue>& results) {
+  const Role& role = RoleOf(call.op);
+  const bool unknown = std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return operand.storage >= 0 && operand.labelled && StateOf(operand.storage).unknown;
+  });
+  bool same = false;
+  if (!unknown) {
+    const std::vector<c10::IValue> references = ReferenceResults(call, role, arguments, results, /*ids=*/true);
+    same = !references.empty() && SameNumber(results[0], references[0]);
+  }
+  trace_.guards.push_back({OriginOf(call), call.position, same});
+}
+
+// The reference cannot have the baseline's conditions where those have another shape, or none.
+void Tracer::RequireKnown(const Call& call) const {
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0 || !operand.labelled || !states_[operand.storage].unknown) continue;
+    throw Error(absl::StatusCode::kFailedPrecondition,
+                absl::StrCat(FullName(call.op.schema()), " reads what ", OriginOf(call).op,
+                             " gives with other sizes on the baseline, so the reference cannot have the baseline's "
+                             "conditions"),
+                call.position, "choose policy conditions=value, or another baseline");
+  }
+}
+
+at::Tensor Tracer::FlatLabels(const at::Tensor& labels, const Operand& operand) const {
+  const StorageInfo& storage = recorder_.program().storages[operand.storage];
+  at::Tensor flat = at::full({storage.numel}, -1, labels.defined() ? labels.options() : at::TensorOptions(at::kLong));
+  if (labels.defined()) ViewOf(flat, operand.geometry).copy_(labels);
+  return flat;
+}
+
+// The labels of integers and booleans that a call gave; undefined: no element has one.
+void Tracer::SetLabels(const Operand& output, const at::Tensor& labels) {
+  State& state = StateOf(output.storage);
+  const StorageInfo& storage = recorder_.program().storages[output.storage];
+  if (!output.written || !state.labels.defined() || state.labels.numel() != storage.numel) {
+    state.labels = labels.defined() ? FlatLabels(labels, output) : at::Tensor();
+    return;
+  }
+  state.labels = state.labels.clone();  // what was kept has them too
+  at::Tensor own = ViewOf(state.labels, output.geometry);
+  labels.defined() ? own.copy_(labels) : own.fill_(-1);
+}
+
+IdLabels Tracer::LabelsOf(const Call& call, const Role& role, const std::vector<c10::IValue>& arguments,
+                          at::IntArrayRef sizes) const {
+  std::vector<IdOperand> operands;
+  size_t k = 0;
+  for (const c10::IValue& argument : arguments) {
+    ForEachTensor(argument, [&](const at::Tensor& tensor) {
+      const Operand& operand = call.operands[k++];
+      IdOperand own;
+      if (operand.storage >= 0 && (operand.labelled || operand.decomposed)) {
+        const State& state = states_[operand.storage];
+        const bool has_labels = state.labels.defined() && (operand.labelled || state.given);
+        if (has_labels && SameNumbers(recorder_.program().storages[operand.storage].dtype, operand.dtype)) {
+          own.labels = ViewOf(state.labels, operand.geometry);
+        }
+        own.moves = operand.labelled ? MovesOf(operand, tensor)
+                                     : at::ones(tensor.sizes(), tensor.options().dtype(at::kBool));
+      }
+      operands.push_back(std::move(own));
+    });
+  }
+  return CarryLabels(role.flow, call.op, arguments, operands, sizes);
+}
+
+// Integers or booleans that a call gave, on the baseline; undefined, or of other sizes: not known. Those that were
+// written in place are there already.
+void Tracer::AdoptIds(Operand& output, const at::Tensor& value, const at::Tensor& reference, const Call& call) {
+  State& state = StateOf(output.storage);
+  state.tracked = output.labelled = true;
+  const bool in_place = output.written && !call.resized_output;
+  if (!in_place) {
+    state.unknown = !reference.defined() || reference.sizes() != value.sizes();
+    if (state.unknown) {
+      state.reference = Flat(value, recorder_.program().storages[output.storage], trace_.differentiable).clone();
+    } else {
+      AdoptReference(output, value, reference);
+    }
+    state.condition = false;
+    state.origin.reset();
+  }
+  state.reference_shared = state.reference_known = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0 || !(operand.labelled || operand.decomposed)) continue;
+    const State& from = states_[operand.storage];
+    state.condition = state.condition || from.condition;
+    state.unknown = state.unknown || from.unknown;
+    if (!state.origin && from.origin) state.origin = from.origin;
+  }
+  if (!state.origin) state.origin = call.position;
+}
+
+// A call that gives integers and booleans only: rules take them from the value, for every row. What they are on the
+// baseline, and whose they are, is followed; see Note [Ids].
+void Tracer::TraceIds(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results,
+                      const std::vector<at::Tensor>& tensors) {
+  if (call.outputs.empty()) return;
+  const Role& role = RoleOf(call.op);
+  bool unknown = false;
+  bool ids = false;
+  for (const Operand& operand : call.operands) {
+    unknown = unknown || (operand.storage >= 0 && operand.labelled && StateOf(operand.storage).unknown);
+    ids = ids || IsId(operand);
+  }
+  IdLabels own;
+  if (!unknown) own = LabelsOf(call, role, arguments, tensors[0].sizes());
+  std::vector<at::Tensor> references;
+  if (!unknown) {
+    for (const c10::IValue& result : ReferenceResults(call, role, arguments, results, /*ids=*/true)) {
+      ForEachTensor(result, [&](const at::Tensor& tensor) { references.push_back(tensor); });
+    }
+  }
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    Operand& output = call.outputs[k];
+    if (output.storage < 0) continue;
+    AdoptIds(output, tensors[k], k < references.size() ? references[k] : at::Tensor(), call);
+    const bool labelled = k == 0 && own.labels.defined() && own.labels.sizes() == tensors[0].sizes();
+    SetLabels(output, labelled ? own.labels : at::Tensor());
+    State& state = StateOf(output.storage);
+    state.unknown = state.unknown || unknown;
+    // What a comparison says is no id, even where it depends on one alone; an id that it was applied to still is.
+    const bool id = ids && labelled && !own.mixed && output.dtype != at::kBool;
+    state.condition = !id && (state.condition || output.dtype == at::kBool || (!labelled && !ids));
+    if (id) state.origin.reset();
+    Keep(output, tensors[k]);
+  }
+  if (ids && own.mixed && call.outputs[0].dtype != at::kBool) trace_.unattributed.push_back(call.position);
+}
+
 void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results) {
   const Role& role = RoleOf(call.op);
   bool decomposed = false;
@@ -850,52 +1078,45 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
       Operand& output = call.outputs[k];
       if (output.storage < 0) continue;
       output.decomposed = Continuous(output.dtype) && StateOf(output.storage).decomposed;
-      output.labelled = StateOf(output.storage).labelled;
+      output.labelled = StateOf(output.storage).tracked;
       Keep(output, tensors[k]);
     }
     return;
   }
   if (role.reads_number) {
-    if (decomposed) trace_.guards.push_back(call.position);
+    NoteGuard(call, arguments, results);
     return;
   }
-  if (role.rule != nullptr && role.rule->plain_output) return;
-
-  // Integer and boolean results are plain: they are taken from the value for every row. Labels go along with ids that
-  // are only copied.
+  if (role.sizes_only) return;
   bool floating = false;
   for (const Operand& output : call.outputs) floating |= output.storage >= 0 && Continuous(output.dtype);
-  if (!decomposed && !(role.embedding && call.operands.size() > 1 && call.operands[1].labelled)) {
-    if (role.keeps_labels && !floating) {
-      const Operand& ids = call.operands[0];
-      const std::vector<c10::IValue> copies = ReferenceResults(call, role, arguments, results);
-      for (size_t k = 0; k < tensors.size(); ++k) {
-        State& state = StateOf(call.outputs[k].storage);
-        AdoptReference(call.outputs[k], tensors[k], copies[k].toTensor());
-        state.labels = at::zeros({state.reference.numel()}, state.reference.options().dtype(at::kLong));
-        ViewOf(state.labels, call.outputs[k].geometry)
-            .copy_(ViewOf(StateOf(ids.storage).labels, ids.geometry).expand(tensors[k].sizes()));
-        state.labelled = true;
-        call.outputs[k].labelled = true;
-      }
-      return;
-    }
-    const bool condition = std::all_of(call.outputs.begin(), call.outputs.end(),
-                                       [](const Operand& output) { return output.dtype == at::kBool; });
-    if (!condition) trace_.unattributed.push_back(call.position);
-    // What was written over ids is no longer what the labels say.
-    for (const Operand& output : call.outputs) {
-      if (output.written && output.storage >= 0) StateOf(output.storage).labelled = false;
-    }
+  if (!floating) {
+    TraceIds(call, arguments, results, tensors);
     return;
   }
-  if (!floating) return;
+
+  const bool starts = StartsRows(role, call);
+  const bool tracked = std::any_of(call.operands.begin(), call.operands.end(),
+                                   [](const Operand& operand) { return operand.storage >= 0 && operand.labelled; });
+  bool same = true;
+  if (tracked && !starts) {
+    same = SameOnBaseline(call, arguments);
+    trace_.conditions.push_back({OriginOf(call), call.position, same});
+    for (const Operand& operand : call.operands) {
+      if (!IsId(operand)) continue;
+      trace_.unattributed.push_back(call.position);
+      break;
+    }
+  }
+  // Computed from conditions alone: plain, unless the reference has the baseline's.
+  if (!decomposed && !starts && !(trace_.baseline_conditions && !same)) return;
+  if (trace_.baseline_conditions) RequireKnown(call);
 
   const auto missing_rule = [&] {
     if (policy_->overrides.empty()) return policy_->missing_rule;
     return policy_->For(FullName(call.op.schema()), call.position.module_path).missing_rule;
   };
-  if (role.rule == nullptr && missing_rule() == MissingRule::kError) {
+  if (decomposed && role.rule == nullptr && missing_rule() == MissingRule::kError) {
     throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", FullName(call.op.schema())),
                 call.position, "see docs/extending.md");
   }
@@ -903,9 +1124,10 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
     return call.outputs[k].storage >= 0 && Continuous(call.outputs[k].dtype) && carried;
   };
+  const auto tracks = [&](size_t k) { return call.outputs[k].storage >= 0 && !Continuous(call.outputs[k].dtype); };
   // Another registry may let other results carry rows.
   for (size_t k = 0; found_ != nullptr && k < call.outputs.size(); ++k) {
-    if (carries(k) && (k >= found_->references.size() || !found_->references[k].defined())) found_ = nullptr;
+    if ((carries(k) || tracks(k)) && (k >= found_->references.size() || !found_->references[k].defined())) found_ = nullptr;
   }
   std::vector<c10::IValue> references;
   if (found_ == nullptr) references = ReferenceResults(call, role, arguments, results);
@@ -916,6 +1138,11 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
+    if (tracks(k)) {
+      AdoptIds(output, tensors[k], found_ != nullptr ? found_->references[k] : k < flat.size() ? flat[k] : at::Tensor(),
+               call);
+      SetLabels(output, at::Tensor());
+    }
     if (carries(k)) {
       const bool in_place = output.written && !call.resized_output;
       if (found_ != nullptr) {
@@ -936,6 +1163,11 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
       output.decomposed = true;
     }
     Keep(output, tensors[k]);
+    if (starts && carries(k) && !role.embedding && !role.bag) {
+      const IdLabels own = LabelsOf(call, role, arguments, tensors[k].sizes());
+      StateOf(output.storage).kept.back().labels = FlatLabels(own.labels, output);
+      if (own.mixed) trace_.unattributed.push_back(call.position);
+    }
     Kept& kept = StateOf(output.storage).kept.back();
     if (found_ != nullptr) {
       kept.reference_is_finite = found_->finite[k];

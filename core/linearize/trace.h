@@ -22,6 +22,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
+#include "core/linearize/ids.h"
 #include "core/linearize/inside_place.h"
 #include "core/linearize/reference_cache.h"
 #include "core/program/program.h"
@@ -35,7 +36,7 @@ struct Kept {
   int version = 0;
   at::Tensor value;
   at::Tensor reference;  // undefined: equal to value
-  at::Tensor labels;     // int64, integer storages that carry labels only
+  at::Tensor labels;     // int64, of ids and of numbers that begin there; see Note [Ids] and StartsRows
   // Seen to be finite, while it was in the cache; false: not looked at.
   bool reference_is_finite = false;
 };
@@ -53,6 +54,21 @@ struct Start {
   std::optional<Operand> inside;
 };
 
+// Where numbers that are plain to rules (conditions, indices, numbers that a program reads) came from decomposed tensors
+// or from ids.
+struct Condition {
+  Position origin;    // the operator that derived them
+  Position use;       // the operator that read them
+  bool same = false;  // on the baseline they are the same
+};
+
+// Rows that begin in what a call gives, because ids become numbers there.
+struct RowStart {
+  at::Tensor moves;   // value - reference of each element; of a bag: of each id's vector, [ids, width]
+  at::Tensor labels;  // int64: the component of each element, or of each vector along the last dimension; -1: none
+  at::Tensor bags;    // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's
+};
+
 struct TracedRun {
   Program program;
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
@@ -60,17 +76,26 @@ struct TracedRun {
   int64_t numc = 0;
   // Values, references and rows stay in autograd's graph.
   bool differentiable = false;
-  // Calls that used labelled ids otherwise than in an embedding or a comparison: what they give is in no component.
+  // Calls that used ids in a way in which no component follows.
   std::vector<Position> unattributed;
-  // Calls that read conditions or indices computed from decomposed tensors: those hold for the reference too.
-  std::vector<Position> conditions;
-  // Calls that handed a number computed from decomposed tensors to the program around them (item(), if).
-  std::vector<Position> guards;
+  // Calls that read conditions or indices that were derived from decomposed tensors or ids. Whose the reference takes,
+  // the value's or the baseline's, says Policy::conditions.
+  std::vector<Condition> conditions;
+  bool baseline_conditions = false;
+  // Calls that handed a number computed from decomposed tensors or ids to the program around them (item(), if).
+  std::vector<Condition> guards;
 
   const Kept& At(const Operand& operand) const;
   at::Tensor Value(const Operand& operand) const;
   at::Tensor Reference(const Operand& operand) const;
   at::Tensor Labels(const Operand& operand) const;
+  // What the run on the baseline read in the operand's place.
+  at::Tensor OnBaseline(const Operand& operand) const;
+  // Whether rows begin in what a call gives: an embedding, a bag or a cast of ids; see Note [Ids].
+  bool StartsRows(const Call& call) const;
+  RowStart StartOf(const Call& call) const;
+  // Whether a call read conditions that are others on the baseline, which its reference has.
+  bool StepsOfConditions(const Call& call) const;
   bool ReferenceIsFinite(const Operand& operand) const;
 };
 
@@ -113,8 +138,13 @@ class Tracer : public RecorderObserver {
   // What the tracer keeps in mind about a storage while the model runs.
   struct State {
     bool decomposed = false;
-    bool labelled = false;
-    bool derived = false;           // integers or booleans that were computed from decomposed tensors
+    // Integers or booleans that depend on split inputs; such operands are marked as labelled, also where no element has
+    // a label.
+    bool tracked = false;
+    bool unknown = false;           // tracked, and the baseline gives another number of elements, or none
+    bool condition = false;         // tracked, and a comparison or a float led to it: an id no more
+    bool given = false;             // an input as it was given: nobody has written it
+    std::optional<Position> origin; // tracked: the operator that derived it; none: ids as they were given
     bool uninitialized = false;     // allocated, and no operator has written it since
     at::Tensor reference;           // now; over the whole storage
     bool reference_shared = false;  // somebody else has that tensor too: who writes copies first
@@ -129,23 +159,40 @@ class Tracer : public RecorderObserver {
     bool allocates = false;
     bool resizes = false;
     bool random = false;
-    bool keeps_labels = false;
+    bool sizes_only = false;
     bool embedding = false;
+    bool bag = false;
     bool reads_number = false;
+    IdFlow flow = IdFlow::kEnds;
   };
 
   const Role& RoleOf(const Operator& op);
   State& StateOf(int storage);
   void Keep(const Operand& operand, const at::Tensor& tensor);
   void PrepareWrite(const Operand& operand, const at::Tensor& tensor, bool traced);
-  bool ReadsDerived(const Call& call) const;
   bool GivesUnseen(const Call& call) const;
   void StartInside(Call& call, const std::vector<at::Tensor>& outputs);
   void TraceCall(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
+  // See Note [Ids].
+  bool StartsRows(const Role& role, const Call& call) const;
+  bool IsId(const Operand& operand) const;
+  Position OriginOf(const Call& call) const;
+  at::Tensor MovesOf(const Operand& operand, const at::Tensor& value) const;
+  bool SameOnBaseline(const Call& call, const std::vector<c10::IValue>& arguments) const;
+  void NoteGuard(const Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results);
+  void TraceIds(Call& call, const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results,
+                const std::vector<at::Tensor>& tensors);
+  void AdoptIds(Operand& output, const at::Tensor& value, const at::Tensor& reference, const Call& call);
+  IdLabels LabelsOf(const Call& call, const Role& role, const std::vector<c10::IValue>& arguments,
+                    at::IntArrayRef sizes) const;
+  void RequireKnown(const Call& call) const;
+  at::Tensor FlatLabels(const at::Tensor& labels, const Operand& operand) const;
+  void SetLabels(const Operand& output, const at::Tensor& labels);
   void Refuse(const Call& call, const std::string& why) const;
+  // `ids`: integers and booleans are all that the call gives. Nothing is given where such a call fails.
   std::vector<c10::IValue> ReferenceResults(const Call& call, const Role& role,
                                             const std::vector<c10::IValue>& arguments,
-                                            const std::vector<c10::IValue>& results);
+                                            const std::vector<c10::IValue>& results, bool ids = false);
   std::vector<c10::IValue> RunAside(const Call& call, const std::vector<c10::IValue>& arguments, bool on_reference,
                                     const std::vector<int>& updates);
   // Whether the rule that stands in for a rewrite covers a call; see Note [Fused rewrites] in core/rules/fused.h.
@@ -161,7 +208,7 @@ class Tracer : public RecorderObserver {
   // See Note [Kept references].
   using Runs = absl::flat_hash_map<int64_t, RunReferences::Known> RunReferences::*;
   static void OwnReference(State& state);
-  static bool Moves(const Role& role, const Operand& operand);
+  bool Moves(const Role& role, const Call& call, const Operand& operand) const;
   void KnowInput(const Operand& operand);
   RunReferences::Known SeenBefore(const Call& call, const std::vector<c10::IValue>& arguments);
   bool IsKnown(const Call& call, const RunReferences::Known& last, const RunReferences::Known& now);

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/rules/bags.h"
 #include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
 #include "core/rules/groups.h"
@@ -32,8 +33,6 @@ RuleResult Embedding(const RuleCall& call) {
   });
 }
 
-enum class BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
-
 // embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
 // padding_idx): every bag is the sum, the mean or the largest of the table's rows that its ids name.
 RuleResult EmbeddingBag(const RuleCall& call) {
@@ -44,10 +43,8 @@ RuleResult EmbeddingBag(const RuleCall& call) {
   const int64_t bags = output.size(0);
   const int64_t width = output.size(1);
   const at::Tensor ids = call.Require(1).value.to(at::kLong);
-  const at::Tensor offsets = call.Require(2).value.to(at::kLong).narrow(0, 0, bags).contiguous();
-  // Which bag each id is in: the last one that begins at or before it. Ids of padding are in none.
-  const at::Tensor place = at::arange(ids.size(0), ids.options());
-  const at::Tensor all_bags = at::searchsorted(offsets, place, false, /*right=*/true) - 1;
+  // Ids of padding are in none.
+  const at::Tensor all_bags = BagsOf(call.Require(2).value, ids.size(0), bags);
   const int64_t padding = call.Int(8, -1);
   const at::Tensor kept = ids.ne(padding).logical_and_(all_bags.ge(0)).nonzero().squeeze(1);
   const at::Tensor bag = all_bags.index_select(0, kept);
@@ -143,6 +140,11 @@ RuleResult Renormalize(const RuleCall& call) {
 }
 
 }  // namespace
+
+at::Tensor BagsOf(const at::Tensor& offsets, int64_t count, int64_t bags) {
+  const at::Tensor begins = offsets.to(at::kLong).narrow(0, 0, bags).contiguous();
+  return at::searchsorted(begins, at::arange(count, begins.options()), false, /*right=*/true) - 1;
+}
 
 void RegisterEmbedding(Registry& registry) {
   registry.Register({"aten::embedding", Kind::kLinear, Embedding});

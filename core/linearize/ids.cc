@@ -1,0 +1,129 @@
+#include "core/linearize/ids.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "core/linearize/replace_tensors.h"
+
+namespace addend {
+namespace {
+
+constexpr int64_t kNone = -1;   // depends on no component
+constexpr int64_t kMixed = -2;  // depends on several, or on what no component has
+
+// Whether a tensor argument of an operator that moves elements is what it moves, and not where to.
+bool IsMoved(const std::string& argument) {
+  static const auto& names =
+      *new absl::flat_hash_set<std::string>{"self", "input", "tensors", "src", "source", "value", "values",
+                                                                  "other"};
+  return names.contains(argument);
+}
+
+// Numbers that fill in, as arguments of operators that move elements.
+bool FillsIn(const c10::Argument& argument) { return argument.name() == "value"; }
+
+// The operator itself moves labels. They are counted from 1 while it does, so that the zeros with which some operators
+// fill in are no label.
+IdLabels Moved(const Operator& op, const std::vector<c10::IValue>& arguments, const std::vector<IdOperand>& operands) {
+  const auto& schema = op.schema().arguments();
+  const IdLabels ended = {{}, true};
+  Stack stack;
+  size_t k = 0;
+  bool places_move = false;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    const bool moved = IsMoved(schema[a].name());
+    // Sums of labels are none.
+    const std::string& name = schema[a].name();
+    if ((name == "accumulate" && arguments[a].toBool()) || (name == "reduce" && !arguments[a].isNone())) return ended;
+    if (FillsIn(schema[a]) && arguments[a].isScalar()) {
+      stack.emplace_back(c10::Scalar(0));
+      continue;
+    }
+    stack.push_back(ReplaceTensors(arguments[a], [&](const at::Tensor& tensor) {
+      const IdOperand& operand = operands[k++];
+      if (!tensor.defined()) return tensor;
+      if (schema[a].is_out()) return at::empty({0}, tensor.options().dtype(at::kLong));
+      if (!moved) {
+        places_move = places_move || operand.moves.defined();
+        return tensor;
+      }
+      if (operand.labels.defined()) return (operand.labels + 1).contiguous();
+      return at::zeros(tensor.sizes(), tensor.options().dtype(at::kLong));
+    }));
+  }
+  if (places_move) return ended;
+  op.Run(&stack);
+  if (stack.empty() || !stack[0].isTensor()) return {};
+  const at::Tensor labels = stack[0].toTensor() - 1;
+  return {labels.ge(0).any().item<bool>() ? labels : at::Tensor(), false};
+}
+
+IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes, bool vectors) {
+  at::Tensor all;
+  for (const IdOperand& operand : operands) {
+    if (!operand.labels.defined() && !operand.moves.defined()) continue;
+    at::Tensor own = operand.labels;
+    if (!own.defined()) own = at::full_like(operand.moves, kNone, at::TensorOptions().dtype(at::kLong));
+    if (operand.moves.defined()) own = own.masked_fill(own.lt(0).logical_and_(operand.moves), kMixed);
+    if (vectors) own = own.unsqueeze(-1);
+    own = own.expand(sizes);
+    all = all.defined() ? at::where(all.eq(kNone), own, at::where(own.eq(kNone).logical_or(own.eq(all)), all, kMixed))
+                        : own;
+  }
+  if (!all.defined()) return {};
+  const bool mixed = all.eq(kMixed).any().item<bool>();
+  const bool any = all.ge(0).any().item<bool>();
+  return {any ? all.clamp_min(kNone) : at::Tensor(), mixed};
+}
+
+}  // namespace
+
+IdFlow IdFlowOf(const std::string& rule_name) {
+  static const auto& flows = *[] {
+    auto* all = new absl::flat_hash_map<std::string, IdFlow>{{"aten::one_hot", IdFlow::kOneHot}};
+    for (const char* name :
+         {"_reshape_copy", "_unsafe_view", "cat", "constant_pad_nd", "contiguous", "copy", "diagonal_scatter",
+          "expand_copy", "fill", "flip", "gather", "index", "index_copy", "index_put", "index_select", "permute_copy",
+          "reflection_pad1d", "reflection_pad2d", "repeat", "replication_pad1d", "replication_pad2d", "roll", "scatter",
+          "select_scatter", "slice_scatter", "stack", "take", "tril", "triu", "unsqueeze_copy", "view_copy", "zero"}) {
+      all->emplace(std::string("aten::") + name, IdFlow::kMoves);
+    }
+    for (const char* name :
+         {"__and__",     "__lshift__",     "__or__",      "__rshift__",  "__xor__",     "_to_copy",  "abs",
+          "add",         "bitwise_and",    "bitwise_not", "bitwise_or",  "bitwise_xor", "clamp",     "clamp_max",
+          "clamp_min",   "clone",          "div",         "eq",          "floor_divide", "fmod",     "ge",
+          "gt",          "le",             "logical_and", "logical_not", "logical_or",  "logical_xor", "lt",
+          "masked_fill", "maximum",        "minimum",     "mul",         "ne",          "neg",       "pow",
+          "remainder",   "rsub",           "sign",        "square",      "sub",         "where"}) {
+      all->emplace(std::string("aten::") + name, IdFlow::kElementwise);
+    }
+    return all;
+  }();
+  const auto it = flows.find(rule_name);
+  return it == flows.end() ? IdFlow::kEnds : it->second;
+}
+
+IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IValue>& arguments,
+                     const std::vector<IdOperand>& operands, at::IntArrayRef sizes) {
+  switch (flow) {
+    case IdFlow::kMoves:
+      return Moved(op, arguments, operands);
+    case IdFlow::kElementwise:
+    case IdFlow::kOneHot:
+      return Combined(operands, sizes, flow == IdFlow::kOneHot);
+    case IdFlow::kEnds:
+      break;
+  }
+  const bool any = std::any_of(operands.begin(), operands.end(), [](const IdOperand& o) { return o.labels.defined(); });
+  return {{}, any};
+}
+
+}  // namespace addend

@@ -1,0 +1,51 @@
+// What operators do to ids: which component an integer or boolean belongs to.
+//
+// Note [Ids]
+// Integers and booleans have no rows, because they do not move continuously. But a model may join, shift, pad, cast or
+// clamp ids before it looks them up, and there they still come from one component. The tracer therefore keeps, for each
+// tensor of integers or booleans that depends on a split input, what the recorded operators give on the baseline, and
+// for each element the component that it depends on alone (-1: none, or several). Rows begin where such ids become
+// numbers: in an embedding, or in a cast. An element that depends on several components is in none of them.
+#ifndef ADDEND_CORE_LINEARIZE_IDS_H_
+#define ADDEND_CORE_LINEARIZE_IDS_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "core/intercept/operator.h"
+
+namespace addend {
+
+// How the elements of an operator's result depend on those of its integer and boolean operands.
+enum class IdFlow {
+  kEnds,         // an element may depend on several: no component has it
+  kMoves,        // each is an element of an operand, or a number that fills in
+  kElementwise,  // each depends on the operands' elements at its own place
+  kOneHot,       // each vector depends on one element
+};
+
+// By the name under which rules are registered.
+IdFlow IdFlowOf(const std::string& rule_name);
+
+// An integer or boolean operand of a call.
+struct IdOperand {
+  at::Tensor labels;  // int64, of the operand's shape: components, -1 for none; undefined: none anywhere
+  at::Tensor moves;   // bool, of the operand's shape: where value and reference differ; undefined: nowhere
+};
+
+struct IdLabels {
+  at::Tensor labels;   // int64, of the result's shape; undefined: no element has one
+  bool mixed = false;  // an element depends on several components, or on what no component has
+};
+
+// Labels of the first result of a call. `arguments`: as the model passed them; `operands`: of its tensors, in schema
+// order, lists flattened; `sizes`: of the result.
+IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IValue>& arguments,
+                     const std::vector<IdOperand>& operands, at::IntArrayRef sizes);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_IDS_H_
