@@ -188,7 +188,7 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   const RecordedOutput explained = FindExplained(outputs, *trace, options.at);
   result.name = explained.name;
   result.value = explained.value;
-  if (!CarriesRows(explained.probe.operand)) ThrowUnreached(*trace, result.name);
+  if (!CarriesRows(explained.probe.operand) && result.value.numel() > 0) ThrowUnreached(*trace, result.name);
   const std::vector<TargetElements> targets = FindTargets(result.value, options);
   if (options.each_example) CheckExamples(asked, result.value);
   const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);

@@ -449,8 +449,10 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
           absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));
     }
   }
-  if (prepared.numc > 0 && std::none_of(sweep.probes.begin(), sweep.probes.end(),
-                               [](const ProbeRows& rows) { return rows.decomposed; })) {
+  // What is empty has no memory to be known by.
+  if (prepared.numc > 0 && std::none_of(sweep.probes.begin(), sweep.probes.end(), [](const ProbeRows& rows) {
+        return rows.decomposed || rows.value.numel() == 0;
+      })) {
     ThrowUnreached(*trace, outputs.size() == 1 ? outputs[0].name : "any output");
   }
   FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);

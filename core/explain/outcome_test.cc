@@ -157,7 +157,8 @@ INSTANTIATE_TEST_SUITE_P(All, NormStacks, testing::Values(Norm::kInstance, Norm:
 TEST(Outcome, SaysNothingOfAGoodRun) {
   DecomposeOptions options;
   options.policy.preset = Preset::kFaithful;
-  const TracedModel model = ModelOf([](const Tensor& x) { return at::tanh(at::linear(x, Weight())); });
+  const Tensor weight = Weight();
+  const TracedModel model = ModelOf([weight](const Tensor& x) { return at::tanh(at::linear(x, weight)); });
   const Decomposition result = model.Decompose({FromZero(Random({2, 6}, 1), {1})}, options);
   EXPECT_TRUE(result.report.notes.empty()) << testing::PrintToString(result.report.notes);
   EXPECT_LT(result.report.conditioning, 20);

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/intercept/own_operators.h"
 #include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/random.h"
@@ -353,7 +354,8 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     role.sizes_only = (role.rule != nullptr && role.rule->plain_output) || role.allocates;
     role.embedding = IsEmbedding(name);
     role.bag = IsBag(name);
-    role.reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal";
+    role.reads_number =
+        name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
     role.flow = IdFlowOf(name);
   }
   return it->second;

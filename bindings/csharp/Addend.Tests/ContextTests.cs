@@ -51,8 +51,8 @@ public sealed class ContextTests : IDisposable
         using JsonDocument json = JsonDocument.Parse(new Context(policy).PolicyJson);
         Assert.Equal("fast", json.RootElement.GetProperty("preset").GetString());
         Assert.Equal("3", json.RootElement.GetProperty("segments").GetString());
-        Assert.Contains("norm", json.RootElement.ToString());
-        Assert.DoesNotContain("norm", new Context(new Policy { Segments = 2 }).PolicyJson);
+        Assert.Contains("\"norm\"", json.RootElement.ToString());
+        Assert.DoesNotContain("\"norm\"", new Context(new Policy { Segments = 2 }).PolicyJson);
         Assert.Throws<ArgumentNullException>(() => new Context(policy.With("bias", null!)));
     }
 

@@ -53,6 +53,14 @@ public sealed class TracingScope : AddendObject
     private static TraceHandle Begin(Request request, Context? context)
     {
         ArgumentNullException.ThrowIfNull(request);
+        if (request.Inside.Count > 0 && request.Inside[0] is { } inside)
+        {
+            throw new ArgumentException(
+                $"{inside.Selector} is inside the model, which has to run once more to be found; a scope sees one run: " +
+                "decompose a Model, or split the scope's inputs",
+                nameof(request));
+        }
+
         using RequestHandle asked = request.Build(CancellationHandle.Null);
         AddendNative.addend_trace_begin(Context.HandleOf(context), asked, out TraceHandle trace);
         return trace;

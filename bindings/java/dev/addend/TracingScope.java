@@ -76,6 +76,14 @@ public final class TracingScope extends NativeObject {
   }
 
   private static long begin(Request request, Context context) {
+    if (!request.insideSelectors().isEmpty()) {
+      throw new AddendException(
+          AddendException.Code.INVALID_ARGUMENT,
+          request.insideSelectors().get(0) + " is inside the model, which has to run once more to be found; a scope sees "
+              + "one run: decompose a Model, or split the scope's inputs",
+          "",
+          Collections.emptyMap());
+    }
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long r = request.create(Collections.emptyList(), borrow);
