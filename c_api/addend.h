@@ -409,9 +409,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
 /* An explanation from what addend_explanation_json gave: the same numbers, names, text and page. out: out_explanation
  * (new). errors: INVALID_ARGUMENT for another text. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_read(const char* json,
-                                                                   addend_explanation** out_explanation)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_read(
+    const char* json, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 ADDEND_API void addend_explanation_release(addend_explanation* explanation) ADDEND_NOEXCEPT;
 
 /* ---- Requests: what a model is asked ---------------------------------------------------------------------------- */
@@ -429,10 +428,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_input(addend_reque
  * The arguments of the model, added before or behind, stay plain. It is called by its selector, and what its elements
  * give (addend_attribution_results) has its shape. Takes one more run of the model. Looked at by addend_model_decompose
  * and addend_model_attribute; traces have the model run twice for it, see addend_trace_again; addend_model_shapley
- * refuses it, the others take the arguments alone. errors, beside those here, of the run: INVALID_ARGUMENT where nothing
- * inside is called so, where the tensor is what the model is given, where it is split otherwise or not at all, where an
- * argument is split too, and where dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it depends on
- * another one that is split. */
+ * refuses it, the others take the arguments alone. errors, beside those here, of the run: INVALID_ARGUMENT where
+ * nothing inside is called so, where the tensor is what the model is given, where it is split otherwise or not at all,
+ * where an argument is split too, and where dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it
+ * depends on another one that is split. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_inside(addend_request* request,
                                                                      const char* selector) ADDEND_NOEXCEPT;
 /* One component for each position along some dimensions; negative ones count from the end. */
@@ -784,9 +783,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin_attribution(const 
 /* Stops recording and goes back from the targets, which are elements of the first output that was named, or of what
  * addend_request_set_explained says: an output by its name, or an inner tensor. Thread: that of
  * addend_trace_begin_attribution. out: out_attribution (new). errors: as addend_model_attribute. */
-ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_attribution(addend_trace* trace,
-                                                                        addend_attribution** out_attribution)
-    ADDEND_NOEXCEPT;
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_attribution(
+    addend_trace* trace, addend_attribution** out_attribution) ADDEND_NOEXCEPT;
 /* Where the request splits something inside the model: the model has run, so that it could be found, and its outputs
  * were named. From here on it runs once more, with the same numbers (random ones included); that run is the one which
  * is decomposed or attributed, and its outputs are to be named again. Thread: that of the beginning. errors:
@@ -818,10 +816,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_record(const addend_requ
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace* trace,
                                                                     addend_program** out_program) ADDEND_NOEXCEPT;
 /* Runs a live model on these inputs and records that, from addend_trace_record to addend_trace_end_program, for
- * addend_live_record and addend_live_check_trace. example: which of the request's examples the inputs are, or which they
- * were cut from. in: inputs (borrowed while it runs; the run may write them). out: out_program, which is the callback's
- * and lives until the callback is called again or what called it has returned. 0 goes on; anything else ends with
- * ADDEND_UNKNOWN and that number as payload "callback". It must not throw. */
+ * addend_live_record and addend_live_check_trace. example: which of the request's examples the inputs are, or which
+ * they were cut from. in: inputs (borrowed while it runs; the run may write them). out: out_program, which is the
+ * callback's and lives until the callback is called again or what called it has returned. 0 goes on; anything else ends
+ * with ADDEND_UNKNOWN and that number as payload "callback". It must not throw. */
 typedef int32_t (*addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
                                     size_t num_inputs, addend_program** out_program);
 /* As addend_model_record with several examples, for a live model. in: request (borrowed), whose inputs are tensors

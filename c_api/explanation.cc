@@ -91,8 +91,8 @@ ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t ope
   body.numbers = std::move(numbers);
   body.at = at;
   const std::vector<double>& contributions = body.numbers.contributions;
-  body.tolerance = RecoveryAllowance(body.numbers, dtype, operators,
-                                     run == nullptr ? std::nullopt : run->report.policy.tolerance);
+  body.tolerance =
+      RecoveryAllowance(body.numbers, dtype, operators, run == nullptr ? std::nullopt : run->report.policy.tolerance);
   if (run != nullptr && run->names.size() == contributions.size()) {
     body.names = run->names;
   } else {

@@ -33,8 +33,7 @@ const Names<uint32_t>& FreezeNames() {
   return names;
 }
 const Names<Conditions>& ConditionsNames() {
-  static const auto& names =
-      *new Names<Conditions>{{"value", Conditions::kValue}, {"baseline", Conditions::kBaseline}};
+  static const auto& names = *new Names<Conditions>{{"value", Conditions::kValue}, {"baseline", Conditions::kBaseline}};
   return names;
 }
 const Names<Nonlinearity>& NonlinearityNames() {
@@ -303,8 +302,8 @@ const Field* FindField(const std::string& key) {
 
 // Whether a field says how an operator is linearized, so that it may differ from operator to operator.
 bool MayDiffer(const std::string& key) {
-  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" ||
-         key == "content_first" || key == "missing_rule";
+  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" || key == "content_first" ||
+         key == "missing_rule";
 }
 
 void SetOverride(Policy& policy, const std::string& key, const std::string& selector, const std::string& value) {

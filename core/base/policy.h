@@ -100,8 +100,8 @@ struct Policy {
   std::optional<double>
       bias_parameter;              // the threshold of hybrid and sign, the order of norm; unset: see BiasParameter
   std::optional<uint32_t> freeze;  // bits of Freeze; unset: what the preset freezes
-  // Bits of Freeze. The move of a product a v, of a coefficient a of one of these kinds that is not frozen and content v
-  // from (a', v'), is shared as a dv + v' da: the coefficient moves while the content is the reference's, then the
+  // Bits of Freeze. The move of a product a v, of a coefficient a of one of these kinds that is not frozen and content
+  // v from (a', v'), is shared as a dv + v' da: the coefficient moves while the content is the reference's, then the
   // content moves at the coefficient's value. The move of every other product is shared by half.
   uint32_t content_first = kFreezeAttention | kFreezeNormalizer | kFreezeDenominator;
   Conditions conditions = Conditions::kValue;

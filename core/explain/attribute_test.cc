@@ -326,7 +326,9 @@ TEST(Attribute, ReportsAsDecompositionsDo) {
   EXPECT_EQ(found.report.nodes, 2);
   EXPECT_EQ(found.report.policy.preset, Preset::kFaithful);
   EXPECT_LE(found.report.worst_recovery_error, 1e-12);
-  EXPECT_THAT(MessageOf([&] { Attribute(ModelOf([](const Tensor&) { return at::ones({1, 3}); }), {input}, {}); }),
+  EXPECT_THAT(MessageOf([&] {
+                Attribute(ModelOf([](const Tensor&) { return at::ones({1, 3}); }), {input}, {});
+              }),
               HasSubstr("no component reaches output: the model computes it without the split inputs"));
 }
 

@@ -316,9 +316,8 @@ bool CheckReport::ok() const {
 
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options,
                        const RecordOptions& record_options) {
-  return CheckTrace(
-      [&](const std::vector<c10::IValue>& given, size_t) { return Record(model, given, record_options); }, inputs,
-      options);
+  return CheckTrace([&](const std::vector<c10::IValue>& given, size_t) { return Record(model, given, record_options); },
+                    inputs, options);
 }
 
 CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs,

@@ -58,7 +58,8 @@ struct CheckReport {
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options = {},
                        const RecordOptions& record_options = {});
 // The same of whatever `record` records; `inputs` are example 0, and the further sets those behind it.
-CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs, const CheckOptions& options);
+CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs,
+                       const CheckOptions& options);
 
 // {"format": "addend.check_trace", "version": 1, "ok", "worst_error",
 //  "findings": [{"kind", "error", "input_set", "position", "message"}]}; `input_set` is null for the recording's own.

@@ -80,20 +80,44 @@ Input SplitIds() {
 const std::vector<NamedFunction>& WaysOfIds() {
   static const auto& ways = *new std::vector<NamedFunction>{
       {"as_they_are", [](const Tensor& i) { return i; }},
-      {"padded", [](const Tensor& i) { return at::constant_pad_nd(i, {1, 2}, 5); }},
-      {"joined", [](const Tensor& i) { return at::cat({at::full({1, 1}, 2, i.options()), i}, 1); }},
-      {"stacked", [](const Tensor& i) { return at::stack({i, i}, 1).flatten(1); }},
+      {"padded",
+       [](const Tensor& i) {
+         return at::constant_pad_nd(i, {1, 2}, 5);
+       }},
+      {"joined",
+       [](const Tensor& i) {
+         return at::cat({at::full({1, 1}, 2, i.options()), i}, 1);
+       }},
+      {"stacked",
+       [](const Tensor& i) {
+         return at::stack({i, i}, 1).flatten(1);
+       }},
       {"copied", [](const Tensor& i) { return i.clone(); }},
       {"narrower_type", [](const Tensor& i) { return i.to(at::kInt); }},
       {"there_and_back", [](const Tensor& i) { return i.to(at::kInt).to(at::kLong); }},
-      {"repeated", [](const Tensor& i) { return i.repeat({1, 2}); }},
-      {"selected", [](const Tensor& i) { return i.index_select(1, at::tensor({1, 0, 1}, at::kLong)); }},
-      {"indexed", [](const Tensor& i) { return i.index({at::indexing::Slice(), at::tensor({3, 0}, at::kLong)}); }},
-      {"gathered", [](const Tensor& i) { return i.gather(1, at::tensor({0, 2}, at::kLong).view({1, 2})); }},
+      {"repeated",
+       [](const Tensor& i) {
+         return i.repeat({1, 2});
+       }},
+      {"selected",
+       [](const Tensor& i) {
+         return i.index_select(1, at::tensor({1, 0, 1}, at::kLong));
+       }},
+      {"indexed",
+       [](const Tensor& i) {
+         return i.index({at::indexing::Slice(), at::tensor({3, 0}, at::kLong)});
+       }},
+      {"gathered",
+       [](const Tensor& i) {
+         return i.gather(1, at::tensor({0, 2}, at::kLong).view({1, 2}));
+       }},
       {"turned", [](const Tensor& i) { return i.flip({1}); }},
       {"rolled", [](const Tensor& i) { return i.roll({1}, {1}); }},
       {"clamped", [](const Tensor& i) { return i.clamp(0, 9); }},
-      {"shifted", [](const Tensor& i) { return i + at::tensor({0, 1, 2, 3}, at::kLong); }},
+      {"shifted",
+       [](const Tensor& i) {
+         return i + at::tensor({0, 1, 2, 3}, at::kLong);
+       }},
       {"scaled", [](const Tensor& i) { return i * 2 - 1; }},
       {"hashed", [](const Tensor& i) { return i.remainder(6) + i.div(6, "floor"); }},
       {"masked_by_itself", [](const Tensor& i) { return i.masked_fill(i.eq(8), 0); }},
@@ -150,9 +174,15 @@ const std::vector<NamedFunction>& StartsOfIds() {
   };
   static const auto& ways = *new std::vector<NamedFunction>{
       {"one_hot", [](const Tensor& i) { return at::one_hot(i, 20).to(at::kDouble).matmul(Table()).sum(1); }},
-      {"one_hot_times_plain", [](const Tensor& i) { return (at::one_hot(i, 4 + 7 + 9) * Random({4, 20}, 3)).sum(1); }},
+      {"one_hot_times_plain",
+       [](const Tensor& i) {
+         return (at::one_hot(i, 4 + 7 + 9) * Random({4, 20}, 3)).sum(1);
+       }},
       {"cast", [](const Tensor& i) { return i.to(at::kDouble).matmul(Table().narrow(0, 0, 4)); }},
-      {"divided", [](const Tensor& i) { return i.div(at::full({1}, 7.0, at::kDouble)).matmul(Random({4, 2}, 6)); }},
+      {"divided",
+       [](const Tensor& i) {
+         return i.div(at::full({1}, 7.0, at::kDouble)).matmul(Random({4, 2}, 6));
+       }},
       {"bags_of_sums", [](const Tensor& i) { return bag(i, 0, {}, -1); }},
       {"bags_of_means", [](const Tensor& i) { return bag(i, 1, {}, -1); }},
       {"bags_with_weights", [](const Tensor& i) { return bag(i, 0, Random({4}, 5), -1); }},
@@ -182,8 +212,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, IdsBecomeNumbers, testing::ValuesIn(StartsOfIds()
 
 TEST(Ids, OfPaddingLeaveTheirBags) {
   const Function model = [](const Tensor& i) {
-    return std::get<0>(at::_embedding_bag(Table(), i.flatten(), at::tensor({0, 3}, at::kLong), false, 1, false, {},
-                                          false, 9));
+    return std::get<0>(
+        at::_embedding_bag(Table(), i.flatten(), at::tensor({0, 3}, at::kLong), false, 1, false, {}, false, 9));
   };
   const Decomposition result = Decompose(model, SplitIds());
   ExpectRecovery(result);
@@ -236,7 +266,9 @@ const std::vector<WithCondition>& ModelsWithConditions() {
       {"mask_times", "aten::gt", [](const Tensor& x) { return x * x.gt(0.3); }},
       {"where", "aten::gt", [](const Tensor& x) { return at::where(x.gt(0.3), x, x * 2 + 1); }},
       {"where_of_constants", "aten::lt",
-       [](const Tensor& x) { return x + at::where(x.lt(0), at::full({}, 2.0, x.options()), at::ones({}, x.options())); }},
+       [](const Tensor& x) {
+         return x + at::where(x.lt(0), at::full({}, 2.0, x.options()), at::ones({}, x.options()));
+       }},
       {"filled", "aten::le", [](const Tensor& x) { return x.masked_fill(x.le(0), -1) * 2; }},
       {"both_conditions", "aten::gt", [](const Tensor& x) { return x * x.gt(0.3).logical_and(x.lt(9)); }},
       {"looked_up", "aten::argmin",
@@ -246,9 +278,11 @@ const std::vector<WithCondition>& ModelsWithConditions() {
          const Tensor nearest = at::cdist(x, Codes()).argmin(1, true);
          return at::zeros({4, 6}, x.options()).scatter_(1, nearest, 1.0).matmul(Codes()) + x;
        }},
-      {"best", "aten::topk", [](const Tensor& x) { return at::embedding(Codes(), std::get<1>(x.topk(1, 1))).squeeze(1) + x; }},
+      {"best", "aten::topk",
+       [](const Tensor& x) { return at::embedding(Codes(), std::get<1>(x.topk(1, 1))).squeeze(1) + x; }},
       {"counted", "aten::gt", [](const Tensor& x) { return x.sum(1) / x.gt(0.0).sum(1).clamp_min(1); }},
-      {"cast", "aten::_to_copy", [](const Tensor& x) { return x + (x.sum(1, true) * 2).to(at::kLong).to(at::kDouble); }},
+      {"cast", "aten::_to_copy",
+       [](const Tensor& x) { return x + (x.sum(1, true) * 2).to(at::kLong).to(at::kDouble); }},
   };
   return models;
 }
@@ -305,11 +339,11 @@ TEST(Conditions, OfOtherSizesCannotBeTheBaselines) {
 }
 
 TEST(Conditions, ThatAProgramReadsAreNotKnownOnTheBaseline) {
-  for (const Function& model : std::vector<Function>{
-           [](const Tensor& x) { return x.sum().item<double>() > 0.1 ? x * 2 : x * 3; },
-           [](const Tensor& x) { return x.gt(0.1).any().item<bool>() ? x * 2 : x * 3; },
-           [](const Tensor& x) { return x.argmax().item<int64_t>() > 0 ? x * 2 : x * 3; },
-           [](const Tensor& x) { return at::equal(x, at::zeros_like(x)) ? x * 3 : x * 2; }}) {
+  for (const Function& model :
+       std::vector<Function>{[](const Tensor& x) { return x.sum().item<double>() > 0.1 ? x * 2 : x * 3; },
+                             [](const Tensor& x) { return x.gt(0.1).any().item<bool>() ? x * 2 : x * 3; },
+                             [](const Tensor& x) { return x.argmax().item<int64_t>() > 0 ? x * 2 : x * 3; },
+                             [](const Tensor& x) { return at::equal(x, at::zeros_like(x)) ? x * 3 : x * 2; }}) {
     const Decomposition result = Decompose(model, SplitNumbers(at::zeros({4, 3}, at::kDouble)));
     ExpectRecovery(result);
     EXPECT_THAT(Notes(result), HasSubstr("the model reads numbers that depend on the input"));
@@ -322,14 +356,15 @@ TEST(Conditions, ThatAProgramReadsAreNotKnownOnTheBaseline) {
 }
 
 TEST(Conditions, AreWhereComponentsEnd) {
-  EXPECT_THAT(MessageOf([] { Decompose([](const Tensor& x) { return x.gt(1).to(at::kDouble); }, SplitNumbers(Far())); }),
-              testing::AllOf(HasSubstr("no component reaches output"), HasSubstr("aten::gt")));
+  EXPECT_THAT(
+      MessageOf([] { Decompose([](const Tensor& x) { return x.gt(1).to(at::kDouble); }, SplitNumbers(Far())); }),
+      testing::AllOf(HasSubstr("no component reaches output"), HasSubstr("aten::gt")));
 }
 
 TEST(Conditions, SizesAreNone) {
-  const Decomposition result = Decompose(
-      [](const Tensor& x) { return x * at::ones_like(x, x.options().dtype(at::kLong)) + x.new_zeros({3}); },
-      SplitNumbers(Far()));
+  const Decomposition result =
+      Decompose([](const Tensor& x) { return x * at::ones_like(x, x.options().dtype(at::kLong)) + x.new_zeros({3}); },
+                SplitNumbers(Far()));
   EXPECT_EQ(result.report.reference_is_model_on_baseline, "yes");
   EXPECT_TRUE(result.report.notes.size() == 1) << Notes(result);  // the preset
 }

@@ -53,7 +53,8 @@ std::string FirstPositions(const std::vector<Position>& positions) {
 }
 
 // Each operator once, in their order.
-std::vector<Position> Origins(const std::vector<Condition>& conditions, const std::function<bool(const Condition&)>& of) {
+std::vector<Position> Origins(const std::vector<Condition>& conditions,
+                              const std::function<bool(const Condition&)>& of) {
   std::map<int64_t, Position> origins;
   for (const Condition& condition : conditions) {
     if (of(condition)) origins.emplace(condition.origin.op_index, condition.origin);
@@ -75,7 +76,8 @@ void JudgeReference(const TracedRun& trace, const Linearization& linearization, 
   if (linearization.policy.anchor == Anchor::kResidual) {
     return set("no", "policy anchor=residual lets the leftover join the reference");
   }
-  if (!linearization.stand_ins.empty()) return set("no", "operators that are not finite on the baseline have stand-ins");
+  if (!linearization.stand_ins.empty())
+    return set("no", "operators that are not finite on the baseline have stand-ins");
   const std::vector<Position> conditions = Origins(trace.conditions, Differs);
   if (!conditions.empty() && !trace.baseline_conditions) {
     return set("no", "conditions or indices are others on the baseline: " + FirstPositions(conditions));
@@ -286,11 +288,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   JudgeReference(trace, linearization, report);
   if (!trace.guards.empty()) {
     const bool same = Origins(trace.guards, Differs).empty();
-    report.notes.push_back(
-        absl::StrCat("the model reads numbers that depend on the input, and may branch on them; the reference is that of "
-                     "the branch taken",
-                     same ? ", and on the baseline they are the same: " : ": ",
-                     FirstPositions(Origins(trace.guards, Any))));
+    report.notes.push_back(absl::StrCat(
+        "the model reads numbers that depend on the input, and may branch on them; the reference is that of "
+        "the branch taken",
+        same ? ", and on the baseline they are the same: " : ": ", FirstPositions(Origins(trace.guards, Any))));
   }
   std::vector<Position> random;
   for (const Call& call : trace.program.calls) {
@@ -305,18 +306,17 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
     const char* whose = trace.baseline_conditions
                             ? "the reference has those of the baseline, and the step between both is leftover"
                             : "they are the value's for the reference too";
-    report.notes.push_back(absl::StrCat("conditions or indices depend on the input; ", whose,
-                                        others.empty() ? "; on the baseline they are the same: "
-                                                       : "; on the baseline some are others: ",
-                                        FirstPositions(others.empty() ? Origins(trace.conditions, Any) : others)));
+    report.notes.push_back(
+        absl::StrCat("conditions or indices depend on the input; ", whose,
+                     others.empty() ? "; on the baseline they are the same: " : "; on the baseline some are others: ",
+                     FirstPositions(others.empty() ? Origins(trace.conditions, Any) : others)));
   }
   for (const std::string& selector : UnusedSelectors(trace, linearization.policy)) {
     report.notes.push_back("the policy names " + selector + ", which nothing in the model is called");
   }
   report.unattributed = static_cast<int64_t>(trace.unattributed.size());
   if (!trace.unattributed.empty()) {
-    report.notes.push_back("ids are used in ways in which no component follows: " +
-                           FirstPositions(trace.unattributed));
+    report.notes.push_back("ids are used in ways in which no component follows: " + FirstPositions(trace.unattributed));
   }
   const auto note_calls = [&](const char* what, const std::vector<int64_t>& calls) {
     if (calls.empty()) return;
@@ -358,9 +358,10 @@ void ThrowUnreached(const TracedRun& trace, const std::string& name) {
   for (auto& [index, position] : ends) positions.push_back(std::move(position));
   throw FailedPrecondition(absl::StrCat(
       "no component reaches ", name, ": ",
-      positions.empty() ? "the model computes it without the split inputs, or outside LibTorch's dispatcher"
-                        : absl::StrCat("they end where the model makes conditions, indices or other integers of them, at ",
-                                       FirstPositions(positions)),
+      positions.empty()
+          ? "the model computes it without the split inputs, or outside LibTorch's dispatcher"
+          : absl::StrCat("they end where the model makes conditions, indices or other integers of them, at ",
+                         FirstPositions(positions)),
       "; see docs/concepts.md"));
 }
 

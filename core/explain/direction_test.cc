@@ -168,8 +168,9 @@ TEST(Directions, WhatDoesNotDependOnTheInputIsAnErrorBothWays) {
   plain.value = Random({1, 6}, 19);
   const Function model = [](const std::vector<Tensor>& in) { return in[1].mul(2); };
   for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
-    const std::string error =
-        MessageOf([&] { Explain(model, {Columns(Random({1, 6}, 20)), plain}, DecomposeOptions(), direction); });
+    const std::string error = MessageOf([&] {
+      Explain(model, {Columns(Random({1, 6}, 20)), plain}, DecomposeOptions(), direction);
+    });
     EXPECT_THAT(error, HasSubstr("no component reaches output"));
   }
 }

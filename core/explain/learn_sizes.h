@@ -17,10 +17,11 @@ namespace addend {
 
 // Records the first example, and from the others learns which dimensions of the inputs may have other sizes and which
 // numbers follow them: arguments, and elements of constants. A dimension that comes in two sizes only is tried with a
-// third, for which inputs are cut off. Dimensions that always had equal sizes must have so in every replay. Every example
-// is replayed and gives what the model gives, bit for bit. Throws InvalidArgument for examples that differ in more than sizes, and FailedPrecondition,
-// with the position, where the model calls other operators for other sizes, where a number follows no dimension,
-// several that these examples do not tell apart, or none linearly, and where numbers or constants depend on elements.
+// third, for which inputs are cut off. Dimensions that always had equal sizes must have so in every replay. Every
+// example is replayed and gives what the model gives, bit for bit. Throws InvalidArgument for examples that differ in
+// more than sizes, and FailedPrecondition, with the position, where the model calls other operators for other sizes,
+// where a number follows no dimension, several that these examples do not tell apart, or none linearly, and where
+// numbers or constants depend on elements.
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options = {});
 // The same of whatever `record` records.

@@ -31,8 +31,8 @@ struct Recording {
 // fails, and Unimplemented, with the position, for what cannot be recorded (tensors that are not dense, autocast).
 Recording Record(Model& model, const std::vector<c10::IValue>& inputs, const RecordOptions& options = {});
 
-// Records a model for inputs of its own, whatever it is: what checks recordings and learns from several. `example`: which
-// of those given the inputs are, or which they were derived from.
+// Records a model for inputs of its own, whatever it is: what checks recordings and learns from several. `example`:
+// which of those given the inputs are, or which they were derived from.
 using RecordExample = std::function<Recording(const std::vector<c10::IValue>& inputs, size_t example)>;
 
 }  // namespace addend

@@ -31,13 +31,13 @@ struct Report {
   // Of the output or probe where it is the largest: the magnitudes of all parts (components and leftover) over that of
   // the move, value - reference, that they sum to. 1: nothing cancels.
   double conditioning = 1;
-  double leftover_share = 0;             // the same of the leftover alone
-  bool backward = false;                 // components came back from the outputs; `checks` are those of their sum
-  int64_t absorbed = 0;                  // operators without rule whose effect is leftover
-  int64_t absorbed_failures = 0;         // of `failures`, those whose error went to the leftover
-  int64_t path_ruled = 0;                // operators ruled by quadrature
+  double leftover_share = 0;      // the same of the leftover alone
+  bool backward = false;          // components came back from the outputs; `checks` are those of their sum
+  int64_t absorbed = 0;           // operators without rule whose effect is leftover
+  int64_t absorbed_failures = 0;  // of `failures`, those whose error went to the leftover
+  int64_t path_ruled = 0;         // operators ruled by quadrature
   int64_t stand_in_references = 0;
-  int64_t unattributed = 0;        // calls that used ids in a way in which no component follows
+  int64_t unattributed = 0;  // calls that used ids in a way in which no component follows
   // Whether the reference is what the model computes on the baseline: "yes", "no", or "unknown" where a number that the
   // program read (and may have branched on) is another there.
   std::string reference_is_model_on_baseline = "unknown";

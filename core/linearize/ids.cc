@@ -22,8 +22,7 @@ constexpr int64_t kMixed = -2;  // depends on several, or on what no component h
 // Whether a tensor argument of an operator that moves elements is what it moves, and not where to.
 bool IsMoved(const std::string& argument) {
   static const auto& names =
-      *new absl::flat_hash_set<std::string>{"self", "input", "tensors", "src", "source", "value", "values",
-                                                                  "other"};
+      *new absl::flat_hash_set<std::string>{"self", "input", "tensors", "src", "source", "value", "values", "other"};
   return names.contains(argument);
 }
 
@@ -89,20 +88,47 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
 IdFlow IdFlowOf(const std::string& rule_name) {
   static const auto& flows = *[] {
     auto* all = new absl::flat_hash_map<std::string, IdFlow>{{"aten::one_hot", IdFlow::kOneHot}};
-    for (const char* name :
-         {"_reshape_copy", "_unsafe_view", "cat", "constant_pad_nd", "contiguous", "copy", "diagonal_scatter",
-          "expand_copy", "fill", "flip", "gather", "index", "index_copy", "index_put", "index_select", "permute_copy",
-          "reflection_pad1d", "reflection_pad2d", "repeat", "replication_pad1d", "replication_pad2d", "roll", "scatter",
-          "select_scatter", "slice_scatter", "stack", "take", "tril", "triu", "unsqueeze_copy", "view_copy", "zero"}) {
+    for (const char* name : {"_reshape_copy",
+                             "_unsafe_view",
+                             "cat",
+                             "constant_pad_nd",
+                             "contiguous",
+                             "copy",
+                             "diagonal_scatter",
+                             "expand_copy",
+                             "fill",
+                             "flip",
+                             "gather",
+                             "index",
+                             "index_copy",
+                             "index_put",
+                             "index_select",
+                             "permute_copy",
+                             "reflection_pad1d",
+                             "reflection_pad2d",
+                             "repeat",
+                             "replication_pad1d",
+                             "replication_pad2d",
+                             "roll",
+                             "scatter",
+                             "select_scatter",
+                             "slice_scatter",
+                             "stack",
+                             "take",
+                             "tril",
+                             "triu",
+                             "unsqueeze_copy",
+                             "view_copy",
+                             "zero"}) {
       all->emplace(std::string("aten::") + name, IdFlow::kMoves);
     }
     for (const char* name :
-         {"__and__",     "__lshift__",     "__or__",      "__rshift__",  "__xor__",     "_to_copy",  "abs",
-          "add",         "bitwise_and",    "bitwise_not", "bitwise_or",  "bitwise_xor", "clamp",     "clamp_max",
-          "clamp_min",   "clone",          "div",         "eq",          "floor_divide", "fmod",     "ge",
-          "gt",          "le",             "logical_and", "logical_not", "logical_or",  "logical_xor", "lt",
-          "masked_fill", "maximum",        "minimum",     "mul",         "ne",          "neg",       "pow",
-          "remainder",   "rsub",           "sign",        "square",      "sub",         "where"}) {
+         {"__and__",     "__lshift__",  "__or__",      "__rshift__",  "__xor__",      "_to_copy",    "abs",
+          "add",         "bitwise_and", "bitwise_not", "bitwise_or",  "bitwise_xor",  "clamp",       "clamp_max",
+          "clamp_min",   "clone",       "div",         "eq",          "floor_divide", "fmod",        "ge",
+          "gt",          "le",          "logical_and", "logical_not", "logical_or",   "logical_xor", "lt",
+          "masked_fill", "maximum",     "minimum",     "mul",         "ne",           "neg",         "pow",
+          "remainder",   "rsub",        "sign",        "square",      "sub",          "where"}) {
       all->emplace(std::string("aten::") + name, IdFlow::kElementwise);
     }
     return all;

@@ -199,9 +199,8 @@ RowStart TracedRun::StartOf(const Call& call) const {
   }
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
   const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), output.geometry.sizes[0]);
-  const at::Tensor moves =
-      (TermsOfBags(*this, call, ids, bags).to(dtype) -
-       TermsOfBags(*this, call, Reference(call.operands[1]).to(at::kLong), bags).to(dtype));
+  const at::Tensor moves = (TermsOfBags(*this, call, ids, bags).to(dtype) -
+                            TermsOfBags(*this, call, Reference(call.operands[1]).to(at::kLong), bags).to(dtype));
   return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
 }
 
@@ -354,8 +353,7 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     role.sizes_only = (role.rule != nullptr && role.rule->plain_output) || role.allocates;
     role.embedding = IsEmbedding(name);
     role.bag = IsBag(name);
-    role.reads_number =
-        name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
+    role.reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
     role.flow = IdFlowOf(name);
   }
   return it->second;
@@ -987,8 +985,8 @@ IdLabels Tracer::LabelsOf(const Call& call, const Role& role, const std::vector<
         if (has_labels && SameNumbers(recorder_.program().storages[operand.storage].dtype, operand.dtype)) {
           own.labels = ViewOf(state.labels, operand.geometry);
         }
-        own.moves = operand.labelled ? MovesOf(operand, tensor)
-                                     : at::ones(tensor.sizes(), tensor.options().dtype(at::kBool));
+        own.moves =
+            operand.labelled ? MovesOf(operand, tensor) : at::ones(tensor.sizes(), tensor.options().dtype(at::kBool));
       }
       operands.push_back(std::move(own));
     });
@@ -1129,7 +1127,8 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
   const auto tracks = [&](size_t k) { return call.outputs[k].storage >= 0 && !Continuous(call.outputs[k].dtype); };
   // Another registry may let other results carry rows.
   for (size_t k = 0; found_ != nullptr && k < call.outputs.size(); ++k) {
-    if ((carries(k) || tracks(k)) && (k >= found_->references.size() || !found_->references[k].defined())) found_ = nullptr;
+    if ((carries(k) || tracks(k)) && (k >= found_->references.size() || !found_->references[k].defined()))
+      found_ = nullptr;
   }
   std::vector<c10::IValue> references;
   if (found_ == nullptr) references = ReferenceResults(call, role, arguments, results);
@@ -1141,7 +1140,10 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
     if (tracks(k)) {
-      AdoptIds(output, tensors[k], found_ != nullptr ? found_->references[k] : k < flat.size() ? flat[k] : at::Tensor(),
+      AdoptIds(output, tensors[k],
+               found_ != nullptr ? found_->references[k]
+               : k < flat.size() ? flat[k]
+                                 : at::Tensor(),
                call);
       SetLabels(output, at::Tensor());
     }

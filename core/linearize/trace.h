@@ -54,8 +54,8 @@ struct Start {
   std::optional<Operand> inside;
 };
 
-// Where numbers that are plain to rules (conditions, indices, numbers that a program reads) came from decomposed tensors
-// or from ids.
+// Where numbers that are plain to rules (conditions, indices, numbers that a program reads) came from decomposed
+// tensors or from ids.
 struct Condition {
   Position origin;    // the operator that derived them
   Position use;       // the operator that read them
@@ -66,7 +66,8 @@ struct Condition {
 struct RowStart {
   at::Tensor moves;   // value - reference of each element; of a bag: of each id's vector, [ids, width]
   at::Tensor labels;  // int64: the component of each element, or of each vector along the last dimension; -1: none
-  at::Tensor bags;    // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's
+  at::Tensor
+      bags;  // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's
 };
 
 struct TracedRun {
@@ -141,14 +142,14 @@ class Tracer : public RecorderObserver {
     // Integers or booleans that depend on split inputs; such operands are marked as labelled, also where no element has
     // a label.
     bool tracked = false;
-    bool unknown = false;           // tracked, and the baseline gives another number of elements, or none
-    bool condition = false;         // tracked, and a comparison or a float led to it: an id no more
-    bool given = false;             // an input as it was given: nobody has written it
-    std::optional<Position> origin; // tracked: the operator that derived it; none: ids as they were given
-    bool uninitialized = false;     // allocated, and no operator has written it since
-    at::Tensor reference;           // now; over the whole storage
-    bool reference_shared = false;  // somebody else has that tensor too: who writes copies first
-    bool reference_known = false;   // it is what the last run found; see Note [Kept references]
+    bool unknown = false;            // tracked, and the baseline gives another number of elements, or none
+    bool condition = false;          // tracked, and a comparison or a float led to it: an id no more
+    bool given = false;              // an input as it was given: nobody has written it
+    std::optional<Position> origin;  // tracked: the operator that derived it; none: ids as they were given
+    bool uninitialized = false;      // allocated, and no operator has written it since
+    at::Tensor reference;            // now; over the whole storage
+    bool reference_shared = false;   // somebody else has that tensor too: who writes copies first
+    bool reference_known = false;    // it is what the last run found; see Note [Kept references]
     at::Tensor labels;
     std::vector<Kept> kept;
     bool newest_is_live = false;  // the last entry of `kept` shares memory with the model

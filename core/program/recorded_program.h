@@ -144,8 +144,8 @@ struct RecordedInput {
 struct SizeRelation {
   int call = -1;  // -1: of a constant
   int16_t argument = -1;
-  int element = -1;   // in a list of integers, -1: the argument itself; of a constant in its whole storage
-  int storage = -1;   // the constant's, where there is no call
+  int element = -1;  // in a list of integers, -1: the argument itself; of a constant in its whole storage
+  int storage = -1;  // the constant's, where there is no call
   int input = -1;    // value
   int dim = -1;
   int64_t factor = 1;
