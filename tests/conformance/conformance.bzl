@@ -56,7 +56,7 @@ def conformance_test(language, testee, data = [], against = None, far = False, *
         args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands],
         data = data + ["//tests/conformance:suite"],
         # Answers of programs that a sanitizer slows down tell nothing more; the runner is not instrumented.
-        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],
+        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"] + (["long"] if far else []),
         **kwargs
     )
 
