@@ -86,7 +86,8 @@ struct PreparedInputs {
 std::string DescribeSplit(const Split& split, const std::string& source = "");
 // Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
 int64_t NumComponents(const Input& input);
-// Throws InvalidArgument that names the input: empty, NaN, no such dimension, shapes or dtypes that do not fit.
+// Throws InvalidArgument that names the input: no such dimension, shapes or dtypes that do not fit, a baseline or parts
+// that are not finite. An input itself may be empty, and may hold NaN or infinity.
 PreparedInputs Prepare(const std::vector<Input>& inputs);
 
 }  // namespace addend

@@ -50,7 +50,7 @@ struct Operand {
   int version = 0;          // counts the writes to the storage
   int16_t argument = -1;    // position in the schema; for outputs the position among the returns
   bool decomposed = false;  // the storage carries rows (it depends on a decomposed input)
-  bool labelled = false;    // integer ids whose labels start rows at an embedding
+  bool labelled = false;    // integers or booleans that depend on a decomposed input; see Note [Ids] in core/linearize
   bool written = false;     // the call writes it
   bool conjugated = false;  // its elements are the conjugates of what is stored, lazily
   bool negated = false;     // its elements are the negatives of what is stored, lazily

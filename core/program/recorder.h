@@ -21,7 +21,7 @@ class RecorderObserver {
   virtual ~RecorderObserver() = default;
   // True when the operator is to be recorded whole although LibTorch could expand it.
   virtual bool HasRule(const std::string& rule_name, const std::string& full_name) = 0;
-  // True when the storage carries rows / labels at this moment.
+  // True when the storage carries rows / is followed as ids or conditions at this moment.
   virtual bool IsDecomposed(int storage) = 0;
   virtual bool IsLabelled(int storage) = 0;
   // `arguments`: the values that the model passes, tensors included. Called for traced calls and for those that write.
