@@ -450,6 +450,17 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline(addend_re
                                                                        const addend_tensor* baseline) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(addend_request* request,
                                                                               double baseline) ADDEND_NOEXCEPT;
+/* The same by a word, for floating-point inputs:
+ *   "mean:FILE", "median:FILE"   of the rows (the first dimension) of the tensor in a .npy or .safetensors file,
+ *                                "FILE#NAME" where it holds several and none is called "baseline" or "input"
+ *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of the
+ *                                input; also for ids
+ *   "mean"                       each channel's mean over height and width, the last two dimensions of an image
+ *   "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of its longer side
+ * The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a file. errors:
+ * INVALID_ARGUMENT for another word. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_word(addend_request* request,
+                                                                            const char* word) ADDEND_NOEXCEPT;
 /* Where the input's components begin on the axis that all inputs share; -1, as at the beginning: right behind those of
  * the inputs before it. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(addend_request* request,
@@ -527,6 +538,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_direction(addend_r
  * addend_model_forget_references. Looked at by addend_model_decompose and addend_model_attribute. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(addend_request* request,
                                                                               int32_t keep) ADDEND_NOEXCEPT;
+/* 1: the plain model also runs on the baseline, and the report says how far that is from the reference
+ * ("reference_error"). Looked at by addend_model_decompose and addend_model_attribute, which give INVALID_ARGUMENT where
+ * a split starts inside the model; traces refuse it, since their owner runs the model: see addend_trace_baseline. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_verify_reference(addend_request* request,
+                                                                               int32_t verify) ADDEND_NOEXCEPT;
 /* Who may end runs of this request. NULL: nobody. in: cancellation (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
     addend_request* request, const addend_cancellation* cancellation) ADDEND_NOEXCEPT;
@@ -642,8 +658,13 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_r
                                                                   addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 /* One number of the report: "operators", "nodes", "worst_recovery_error", "worst_bracket", "failures", "absorbed",
  * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
- * "sweep_seconds", "backward" (1: see addend_request_set_direction); NaN where there is no such number. */
+ * "sweep_seconds", "backward" (1: see addend_request_set_direction), "conditioning" and "leftover_share" (of the result
+ * where they are the largest), "reference_error" (see addend_request_set_verify_reference); NaN where there is no such
+ * number. */
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
+/* One text of the report: "reference_is_model_on_baseline" ("yes", "no", or "unknown" where the model reads a number
+ * that is another on the baseline) and "reference_reason", why not; NULL where there is no such text. Borrowed. */
+ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* The report as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst first.
@@ -793,6 +814,16 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_again(addend_trace* trac
 /* A line that the notes of the report shall hold too: what the caller did to the model, say. Not for traces that become
  * programs. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_note(addend_trace* trace, const char* note) ADDEND_NOEXCEPT;
+/* What the model would be given as the baseline of an input, by its number. Ends the recording, so that the caller may
+ * run the model there and tell with addend_trace_add_on_baseline what it gave for outputs that are named already; the
+ * trace is ended as ever. The random numbers and buffers of the recorded run are the caller's to put back. out:
+ * out_baseline (new). errors: INVALID_ARGUMENT where there is no such input and where a split starts inside the model,
+ * FAILED_PRECONDITION for traces that become programs. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_baseline(addend_trace* trace, size_t input,
+                                                                 addend_tensor** out_baseline) ADDEND_NOEXCEPT;
+/* in: tensor (copied). errors: NOT_FOUND where no output has that name. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_on_baseline(addend_trace* trace, const char* name,
+                                                                        const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Asked at every operator outside TorchScript for the caller's own source lines, which it gives with addend_frames_add.
  * 0 goes on; anything else ends the recording with ADDEND_UNKNOWN and that number as payload "callback". It must not
  * throw. `frames` lives as long as the callback. */

@@ -302,6 +302,11 @@ class Results : public Handle<addend_results, addend_results_release> {
     return notes;
   }
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
+  // "reference_is_model_on_baseline" and "reference_reason"; empty for another.
+  std::string report_text(const std::string& key) const {
+    const char* text = addend_results_report_text(get(), key.c_str());
+    return text == nullptr ? "" : text;
+  }
   std::string ReportJson() const {
     addend_string* text = nullptr;
     Check(addend_results_report(get(), &text));
@@ -395,6 +400,12 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_baseline_number(get(), baseline));
     return *this;
   }
+  // "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
+  Request& Baseline(const std::string& word) {
+    Check(addend_request_set_baseline_word(get(), word.c_str()));
+    return *this;
+  }
+  Request& Baseline(const char* word) { return Baseline(std::string(word)); }
   // Where the input's components begin on the axis that all inputs share.
   Request& FirstComponent(int64_t first) {
     Check(addend_request_set_first_component(get(), first));
@@ -444,6 +455,11 @@ class Request : public Handle<addend_request, addend_request_release> {
   }
   Request& KeepReferences(bool keep = true) {
     Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
+    return *this;
+  }
+  // Runs the plain model on the baseline as well; the report says how far that is from the reference.
+  Request& VerifyReference(bool verify = true) {
+    Check(addend_request_set_verify_reference(get(), verify ? 1 : 0));
     return *this;
   }
   Request& Name(const std::string& component) {

@@ -67,6 +67,7 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     const auto [traced, inputs] = AskedOf(body, asked);
     AttributeOptions options = AttributeOptionsOf(own, asked);
     options.references = ReferencesFor(body, asked);
+    options.verify_reference = asked.verify_reference;
     Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
     Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, own, body.path));
   });

@@ -122,6 +122,7 @@ struct RequestBody {
   int64_t memory_bytes = 0;
   Direction direction = Direction::kAuto;
   bool keep_references = false;
+  bool verify_reference = false;
   std::shared_ptr<std::atomic<bool>> cancelled;
 };
 

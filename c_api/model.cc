@@ -77,7 +77,7 @@ at::Tensor FirstNumbers(const c10::IValue& result) {
 
 Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   const AskedModel asked = AskedOf(model, request);
-  const PreparedInputs prepared = Prepare(InputsOf(asked.inputs));
+  const PreparedInputs prepared = Prepare(InputsOf(asked.inputs), asked.model->NamedTensors());
   if (prepared.numc > kMostShapleyComponents) {
     throw InvalidArgument(absl::StrCat("there are ", prepared.numc,
                                        " components, and exact Shapley values take at most ", kMostShapleyComponents));
@@ -190,6 +190,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     const auto [traced, inputs] = AskedOf(body, asked);
     DecomposeOptions options = OptionsOf(own, asked);
     options.references = ReferencesFor(body, asked);
+    options.verify_reference = asked.verify_reference;
     ResultsBody results =
         ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs, own.policy.preset, body.path);
     LogNotes(own, results.run->report);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/bodies.h"
 #include "c_api/structure.h"
+#include "core/explain/baselines.h"
 
 namespace addend::c_api {
 namespace {
@@ -119,6 +120,17 @@ ADDEND_API addend_status* addend_request_set_baseline_number(addend_request* req
   });
 }
 
+ADDEND_API addend_status* addend_request_set_baseline_word(addend_request* request, const char* word) noexcept {
+  return Guard([&] {
+    Input& input = LastOf(request).input;
+    const std::string own = Text(word, "word");
+    if (!IsBaselineWord(own)) {
+      throw InvalidArgument(absl::StrCat("baseline ", own, ": there is no such word; there are ", kBaselineWords));
+    }
+    input.baseline = Baseline::Named(own);
+  });
+}
+
 ADDEND_API addend_status* addend_request_set_first_component(addend_request* request, int64_t first) noexcept {
   return Guard([&] {
     Input& input = LastOf(request).input;
@@ -224,6 +236,10 @@ ADDEND_API addend_status* addend_request_set_direction(addend_request* request, 
     RequestBody& body = Get(request, "request");
     body.direction = ParseDirection(Text(direction, "direction"));
   });
+}
+
+ADDEND_API addend_status* addend_request_set_verify_reference(addend_request* request, int32_t verify) noexcept {
+  return Guard([&] { Get(request, "request").verify_reference = verify != 0; });
 }
 
 ADDEND_API addend_status* addend_request_set_keep_references(addend_request* request, int32_t keep) noexcept {

@@ -118,6 +118,7 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
       {"worst_bracket", report.worst_bracket},
       {"conditioning", report.conditioning},
       {"leftover_share", report.leftover_share},
+      {"reference_error", report.reference_error.value_or(kNone)},
       {"backward", report.backward ? 1 : 0},
       {"failures", static_cast<double>(report.failures.size())},
       {"absorbed", static_cast<double>(report.absorbed)},
@@ -134,6 +135,16 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
     if (asked == name) return number;
   }
   return kNone;
+}
+
+ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) noexcept {
+  const ResultsBody* body = Peek(results);
+  if (body == nullptr || key == nullptr || body->run == nullptr) return nullptr;
+  const Report& report = body->run->report;
+  const std::string_view asked = key;
+  if (asked == "reference_is_model_on_baseline") return report.reference_is_model_on_baseline.c_str();
+  if (asked == "reference_reason") return report.reference_reason.c_str();
+  return nullptr;
 }
 
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) noexcept {

@@ -91,6 +91,9 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
     const RequestBody& asked = Get(request, "request");
     RequireOut(out_trace, "out_trace");
     RequireReadyForOne(asked);
+    if (asked.verify_reference) {
+      throw InvalidArgument("a trace does not run the model; run it on addend_trace_baseline to verify the reference");
+    }
     TraceBody body;
     body.context = ContextOf(context);
     body.inputs = asked.inputs;
@@ -248,6 +251,27 @@ ADDEND_API addend_status* addend_trace_add_note(addend_trace* trace, const char*
     TraceBody& body = Get(trace, "trace");
     const std::string own = Text(note, "note");
     DecomposedBy(body).AddNote(own);
+  });
+}
+
+ADDEND_API addend_status* addend_trace_baseline(addend_trace* trace, size_t input,
+                                                addend_tensor** out_baseline) noexcept {
+  return Guard([&] {
+    TraceBody& body = Get(trace, "trace");
+    RequireOut(out_baseline, "out_baseline");
+    LiveTrace& trace_of = DecomposedBy(body);
+    const at::Tensor baseline = trace_of.BaselineOf(input);
+    *body.open = false;
+    Give(out_baseline, TensorBody(baseline));
+  });
+}
+
+ADDEND_API addend_status* addend_trace_add_on_baseline(addend_trace* trace, const char* name,
+                                                       const addend_tensor* tensor) noexcept {
+  return Guard([&] {
+    TraceBody& body = Get(trace, "trace");
+    const std::string own = Text(name, "name");
+    DecomposedBy(body).AddOnBaseline(own, TensorOf(tensor, "tensor"));
   });
 }
 

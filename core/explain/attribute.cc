@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/explain/finish.h"
 #include "core/explain/outcome.h"
+#include "core/explain/verify.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
@@ -130,7 +131,7 @@ RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, const T
         absl::StrJoin(outputs, ", ", [](std::string* out, const auto& output) { out->append(output.name); })));
   }
   const Probe probe = FindReached(trace, at, outputs[0].probe);
-  return {at, trace.Value(probe.operand), probe};
+  return {at, trace.Value(probe.operand), probe, {}};
 }
 
 }  // namespace
@@ -284,6 +285,7 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, asked, swept.linearization, result.report);
+  CompareReference(result.name, reference, explained.on_baseline, result.report);
   return result;
 }
 
@@ -292,6 +294,7 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
   DecomposeOptions run_options;
   run_options.registry = options.registry;
   run_options.progress = options.progress;
+  run_options.verify_reference = options.verify_reference;
   const PreparedInputs asked = PrepareFor(*model.model(), inputs, run_options);
   const PreparedInputs prepared = LabelEveryId(asked);
   const Policy policy = options.policy.Resolved(prepared.baseline_given);

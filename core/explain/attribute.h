@@ -34,6 +34,7 @@ struct AttributeOptions {
   bool operators = false;
   // As of DecomposeOptions.
   std::shared_ptr<ReferenceCache> references;
+  bool verify_reference = false;
   const Registry* registry = nullptr;
   std::function<void(const std::string& stage, int64_t done, int64_t total)> progress;
 };

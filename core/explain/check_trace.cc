@@ -1,41 +1,20 @@
 #include "core/explain/check_trace.h"
 
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isnan.h>
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/program/compare.h"
+#include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
 
 namespace addend {
 namespace {
-
-// RAII: puts the state of the CPU's default generator back.
-class GeneratorState {
- public:
-  GeneratorState() : generator_(at::globalContext().defaultGenerator(at::kCPU)) {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    state_ = generator_.get_state();
-  }
-  ~GeneratorState() { Restore(); }
-  GeneratorState(const GeneratorState&) = delete;
-  GeneratorState& operator=(const GeneratorState&) = delete;
-  void Restore() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-
- private:
-  at::Generator generator_;
-  at::Tensor state_;
-};
 
 // Copies that the model may write.
 std::vector<c10::IValue> Copies(const std::vector<c10::IValue>& inputs) {
@@ -106,7 +85,7 @@ class Checker {
       : record_(record), inputs_(inputs), options_(options) {}
 
   CheckReport Run() {
-    GeneratorState generator;
+    RandomState generator(TensorsOf(inputs_));
     report_.recording = record_(Copies(inputs_), 0);
     const RecordedProgram& program = *report_.recording.program;
     Hints(program);
@@ -260,7 +239,7 @@ class Checker {
     }
   }
 
-  void TryInputs(int set, GeneratorState& generator) {
+  void TryInputs(int set, RandomState& generator) {
     const std::vector<c10::IValue>& inputs = options_.inputs[set];
     generator.Restore();
     Recording other;

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,6 +22,7 @@
 #include "core/explain/finish.h"
 #include "core/explain/outcome.h"
 #include "core/explain/run_model.h"
+#include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/random.h"
@@ -28,6 +30,7 @@
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
 #include "core/linearize/view.h"
+#include "core/program/random_state.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -458,13 +461,32 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
   }
   FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, decomposition.report);
   SayFirst(outcome, prepared, explained.linearization, decomposition.report);
+  for (size_t p = 0; p < outputs.size(); ++p) {
+    CompareReference(names[p], sweep.probes[p].reference, outputs[p].on_baseline, decomposition.report);
+  }
   return decomposition;
 }
+
+namespace {
+
+// How often operators have written a tensor, as far as LibTorch counts it.
+int64_t VersionOf(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
+}
+
+std::vector<at::Tensor> ValuesOf(const PreparedInputs& prepared) {
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : prepared.inputs) values.push_back(input.value);
+  return values;
+}
+
+}  // namespace
 
 RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,
                           Tracer& tracer) {
   if (options.progress) options.progress("trace", 0, 1);
-  for (const auto& [name, tensor] : model.NamedTensors()) tracer.recorder().NameStorage(tensor, name);
+  const auto held = model.NamedTensors();
+  for (const auto& [name, tensor] : held) tracer.recorder().NameStorage(tensor, name);
   tracer.recorder().SetModulePaths(model.ModulePaths());
   std::vector<c10::IValue> arguments;
   for (const PreparedInput& input : prepared.inputs) {
@@ -472,6 +494,12 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
     const at::Tensor value = input.value.clone();
     if (input.inside.call < 0) arguments.emplace_back(value);
     AddInput(input, value, tracer);
+  }
+  std::optional<RandomState> before;
+  std::vector<int64_t> versions;
+  if (options.verify_reference) {
+    before.emplace(ValuesOf(prepared));
+    for (const auto& [name, tensor] : held) versions.push_back(VersionOf(tensor));
   }
   c10::IValue result;
   ReportingRecorder recorder(&tracer.recorder(), &options);
@@ -491,13 +519,22 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
     const size_t position = recorded.outputs.size() + recorded.plain.size();
     const std::string name = position == 0 ? "output" : absl::StrCat("output.", position);
     if (Continuous(tensor.scalar_type())) {
-      recorded.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}});
+      recorded.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}, {}});
     } else {
       recorded.plain.push_back({position, name, tensor});
     }
   });
   if (recorded.outputs.empty()) {
     throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
+  }
+  if (options.verify_reference) {
+    for (size_t k = 0; k < held.size(); ++k) {
+      if (VersionOf(held[k].second) != versions[k]) recorded.written.push_back(held[k].second);
+    }
+    // The same numbers are drawn, and whoever draws behind this run draws what they would have drawn.
+    const RandomState after(ValuesOf(prepared));
+    before.reset();
+    RunOnBaseline(model, prepared, recorded);
   }
   return recorded;
 }
@@ -547,30 +584,38 @@ PreparedInputs ArgumentsOf(const std::vector<Input>& inputs) {
   return plain;
 }
 
-PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output) {
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
+                           const std::vector<std::pair<std::string, at::Tensor>>& held) {
   std::vector<Input> all = inputs;
   std::vector<InsidePlace> places(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (inputs[k].inside.empty()) continue;
     const Probe probe = FindProbe(trace, inputs[k].inside, output);
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
+    const std::string& word = inputs[k].baseline.word;
+    if (word == "mean" || word == "blur" || absl::StartsWith(word, "blur:")) {
+      throw InvalidArgument(absl::StrCat(inputs[k].inside, ": the baseline ", word, " is made of the value, which is ",
+                                         "known only when the model runs; give a number, a tensor, mean:FILE, ",
+                                         "median:FILE or buffer:NAME"));
+    }
     // Of its shape; the value is found when the model runs.
     all[k].value = at::zeros(probe.operand.geometry.sizes, at::TensorOptions().dtype(probe.operand.dtype));
     if (all[k].name.empty()) all[k].name = inputs[k].inside;
   }
-  PreparedInputs prepared = Prepare(all);
+  PreparedInputs prepared = Prepare(all, held);
   for (size_t k = 0; k < inputs.size(); ++k) prepared.inputs[k].inside = places[k];
   return prepared;
 }
 
 PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const DecomposeOptions& options) {
-  if (!HasInside(inputs)) return Prepare(inputs);
+  if (!HasInside(inputs)) return Prepare(inputs, model.NamedTensors());
+  if (options.verify_reference) RefuseInside();
   const PreparedInputs plain = ArgumentsOf(inputs);
   DecomposeOptions once = options;
   once.progress = nullptr;
   Tracer tracer(&RulesOf(options), &options.policy, 0);
   const RecordedModel recorded = RecordModel(model, plain, once, tracer);
-  return PlaceInside(inputs, tracer.Finish(), recorded.outputs[0].probe);
+  return PlaceInside(inputs, tracer.Finish(), recorded.outputs[0].probe, model.NamedTensors());
 }
 
 namespace {

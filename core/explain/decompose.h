@@ -44,6 +44,9 @@ struct DecomposeOptions {
   // no run of its own; null: nothing is kept. One for each model; see Note [Kept references] in
   // core/linearize/reference_cache.h for what is noticed when it changes.
   std::shared_ptr<ReferenceCache> references;
+  // Runs the plain model once more, on the baseline, and compares what it gives with the reference; see
+  // Report::reference_error. Not where a split starts inside the model.
+  bool verify_reference = false;
   // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
   const Registry* registry = nullptr;
   // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.

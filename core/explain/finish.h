@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/explain/attribute.h"
@@ -21,6 +22,7 @@ struct RecordedOutput {
   std::string name;
   at::Tensor value;
   Probe probe;
+  at::Tensor on_baseline;  // what the model gave there, where it was run there; see verify.h
 };
 
 // The rules that the options ask for.
@@ -33,6 +35,8 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
 struct RecordedModel {
   std::vector<RecordedOutput> outputs;  // the floating-point tensors among the model's results, in order
   std::vector<PlainOutput> plain;       // its other tensors
+  // Those that the model holds and that its run wrote.
+  std::vector<at::Tensor> written;
 };
 
 // The inputs made ready. Where some are inside the model, it is run once to find them and their shapes; see
@@ -44,8 +48,10 @@ bool HasInside(const std::vector<Input>& inputs);
 // The arguments among inputs of which some are inside the model, for the run that finds those. Throws InvalidArgument
 // where an argument is split as well.
 PreparedInputs ArgumentsOf(const std::vector<Input>& inputs);
-// All inputs made ready, those inside the model as the run of the arguments showed them; `output`: its first result.
-PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output);
+// All inputs made ready, those inside the model as the run of the arguments showed them; `output`: its first result;
+// `held`: what the model holds.
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
+                           const std::vector<std::pair<std::string, at::Tensor>>& held);
 
 // For a sweep back, ids get components of their own, one for each element, behind those that the caller asked for: an
 // embedding knows its ids by labels only.
@@ -59,17 +65,11 @@ Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>&
 // A check with where its operator was called.
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
 
-// A check with where its operator was called.
-OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
-
-// A check with where its operator was called.
-OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
-
 // What the model computed where a split starts inside it, in the order of those inputs.
 std::vector<at::Tensor> InsideValues(const TracedRun& trace);
 
-// Runs a model on prepared inputs with tracing on. Throws InvalidArgument where the model fails on them or gives no
-// floating-point tensor, and what tracing throws.
+// Runs a model on prepared inputs with tracing on, and on the baseline where the options ask for that. Throws
+// InvalidArgument where the model fails on them or gives no floating-point tensor, and what tracing throws.
 RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const DecomposeOptions& options,
                           Tracer& tracer);
 

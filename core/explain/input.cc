@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/baselines.h"
 #include "core/program/program.h"
 #include "core/rules/kinds.h"
 
@@ -75,7 +76,17 @@ at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Te
   return labels;
 }
 
-at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, const Baseline& baseline, bool ids) {
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Baseline baseline, bool ids,
+                           const NamedTensors& held) {
+  if (!baseline.word.empty()) {
+    try {
+      baseline.tensor = BaselineOfWord(baseline.word, value, held);
+    } catch (const Error& error) {
+      throw Error(error.code(), absl::StrCat(name, ": ", error.what()));
+    }
+  }
   if (!baseline.tensor.defined()) {
     if (ids && (baseline.number != std::floor(baseline.number) || baseline.number < 0)) {
       throw InvalidArgument(absl::StrCat(name, ": the baseline of ids is a token id, not ", baseline.number));
@@ -155,6 +166,12 @@ Baseline Baseline::Of(double number) {
   return baseline;
 }
 Baseline Baseline::Token(int64_t id) { return Of(static_cast<double>(id)); }
+Baseline Baseline::Named(std::string word) {
+  Baseline baseline;
+  baseline.word = std::move(word);
+  baseline.given = true;
+  return baseline;
+}
 
 Input Input::Plain(at::Tensor value) {
   Input input;
@@ -210,7 +227,7 @@ int64_t NumComponents(const Input& input) {
   return 0;
 }
 
-PreparedInputs Prepare(const std::vector<Input>& inputs) {
+PreparedInputs Prepare(const std::vector<Input>& inputs, const NamedTensors& held) {
   PreparedInputs prepared;
   if (inputs.empty()) throw InvalidArgument("there is no input");
   std::vector<int64_t> first(inputs.size(), 0);
@@ -251,7 +268,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       own_numc = parts.size(0);
       own.parts = parts.detach().to(own.value.options());
       // Given parts leave the rest of the input as its reference, whatever it is.
-      own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false)
+      own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false, held)
                                            : (own.value - own.parts.sum(0)).contiguous();
       // Where a value is not finite, its reference is the same and its parts are zero.
       const at::Tensor odd = Infinities(own.value);
@@ -272,7 +289,7 @@ PreparedInputs Prepare(const std::vector<Input>& inputs) {
       // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
       const bool by_size = own.kind == Split::Kind::kDims || own.labels.numel() == 0;
       own_numc = by_size ? NumComponents(input) : own.labels.max().item<int64_t>() + 1;
-      own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids);
+      own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
       // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
       at::Tensor outside = own.labels.lt(0);
       if (!own.ids && !AllFinite(own.value)) {

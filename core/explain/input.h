@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/explain/composition.h"
@@ -38,11 +39,13 @@ struct Split {
 struct Baseline {
   at::Tensor tensor;   // broadcast to the input
   double number = 0;   // where no tensor is given; token ids are whole numbers
+  std::string word;    // not empty: what the word stands for, see baselines.h
   bool given = false;  // false: zero, for want of anything better
 
   static Baseline Of(at::Tensor tensor);
   static Baseline Of(double number);
   static Baseline Token(int64_t id);
+  static Baseline Named(std::string word);
 };
 
 struct Input {
@@ -87,8 +90,10 @@ std::string DescribeSplit(const Split& split, const std::string& source = "");
 // Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
 int64_t NumComponents(const Input& input);
 // Throws InvalidArgument that names the input: no such dimension, shapes or dtypes that do not fit, a baseline or parts
-// that are not finite. An input itself may be empty, and may hold NaN or infinity.
-PreparedInputs Prepare(const std::vector<Input>& inputs);
+// that are not finite. An input itself may be empty, and may hold NaN or infinity. `held`: tensors that the model holds,
+// by name, for baselines that are given by a word.
+PreparedInputs Prepare(const std::vector<Input>& inputs,
+                       const std::vector<std::pair<std::string, at::Tensor>>& held = {});
 
 }  // namespace addend
 

@@ -1,10 +1,8 @@
 #include "core/explain/learn_sizes.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/program/compare.h"
+#include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
 
@@ -56,8 +55,6 @@ class Learner {
 
   Recording Learn() {
     if (examples_.size() < 2) throw InvalidArgument("learning sizes takes two examples or more");
-    generator_ = at::globalContext().defaultGenerator(at::kCPU);
-    state_ = generator_.get_state();
     for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
     const RecordedProgram& base = *runs_[0].program;
     for (const RecordedInput& input : base.inputs) {
@@ -77,14 +74,8 @@ class Learner {
   }
 
  private:
-  // Every run draws the same random numbers.
-  void Restore() {
-    const std::lock_guard<std::mutex> lock(generator_.mutex());
-    generator_.set_state(state_);
-  }
-
   void Add(const Inputs& inputs, size_t example) {
-    Restore();
+    random_.Restore();
     runs_.push_back(record_(Copies(inputs), example));
     std::vector<std::vector<int64_t>> sizes;
     for (const at::Tensor& tensor : TensorsOf(inputs)) sizes.push_back(tensor.sizes().vec());
@@ -283,7 +274,7 @@ class Learner {
   void Verify(const Recording& recording) {
     const Replay replay(recording.program);
     for (size_t r = 0; r < runs_.size(); ++r) {
-      Restore();
+      random_.Restore();
       const std::vector<at::Tensor> found = TensorsOf({replay.Run(Copies(examples_[r])).output});
       const std::vector<at::Tensor> expected = TensorsOf({runs_[r].output});
       for (size_t k = 0; k < expected.size(); ++k) {
@@ -293,13 +284,12 @@ class Learner {
         if (!same) Refuse(-1, absl::StrCat("example ", r, " gives something else when it is replayed"));
       }
     }
-    Restore();
   }
 
   const RecordExample& record_;
   std::vector<Inputs> examples_;
-  at::Generator generator_;
-  at::Tensor state_;
+  // Every run draws the same random numbers.
+  RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsOf(examples_[0])};
   std::vector<Recording> runs_;
   std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
   std::vector<int> values_;                               // by tensor

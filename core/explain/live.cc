@@ -2,6 +2,7 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
+#include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
@@ -73,7 +75,7 @@ class LiveTrace::Recording : public CallHandler {
   static std::shared_ptr<Recording> First(const std::vector<Input>& inputs, const NamedTensors& named,
                                           Purpose purpose) {
     const bool inside = HasInside(inputs);
-    return std::make_shared<Recording>(inputs, inside ? ArgumentsOf(inputs) : Prepare(inputs), named,
+    return std::make_shared<Recording>(inputs, inside ? ArgumentsOf(inputs) : Prepare(inputs, named), named,
                                        std::move(purpose), inside);
   }
   // What follows the run that finds what is inside the model.
@@ -83,7 +85,7 @@ class LiveTrace::Recording : public CallHandler {
     if (!finds_inside_) throw FailedPrecondition("the model has run already: nothing else is to be found inside");
     RequireOutputs();
     finished_ = true;
-    auto second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe),
+    auto second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_),
                                               named_, purpose_, /*finds_inside=*/false);
     second->notes_ = std::move(notes_);
     return second;
@@ -122,14 +124,14 @@ class LiveTrace::Recording : public CallHandler {
     const TracingPause pause;
     const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
     if (tensor.numel() == 0) {
-      outputs_.push_back({name, tensor, {last_call, tracer_.Output(tensor)}});
+      outputs_.push_back({name, tensor, {last_call, tracer_.Output(tensor)}, {}});
       return;
     }
     // An input that no operator was called with is an output as it is.
     if (waiting_.contains(tensor.storage().data())) See(tensor);
     const at::Tensor live = Find(tensor);
     if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name));
-    outputs_.push_back({name, live, {last_call, tracer_.Output(live)}});
+    outputs_.push_back({name, live, {last_call, tracer_.Output(live)}, {}});
   }
 
   void Stop() {
@@ -139,6 +141,29 @@ class LiveTrace::Recording : public CallHandler {
   }
 
   void AddNote(const std::string& note) { notes_.push_back(note); }
+
+  at::Tensor BaselineOf(size_t input) const {
+    if (finished_) throw FailedPrecondition("the trace has ended");
+    if (error_) std::rethrow_exception(error_);
+    if (HasInside(inputs_)) RefuseInside();
+    if (input >= inputs_.size()) {
+      throw InvalidArgument(absl::StrCat("there is no input ", input, "; the trace has ", inputs_.size()));
+    }
+    return asked_.inputs[input].reference.clone();
+  }
+
+  void AddOnBaseline(const std::string& name, const at::Tensor& tensor) {
+    if (finished_) throw FailedPrecondition("the trace has ended");
+    if (HasInside(inputs_)) RefuseInside();
+    if (!stopped_) throw FailedPrecondition("the trace still records; ask for its baselines first, which ends that");
+    const auto found = std::find_if(outputs_.begin(), outputs_.end(),
+                                    [&](const RecordedOutput& output) { return output.name == name; });
+    if (found == outputs_.end()) throw NotFound(absl::StrCat("no output of the trace is called ", name));
+    if (!tensor.defined() || !Continuous(tensor.scalar_type())) {
+      throw InvalidArgument(absl::StrCat(name, " on the baseline is no floating-point or complex tensor"));
+    }
+    found->on_baseline = tensor.detach().clone();
+  }
 
   Decomposition Finish() {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
@@ -276,6 +301,15 @@ LiveTrace::LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named
       scope_(std::make_unique<LiveScope>(recording_)) {}
 
 LiveTrace::~LiveTrace() = default;
+
+at::Tensor LiveTrace::BaselineOf(size_t input) {
+  Stop();
+  return recording_->BaselineOf(input);
+}
+
+void LiveTrace::AddOnBaseline(const std::string& name, const at::Tensor& tensor) {
+  recording_->AddOnBaseline(name, tensor);
+}
 
 void LiveTrace::SetModule(const std::string& module_path) {
   scope_->RequireOwnThread();

@@ -46,6 +46,7 @@ Json ReportRecord(const Report& report) {
           {"unattributed", report.unattributed},
           {"reference_is_model_on_baseline", report.reference_is_model_on_baseline},
           {"reference_reason", report.reference_reason},
+          {"reference_error", report.reference_error ? Json(*report.reference_error) : Json(nullptr)},
           {"failures", report.failures.size()},
           {"absorbed_failures", report.absorbed_failures},
           {"seconds", report.trace_seconds + report.linearize_seconds + report.sweep_seconds},

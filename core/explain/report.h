@@ -3,6 +3,7 @@
 #define ADDEND_CORE_EXPLAIN_REPORT_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ struct Report {
   // Whether the reference is what the model computes on the baseline: "yes", "no", or "unknown" where a number that the
   // program read (and may have branched on) is another there.
   std::string reference_is_model_on_baseline = "unknown";
-  std::string reference_reason;    // why not; empty with "yes"
+  std::string reference_reason;  // why not; empty with "yes"
+  // Where the model ran on the baseline (DecomposeOptions::verify_reference): the largest difference between that and
+  // the reference, over the largest magnitude there, the worst of all outputs.
+  std::optional<double> reference_error;
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen
   double trace_seconds = 0;        // running the model and its references
   double linearize_seconds = 0;

@@ -60,20 +60,6 @@ std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) 
   return whole;
 }
 
-// Spacing of the numbers near 1.
-double EpsilonOf(at::ScalarType dtype) {
-  switch (c10::toRealValueType(dtype)) {
-    case at::kDouble:
-      return std::numeric_limits<double>::epsilon();
-    case at::kHalf:
-      return 0x1p-10;
-    case at::kBFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
 double ElementOf(const at::Tensor& tensor, const std::vector<int64_t>& index) {
   at::Tensor element = tensor;
   for (const int64_t i : index) element = element.select(0, i);

@@ -468,6 +468,19 @@ double LargestFinite(const at::Tensor& tensor) {
   return tensor.abs().masked_fill_(at::isfinite(tensor).logical_not_(), 0).max().item<double>();
 }
 
+double EpsilonOf(at::ScalarType dtype) {
+  switch (c10::toRealValueType(dtype)) {
+    case at::kDouble:
+      return std::numeric_limits<double>::epsilon();
+    case at::kHalf:
+      return 0x1p-10;
+    case at::kBFloat16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
+  }
+}
+
 at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_complex() && !b.is_complex()) return a * b;
   return at::real(a.conj() * b);

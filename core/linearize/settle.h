@@ -67,6 +67,8 @@ at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value,
 
 // The largest finite magnitude; 0 where there is none.
 double LargestFinite(const at::Tensor& tensor);
+// Spacing of the numbers near 1; of a complex dtype, that of its parts.
+double EpsilonOf(at::ScalarType dtype);
 
 // Re conj(a) * b, element by element.
 at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b);

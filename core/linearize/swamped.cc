@@ -51,20 +51,6 @@ at::Tensor MaskOf(const RuleCall& call) {
   return {};
 }
 
-// Spacing of the numbers near 1.
-double EpsilonOf(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kDouble:
-      return std::numeric_limits<double>::epsilon();
-    case at::kHalf:
-      return 0x1p-10;
-    case at::kBFloat16:
-      return 0x1p-7;
-    default:
-      return std::numeric_limits<float>::epsilon();
-  }
-}
-
 // Whether an element is near the largest of its row, the last dimension.
 at::Tensor IsSeen(const at::Tensor& tensor) {
   const at::Tensor rows = tensor.dim() == 0 ? tensor.view({1}) : tensor;

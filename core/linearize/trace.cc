@@ -1,6 +1,5 @@
 #include "core/linearize/trace.h"
 
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/copy.h>
 #include <ATen/ops/empty.h>
@@ -29,6 +28,7 @@
 #include "core/linearize/replace_tensors.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/program/random_state.h"
 #include "core/rules/bags.h"
 #include "core/rules/fused.h"
 #include "core/rules/kinds.h"
@@ -485,20 +485,6 @@ void Tracer::KeepReferences(const Call& call) {
   }
   this_run_->calls[call.index] = std::move(seen_);
 }
-
-namespace {
-
-// From which operators on a device draw that are given no generator: the CPU's, where the device has none of its own.
-at::Generator DefaultGenerator(const at::Device& device) {
-  try {
-    return at::globalContext().defaultGenerator(device);
-  } catch (const c10::Error& none) {
-    // LibTorch has no other way to say so.
-    return at::globalContext().defaultGenerator(at::kCPU);
-  }
-}
-
-}  // namespace
 
 void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) {
   try {

@@ -602,6 +602,36 @@ std::string ReadFileWhole(const std::string& path) {
 
 TensorFile ReadTensorFile(const std::string& path) { return DecodeTensorFile(ReadFileWhole(path), path); }
 
+TensorPlace ParseTensorPlace(const std::string& text) {
+  const size_t hash = text.rfind('#');
+  struct stat status = {};
+  if (hash == std::string::npos || stat(text.c_str(), &status) == 0) return {text, ""};
+  return {text.substr(0, hash), text.substr(hash + 1)};
+}
+
+const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, const TensorPlace& place,
+                                                       const std::vector<std::string>& usual) {
+  const auto known = [&] {
+    return absl::StrJoin(file.tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
+  };
+  std::vector<std::string> names = usual;
+  if (!place.tensor.empty()) names = {place.tensor};
+  for (const std::string& name : names) {
+    for (const auto& entry : file.tensors) {
+      if (entry.first == name) return entry;
+    }
+  }
+  if (!place.tensor.empty()) {
+    throw InvalidArgument(absl::StrCat(place.path, " has no tensor ", place.tensor, "; it has ", known()));
+  }
+  if (file.tensors.empty()) throw InvalidArgument(absl::StrCat(place.path, " holds no tensor"));
+  if (file.tensors.size() > 1) {
+    throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", known(), ") and none is called ",
+                                       usual.front(), "; say which with ", place.path, "#NAME"));
+  }
+  return file.tensors.front();
+}
+
 std::string EncodeSafetensors(const TensorFile& file) {
   struct Stored {
     const std::string* name;

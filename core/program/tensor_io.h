@@ -27,6 +27,18 @@ TensorFile ReadTensorFile(const std::string& path);
 // The same for content that is in memory already; `name` stands for the path in messages.
 TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name);
 
+// A tensor in a file, "FILE" or "FILE#NAME"; a file that is called so as a whole comes first. `tensor` is empty where no
+// name is given.
+struct TensorPlace {
+  std::string path;
+  std::string tensor;
+};
+TensorPlace ParseTensorPlace(const std::string& text);
+// The tensor that is asked for in the file at the place, else the first of the usual names that there is, else the only
+// one. Throws InvalidArgument that says which there are.
+const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, const TensorPlace& place,
+                                                       const std::vector<std::string>& usual);
+
 // .safetensors. Tensors with larger elements come first, else in the given order: the format allows no gaps, and
 // readers that map the file need each tensor aligned. Throws InvalidArgument for what the format cannot hold.
 std::string EncodeSafetensors(const TensorFile& file);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/explain/baselines.h"
 #include "core/explain/program_model.h"
 #include "core/explain/tensor_io.h"
 #include "core/program/program.h"
@@ -53,20 +54,8 @@ std::optional<SplitText> ParseSplit(const std::string& text) {
   return split;
 }
 
-// A file with the name of a tensor in it, "FILE#NAME"; the name is empty where none is given.
-struct FileText {
-  std::string path;
-  std::string tensor;
-};
-
-FileText ParseFile(const std::string& text) {
-  const size_t hash = text.rfind('#');
-  if (hash == std::string::npos || FileExists(text)) return {text, ""};
-  return {text.substr(0, hash), text.substr(hash + 1)};
-}
-
 struct InputText {
-  FileText file;
+  TensorPlace file;
   std::optional<SplitText> split;
 };
 
@@ -74,11 +63,11 @@ InputText ParseInput(const std::string& text) {
   // Colons occur in file names as well: only what reads as a split is one.
   for (size_t colon = text.rfind(':'); colon != std::string::npos && colon > 0; colon = text.rfind(':', colon - 1)) {
     auto split = ParseSplit(text.substr(colon + 1));
-    if (split) return {ParseFile(text.substr(0, colon)), std::move(split)};
+    if (split) return {ParseTensorPlace(text.substr(0, colon)), std::move(split)};
   }
-  const InputText whole = {ParseFile(text), std::nullopt};
+  const InputText whole = {ParseTensorPlace(text), std::nullopt};
   const size_t colon = text.rfind(':');
-  if (colon != std::string::npos && !FileExists(whole.file.path) && FileExists(ParseFile(text.substr(0, colon)).path)) {
+  if (colon != std::string::npos && !FileExists(whole.file.path) && FileExists(ParseTensorPlace(text.substr(0, colon)).path)) {
     throw InvalidArgument(
         absl::StrCat("\"", text.substr(colon + 1), "\" in --input ", text, " is no split; use ", kSplits));
   }
@@ -89,37 +78,16 @@ std::string NamesOf(const TensorFile& file) {
   return absl::StrJoin(file.tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
 }
 
-// The tensor asked for, else the first of the usual names that there is, else the only one.
-const std::pair<std::string, at::Tensor>& Select(const TensorFile& file, const FileText& text,
-                                                 const std::vector<std::string>& usual) {
-  std::vector<std::string> names = usual;
-  if (!text.tensor.empty()) names = {text.tensor};
-  for (const std::string& name : names) {
-    for (const auto& entry : file.tensors) {
-      if (entry.first == name) return entry;
-    }
-  }
-  if (!text.tensor.empty()) {
-    throw InvalidArgument(absl::StrCat(text.path, " has no tensor ", text.tensor, "; it has ", NamesOf(file)));
-  }
-  if (file.tensors.empty()) throw InvalidArgument(absl::StrCat(text.path, " holds no tensor"));
-  if (file.tensors.size() > 1) {
-    throw InvalidArgument(absl::StrCat(text.path, " holds several tensors (", NamesOf(file), ") and none is called ",
-                                       usual.front(), "; say which with ", text.path, "#NAME"));
-  }
-  return file.tensors.front();
-}
-
 // Labels or parts: a tensor of the input's own file, or of another one.
 at::Tensor LoadBeside(const std::string& source, const TensorFile& file, const std::string& path,
                       const std::string& what) {
   if (const at::Tensor* own = file.Find(source)) return *own;
-  const FileText other = ParseFile(source);
+  const TensorPlace other = ParseTensorPlace(source);
   if (!FileExists(other.path)) {
     throw NotFound(absl::StrCat(path, " has no tensor ", source, " (it has ", NamesOf(file), "), and there is no file ",
                                 source, " to read the ", what, " from"));
   }
-  return Select(ReadTensorFile(other.path), other, {what}).second;
+  return SelectTensor(ReadTensorFile(other.path), other, {what}).second;
 }
 
 Split DefaultSplit(const std::string& name, const at::Tensor& value) {
@@ -184,7 +152,7 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
   LoadedInput loaded;
   loaded.path = text.file.path;
   const TensorFile file = ReadTensorFile(loaded.path);
-  const auto& [name, value] = Select(file, text.file, {"input"});
+  const auto& [name, value] = SelectTensor(file, text.file, {"input"});
   loaded.name = name;
   loaded.metadata = file.metadata;
   loaded.sha256 = Sha256OfFile(loaded.path);
@@ -224,9 +192,9 @@ LoadedInput LoadInside(const std::string& text) {
   if (split->kind == Split::Kind::kDims) {
     loaded.input.split = Split::AlongDims(split->dims);
   } else if (split->kind == Split::Kind::kLabels) {
-    const FileText file = ParseFile(split->source);
+    const TensorPlace file = ParseTensorPlace(split->source);
     if (!FileExists(file.path)) throw NotFound(absl::StrCat("--inside ", text, ": there is no file ", file.path));
-    loaded.input.split = Split::ByLabels(Select(ReadTensorFile(file.path), file, {"labels"}).second);
+    loaded.input.split = Split::ByLabels(SelectTensor(ReadTensorFile(file.path), file, {"labels"}).second);
   } else {
     throw InvalidArgument(
         absl::StrCat("--inside ", text, ": what is inside the model is split along dimensions or by labels"));
@@ -257,13 +225,19 @@ void LoadBaseline(const std::string& text, LoadedInput& loaded) {
   } else if (absl::SimpleAtod(text, &number)) {
     loaded.input.baseline = Baseline::Of(number);
     loaded.baseline = loaded.ids() ? DescribeToken(loaded, static_cast<int64_t>(number)) : text;
+  } else if (IsBaselineWord(text) && !FileExists(text)) {
+    loaded.input.baseline = Baseline::Named(text);
+    loaded.baseline = text;
+    loaded.baseline_path = FileOfBaselineWord(text);
+    if (!loaded.baseline_path.empty()) loaded.baseline_sha256 = Sha256OfFile(loaded.baseline_path);
   } else {
-    const FileText file = ParseFile(text);
+    const TensorPlace file = ParseTensorPlace(text);
     if (!FileExists(file.path)) {
-      throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number or token:ID"));
+      throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number, token:ID, ",
+                                  kBaselineWords));
     }
     const TensorFile tensors = ReadTensorFile(file.path);
-    loaded.input.baseline = Baseline::Of(Select(tensors, file, {"baseline", "input"}).second);
+    loaded.input.baseline = Baseline::Of(SelectTensor(tensors, file, {"baseline", "input"}).second);
     loaded.baseline = text;
     loaded.baseline_path = file.path;
     loaded.baseline_sha256 = Sha256OfFile(file.path);
@@ -347,13 +321,17 @@ Policy ParsePolicy(const std::vector<std::string>& fields) {
 std::vector<std::string> SourcesOf(const RunArguments& arguments) {
   std::vector<std::string> sources = {arguments.model};
   for (const std::string& input : arguments.inputs) sources.push_back(ParseInput(input).file.path);
-  for (const std::string& baseline : arguments.baselines) sources.push_back(ParseFile(baseline).path);
+  for (const std::string& baseline : arguments.baselines) {
+    const std::string file = FileOfBaselineWord(baseline);
+    sources.push_back(file.empty() ? ParseTensorPlace(baseline).path : file);
+  }
   return sources;
 }
 
 LoadedRun Load(const RunArguments& arguments) {
   LoadedRun run;
   run.policy = ParsePolicy(arguments.policy);
+  run.verify_reference = arguments.verify_reference;
   run.row = arguments.row;
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
   for (const std::string& text : arguments.inputs) {

@@ -42,6 +42,7 @@ struct LoadedRun {
   std::vector<LoadedInput> inputs;  // the arguments, then what is split inside
   Policy policy;                    // as asked for
   std::optional<int64_t> row;
+  bool verify_reference = false;
 
   std::vector<Input> Inputs() const;
   // The arguments' tensors alone, copied: the model may write what it is given.

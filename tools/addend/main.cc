@@ -173,10 +173,13 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
       ->option_text("WHERE:SPLIT");
   app.add_option(
          "-b,--baseline", run.baselines,
-         "What stands for \"nothing\": a FILE, a number, or for\ntoken ids token:ID or token:mask_token; once for\n"
-         "each input that is split. Contributions are\nmeasured from it (default: 0)")
+         "What stands for \"nothing\": a FILE, a number, or for\ntoken ids token:ID or token:mask_token; mean:FILE or\n"
+         "median:FILE of a file of rows, buffer:NAME of the\nmodel, and of an image mean (of each channel) or\n"
+         "blur:PIXELS. Once for each input that is split.\nContributions are measured from it (default: 0)")
       ->allow_extra_args(false)
       ->option_text("WHAT");
+  app.add_flag("--verify-reference", run.verify_reference,
+               "Also runs the plain model on the baseline, and says\nhow far the reference is from that");
   AddSampleOptions(app, run);
   app.add_option("-p,--policy", run.policy, kPolicyHelp)->allow_extra_args(false)->option_text("FIELD=VALUE");
 }

@@ -137,7 +137,7 @@ Image MakeImage(const Input& input, const Elements& elements) {
 }  // namespace
 
 Parts DescribeParts(const LoadedRun& run, const std::string& names, const std::string& classes) {
-  const PreparedInputs prepared = Prepare(run.Inputs());
+  const PreparedInputs prepared = Prepare(run.Inputs(), run.model->NamedTensors());
   Parts result;
   std::vector<std::string> asked;
   if (!names.empty()) {

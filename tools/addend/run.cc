@@ -68,6 +68,7 @@ void FindInside(LoadedRun& run) {
 }
 
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
+  options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   Decomposition decomposition = WithHints(run, [&] { return Trace(run.model).Decompose(run.Inputs(), options); });
@@ -77,6 +78,7 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
 }
 
 Attribution Attribute(const LoadedRun& run, AttributeOptions options) {
+  options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
   Attribution attribution = WithHints(run, [&] { return addend::Attribute(Trace(run.model), run.Inputs(), options); });

@@ -111,8 +111,16 @@ std::string Probability(double p) {
   return NumberFormat({p}, 3)(p);
 }
 
-// Whether the reference is what the model gives on the baseline, which a policy may choose otherwise.
-bool IsModelOnBaseline(const Explanation& explanation) { return explanation.report.policy.anchor == Anchor::kBaseline; }
+// Whether the reference is what the model gives on the baseline; the policy or a condition may make it another.
+bool IsModelOnBaseline(const Explanation& explanation) {
+  return explanation.report.reference_is_model_on_baseline == "yes";
+}
+
+std::string ReferenceLabel(const Explanation& explanation) {
+  if (IsModelOnBaseline(explanation)) return "reference (the model on the baseline)";
+  if (explanation.report.policy.anchor == Anchor::kResidual) return "reference (the residual)";
+  return "reference (see the notes)";
+}
 
 std::string Headline(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
   const ExplainedTarget& target = explanation.targets[0];
@@ -245,12 +253,15 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   std::string out;
   out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
              format.Signed(contributed));
-  out += row("+", IsModelOnBaseline(explanation) ? "reference (the model on the baseline)" : "reference (the residual)",
-             format.Signed(numbers.reference));
+  out += row("+", ReferenceLabel(explanation), format.Signed(numbers.reference));
   out += row("+", absl::StrCat("leftover (what belongs to no ", noun, ")"), format.Signed(numbers.leftover));
   out += row("=", "recovery (all of it together)", format(numbers.recovery));
   out += row(" ", "the model's own output", format(numbers.value));
   out += row(" ", "relative recovery error", Small(relative), adds_up ? "(rounding)" : "(TOO LARGE)");
+  if (const auto apart = explanation.report.reference_error) {
+    out += row(" ", "reference apart from a run on the baseline", Small(*apart),
+               IsModelOnBaseline(explanation) ? "(rounding)" : "(see the notes)");
+  }
   out += row(" ", "conditioning", std::isfinite(numbers.conditioning) ? Number(numbers.conditioning, 3) : "infinite",
              "(1: nothing cancels)");
   if (!adds_up) {

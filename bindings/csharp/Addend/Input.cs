@@ -53,19 +53,22 @@ public sealed record Inside(string Selector)
     public long? FirstComponent { get; init; }
 }
 
-/// <summary>What means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor and a number
-/// convert to it by themselves.</summary>
+/// <summary>What means "nothing" to a model: a black image, a mean row, the number of a mask token. A tensor, a number
+/// and a word convert to it by themselves.</summary>
 public sealed record Baseline
 {
-    private Baseline(Tensor? tensor, double number)
+    private Baseline(Tensor? tensor, double number, string? word = null)
     {
         Tensor = tensor;
         Number = number;
+        Word = word;
     }
 
     internal Tensor? Tensor { get; }
 
     internal double Number { get; }
+
+    internal string? Word { get; }
 
     /// <summary>A tensor that broadcasts to the input.</summary>
     /// <param name="tensor">The tensor.</param>
@@ -78,4 +81,14 @@ public sealed record Baseline
     /// <summary>One number for all elements.</summary>
     /// <param name="number">The number.</param>
     public static implicit operator Baseline(double number) => new(null, number);
+
+    /// <summary>What a model, a file of rows or the input itself knows.</summary>
+    /// <param name="word">"mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
+    /// (the running mean of a batch normalization of this input), "mean" of each channel of an image, "blur" or
+    /// "blur:SIGMA" of an image.</param>
+    public static implicit operator Baseline(string word)
+    {
+        ArgumentNullException.ThrowIfNull(word);
+        return new Baseline(null, 0, word);
+    }
 }

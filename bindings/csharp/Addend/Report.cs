@@ -21,6 +21,24 @@ public sealed record Report
     /// <summary>The largest bracket that a check found.</summary>
     public double WorstBracket { get; private init; }
 
+    /// <summary>The magnitudes of all parts over the move that they sum to, of the result where that is the largest; 1
+    /// where nothing cancels.</summary>
+    public double Conditioning { get; private init; }
+
+    /// <summary>The same of the leftover alone.</summary>
+    public double LeftoverShare { get; private init; }
+
+    /// <summary>Whether the reference is what the model computes on the baseline: "yes", "no", or "unknown" where the model
+    /// reads a number that is another there.</summary>
+    public required string ReferenceIsModelOnBaseline { get; init; }
+
+    /// <summary>Why not; empty where it is.</summary>
+    public required string ReferenceReason { get; init; }
+
+    /// <summary>How far the reference is from what the model gives on the baseline, over the largest magnitude there; NaN
+    /// unless <see cref="Request.VerifyReference"/> asked for it.</summary>
+    public double ReferenceError { get; private init; }
+
     /// <summary>Whether components were found backward; see <see cref="Direction"/>.</summary>
     public bool Backward { get; private init; }
 
@@ -67,6 +85,11 @@ public sealed record Report
             Nodes = Count(results, "nodes"),
             WorstRecoveryError = AddendNative.addend_results_report_number(results, "worst_recovery_error"),
             WorstBracket = AddendNative.addend_results_report_number(results, "worst_bracket"),
+            Conditioning = AddendNative.addend_results_report_number(results, "conditioning"),
+            LeftoverShare = AddendNative.addend_results_report_number(results, "leftover_share"),
+            ReferenceIsModelOnBaseline = TextOf(results, "reference_is_model_on_baseline"),
+            ReferenceReason = TextOf(results, "reference_reason"),
+            ReferenceError = AddendNative.addend_results_report_number(results, "reference_error"),
             Backward = Count(results, "backward") != 0,
             Failures = Count(results, "failures"),
             Absorbed = Count(results, "absorbed"),
@@ -87,6 +110,9 @@ public sealed record Report
         double number = AddendNative.addend_results_report_number(results, key);
         return double.IsNaN(number) ? 0 : (long)number;
     }
+
+    private static string TextOf(ResultsHandle results, string key) =>
+        Text.Borrowed(results, handle => AddendNative.addend_results_report_text(handle, key)) ?? string.Empty;
 
     private static TimeSpan Duration(ResultsHandle results, string key)
     {

@@ -91,6 +91,10 @@ public sealed record Request
     /// <see cref="Model.ForgetReferences"/>.</summary>
     public bool KeepReferences { get; init; }
 
+    /// <summary>Whether the plain model also runs on the baseline; <see cref="Report.ReferenceError"/> then says how far the
+    /// reference is from that.</summary>
+    public bool VerifyReference { get; init; }
+
     /// <summary>Asks about arguments of any kind, in the order of the model's: an <see cref="Input"/> or a
     /// <see cref="Tensor"/>, a number, bool, string or null, and a tuple, list or dictionary by strings of any of these. An
     /// int is an integer, a double is not; empty lists and dictionaries are taken for such of tensors.</summary>
@@ -152,6 +156,7 @@ public sealed record Request
             AddendNative.addend_request_set_memory(request, Memory);
             AddendNative.addend_request_set_direction(request, Direction.ToString().ToLowerInvariant());
             AddendNative.addend_request_set_keep_references(request, KeepReferences ? 1 : 0);
+            AddendNative.addend_request_set_verify_reference(request, VerifyReference ? 1 : 0);
             AddendNative.addend_request_set_cancellation(request, cancellation);
             return request;
         }
@@ -188,6 +193,10 @@ public sealed record Request
         if (baseline is { Tensor: { } tensor })
         {
             AddendNative.addend_request_set_baseline(request, tensor.Handle);
+        }
+        else if (baseline is { Word: { } word })
+        {
+            AddendNative.addend_request_set_baseline_word(request, Text.Checked(word, nameof(baseline)));
         }
         else if (baseline is { Number: double number })
         {

@@ -18,8 +18,10 @@ class Input:
         labels: one component for each label: integers of the value's shape, of its leading dimensions, or that broadcast
             to it; -1 for no component. Ids of tokens are split by this or by `dims`.
         parts: components as given, ``[numc, *shape]``; the rest of the value is its reference.
-        baseline: the input that means "nothing": a tensor that broadcasts to the value, or a number (for ids: a token).
-            Zero unless given.
+        baseline: the input that means "nothing": a tensor that broadcasts to the value, a number (for ids: a token), or
+            a word: ``"mean:FILE"`` or ``"median:FILE"`` of a file of rows (.npy or .safetensors), ``"buffer:NAME"`` of
+            the model (the running mean of a batch normalization of this input), ``"mean"`` of each channel of an
+            image, ``"blur"`` or ``"blur:SIGMA"`` of an image. Zero unless given.
         names: of the components, in their order, for explanations; the others are called by their position.
         first_component: where the components begin on the axis that all inputs share; unless given, right behind those
             of the inputs before.
@@ -66,7 +68,7 @@ class Inside:
             operator by its number), ``"aten::gelu"`` or ``"aten::gelu:2"`` (by its name), ``"logits"``.
         dims: one component for each position along a dimension of the tensor, or along several.
         labels: one component for each label; this or `dims` is given. Its shape is as for `Input`.
-        baseline: what means "nothing" there, a tensor that broadcasts to it or a number; zero unless given.
+        baseline: what means "nothing" there, as for `Input`, but for words that need the value; zero unless given.
         names: as for `Input`.
         first_component: as for `Input`.
     """
@@ -196,6 +198,8 @@ def _describe_last(request: Any, source: Union[Input, Inside]) -> None:
         _native.request_split_parts(request, as_tensor(source.parts)._handle)
     if isinstance(source.baseline, numbers.Real):
         _native.request_set_baseline_number(request, float(source.baseline))
+    elif isinstance(source.baseline, str):
+        _native.request_set_baseline_word(request, source.baseline)
     elif source.baseline is not None:
         _native.request_set_baseline(request, as_tensor(source.baseline)._handle)
     if source.first_component is not None:

@@ -35,7 +35,7 @@ from ._tensor import Tensor, as_tensor
 
 # Choices of a call that are no choices of a policy.
 _OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
-_OF_ANY = ("inside", "cancellation", "context")
+_OF_ANY = ("inside", "cancellation", "context", "verify_reference")
 _OF_POLICY = tuple(inspect.signature(Context.__init__).parameters)[1:]
 
 
@@ -166,7 +166,11 @@ class Trace(_Block):
     Attributes:
         inputs: the live tensors, copies of what was given, in the same order: what the model has to be called with.
         results: the `Results`, once the block has ended.
+        on_baseline: what gives the outputs of the plain model, by name, where `inputs` are the baselines that it is
+            given; the report then says how far the reference is from that. Where it is not set, nobody looks.
     """
+
+    on_baseline: Optional[Callable[[List[Any]], Dict[str, Any]]] = None
 
     def __init__(
         self,
@@ -203,6 +207,10 @@ class Trace(_Block):
     def _end(self, trace: Any, notes: Sequence[str]) -> None:
         for note in (*self._notes, *notes):
             _native.trace_add_note(trace, note)
+        if self.on_baseline is not None:
+            baselines = [Tensor(_native.trace_baseline(trace, k)).torch() for k in range(len(self.inputs))]
+            for name, tensor in self.on_baseline(baselines).items():
+                _native.trace_add_on_baseline(trace, name, as_tensor(tensor)._handle)
         self._finish(trace)
 
     def _finish(self, trace: Any) -> None:
@@ -313,9 +321,11 @@ class TracedModel:
         outputs = chosen.pop("outputs", None)
         insides = as_insides(chosen.pop("inside", None))
         call = _Call(self.model, args, kwargs)
+        verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
         trace = self._traced(Trace, call, insides, request, context)
-        output, names = self._run(call, trace, insides, (outputs,) if isinstance(outputs, str) else outputs)
+        asked = (outputs,) if isinstance(outputs, str) else outputs
+        output, names = self._run(call, trace, insides, asked, verify)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
@@ -430,10 +440,11 @@ class TracedModel:
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
         insides = as_insides(chosen.pop("inside", None))
         call = _Call(self.model, args, kwargs)
+        verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
-        output, _ = self._run(call, trace, insides, None)
+        output, _ = self._run(call, trace, insides, None, verify)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
@@ -454,19 +465,48 @@ class TracedModel:
         return trace
 
     def _run(
-        self, call: "_Call", trace: Any, insides: Any, outputs: Optional[Sequence[str]]
+        self, call: "_Call", trace: Any, insides: Any, outputs: Optional[Sequence[str]], verify: bool
     ) -> Tuple[Any, Dict[str, int]]:
         """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
         arguments = call.arguments_with(trace.inputs)
         first = _copied(arguments) if insides else None
-        before = _State(modules_of(self.model)) if insides else None
+        before = _State(modules_of(self.model)) if insides or verify else None
+        names: Dict[str, int] = {}
+        if before is not None and verify:
+            trace.on_baseline = self._on_baseline(call, before, names)
         with trace:
-            if before is not None:
+            if before is not None and insides:
                 self._name_outputs(trace, call, first, call.run(first), None)
                 before.restore()
                 trace._again()
             output = call.run(arguments)
-            return output, self._name_outputs(trace, call, arguments, output, outputs)
+            names.update(self._name_outputs(trace, call, arguments, output, outputs))
+        return output, names
+
+    def _on_baseline(
+        self, call: "_Call", before: "_State", names: Dict[str, int]
+    ) -> Callable[[List[Any]], Dict[str, Any]]:
+        """What runs the plain model on baselines in the place of the inputs, from the state `before`, and gives those of
+        its outputs that are in `names`."""
+        import torch
+
+        # Copied now: the run may change what the model is given beside its inputs.
+        arguments = _copied(call.arguments_with([_Place(k) for k in range(len(call.given))]))
+
+        def run(baselines: List[Any]) -> Dict[str, Any]:
+            after = _State(modules_of(self.model))
+            before.restore()
+            given = map_leaves(lambda leaf, _: baselines[leaf.index] if isinstance(leaf, _Place) else leaf, arguments, "")
+            try:
+                with torch.no_grad():
+                    output = call.run(given)
+            finally:
+                after.restore()
+            found: Dict[str, Any] = {}
+            map_leaves(lambda leaf, path: found.setdefault(path, leaf), output, "output")
+            return {name: found[name] for name in names if name in found and _has_parts(found[name])}
+
+        return run
 
     def _name_outputs(
         self, trace: Any, call: "_Call", arguments: Any, output: Any, outputs: Optional[Sequence[str]]
@@ -563,7 +603,9 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
         options: `probes`, `everything`, `memory`, `direction`, `cancellation`, `context`, or choices of a `Context`; see
             `tracing`. With `outputs`, one name or several such as ``"output.logits"``, only these of the model's results
             are decomposed, and the others are tensors as ever. With `inside`, components begin at tensors inside the
-            model, as for `Model.decompose`. Each call may make other choices.
+            model, as for `Model.decompose`. With `verify_reference` the plain model also runs on the baseline, from the
+            same state, and the report's ``reference_error`` says how far the reference is from that. Each call may make
+            other choices.
     """
     if not callable(model):
         raise TypeError("model must be callable, not %s" % type(model).__name__)
@@ -645,6 +687,13 @@ class _Call:
     def run(self, arguments: Any) -> Any:
         """Calls the model."""
         return self._call(arguments)
+
+
+class _Place:
+    """Stands for an input among the arguments of a call."""
+
+    def __init__(self, index: int):
+        self.index = index
 
 
 class _Examples:

@@ -91,6 +91,7 @@ class Model(Handle):
         memory: int = 0,
         direction: str = "auto",
         keep_references: bool = False,
+        verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -117,6 +118,8 @@ class Model(Handle):
             keep_references: the model keeps what it gives on the baselines, and takes it from there in later runs that
                 ask for that, where the baselines and everything else that it depends on are the same; see
                 `forget_references`.
+            verify_reference: also runs the plain model on the baseline; the report's ``reference_error`` says how far
+                the reference is from that, over its largest magnitude.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -133,6 +136,7 @@ class Model(Handle):
         _native.request_set_memory(request, memory)
         _native.request_set_direction(request, direction)
         _native.request_set_keep_references(request, keep_references)
+        _native.request_set_verify_reference(request, verify_reference)
         return Results(_native.model_decompose(chosen._handle, self._handle, request))
 
     def run(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Results:
@@ -148,6 +152,7 @@ class Model(Handle):
         each_example: bool = False,
         operators: bool = False,
         keep_references: bool = False,
+        verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -165,6 +170,7 @@ class Model(Handle):
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
             operators: also finds what passes through every operator.
             keep_references: as for `decompose`.
+            verify_reference: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -178,6 +184,7 @@ class Model(Handle):
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, operators)
         _native.request_set_keep_references(request, keep_references)
+        _native.request_set_verify_reference(request, verify_reference)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
 
     def attribute(
@@ -192,6 +199,7 @@ class Model(Handle):
         each_example: bool = True,
         at: Optional[str] = None,
         keep_references: bool = False,
+        verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -213,6 +221,7 @@ class Model(Handle):
                 returned counts targets.
             at: as for `explain`.
             keep_references: as for `decompose`.
+            verify_reference: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -241,6 +250,7 @@ class Model(Handle):
             at=at,
             each_example=each_example,
             keep_references=keep_references,
+            verify_reference=verify_reference,
             cancellation=cancellation,
             context=context,
             **policy,

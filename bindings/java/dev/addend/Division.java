@@ -7,25 +7,23 @@ import java.util.Objects;
 /** How a tensor is split into components, and its baseline. Immutable: each method gives a changed copy. */
 final class Division {
   /** Not split, against zero. */
-  static final Division NONE = new Division((request, borrow) -> {}, null, null, -1, Collections.emptyList());
+  static final Division NONE = new Division((request, borrow) -> {}, (request, borrow) -> {}, -1, Collections.emptyList());
 
-  private final Split split;
-  private final Tensor baseline;
-  private final Double baselineNumber;
+  private final Tell split;
+  private final Tell baseline;
   private final long firstComponent;
   private final List<String> names;
 
-  private Division(Split split, Tensor baseline, Double baselineNumber, long firstComponent, List<String> names) {
+  private Division(Tell split, Tell baseline, long firstComponent, List<String> names) {
     this.split = split;
     this.baseline = baseline;
-    this.baselineNumber = baselineNumber;
     this.firstComponent = firstComponent;
     this.names = names;
   }
 
-  /** Tells a native request how its last input is split. */
+  /** Tells a native request how its last input is split, or what its baseline is. */
   @FunctionalInterface
-  private interface Split {
+  private interface Tell {
     void apply(long request, Borrow borrow);
   }
 
@@ -46,33 +44,38 @@ final class Division {
 
   Division baseline(Tensor baseline) {
     Objects.requireNonNull(baseline, "baseline");
-    return new Division(split, baseline, null, firstComponent, names);
+    return from((request, borrow) -> AddendNative.addend_request_set_baseline(request, borrow.of(baseline)));
   }
 
   Division baseline(double baseline) {
-    return new Division(split, null, baseline, firstComponent, names);
+    return from((request, borrow) -> AddendNative.addend_request_set_baseline_number(request, baseline));
+  }
+
+  Division baseline(String word) {
+    Objects.requireNonNull(word, "word");
+    return from((request, borrow) -> AddendNative.addend_request_set_baseline_word(request, word));
   }
 
   Division firstComponent(long first) {
-    return new Division(split, baseline, baselineNumber, first, names);
+    return new Division(split, baseline, first, names);
   }
 
   Division names(List<String> names) {
-    return new Division(split, baseline, baselineNumber, firstComponent, List.copyOf(names));
+    return new Division(split, baseline, firstComponent, List.copyOf(names));
   }
 
-  private Division with(Split split) {
-    return new Division(split, baseline, baselineNumber, firstComponent, names);
+  private Division with(Tell split) {
+    return new Division(split, baseline, firstComponent, names);
+  }
+
+  private Division from(Tell baseline) {
+    return new Division(split, baseline, firstComponent, names);
   }
 
   /** Says all of it about the last input of a native request. */
   void addTo(long request, Borrow borrow) {
     split.apply(request, borrow);
-    if (baseline != null) {
-      AddendNative.addend_request_set_baseline(request, borrow.of(baseline));
-    } else if (baselineNumber != null) {
-      AddendNative.addend_request_set_baseline_number(request, baselineNumber);
-    }
+    baseline.apply(request, borrow);
     if (firstComponent != -1) {
       AddendNative.addend_request_set_first_component(request, firstComponent);
     }

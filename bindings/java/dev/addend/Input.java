@@ -81,6 +81,18 @@ public final class Input {
   }
 
   /**
+   * What means "nothing", by a word; zero unless given.
+   *
+   * @param word "mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
+   *     (the running mean of a batch normalization of this input), "mean" of each channel of an image, "blur" or
+   *     "blur:SIGMA" of an image
+   * @return the changed copy
+   */
+  public Input baseline(String word) {
+    return new Input(value, division.baseline(word));
+  }
+
+  /**
    * Where the components begin on the axis that all inputs share: right behind those of the inputs before it unless
    * given.
    *

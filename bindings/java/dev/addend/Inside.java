@@ -73,6 +73,16 @@ public final class Inside {
   }
 
   /**
+   * What means "nothing", by a word; zero unless given.
+   *
+   * @param word "mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
+   * @return the changed copy
+   */
+  public Inside baseline(String word) {
+    return new Inside(selector, division.baseline(word));
+  }
+
+  /**
    * Where the components begin on the axis that all inputs share: right behind those before unless given.
    *
    * @param first the first component

@@ -11,6 +11,11 @@ public final class Report {
   private final long nodes;
   private final double worstRecoveryError;
   private final double worstBracket;
+  private final double conditioning;
+  private final double leftoverShare;
+  private final String referenceIsModelOnBaseline;
+  private final String referenceReason;
+  private final double referenceError;
   private final boolean backward;
   private final long failures;
   private final long absorbed;
@@ -28,6 +33,11 @@ public final class Report {
     nodes = count(results, "nodes");
     worstRecoveryError = AddendNative.addend_results_report_number(results, "worst_recovery_error");
     worstBracket = AddendNative.addend_results_report_number(results, "worst_bracket");
+    conditioning = AddendNative.addend_results_report_number(results, "conditioning");
+    leftoverShare = AddendNative.addend_results_report_number(results, "leftover_share");
+    referenceIsModelOnBaseline = AddendNative.addend_results_report_text(results, "reference_is_model_on_baseline");
+    referenceReason = AddendNative.addend_results_report_text(results, "reference_reason");
+    referenceError = AddendNative.addend_results_report_number(results, "reference_error");
     backward = count(results, "backward") != 0;
     failures = count(results, "failures");
     absorbed = count(results, "absorbed");
@@ -87,6 +97,51 @@ public final class Report {
    */
   public double worstBracket() {
     return worstBracket;
+  }
+
+  /**
+   * The magnitudes of all parts over the move that they sum to, of the result where that is the largest.
+   *
+   * @return 1 where nothing cancels
+   */
+  public double conditioning() {
+    return conditioning;
+  }
+
+  /**
+   * The same of the leftover alone.
+   *
+   * @return 0 where nothing is left over
+   */
+  public double leftoverShare() {
+    return leftoverShare;
+  }
+
+  /**
+   * Whether the reference is what the model computes on the baseline.
+   *
+   * @return "yes", "no", or "unknown" where the model reads a number that is another on the baseline
+   */
+  public String referenceIsModelOnBaseline() {
+    return referenceIsModelOnBaseline;
+  }
+
+  /**
+   * Why the reference is not what the model computes on the baseline.
+   *
+   * @return the reason; empty where it is
+   */
+  public String referenceReason() {
+    return referenceReason;
+  }
+
+  /**
+   * How far the reference is from what the model gives on the baseline, over the largest magnitude there.
+   *
+   * @return NaN unless {@link Request#verifyReference(boolean)} asked for it
+   */
+  public double referenceError() {
+    return referenceError;
   }
 
   /**

@@ -40,6 +40,7 @@ public final class Request {
     long memory;
     Direction direction = Direction.AUTO;
     boolean keepReferences;
+    boolean verifyReference;
     Cancellation cancellation;
 
     @Override
@@ -286,6 +287,17 @@ public final class Request {
   }
 
   /**
+   * Whether the plain model also runs on the baseline; {@link Report#referenceError()} then says how far the reference
+   * is from that.
+   *
+   * @param verify whether it does; not unless given
+   * @return the changed copy
+   */
+  public Request verifyReference(boolean verify) {
+    return with(fields -> fields.verifyReference = verify);
+  }
+
+  /**
    * Who may end runs of this request.
    *
    * @param cancellation a switch, open as long as the request is used; {@code null} for nobody
@@ -334,6 +346,7 @@ public final class Request {
       AddendNative.addend_request_set_memory(request, fields.memory);
       AddendNative.addend_request_set_direction(request, fields.direction.text());
       AddendNative.addend_request_set_keep_references(request, fields.keepReferences ? 1 : 0);
+      AddendNative.addend_request_set_verify_reference(request, fields.verifyReference ? 1 : 0);
       AddendNative.addend_request_set_cancellation(request, borrow.of(fields.cancellation));
       return request;
     } catch (RuntimeException | Error e) {

@@ -1,0 +1,39 @@
+// Baselines by a word, so that a natural one is as near as zero: what a model, a file of rows or the input itself knows.
+#ifndef ADDEND_CORE_EXPLAIN_BASELINES_H_
+#define ADDEND_CORE_EXPLAIN_BASELINES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace addend {
+
+// "mean:FILE, median:FILE, buffer:NAME, mean, blur or blur:SIGMA", for messages and help.
+extern const char kBaselineWords[];
+
+// Whether a text is one of these words, whatever follows its colon.
+bool IsBaselineWord(const std::string& text);
+
+// The file that a word names: "rows.npy" for "mean:rows.npy#x"; empty where it names none.
+std::string FileOfBaselineWord(const std::string& word);
+
+// The baseline that a word stands for, which broadcasts to `value`, a floating-point or complex input:
+//   "mean:FILE", "median:FILE"   of the rows of a tensor in a .npy or .safetensors file (FILE#NAME where it holds
+//                                several and none is called "input" or "baseline"), along its first dimension; of an
+//                                even number of rows the median is the lower of the two in the middle
+//   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of
+//                                its input; one of a single dimension that is no longer than the input's channels
+//                                (dimension 1) runs along these
+//   "mean"                       of each channel of an image, over height and width, the last two dimensions
+//   "blur", "blur:SIGMA"         the image under a Gaussian of standard deviation SIGMA in pixels (a twentieth of the
+//                                longer side unless given); weights are normalized at the borders
+// `held`: the tensors that the model holds, by name. Throws InvalidArgument that names the word and says what there is,
+// NotFound where there is no such file.
+at::Tensor BaselineOfWord(const std::string& word, const at::Tensor& value,
+                          const std::vector<std::pair<std::string, at::Tensor>>& held);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_BASELINES_H_
