@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 from typing import Any, Callable, Optional, Sequence, Tuple
 
 import torch
@@ -37,7 +38,8 @@ class Split:
         dims = [self.dims] if isinstance(self.dims, int) else list(self.dims)
         dims = [dim % numbers.dim() for dim in dims]
         others = [dim for dim in range(numbers.dim()) if dim not in dims]
-        return numbers.permute(*dims, *others).reshape(-1, *[numbers.shape[dim] for dim in others]).flatten(1).sum(1)
+        count = math.prod(numbers.shape[dim] for dim in dims)
+        return numbers.permute(*dims, *others).reshape(count, -1).sum(1)
 
 
 @dataclasses.dataclass

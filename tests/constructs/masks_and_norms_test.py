@@ -233,7 +233,7 @@ CASES = [
     Case("deformable convolutions", "image and offsets", lambda: deformed, lambda: [*pixels(), Split(OFFSETS, 1, 0.0)], **OUTSIDE),
     of_numbers("neighbours of floating-point numbers", "", lambda x: torch.nextafter(x.square(), torch.tensor(9.0)) + x),
     of_numbers("angles", "", turned, dims=1),
-    of_numbers("angles", "of real numbers", lambda x: torch.angle(x - 0.7) + x, leftover="steps pass nothing"),
+    of_numbers("angles", "of real numbers", lambda x: torch.angle(x - 0.7) + x, leftover="steps pass nothing", target=(0, 0)),
 ]
 
 Cases = table("masks and norms", CASES, [])

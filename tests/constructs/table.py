@@ -7,7 +7,8 @@ import laws
 from case import Run
 
 # What does not work yet, by the name of a case and the law: why. Each of these tests has to fail.
-KNOWN = {}
+KNOWN = {
+}
 
 
 def of(construct):
