@@ -476,7 +476,8 @@ class ProgramRecorder::Impl {
     use.argument = static_cast<int16_t>(argument);
     if (tensor.defined()) {
       if (!tensor.has_storage() || tensor.is_quantized()) {
-        Refuse(call, "cannot record tensors that are not dense (sparse, nested, quantized)");
+        Refuse(call, absl::StrCat("cannot record tensors that are not dense (sparse, nested, quantized), which ",
+                                  call.op.schema().name(), " reads"));
       }
       use.value = ValueOf(tensor);
       const int storage = program_.values[use.value].storage;
@@ -556,7 +557,8 @@ class ProgramRecorder::Impl {
       return;
     }
     if (!tensor.has_storage())
-      Refuse(call, "gives a tensor that is not dense (sparse, nested), which cannot be recorded");
+      Refuse(call, absl::StrCat(call.op.schema().name(),
+                                " gives a tensor that is not dense (sparse, nested), which cannot be recorded"));
     const int position = static_cast<int>(call.results.size());
     const int known = FindImpl(tensor);
     if (known >= 0 && program_.values[known].call == index) {
