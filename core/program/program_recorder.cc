@@ -178,7 +178,7 @@ class ProgramRecorder::Impl {
       if (!call.result_sizes.empty() && call.result_sizes.size() == r) call.result_sizes.push_back(1);
     }
     call.is_view &= !call.results.empty();
-    if (from_data) MarkFromData(call);
+    if (from_data) MarkFromData(call, traits);
     if (traits.gives_plain || traits.data_shape || traits.data_shape_bool) {
       AddGuard(call, traits, index, *stack, behind, from_data);
     }
@@ -617,10 +617,12 @@ class ProgramRecorder::Impl {
     });
   }
 
-  void MarkFromData(const RecordedCall& call) {
+  void MarkFromData(const RecordedCall& call, const OperatorTraits& traits) {
     for (const auto* values : {&call.results, &call.written}) {
-      for (const int value : *values) {
-        if (value >= 0) states_[program_.values[value].storage].from_data = true;
+      for (size_t r = 0; r < values->size(); ++r) {
+        const int value = (*values)[r];
+        if (value < 0 || (traits.lengths_apart && r == 1 && !ReadsData(call, traits, /*first=*/1))) continue;
+        states_[program_.values[value].storage].from_data = true;
       }
     }
   }
