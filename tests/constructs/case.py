@@ -55,7 +55,7 @@ class Case:
             turned around in their last split dimension.
         reference: what the report has to say of the reference: ``"yes"``, ``"no"`` or ``"unknown"``.
         names: operators that notes have to name where that is not ``"yes"``.
-        other_sizes: why the baseline's own conditions cannot be had where it is ``"no"``, as the error says it.
+        not_the_baseline: why the baseline's own conditions cannot be had where it is ``"no"``, as the error says it.
         draws: the model draws random numbers, which is what a check of its recordings has to find.
         notes: what one of the notes has to say besides, as a regular expression.
         own: every component is what its position alone changes: the model is a sum over positions.
@@ -78,7 +78,7 @@ class Case:
     other: Optional[Callable[[], Sequence[torch.Tensor]]] = None
     reference: str = "yes"
     names: Tuple[str, ...] = ()
-    other_sizes: str = ""
+    not_the_baseline: str = ""
     draws: bool = False
     notes: str = ""
     own: bool = False

@@ -119,14 +119,15 @@ class Pooled(nn.Module):
 class Blocked(nn.Module):
     """Attends to what is no padding."""
 
-    def __init__(self):
+    def __init__(self, low):
         super().__init__()
+        self.low = low
         self.words = nn.Embedding(20, 4)
         self.places = nn.Parameter(torch.randn(3, 4))
 
     def forward(self, ids):
         x = self.words(ids) + self.places
-        scores = (x @ x.transpose(1, 2)).masked_fill(ids.eq(1)[:, None], -1e4)
+        scores = (x @ x.transpose(1, 2)).masked_fill(ids.eq(1)[:, None], self.low)
         return scores.softmax(-1) @ x
 
 
@@ -208,9 +209,16 @@ CASES = [
     Case("positions counted from ids", "another baseline", Positions, lambda: [Split(IDS, 1, 3)], lambda: [OTHER_IDS]),
     Case("masks derived from the input", "a mean over ids that are no padding", Pooled, lambda: [Split(IDS, 1, 1)],
          lambda: [OTHER_IDS], reference="no", names=("aten::ne",)),
-    Case("masks derived from the input", "attention to ids that are no padding", Blocked,
-         lambda: [Split(torch.tensor([[7, 1, 9]]), 1, 3)], lambda: [torch.tensor([[4, 5, 6]])],
-         reference="no", names=("aten::eq",)),
+    *[
+        Case("masks derived from the input", "attention to ids that are no padding, %g" % low,
+             lambda low=low: Blocked(low), lambda: [Split(torch.tensor([[7, 1, 9]]), 1, 3)],
+             lambda: [torch.tensor([[4, 5, 6]])], reference="no", names=("aten::eq",), **choices)
+        for low, choices in (
+            (-100.0, {}),
+            (-1e4, {}),
+            (-1e9, {"not_the_baseline": "aten::softmax.* where scores move farther .* than can be followed"}),
+        )
+    ],
     of_numbers("masks derived from the input", "cast", lambda x: (x > 0.5).to(x.dtype) * 2 + x, names=("aten::gt",), **DERIVED),
     of_numbers("masks derived from the input", "product", lambda x: x * (x > 0.5), names=("aten::gt",), **DERIVED),
     of_numbers("masks derived from the input", "where", lambda x: torch.where(x > 0.5, x, 2 * x), names=("aten::gt",), **DERIVED),
@@ -247,7 +255,7 @@ CASES = [
     Case("sizes derived from the input", "", lambda: lambda x: x[:, (x[0] > 0.5).nonzero().flatten()].sum(1),
          lambda: [Split(torch.tensor([[1.0, 0.2, 0.7], [0.3, 0.9, 0.4]]), 1, 0.6)], reference="no", names=("aten::gt",),
          replay=GUARD, export="depends on", other=lambda: [torch.tensor([[0.2, 0.9, 0.4], [0.3, 0.9, 0.4]])],
-         other_sizes="aten::index.* reads what aten::gt gives with other sizes on the baseline"),
+         not_the_baseline="aten::index.* reads what aten::gt gives with other sizes on the baseline"),
     of_numbers("components that end in indices", "", lambda x: nn.functional.embedding(nearest(x), CENTRES),
                refused="no component reaches .*: they end where .* at aten::argmin"),
     of_numbers("random draws in forward", "noise", draws, draws=True, notes="random numbers are drawn by aten::randn"),

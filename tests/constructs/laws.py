@@ -75,8 +75,8 @@ def reference(test, run):
     for name in run.case.names:
         test.assertIn(name, notes_of(results))
         test.assertIn(name, report["reference_reason"])
-    if run.case.other_sizes:
-        with test.assertRaisesRegex(addend.Error, run.case.other_sizes):
+    if run.case.not_the_baseline:
+        with test.assertRaisesRegex(addend.Error, run.case.not_the_baseline):
             run.decompose("faithful", conditions="baseline")
     elif run.case.reference == "no":
         # Whose conditions they are is a choice.
