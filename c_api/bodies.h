@@ -140,6 +140,8 @@ struct ResultEntry {
   std::optional<Composition> composition;
   at::Tensor tensor;  // where there is no composition
   std::optional<double> number;
+  // Why an explanation of it would be one of zeros: where components ended that should have reached it.
+  std::string unreached = {};
 };
 
 struct ResultsBody {

@@ -102,7 +102,9 @@ ADDEND_API addend_status* addend_results_explain(const addend_results* results, 
     const std::string at = TextOrEmpty(name, "name");
     const std::string asked = Text(target, "target");
     RequireOut(out_explanation, "out_explanation");
-    Give(out_explanation, Explain(*Find(body, at).composition, asked, at, body.run));
+    const ResultEntry& entry = Find(body, at);
+    if (!entry.unreached.empty()) throw FailedPrecondition(entry.unreached);
+    Give(out_explanation, Explain(*entry.composition, asked, at, body.run));
   });
 }
 

@@ -169,7 +169,8 @@ ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInpu
   results.run =
       RecordOf(std::move(decomposition.report), decomposition.numc, inputs, decomposition.inside, asked, model_path);
   const auto add = [&results](Decomposed& one) {
-    results.entries.push_back({std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt});
+    results.entries.push_back(
+        {std::move(one.name), std::move(one.composition), at::Tensor(), std::nullopt, std::move(one.unreached)});
   };
   // In the order in which the model gives them.
   auto plain = decomposition.plain.begin();

@@ -352,20 +352,24 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   note_calls("reads NaN or infinity where the reference is finite, what it makes of that is leftover: ", from_infinity);
 }
 
-void ThrowUnreached(const TracedRun& trace, const std::string& name) {
+std::string Unreached(const TracedRun& trace, const std::string& name) {
   std::map<int64_t, Position> ends;
   for (const Condition& condition : trace.conditions) ends.emplace(condition.origin.op_index, condition.origin);
   for (const Condition& guard : trace.guards) ends.emplace(guard.origin.op_index, guard.origin);
   for (const Position& position : trace.unattributed) ends.emplace(position.op_index, position);
   std::vector<Position> positions;
   for (auto& [index, position] : ends) positions.push_back(std::move(position));
-  throw FailedPrecondition(absl::StrCat(
+  return absl::StrCat(
       "no component reaches ", name, ": ",
       positions.empty()
           ? "the model computes it without the split inputs, or outside LibTorch's dispatcher"
           : absl::StrCat("they end where the model makes conditions, indices or other integers of them, at ",
                          FirstPositions(positions)),
-      "; see docs/concepts.md"));
+      "; see docs/concepts.md");
+}
+
+void ThrowUnreached(const TracedRun& trace, const std::string& name) {
+  throw FailedPrecondition(Unreached(trace, name));
 }
 
 const Registry& RulesOf(const DecomposeOptions& options) {
@@ -451,6 +455,7 @@ Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> ou
     if (!rows.decomposed) {
       decomposition.report.notes.push_back(
           absl::StrCat(name, " does not depend on the split inputs through operators that tracing sees"));
+      if (prepared.numc > 0 && rows.value.numel() > 0) list.back().unreached = Unreached(*trace, name);
     }
   }
   // What is empty has no memory to be known by.

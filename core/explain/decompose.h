@@ -57,6 +57,8 @@ struct Decomposed {
   std::string name;         // "output", "output.1" or the probe's
   at::Tensor value;         // what the model computed, in its dtype
   Composition composition;  // rows of half types are float32
+  // Where components ended, in the words of an error; empty where some reach it, or there are none.
+  std::string unreached = {};
 };
 
 // A result of the model that has no parts: integers, bools.

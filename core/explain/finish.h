@@ -80,8 +80,9 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
 // value, therefore, nobody kept.
 Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output);
 
-// Throws FailedPrecondition that says where components ended that should have reached `name`: a table of zeros would
-// look like an answer.
+// Says where components ended that should have reached `name`.
+std::string Unreached(const TracedRun& trace, const std::string& name);
+// Throws that as FailedPrecondition: a table of zeros would look like an answer.
 [[noreturn]] void ThrowUnreached(const TracedRun& trace, const std::string& name);
 
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.

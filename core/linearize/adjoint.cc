@@ -327,6 +327,7 @@ class Adjoint {
     if (PaysShares(node)) TakePayment(node, behind[0]);
     Rows back;
     if (node.map) back = Transpose(*node.map, behind);
+    for (size_t j = 0; j < back.size(); ++j) back[j] = OfParts(back[j], call.operands[node.inputs[j]]);
     behind = leftover_behind;
     const bool seeks_leftover = node.keeps_bracket && !options_.components_only;
     const at::Tensor left = seeks_leftover ? Leftover(node, behind, back) : at::Tensor();
@@ -358,6 +359,13 @@ class Adjoint {
     one = map.Transpose(one);
     for (at::Tensor& back : one) back = back.unsqueeze(0);
     return one;
+  }
+
+  // NaN and infinity have no parts: nothing comes back to such elements, whatever a map has made of them. (A row of
+  // scores that are all infinitely low has probabilities of NaN, and so has the map's transpose there.)
+  at::Tensor OfParts(const at::Tensor& back, const Operand& operand) const {
+    if (!back.defined() || AllFinite(back)) return back;
+    return back.masked_fill(at::isfinite(ValueOf(operand)).logical_not_(), 0);
   }
 
   // What the outputs' moves give, [targets].

@@ -43,6 +43,12 @@ bool IsBag(const std::string& name) {
   return name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
 }
 
+// Of what is packed: the lengths that come second are made of those that are given second, whatever they belong to.
+bool PacksOrPads(const Call& call) {
+  const std::string& name = call.op.schema().name();
+  return name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence";
+}
+
 bool IsBagOfSums(const Call& call) {
   return IsBag(RuleName(call.op.schema().name())) && call.arguments[4].toInt() != static_cast<int64_t>(BagMode::kMax);
 }
@@ -1110,7 +1116,10 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
     return call.outputs[k].storage >= 0 && Continuous(call.outputs[k].dtype) && carried;
   };
-  const auto tracks = [&](size_t k) { return call.outputs[k].storage >= 0 && !Continuous(call.outputs[k].dtype); };
+  const bool lengths_apart = call.outputs.size() == 2 && PacksOrPads(call) && !call.operands[1].labelled;
+  const auto tracks = [&](size_t k) {
+    return call.outputs[k].storage >= 0 && !Continuous(call.outputs[k].dtype) && !(lengths_apart && k == 1);
+  };
   // Another registry may let other results carry rows.
   for (size_t k = 0; found_ != nullptr && k < call.outputs.size(); ++k) {
     if ((carries(k) || tracks(k)) && (k >= found_->references.size() || !found_->references[k].defined()))

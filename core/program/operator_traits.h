@@ -38,6 +38,7 @@ struct OperatorTraits {
   bool gives_plain = false;      // some return is no tensor
   bool data_shape = false;       // the sizes of its results depend on elements; see SizesFromData()
   bool data_shape_bool = false;  // the same, where an index is boolean
+  bool lengths_apart = false;    // its second result is made of its second argument alone: lengths of what is packed
   int16_t data_shape_from = 0;   // the first argument whose elements tell these sizes: 1 of masked_select()
 
   // Whether a call with these arguments draws from a generator: dropout in evaluation does not.

@@ -178,7 +178,7 @@ class ProgramRecorder::Impl {
       if (!call.result_sizes.empty() && call.result_sizes.size() == r) call.result_sizes.push_back(1);
     }
     call.is_view &= !call.results.empty();
-    if (from_data) MarkFromData(call);
+    if (from_data) MarkFromData(call, traits);
     if (traits.gives_plain || traits.data_shape || traits.data_shape_bool) {
       AddGuard(call, traits, index, *stack, behind, from_data);
     }
@@ -476,7 +476,8 @@ class ProgramRecorder::Impl {
     use.argument = static_cast<int16_t>(argument);
     if (tensor.defined()) {
       if (!tensor.has_storage() || tensor.is_quantized()) {
-        Refuse(call, "cannot record tensors that are not dense (sparse, nested, quantized)");
+        Refuse(call, absl::StrCat("cannot record tensors that are not dense (sparse, nested, quantized), which ",
+                                  call.op.schema().name(), " reads"));
       }
       use.value = ValueOf(tensor);
       const int storage = program_.values[use.value].storage;
@@ -556,7 +557,8 @@ class ProgramRecorder::Impl {
       return;
     }
     if (!tensor.has_storage())
-      Refuse(call, "gives a tensor that is not dense (sparse, nested), which cannot be recorded");
+      Refuse(call, absl::StrCat(call.op.schema().name(),
+                                " gives a tensor that is not dense (sparse, nested), which cannot be recorded"));
     const int position = static_cast<int>(call.results.size());
     const int known = FindImpl(tensor);
     if (known >= 0 && program_.values[known].call == index) {
@@ -615,10 +617,12 @@ class ProgramRecorder::Impl {
     });
   }
 
-  void MarkFromData(const RecordedCall& call) {
+  void MarkFromData(const RecordedCall& call, const OperatorTraits& traits) {
     for (const auto* values : {&call.results, &call.written}) {
-      for (const int value : *values) {
-        if (value >= 0) states_[program_.values[value].storage].from_data = true;
+      for (size_t r = 0; r < values->size(); ++r) {
+        const int value = (*values)[r];
+        if (value < 0 || (traits.lengths_apart && r == 1 && !ReadsData(call, traits, /*first=*/1))) continue;
+        states_[program_.values[value].storage].from_data = true;
       }
     }
   }

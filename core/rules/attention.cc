@@ -136,6 +136,14 @@ SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& value, const at::Te
     }
   }
   if (longest > table.half_range.back()) {
+    // Beyond that many the points of the line are nearer to each other than its ends have digits.
+    const double most_pieces = reference.scalar_type() == at::kDouble ? 32768 : 4096;
+    if (longest > most_pieces * table.half_range.back()) {
+      throw Unimplemented(call.name +
+                          " where scores move farther from the reference to the value than can be followed, as those "
+                          "do that are masked by -1e9 in one of them only; keep the value's masks (policy "
+                          "conditions=value), and do not split them");
+    }
     path.rules.back() =
         Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(longest / table.half_range.back())));
   }

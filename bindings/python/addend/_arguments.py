@@ -49,13 +49,14 @@ def _is_number(value: Any) -> bool:
 def _is_structure(value: Any) -> bool:
     """Whether a model takes it as something else than a tensor. A list of numbers alone is a tensor."""
     if isinstance(value, list):
-        return not _only_numbers(value)
+        return not is_numbers(value)
     return value is None or _is_number(value) or isinstance(value, (str, tuple, dict, Plain))
 
 
-def _only_numbers(value: Any) -> bool:
+def is_numbers(value: Any) -> bool:
+    """Whether it is a number, or lists of nothing else, which are tensors."""
     if isinstance(value, list):
-        return all(_only_numbers(item) for item in value)
+        return all(is_numbers(item) for item in value)
     return _is_number(value)
 
 
@@ -71,7 +72,7 @@ class _Leaves:
 
     def describe(self, value: Any, path: str) -> Any:
         """One argument; `path` is its name where it is given by name."""
-        if isinstance(value, list) and _only_numbers(value):
+        if isinstance(value, list) and is_numbers(value):
             return self._tensor(value, path)
         return self._inner(value, path, False)
 

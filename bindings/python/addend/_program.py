@@ -19,11 +19,13 @@ from typing import (
 )
 
 from . import _native
+from ._arguments import is_numbers
 from ._cancellation import Cancellation
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
 from ._results import Results
+from ._structure import map_leaves
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -153,7 +155,7 @@ class Program(Handle):
         """Runs the program.
 
         Args:
-            inputs: as `Model.run` takes them.
+            inputs: as `Model.run` takes them; of a live model, as it was called itself, or one by one.
             values: names of inner tensors that are wanted too, as `names` has them.
             every_value: all of them.
             guards: whether a number that left the tensors and is another one now stops the run. Without, it follows the
@@ -172,7 +174,7 @@ class Program(Handle):
         options["out_of_place"] = out_of_place
         if values is not None:
             options["values"] = [values] if isinstance(values, str) else list(values)
-        request = new_model_request([inputs], cancellation=cancellation)
+        request = new_model_request([self._as_recorded(inputs)], cancellation=cancellation)
         return Results(_native.program_replay(self._handle, request, json.dumps(options)))
 
     def check(
@@ -274,10 +276,32 @@ class Program(Handle):
         """Its graph as a page for a browser that needs nothing else."""
         return _native.program_graph_html(self._handle, json.dumps(_with_numbers({"title": title}, numbers)))
 
+    def _as_recorded(self, inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
+        """Inputs by their names where they are nested, as a live model takes them, and the program has them one by one."""
+        alone = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], dict) else None
+        values = tuple(alone.values()) if alone is not None else inputs
+        if not any(_is_nested(value) for value in values):
+            return inputs
+        if any(entry["structure"] != "Tensor" for entry in self.summary["inputs"]):
+            return inputs
+        names = self.names("input")
+        arguments = list(dict.fromkeys(name.split(".")[0] for name in names))
+        if alone is not None:
+            arguments = [str(key) for key in alone]
+        found: Dict[str, Any] = {}
+        if len(arguments) == len(values):
+            for argument, value in zip(arguments, values):
+                map_leaves(lambda leaf, path: found.setdefault(path, leaf), value, argument)
+        return (found,) if set(found) == set(names) else inputs
+
     def __repr__(self) -> str:
         if self.closed:
             return "Program(closed)"
         return "Program(%s: %d operators)" % (", ".join(self.names("input")), self.num_operators)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, (tuple, dict)) or (isinstance(value, list) and not is_numbers(value))
 
 
 def read_check(record: str) -> TraceCheck:
