@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -125,6 +126,34 @@ TEST_F(ModelTest, KeepsReferencesAndStaysWithinMemory) {
     } catch (const Error& error) {
       EXPECT_THAT(error.what(), HasSubstr(bytes < 0 ? "negative" : "allow more memory"));
     }
+  }
+}
+
+TEST_F(ModelTest, BaselinesByAWordAndVerifiedReferences) {
+  const Model model = Model::Load(kDigits);
+  const Tensor image = TensorFile::Read(kDigitsSample).tensor("input");
+  const std::vector<double> pixels = Numbers(image);
+  const double mean = std::accumulate(pixels.begin(), pixels.end(), 0.0) / static_cast<double>(pixels.size());
+  Request words;
+  words.Input(image).SplitAlong({2, 3}).Baseline("mean").VerifyReference();
+  Request numbers;
+  numbers.Input(image).SplitAlong({2, 3}).Baseline(mean);
+  const Results by_word = model.Decompose(words);
+  const Results by_number = model.Decompose(numbers);
+  ExpectNear(Numbers(by_word.composition().reference()), Numbers(by_number.composition().reference()), 1e-5);
+  EXPECT_LE(by_word.report("reference_error"), 1e-5);
+  EXPECT_TRUE(std::isnan(by_number.report("reference_error")));
+  EXPECT_EQ(by_word.report_text("reference_is_model_on_baseline"), "yes");
+  EXPECT_THAT(model.Attribute(words).results().ReportJson(), HasSubstr("\"reference_error\":"));
+  Request request;
+  request.Input(image).SplitAlong({2, 3});
+  EXPECT_EQ(Outcome(addend_request_set_baseline_word(request.get(), "grey")).code, ADDEND_INVALID_ARGUMENT);
+  request.Baseline("buffer:none");
+  try {
+    model.Decompose(request);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the model holds no tensor of that name"));
   }
 }
 

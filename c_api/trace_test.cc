@@ -148,6 +148,38 @@ TEST_F(TraceTest, EndsAsItBegan) {
   addend_trace_release(trace);
 }
 
+TEST_F(TraceTest, ItsOwnerVerifiesTheReference) {
+  Request request = Asked();
+  EXPECT_THAT(Outcome(addend_trace_begin(nullptr, Asked().VerifyReference().get(), nullptr)).message,
+              HasSubstr("out_trace is NULL"));
+  addend_trace* trace = nullptr;
+  EXPECT_THAT(Outcome(addend_trace_begin(nullptr, Asked().VerifyReference().get(), &trace)).message,
+              HasSubstr("addend_trace_baseline"));
+  const auto run = [](const Tensor& x) { return Plain("aten::add", Arguments().Add(x).Add(2.0)); };
+  for (const double apart : {0.0, 1.0}) {
+    ExpectOk(addend_trace_begin(nullptr, request.get(), &trace));
+    const Tensor y = run(x_);
+    ExpectOk(addend_trace_add_output(trace, "y", y.get()));
+    EXPECT_EQ(Outcome(addend_trace_add_on_baseline(trace, "y", y.get())).code, ADDEND_FAILED_PRECONDITION);
+    addend_tensor* baseline = nullptr;
+    EXPECT_EQ(Outcome(addend_trace_baseline(trace, 1, &baseline)).code, ADDEND_INVALID_ARGUMENT);
+    ExpectOk(addend_trace_baseline(trace, 0, &baseline));
+    const Tensor zeros(baseline);
+    ExpectNear(Numbers(zeros), {0, 0, 0}, 0);
+    const Tensor there = Plain("aten::add", Arguments().Add(run(zeros)).Add(apart));
+    EXPECT_EQ(Outcome(addend_trace_add_on_baseline(trace, "z", there.get())).code, ADDEND_NOT_FOUND);
+    ExpectOk(addend_trace_add_on_baseline(trace, "y", there.get()));
+    addend_results* made = nullptr;
+    ExpectOk(addend_trace_end(trace, &made));
+    addend_trace_release(trace);
+    const Results results(made);
+    EXPECT_DOUBLE_EQ(results.report("reference_error"), apart / (2 + apart));
+    EXPECT_EQ(results.report_text("reference_is_model_on_baseline"), apart == 0 ? "yes" : "no");
+    EXPECT_EQ(results.report_text("reference_reason").empty(), apart == 0);
+    EXPECT_EQ(results.report_text("nothing"), "");
+  }
+}
+
 TEST_F(TraceTest, RunsAgainForWhatIsInside) {
   Request request;
   request.Input(x_, "x").Inside("aten::mul").SplitAlong({0});

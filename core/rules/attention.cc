@@ -9,7 +9,6 @@
 // into pieces. The bracket is the exact error that remains; it is leftover and reported.
 #include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
-#include <ATen/ops/diag_embed.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/softmax.h>
@@ -198,42 +197,33 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
   return path;
 }
 
-// Softmax at every node: [nodes, n, T].
-at::Tensor Probabilities(const NodeGroup& group, int64_t first, int64_t length) {
-  const at::Tensor t = at::tensor(group.rule->nodes, group.move.options()).view({-1, 1, 1});
-  return at::softmax(group.reference.narrow(0, first, length) + t * group.move.narrow(0, first, length), -1);
-}
-
-at::Tensor Weights(const NodeGroup& group) { return at::tensor(group.rule->weights, group.move.options()); }
-
-// Many rows [R, n, T]: the symmetric matrix of each softmax row is built once, then one product serves all rows.
-at::Tensor ApplyByMatrix(const NodeGroup& group, const at::Tensor& rows) {
+// rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times the sum of w p, less
+// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each.
+at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   const int64_t n = group.move.size(0);
   const int64_t width = group.move.size(1);
-  at::Tensor out = at::empty({n, rows.size(0), width}, rows.options());
-  // In pieces, so that the matrices take a bounded amount of memory.
-  const int64_t piece = std::max<int64_t>(1, (int64_t{1} << 22) / (width * width));
-  const at::Tensor weights = Weights(group).view({-1, 1, 1});
+  const int64_t nodes = static_cast<int64_t>(group.rule->nodes.size());
+  at::Tensor out = at::zeros({n, rows.size(0), width}, rows.options());
+  // In pieces, so that the probabilities take a bounded amount of memory.
+  constexpr int64_t kMost = int64_t{1} << 22;
+  const int64_t at_once = std::max<int64_t>(1, std::min(nodes, kMost / std::max<int64_t>(1, width)));
+  const int64_t piece = std::max<int64_t>(1, kMost / std::max<int64_t>(1, width * at_once));
+  const at::Tensor all_nodes = at::tensor(group.rule->nodes, group.move.options()).view({1, -1, 1});
+  const at::Tensor all_weights = at::tensor(group.rule->weights, group.move.options()).view({1, -1, 1});
   for (int64_t first = 0; first < n; first += piece) {
     const int64_t length = std::min(piece, n - first);
-    const at::Tensor p = Probabilities(group, first, length).permute({1, 0, 2});  // [length, nodes, T]
-    const at::Tensor weighted = p * weights.view({1, -1, 1});
-    const at::Tensor matrix = at::diag_embed(weighted.sum(1)) - at::bmm(p.transpose(1, 2), weighted);
-    out.narrow(0, first, length).copy_(at::bmm(rows.narrow(1, first, length).transpose(0, 1), matrix));
+    const at::Tensor reference = group.reference.narrow(0, first, length).unsqueeze(1);
+    const at::Tensor move = group.move.narrow(0, first, length).unsqueeze(1);
+    const at::Tensor c = rows.narrow(1, first, length).transpose(0, 1);  // [length, R, T]
+    const at::Tensor own = out.narrow(0, first, length);
+    for (int64_t k = 0; k < nodes; k += at_once) {
+      const int64_t count = std::min(at_once, nodes - k);
+      const at::Tensor p = at::softmax(reference + all_nodes.narrow(1, k, count) * move, -1);  // [length, count, T]
+      const at::Tensor weighted = p * all_weights.narrow(1, k, count);
+      own.add_(c * weighted.sum(1, /*keepdim=*/true) - at::bmm(at::bmm(c, p.transpose(1, 2)), weighted));
+    }
   }
   return out.transpose(0, 1);
-}
-
-// Few rows: node by node.
-at::Tensor ApplyByNode(const NodeGroup& group, const at::Tensor& rows) {
-  const at::Tensor p = Probabilities(group, 0, group.move.size(0));
-  const at::Tensor weights = Weights(group);
-  at::Tensor out = at::zeros(rows.sizes(), rows.options());
-  for (int64_t k = 0; k < p.size(0); ++k) {
-    const at::Tensor pk = p.select(0, k);
-    out.add_(pk * (rows - (pk * rows).sum(-1, /*keepdim=*/true)) * weights.select(0, k));
-  }
-  return out;
 }
 
 at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
@@ -251,21 +241,14 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
 // rows: [R, G, T]
 at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
   if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
-  const bool few = rows.size(0) < kSoftmaxManyRows;
-  // The matrices of wide rows are products that a BLAS is better at.
-  constexpr int64_t kMostLoopWidth = 64;
-  const bool loops = few || path.width <= kMostLoopWidth;
-  if (loops && !IsFollowed(rows) && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
+  if (!IsFollowed(rows) && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
     return ApplyFused(path, rows.resolve_neg());
   }
   const std::vector<NodeGroup> groups = GroupsOf(path);
-  const auto apply = [&](const NodeGroup& group, const at::Tensor& part) {
-    return few ? ApplyByNode(group, part) : ApplyByMatrix(group, part);
-  };
-  if (groups.size() == 1) return apply(groups[0], rows);
+  if (groups.size() == 1) return ApplyGroup(groups[0], rows);
   at::Tensor out = at::empty(rows.sizes(), rows.options());
   for (const NodeGroup& group : groups) {
-    out.index_copy_(1, group.index, apply(group, rows.index_select(1, group.index)));
+    out.index_copy_(1, group.index, ApplyGroup(group, rows.index_select(1, group.index)));
   }
   return out;
 }

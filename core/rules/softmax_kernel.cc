@@ -113,7 +113,73 @@ ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int6
   return 1 / sum;
 }
 
-// scratch: [2, width]
+// Nodes that pass over the rows together, and rows that pass over the nodes together.
+constexpr int64_t kNodesAtOnce = 4;
+
+// At four nodes, p: [4, width], and weights: [4], adds sum of weight * p * (row - <p, row>) to one row or to two; `mass`:
+// [width], the sum of weight * p.
+template <typename T>
+ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, int64_t width, const T* row, T* out) {
+  const T* p0 = p;
+  const T* p1 = p + width;
+  const T* p2 = p + 2 * width;
+  const T* p3 = p + 3 * width;
+  T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+#pragma omp simd reduction(+ : a0, a1, a2, a3)
+  for (int64_t j = 0; j < width; ++j) {
+    a0 += p0[j] * row[j];
+    a1 += p1[j] * row[j];
+    a2 += p2[j] * row[j];
+    a3 += p3[j] * row[j];
+  }
+  a0 *= weights[0];
+  a1 *= weights[1];
+  a2 *= weights[2];
+  a3 *= weights[3];
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) {
+    out[j] += mass[j] * row[j] - (a0 * p0[j] + a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
+  }
+}
+
+template <typename T>
+ADDEND_ALWAYS_INLINE void AddToTwo(const T* p, const T* weights, const T* mass, int64_t width, const T* row,
+                                   const T* next, T* out, T* next_out) {
+  const T* p0 = p;
+  const T* p1 = p + width;
+  const T* p2 = p + 2 * width;
+  const T* p3 = p + 3 * width;
+  T a0 = 0, a1 = 0, a2 = 0, a3 = 0;
+  T b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+#pragma omp simd reduction(+ : a0, a1, a2, a3, b0, b1, b2, b3)
+  for (int64_t j = 0; j < width; ++j) {
+    const T a = row[j];
+    const T b = next[j];
+    a0 += p0[j] * a;
+    a1 += p1[j] * a;
+    a2 += p2[j] * a;
+    a3 += p3[j] * a;
+    b0 += p0[j] * b;
+    b1 += p1[j] * b;
+    b2 += p2[j] * b;
+    b3 += p3[j] * b;
+  }
+  a0 *= weights[0];
+  a1 *= weights[1];
+  a2 *= weights[2];
+  a3 *= weights[3];
+  b0 *= weights[0];
+  b1 *= weights[1];
+  b2 *= weights[2];
+  b3 *= weights[3];
+#pragma omp simd
+  for (int64_t j = 0; j < width; ++j) {
+    out[j] += mass[j] * row[j] - (a0 * p0[j] + a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
+    next_out[j] += mass[j] * next[j] - (b0 * p0[j] + b1 * p1[j] + b2 * p2[j] + b3 * p3[j]);
+  }
+}
+
+// scratch: [2 + kNodesAtOnce, width]
 template <typename T>
 ADDEND_ALWAYS_INLINE void PathOfGroup(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule, const T* rows,
                                       int64_t num_rows, T* output, T* scratch) {
@@ -121,63 +187,39 @@ ADDEND_ALWAYS_INLINE void PathOfGroup(const SoftmaxEnds<T>& ends, int64_t g, con
   const int64_t stride = ends.groups * width;
   const T* reference = ends.reference + g * width;
   T* move = scratch;
-  T* e = scratch + width;
+  T* mass = scratch + width;
+  T* p = scratch + 2 * width;
   MovesOf(ends, g, move);
   for (int64_t r = 0; r < num_rows; ++r) {
     T* out = output + r * stride + g * width;
     for (int64_t j = 0; j < width; ++j) out[j] = 0;
   }
-  for (int64_t k = 0; k < rule.count; ++k) {
-    const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
-    const T weight = static_cast<T>(rule.weights[k]) * inverse;
-    for (int64_t r = 0; r < num_rows; ++r) {
+  for (int64_t first = 0; first < rule.count; first += kNodesAtOnce) {
+    T weights[kNodesAtOnce] = {0, 0, 0, 0};
+    for (int64_t j = 0; j < width; ++j) mass[j] = 0;
+    for (int64_t k = 0; k < kNodesAtOnce; ++k) {
+      T* own = p + k * width;
+      if (first + k >= rule.count) {
+        for (int64_t j = 0; j < width; ++j) own[j] = 0;
+        continue;
+      }
+      const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[first + k]), width, own);
+      const T weight = static_cast<T>(rule.weights[first + k]);
+      weights[k] = weight;
+#pragma omp simd
+      for (int64_t j = 0; j < width; ++j) {
+        own[j] *= inverse;
+        mass[j] += weight * own[j];
+      }
+    }
+    int64_t r = 0;
+    for (; r + 1 < num_rows; r += 2) {
       const T* row = rows + r * stride + g * width;
       T* out = output + r * stride + g * width;
-      T along = 0;
-#pragma omp simd reduction(+ : along)
-      for (int64_t j = 0; j < width; ++j) along += e[j] * row[j];
-      along *= inverse;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) out[j] += weight * e[j] * (row[j] - along);
+      AddToTwo(p, weights, mass, width, row, row + stride, out, out + stride);
     }
-  }
-}
-
-// The same for many rows: the symmetric matrix of the group is made once, then each row is a product with it.
-// scratch: [2 + width, width]
-template <typename T>
-ADDEND_ALWAYS_INLINE void PathOfGroupByMatrix(const SoftmaxEnds<T>& ends, int64_t g, const NodesView& rule,
-                                              const T* rows, int64_t num_rows, T* output, T* scratch) {
-  const int64_t width = ends.width;
-  const int64_t stride = ends.groups * width;
-  const T* reference = ends.reference + g * width;
-  T* move = scratch;
-  T* e = scratch + width;
-  T* matrix = scratch + 2 * width;
-  MovesOf(ends, g, move);
-  for (int64_t j = 0; j < width * width; ++j) matrix[j] = 0;
-  for (int64_t k = 0; k < rule.count; ++k) {
-    const T inverse = Exponentials(reference, move, static_cast<T>(rule.nodes[k]), width, e);
-    const T weight = static_cast<T>(rule.weights[k]);
-#pragma omp simd
-    for (int64_t j = 0; j < width; ++j) e[j] *= inverse;
-    for (int64_t i = 0; i < width; ++i) {
-      const T own = weight * e[i];
-      T* line = matrix + i * width;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) line[j] -= own * e[j];
-      line[i] += own;
-    }
-  }
-  for (int64_t r = 0; r < num_rows; ++r) {
-    const T* row = rows + r * stride + g * width;
-    T* out = output + r * stride + g * width;
-    for (int64_t j = 0; j < width; ++j) out[j] = 0;
-    for (int64_t i = 0; i < width; ++i) {
-      const T own = row[i];
-      const T* line = matrix + i * width;
-#pragma omp simd
-      for (int64_t j = 0; j < width; ++j) out[j] += own * line[j];
+    if (r < num_rows) {
+      AddToOne(p, weights, mass, width, rows + r * stride + g * width, output + r * stride + g * width);
     }
   }
 }
@@ -209,13 +251,11 @@ ADDEND_WIDEST_VECTORS bool HalfRangeOfOne(const double* v, const double* r, int6
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           const float* rows, int64_t num_rows, float* output, float* scratch) {
-  num_rows < kSoftmaxManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
-                              : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
+  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void PathOfOneGroup(const SoftmaxEnds<double>& ends, int64_t g, const NodesView& rule,
                                           const double* rows, int64_t num_rows, double* output, double* scratch) {
-  num_rows < kSoftmaxManyRows ? PathOfGroup(ends, g, rule, rows, num_rows, output, scratch)
-                              : PathOfGroupByMatrix(ends, g, rule, rows, num_rows, output, scratch);
+  PathOfGroup(ends, g, rule, rows, num_rows, output, scratch);
 }
 ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<float>& ends, int64_t g, const NodesView& rule,
                                           float* output, float* scratch) {
@@ -245,10 +285,9 @@ bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range) {
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output) {
-  const int64_t matrix = num_rows < kSoftmaxManyRows ? 0 : ends.width;
 #pragma omp parallel if (ends.groups * ends.width * num_rows > kWorthThreads)
   {
-    std::vector<T> scratch((2 + matrix) * ends.width);
+    std::vector<T> scratch((2 + kNodesAtOnce) * ends.width);
 #pragma omp for schedule(dynamic, 16)
     for (int64_t g = 0; g < ends.groups; ++g) {
       PathOfOneGroup(ends, g, *rules[g], rows, num_rows, output, scratch.data());

@@ -6,9 +6,6 @@
 
 namespace addend {
 
-// Rows from which on a matrix for each group pays, whoever multiplies with it.
-constexpr int64_t kSoftmaxManyRows = 4;
-
 // Scores at both ends of the line, [groups, width] each.
 template <typename T>
 struct SoftmaxEnds {
@@ -30,8 +27,7 @@ struct NodesView {
 };
 
 // output[r, g, :] = sum over the nodes of weight * (diag p - p p^T) rows[r, g, :], where p is the softmax of group g at
-// a node. `rules`: one for each group. rows, output: [num_rows, groups, width]. For more than a few rows it takes
-// width^2 memory for each thread.
+// a node. `rules`: one for each group. rows, output: [num_rows, groups, width].
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output);

@@ -20,11 +20,11 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <sys/mman.h>
 #include <torch/library.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -44,33 +44,36 @@ std::atomic<int64_t> kernels{0};
 
 // What the context of a storage points to.
 struct Block {
-  void* address = nullptr;  // what tensors show; nothing is there
-  size_t reserved = 0;      // bytes from there on, whole pages
   void* numbers = nullptr;
 };
 
 void Free(void* context) {
   auto* block = static_cast<Block*>(context);
-  munmap(block->address, block->reserved);
   std::free(block->numbers);
   delete block;
+}
+
+// Addresses that nobody may touch, none of them given twice: one reservation, since a mapping for each storage would be
+// most of the work of small operators. It is of addresses alone and takes no memory.
+void* AddressesFor(size_t bytes) {
+  constexpr size_t kReserved = size_t{1} << 44;
+  static void* const begin = mmap(nullptr, kReserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  static std::atomic<size_t> given{0};
+  TORCH_CHECK(begin != MAP_FAILED, "the far device cannot reserve addresses");
+  const size_t offset = given.fetch_add(bytes, std::memory_order_relaxed);
+  TORCH_CHECK(offset + bytes <= kReserved, "the far device has no addresses for ", bytes, " bytes");
+  return static_cast<char*>(begin) + offset;
 }
 
 // Memory of `bytes` bytes; null for none.
 at::DataPtr Allocate(size_t bytes) {
   if (bytes == 0) return {nullptr, kFar};
   constexpr size_t kAlignment = 64;
-  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* const address = AddressesFor(whole);
   auto block = std::make_unique<Block>();
-  block->reserved = (bytes + page - 1) / page * page;
-  block->numbers = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  block->numbers = std::aligned_alloc(kAlignment, whole);
   TORCH_CHECK(block->numbers != nullptr, "the far device has no memory for ", bytes, " bytes");
-  block->address = mmap(nullptr, block->reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (block->address == MAP_FAILED) {
-    std::free(block->numbers);
-    TORCH_CHECK(false, "the far device has no addresses for ", bytes, " bytes");
-  }
-  void* address = block->address;
   return {address, block.release(), &Free, kFar};
 }
 

@@ -51,6 +51,32 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void Takes_baselines_by_a_word_and_verifies_references()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        double mean = eight.Value.ToArray<float>().Average(pixel => (double)pixel);
+        Input byWord = new(eight.Value) { Split = Split.Along(2, 3), Baseline = "mean" };
+        Input byNumber = new(eight.Value) { Split = Split.Along(2, 3), Baseline = mean };
+        Results words = model.Decompose(new Request(byWord) { VerifyReference = true });
+        Results numbers = model.Decompose(new Request(byNumber));
+        float[] expected = numbers.Composition("output").Reference().ToArray<float>();
+        foreach ((float one, float other) in expected.Zip(words.Composition("output").Reference().ToArray<float>()))
+        {
+            Samples.Close(one, other, 1e-4);
+        }
+        Assert.True(words.Report.ReferenceError < 1e-5);
+        Assert.True(double.IsNaN(numbers.Report.ReferenceError));
+        Assert.Equal("yes", words.Report.ReferenceIsModelOnBaseline);
+        Assert.Equal(string.Empty, words.Report.ReferenceReason);
+        Assert.True(words.Report.Conditioning >= 1);
+        Assert.True(words.Report.LeftoverShare < 0.01);
+        Input grey = new(eight.Value) { Split = Split.Along(2, 3), Baseline = "grey" };
+        Exception error = Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(grey)));
+        Assert.Contains("there is no such word", error.Message);
+    }
+
+    [Fact]
     public void Keeps_references_and_stays_within_memory()
     {
         Model model = Samples.Digits();

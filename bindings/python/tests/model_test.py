@@ -97,6 +97,26 @@ class DecomposeTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "negative"):
             model.decompose(image, memory=-1)
 
+    def test_baselines_by_a_word_and_verified_references(self):
+        model = addend.load_model(DIGITS + "model.pt")
+        pixels = np.asarray(self.image)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = os.path.join(folder, "rows.npy")
+            np.save(rows, np.concatenate([pixels, pixels * 3, pixels * 8]))
+            wanted = {
+                "mean": np.full_like(pixels, pixels.mean()),
+                "mean:" + rows: pixels * 4,
+                "median:" + rows: pixels * 3,
+            }
+            for word, baseline in wanted.items():
+                found = model.decompose(addend.Input(self.image, (2, 3), baseline=word), verify_reference=True)
+                given = model.decompose(addend.Input(self.image, (2, 3), baseline=baseline))
+                np.testing.assert_allclose(found[0].reference, given[0].reference, atol=1e-4)
+                self.assertLess(found.report["reference_error"], 1e-5)
+                self.assertIsNone(given.report["reference_error"])
+        with self.assertRaisesRegex(ValueError, "there is no such word"):
+            model.decompose(addend.Input(self.image, (2, 3), baseline="grey"))
+
     def test_both_directions_give_the_same(self):
         model = addend.load_model(DIGITS + "model.pt")
         image = addend.Input(self.image, (2, 3), baseline=0.5)

@@ -64,6 +64,57 @@ def assert_explains(test, explanation, value, rtol=1e-5):
     test.assertLess(abs(total - value), rtol * scale)
 
 
+class VerifyReferenceTest(unittest.TestCase):
+    """What the model gives on the baseline, by a run of it from the same state."""
+
+    def test_what_no_operator_tells(self):
+        """An address in memory tells nobody what is read from it."""
+
+        class Peeking(nn.Module):
+            def forward(self, x):
+                import ctypes
+
+                first = ctypes.c_float.from_address(x.data_ptr()).value
+                return {"y": x + (2.0 if first > 0 else 5.0)}
+
+        traced = addend.compile(Peeking(), preset="faithful")
+        source = addend.Input(torch.rand(1, 4) + 0.1, dims=1, baseline=0.0)
+        self.assertEqual(traced.decompose(source).report["reference_is_model_on_baseline"], "yes")
+        report = traced.decompose(source, verify_reference=True).report
+        self.assertEqual(report["reference_is_model_on_baseline"], "no")
+        self.assertAlmostEqual(report["reference_error"], 0.6, places=6)
+        self.assertIn("not what the model gives on the baseline", report["notes"][0])
+        self.assertIn("not what the model gives", traced.explain(source, verify_reference=True).report["notes"][0])
+
+    def test_state_and_draws_are_those_of_the_run(self):
+        torch.manual_seed(5)
+        model = Noisy()
+        source = addend.Input(torch.rand(3, 4), dims=1, baseline=0.0)
+        states = []
+        for verify in (False, True):
+            torch.manual_seed(9)
+            results = addend.compile(model, preset="faithful", verify_reference=verify).decompose(source)
+            states.append(torch.get_rng_state())
+        self.assertEqual(results.report["reference_error"], 0)
+        self.assertTrue(torch.equal(*states))
+
+    def test_batch_norms_keep_what_the_run_left_them(self):
+        model = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2)).train()
+        source = addend.Input(torch.rand(6, 4), dims=1, baseline=0.5)
+        report = addend.compile(model).decompose(source, verify_reference=True).report
+        self.assertLess(report["reference_error"], 1e-5)
+        self.assertEqual(model[0].num_batches_tracked.item(), 1)
+
+    def test_the_running_mean_of_a_batch_norm_is_a_baseline(self):
+        model = nn.Sequential(nn.BatchNorm2d(3), nn.Conv2d(3, 2, 3)).eval()
+        model[0].running_mean.copy_(torch.tensor([0.5, -1.0, 2.0]))
+        source = addend.Input(torch.rand(1, 3, 5, 5), dims=(2, 3), baseline="buffer:0.running_mean")
+        found = addend.compile(model).decompose(source, verify_reference=True)
+        mean = model[0].running_mean.view(1, 3, 1, 1).expand(1, 3, 5, 5)
+        np.testing.assert_allclose(found[0].reference, model(mean).detach(), atol=1e-5)
+        self.assertLess(found.report["reference_error"], 1e-5)
+
+
 class OneRunTest(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(3)

@@ -131,6 +131,32 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void takesBaselinesByAWordAndVerifiesReferences() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    double mean = 0;
+    for (double pixel : image.toDoubleArray()) {
+      mean += pixel / 64;
+    }
+    final Results byWord =
+        model.decompose(Request.of(Input.of(image).splitAlong(2, 3).baseline("mean")).verifyReference(true));
+    final Results byNumber = model.decompose(Request.of(Input.of(image).splitAlong(2, 3).baseline(mean)));
+    assertArrayEquals(
+        byNumber.composition(0).reference().toDoubleArray(), byWord.composition(0).reference().toDoubleArray(), 1e-4);
+    assertTrue(byWord.report().referenceError() < 1e-5);
+    assertTrue(Double.isNaN(byNumber.report().referenceError()));
+    assertEquals("yes", byWord.report().referenceIsModelOnBaseline());
+    assertEquals("", byWord.report().referenceReason());
+    assertTrue(byWord.report().conditioning() >= 1);
+    assertTrue(byWord.report().leftoverShare() < 0.01);
+    final IllegalArgumentException error =
+        assertThrows(
+            IllegalArgumentException.class,
+            () -> model.decompose(Request.of(Input.of(image).splitAlong(2, 3).baseline("grey"))));
+    assertTrue(error.getMessage().contains("there is no such word"), error.getMessage());
+  }
+
+  @Test
   void bothDirectionsGiveTheSame() {
     final Model model = Models.load(Models.DIGITS);
     final Request request = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2, 3).baseline(0.5));
