@@ -62,7 +62,8 @@ class Case:
         leftover: why the faithful rules leave something over.
         file: ``"trace"``, ``"script"``, or None with a reason in `no_file`.
         replay: the error that a replay with other inputs has to stop at.
-        export: the error that an export has to stop at; `file_export` the same for a recording of the file.
+        export: the error that an export has to stop at; `file_export` that for a recording of the file, where
+            it is another one.
         refused: the error of every call, as a regular expression.
         mode: makes the context that calls run in.
         target: the element that is explained; the largest unless given.
@@ -87,7 +88,7 @@ class Case:
     no_file: str = ""
     replay: str = ""
     export: str = ""
-    file_export: str = ""
+    file_export: Optional[str] = None
     refused: str = ""
     mode: Callable[[], Any] = contextlib.nullcontext
     target: Optional[Tuple[int, ...]] = None

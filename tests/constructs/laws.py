@@ -167,7 +167,7 @@ def file(test, run):
             test.assertIn(name, notes_of(results))
         with run.within():
             program = model.record(*run.values())
-        exports(test, run, program, run.case.file_export or run.case.export, folder)
+        exports(test, run, program, run.case.export if run.case.file_export is None else run.case.file_export, folder)
 
 
 def replay(test, run):
