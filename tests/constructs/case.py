@@ -29,6 +29,12 @@ class Split:
     def on_baseline(self):
         return (torch.zeros_like(self.value) + torch.as_tensor(self.baseline)).to(self.value.dtype)
 
+    def turned(self):
+        """Other elements of the same kind."""
+        if self.dims is None or isinstance(self.dims, int):
+            return self.value.flip(-1 if self.dims is None else self.dims)
+        return self.value.flip(self.dims[-1])
+
     def by_component(self, numbers):
         """Numbers of the elements, summed up to those of the components."""
         numbers = numbers.reshape(self.value.shape)
@@ -128,11 +134,7 @@ class Run:
     def others(self):
         if self.case.other is not None:
             return list(self.case.other())
-        turned = [
-            source.value.flip(-1 if source.dims is None else source.dims if isinstance(source.dims, int) else source.dims[-1])
-            for source in self.split
-        ]
-        return turned + list(self.plain)
+        return [source.turned() for source in self.split] + list(self.plain)
 
     def output(self, arguments):
         """What the model itself computes."""

@@ -1,7 +1,5 @@
 """What PyTorch's own tools and modes do around a model: tensors made in passing, modes, files, recordings, calls."""
 
-import collections
-import contextlib
 import math
 import os
 import sys
@@ -10,6 +8,7 @@ import time
 import unittest
 import warnings
 
+import numpy
 import torch
 from torch import nn
 from torch.nn.utils import rnn
@@ -20,11 +19,6 @@ import addend  # noqa: E402
 from case import Case, Split  # noqa: E402
 from laws import apart, notes_of  # noqa: E402
 from table import of, table  # noqa: E402
-
-try:
-    import numpy
-except ImportError:
-    numpy = None
 
 
 def numbers(seed=1, *shape):
@@ -79,13 +73,18 @@ VIEWS = {
     "view_as of parts": lambda y, x: y.t().contiguous().view_as(y) * x,
 }
 
-# The first and the last look at what they are given, before anything else.
+def log_probability(kind, *parameters, **options):
+    return getattr(torch.distributions, kind)(*parameters, **options).log_prob(torch.ones(4))
+
+
 DISTRIBUTIONS = {
-    "normal": lambda y, x: -torch.distributions.Normal(y, 1.0).log_prob(torch.ones(4)),
-    "normal, unchecked": lambda y, x: -torch.distributions.Normal(y, 1.0, validate_args=False).log_prob(torch.ones(4)),
-    "gamma": lambda y, x: torch.distributions.Gamma(y.exp(), 1.0, validate_args=False).log_prob(torch.ones(4)),
-    "student": lambda y, x: torch.distributions.StudentT(y.exp() + 2, y, 1.0, validate_args=False).log_prob(torch.ones(4)),
+    "normal": lambda y, x: log_probability("Normal", y, 1.0),
+    "normal, unchecked": lambda y, x: log_probability("Normal", y, 1.0, validate_args=False),
+    "gamma": lambda y, x: log_probability("Gamma", y.exp(), 1.0, validate_args=False),
+    "student": lambda y, x: log_probability("StudentT", y.exp() + 2, y, 1.0, validate_args=False),
 }
+# They look at what they are given, and would raise an error.
+CHECKED = {"normal": "depends on elements", "student": "depends on elements"}
 
 
 def many(y, x):
@@ -190,16 +189,15 @@ class Encoder(nn.Module):
 
 
 CASES = [
-    *[of_layer("tensors made in forward", name, way,
-               **({"available": (numpy is not None, "numpy")} if name == "from_numpy" else {})) for name, way in MADE.items()],
+    *[of_layer("tensors made in forward", name, way) for name, way in MADE.items()],
     *[of_layer("views as another tensor has them", name, way) for name, way in VIEWS.items()],
-    *[of_layer("distributions", name, way, export="" if name in ("normal, unchecked", "gamma") else "depends on elements",
-               file_export="")
+    *[of_layer("distributions", name, way, export=CHECKED.get(name, ""), file_export="")
       for name, way in DISTRIBUTIONS.items()],
     of_layer("inference mode", "", many, mode=torch.inference_mode),
     of_layer("inference mode", "tensors made in forward", MADE["the lowest number"], mode=torch.inference_mode),
     of_layer("inference mode", "no gradients", many, mode=torch.no_grad),
-    of_layer("autocast", "around a call", lambda y, x: y, mode=half, refused="^autocast is on, which casts behind the operators"),
+    of_layer("autocast", "around a call", lambda y, x: y, mode=half,
+             refused="^autocast is on, which casts behind the operators"),
     of_layer("autocast", "inside of the model", inner_autocast, refused="aten::linear runs under autocast"),
     Case("nested tensors", "", Encoder,
          lambda: [Split(numbers(3, 2, 5, 8), 1), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])],
@@ -287,7 +285,8 @@ class FilesTest(unittest.TestCase):
     @of("sizes learned from live calls")
     def test_live_models_learn_sizes(self):
         network = Sizes()
-        program = addend.compile(network).record(torch.randn(2, 3, 4), others=[torch.randn(5, 3, 4), torch.randn(3, 3, 4)])
+        others = [torch.randn(5, 3, 4), torch.randn(3, 3, 4)]
+        program = addend.compile(network).record(torch.randn(2, 3, 4), others=others)
         x = torch.randn(7, 3, 4)
         torch.testing.assert_close(program.replay(x)[0].torch(), network(x))
 
@@ -406,7 +405,8 @@ class CallsTest(unittest.TestCase):
             lambda: results.explain((0, 1), "output.ended"),
             lambda: compiled.explain(source, targets=[(0, 1)], at="output.ended"),
         ):
-            with self.assertRaisesRegex(addend.FailedPrecondition, "no component reaches output.ended: .* aten::argmax"):
+            ended = "no component reaches output.ended: .* aten::argmax"
+            with self.assertRaisesRegex(addend.FailedPrecondition, ended):
                 explain()
 
 
