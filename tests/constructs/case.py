@@ -73,6 +73,7 @@ class Case:
         refused: the error of every call, as a regular expression.
         mode: makes the context that calls run in.
         target: the element that is explained; the largest unless given.
+        same: how far two runs of the model may be apart, of the output's scale.
         recovery: how far recovery and value may be apart, of the output's scale.
         agreement: how far two ways to the same parts may be apart, of the largest part.
         available: whether what the model needs is installed, with its name.
@@ -98,6 +99,7 @@ class Case:
     refused: str = ""
     mode: Callable[[], Any] = contextlib.nullcontext
     target: Optional[Tuple[int, ...]] = None
+    same: float = 1e-6
     recovery: float = 1e-5
     agreement: float = 1e-4
     available: Tuple[bool, str] = (True, "")
