@@ -164,8 +164,7 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
   data_shape_bool = name == "aten::index" || name == "aten::_index";
   lengths_apart = name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence";
   const bool not_first = data_shape_bool || name == "aten::masked_select" || name == "aten::tensor_split" ||
-                         lengths_apart ||
-                         (name == "aten::repeat_interleave" && Has(schema, "self"));
+                         lengths_apart || (name == "aten::repeat_interleave" && Has(schema, "self"));
   data_shape_from = not_first ? 1 : 0;
   // Normalizations in training update what their schemas call plain arguments.
   for (const char* flag : {"training", "train", "use_input_stats"}) {

@@ -256,7 +256,7 @@ class ProgramRecorder::Impl {
   }
 
   static void Require(const at::Tensor& tensor, const std::string& what) {
-    if (tensor.has_storage() && !tensor.is_quantized()) return;
+    if (tensor.has_storage() && !tensor.is_nested() && !tensor.is_quantized()) return;
     throw Unimplemented(absl::StrCat(what, " is or holds a tensor that is not dense (sparse, nested, quantized)"));
   }
 
@@ -475,7 +475,7 @@ class ProgramRecorder::Impl {
     TensorUse use;
     use.argument = static_cast<int16_t>(argument);
     if (tensor.defined()) {
-      if (!tensor.has_storage() || tensor.is_quantized()) {
+      if (!tensor.has_storage() || tensor.is_nested() || tensor.is_quantized()) {
         Refuse(call, absl::StrCat("cannot record tensors that are not dense (sparse, nested, quantized), which ",
                                   call.op.schema().name(), " reads"));
       }
@@ -556,7 +556,7 @@ class ProgramRecorder::Impl {
       call.results.push_back(-1);
       return;
     }
-    if (!tensor.has_storage())
+    if (!tensor.has_storage() || tensor.is_nested())
       Refuse(call, absl::StrCat(call.op.schema().name(),
                                 " gives a tensor that is not dense (sparse, nested), which cannot be recorded"));
     const int position = static_cast<int>(call.results.size());

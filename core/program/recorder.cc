@@ -72,7 +72,7 @@ void Append(Call&& call, std::vector<Call>* calls) {
 void RequireDense(const Call& call, const std::vector<c10::IValue>& values, const char* verb) {
   for (const c10::IValue& value : values) {
     VisitArgument(value, [&](const at::Tensor& tensor) {
-      if (!tensor.defined() || tensor.has_storage()) return;
+      if (!tensor.defined() || (tensor.has_storage() && !tensor.is_nested())) return;
       throw Error(absl::StatusCode::kUnimplemented,
                   absl::StrCat(FullName(call.op.schema()), " ", verb,
                                " a tensor that is not dense (sparse, nested), whose parts cannot be found; use a dense "

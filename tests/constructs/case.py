@@ -29,6 +29,12 @@ class Split:
     def on_baseline(self):
         return (torch.zeros_like(self.value) + torch.as_tensor(self.baseline)).to(self.value.dtype)
 
+    def turned(self):
+        """Other elements of the same kind."""
+        if self.dims is None or isinstance(self.dims, int):
+            return self.value.flip(-1 if self.dims is None else self.dims)
+        return self.value.flip(self.dims[-1])
+
     def by_component(self, numbers):
         """Numbers of the elements, summed up to those of the components."""
         numbers = numbers.reshape(self.value.shape)
@@ -62,10 +68,12 @@ class Case:
         leftover: why the faithful rules leave something over.
         file: ``"trace"``, ``"script"``, or None with a reason in `no_file`.
         replay: the error that a replay with other inputs has to stop at.
-        export: the error that an export has to stop at; `file_export` the same for a recording of the file.
+        export: the error that an export has to stop at; `file_export` that for a recording of the file, where
+            it is another one.
         refused: the error of every call, as a regular expression.
         mode: makes the context that calls run in.
         target: the element that is explained; the largest unless given.
+        same: how far two runs of the model may be apart, of the output's scale.
         recovery: how far recovery and value may be apart, of the output's scale.
         agreement: how far two ways to the same parts may be apart, of the largest part.
         available: whether what the model needs is installed, with its name.
@@ -87,10 +95,11 @@ class Case:
     no_file: str = ""
     replay: str = ""
     export: str = ""
-    file_export: str = ""
+    file_export: Optional[str] = None
     refused: str = ""
     mode: Callable[[], Any] = contextlib.nullcontext
     target: Optional[Tuple[int, ...]] = None
+    same: float = 1e-6
     recovery: float = 1e-5
     agreement: float = 1e-4
     available: Tuple[bool, str] = (True, "")
@@ -127,11 +136,7 @@ class Run:
     def others(self):
         if self.case.other is not None:
             return list(self.case.other())
-        turned = [
-            source.value.flip(-1 if source.dims is None else source.dims if isinstance(source.dims, int) else source.dims[-1])
-            for source in self.split
-        ]
-        return turned + list(self.plain)
+        return [source.turned() for source in self.split] + list(self.plain)
 
     def output(self, arguments):
         """What the model itself computes."""

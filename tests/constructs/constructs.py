@@ -1,5 +1,7 @@
-"""What real models do that decompositions, explanations, replays or exports stumbled over. Every construct has a case, or
-a test of its own, in the file of its area."""
+"""What real models do that decompositions, explanations, replays or exports stumbled over.
+
+Every construct has a case, or a test of its own, in the file of its area.
+"""
 
 AREAS = {
     "inputs and ids": (

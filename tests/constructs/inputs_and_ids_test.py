@@ -4,13 +4,14 @@ import os
 import sys
 import unittest
 
+import numpy
 import torch
 from torch import nn
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import addend  # noqa: E402
-from case import Case, Run, Split  # noqa: E402
+from case import Case, Split  # noqa: E402
 from laws import apart  # noqa: E402
 from table import of, table  # noqa: E402
 
@@ -154,6 +155,11 @@ def of_the_largest(x):
     return x.topk(2, 1)[0] + CENTRES[x.sum(1).topk(4)[1]][:, :2]
 
 
+def rolled(x):
+    place = numpy.asarray((x.mean(0) - 1.3).abs().topk(1)[1])[0]
+    return x.roll(int(place) + 1, 1) + x.square()
+
+
 class If(nn.Module):
     def forward(self, x):
         if x.sum() > 6.0:
@@ -161,7 +167,7 @@ class If(nn.Module):
         return x * 3
 
 
-class Any(nn.Module):
+class AnyAbove(nn.Module):
     def forward(self, x):
         if bool((x > 1.5).any()):
             return x * 2 + 1
@@ -195,8 +201,11 @@ class Dropped(nn.Module):
         return nn.functional.dropout(self.layer(x), 0.5, training=True).tanh()
 
 
-BELOW = {"other": lambda: [torch.linspace(0.1, 0.3, 12).view(4, 3)]}
-DERIVED = {"reference": "no"}
+MASKED = {"reference": "no", "names": ("aten::gt",)}
+NEAREST = {"reference": "no", "names": ("aten::argmin",)}
+BRANCHES = {"reference": "unknown", "replay": GUARD, "export": "depends on elements"}
+READ = {**BRANCHES, "file": None, "no_file": "a trace makes a constant of what was read"}
+NUMBER, ELEMENTS = ("_local_scalar_dense",), ("elements_read_outside",)
 
 CASES = [
     *[of_ids("ids on the way to an embedding", name, lambda way=way: Summed(way)) for name, way in WAYS.items()],
@@ -219,42 +228,39 @@ CASES = [
             (-1e9, {"not_the_baseline": "aten::softmax.* where scores move farther .* than can be followed"}),
         )
     ],
-    of_numbers("masks derived from the input", "cast", lambda x: (x > 0.5).to(x.dtype) * 2 + x, names=("aten::gt",), **DERIVED),
-    of_numbers("masks derived from the input", "product", lambda x: x * (x > 0.5), names=("aten::gt",), **DERIVED),
-    of_numbers("masks derived from the input", "where", lambda x: torch.where(x > 0.5, x, 2 * x), names=("aten::gt",), **DERIVED),
-    of_numbers("masks derived from the input", "cutoff", lambda x: (x.cos() + 1) * (x > 0.5).float(), names=("aten::gt",), **DERIVED),
+    of_numbers("masks derived from the input", "cast", lambda x: (x > 0.5).to(x.dtype) * 2 + x, **MASKED),
+    of_numbers("masks derived from the input", "product", lambda x: x * (x > 0.5), **MASKED),
+    of_numbers("masks derived from the input", "where", lambda x: torch.where(x > 0.5, x, 2 * x), **MASKED),
+    of_numbers("masks derived from the input", "cutoff", lambda x: (x.cos() + 1) * (x > 0.5).float(), **MASKED),
     of_numbers("masks derived from the input", "both agree", lambda x: torch.where(x > 0.05, x.tanh(), 2 * x)),
     of_numbers("indices derived from the input", "argmin and embedding",
-               lambda x: nn.functional.embedding(nearest(x), CENTRES) + x, names=("aten::argmin",), **DERIVED),
-    of_numbers("indices derived from the input", "argmin and scatter", one_hot_of_nearest, names=("aten::argmin",), **DERIVED),
-    of_numbers("indices derived from the input", "topk", of_the_largest, names=("aten::topk",), **DERIVED),
+               lambda x: nn.functional.embedding(nearest(x), CENTRES) + x, **NEAREST),
+    of_numbers("indices derived from the input", "argmin and scatter", one_hot_of_nearest, **NEAREST),
+    of_numbers("indices derived from the input", "topk", of_the_largest, reference="no", names=("aten::topk",)),
     of_numbers("indices derived from the input", "a cast", lambda x: CENTRES[(2 * x[:, 0]).long() % 4] + x,
-               names=("aten::_to_copy",), **DERIVED),
+               reference="no", names=("aten::_to_copy",)),
     of_numbers("steps of the input", "floor", lambda x: x.floor() + x, leftover="steps pass nothing"),
     of_numbers("steps of the input", "round", lambda x: x.round() + x, leftover="steps pass nothing"),
     of_numbers("steps of the input", "sign", lambda x: (x - 0.5).sign() + x, leftover="steps pass nothing"),
-    Case("branches on the input", "a condition", If, lambda: [Split(torch.linspace(1, 2, 12).view(4, 3), 1, 0.1)],
-         reference="unknown", names=("aten::gt",), file="script", replay=GUARD, export="depends on", **BELOW),
-    Case("branches on the input", "any", Any, lambda: [Split(torch.linspace(1, 2, 12).view(4, 3), 1, 0.1)],
-         reference="unknown", names=("aten::gt",), file="script", replay=GUARD, export="depends on", **BELOW),
-    Case("branches on the input", "a number", Item, lambda: [Split(torch.linspace(1, 2, 12).view(4, 3), 1, 0.1)],
-         reference="unknown", file="script", replay=GUARD, export="depends on", names=("_local_scalar_dense",), **BELOW),
-    Case("branches on the input", "how often", Loop, lambda: [Split(torch.linspace(1, 2.5, 12).view(4, 3), 1, 0.1)],
-         reference="unknown", file="script", replay=GUARD, export="depends on", names=("_local_scalar_dense",), **BELOW),
-    of_numbers("numbers read of the input", "", lambda x: x * x.mean().item(), reference="unknown", file=None,
-               no_file="a trace makes a constant of it", replay=GUARD, export="depends on", names=("_local_scalar_dense",)),
-    of_numbers("elements read by NumPy and lists", "numpy", lambda x: x * float(x.detach().numpy().mean()), reference="unknown",
-               file=None, no_file="a trace makes a constant of it", replay=GUARD, export="depends on", names=("elements_read",)),
-    of_numbers("elements read by NumPy and lists", "asarray of indices",
-               lambda x: x.roll(int(__import__("numpy").asarray((x.mean(0) - 1.3).abs().topk(1)[1])[0]) + 1, 1) + x.square(),
-               baseline=torch.tensor([[0.4, 0.9, 1.3]]), reference="unknown", file=None,
-               no_file="a trace makes a constant of it", replay=GUARD, export="depends on", names=("aten::topk",),
-               other=lambda: [torch.linspace(0.5, 1.3, 12).view(4, 3)]),
-    of_numbers("elements read by NumPy and lists", "tolist", lambda x: x * x[0].tolist()[0], reference="unknown", file=None,
-               no_file="a trace makes a constant of it", replay=GUARD, export="depends on", names=("elements_read",)),
+    *[
+        Case("branches on the input", name, model, lambda: [Split(torch.linspace(1, 2.5, 12).view(4, 3), 1, 0.1)],
+             lambda: [torch.linspace(0.1, 0.3, 12).view(4, 3)], names=names, file="script", **BRANCHES)
+        for name, model, names in (
+            ("a condition", If, ("aten::gt",)),
+            ("any", AnyAbove, ("aten::gt",)),
+            ("a number", Item, NUMBER),
+            ("how often", Loop, NUMBER),
+        )
+    ],
+    of_numbers("numbers read of the input", "", lambda x: x * x.mean().item(), names=NUMBER, **READ),
+    of_numbers("elements read by NumPy and lists", "numpy", lambda x: x * float(x.detach().numpy().mean()),
+               names=ELEMENTS, **READ),
+    of_numbers("elements read by NumPy and lists", "indices", rolled, baseline=torch.tensor([[0.4, 0.9, 1.3]]),
+               other=lambda: [torch.linspace(0.5, 1.3, 12).view(4, 3)], names=("aten::topk",), **READ),
+    of_numbers("elements read by NumPy and lists", "tolist", lambda x: x * x[0].tolist()[0], names=ELEMENTS, **READ),
     Case("sizes derived from the input", "", lambda: lambda x: x[:, (x[0] > 0.5).nonzero().flatten()].sum(1),
          lambda: [Split(torch.tensor([[1.0, 0.2, 0.7], [0.3, 0.9, 0.4]]), 1, 0.6)], reference="no", names=("aten::gt",),
-         replay=GUARD, export="depends on", other=lambda: [torch.tensor([[0.2, 0.9, 0.4], [0.3, 0.9, 0.4]])],
+         replay=GUARD, export="depends on elements", other=lambda: [torch.tensor([[0.2, 0.9, 0.4], [0.3, 0.9, 0.4]])],
          not_the_baseline="aten::index.* reads what aten::gt gives with other sizes on the baseline"),
     of_numbers("components that end in indices", "", lambda x: nn.functional.embedding(nearest(x), CENTRES),
                refused="no component reaches .*: they end where .* at aten::argmin"),
@@ -282,8 +288,8 @@ class OrderTest(unittest.TestCase):
             self.assertEqual(explanation.names, ["image [0]", "image [1]", "text [0]", "text [1]"])
             torch.testing.assert_close(torch.tensor(explanation.contributions, dtype=torch.float64), expected,
                                        rtol=1e-5, atol=1e-6)
-        turned = dict(reversed(list(given.items())))
-        self.assertEqual(model.decompose(**turned).explain().contributions, model.decompose(**given).explain().contributions)
+        turned = model.decompose(**dict(reversed(list(given.items()))))
+        self.assertEqual(turned.explain().contributions, model.decompose(**given).explain().contributions)
 
 
 class Cached(nn.Module):

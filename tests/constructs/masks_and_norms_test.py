@@ -1,5 +1,4 @@
-"""Masks that swallow scores, stacks of norms from a baseline without variance, and operators whose parts are made by rules
-of their own."""
+"""Masks that swallow scores, norms from a baseline without variance, and operators with rules of their own."""
 
 import math
 import os
@@ -199,6 +198,10 @@ def pixels():
     return [Split(IMAGE.abs(), (2,), 0.1)]
 
 
+def styles():
+    return [Split(torch.tensor([0.5, 1.5, -1.0]), 0, 0.1)]
+
+
 VISION = (vision is not None, "torchvision")
 OUTSIDE = {"available": VISION, "file": "trace"}
 
@@ -225,15 +228,16 @@ CASES = [
     of_numbers("rows through softmax", "log_softmax", lambda x: (4 * x).log_softmax(-1)),
     of_numbers("rows through softmax", "logsumexp", lambda x: (4 * x).logsumexp(-1)),
     of_numbers("rows through softmax", "far apart", lambda x: (400 * x).softmax(-1)),
-    Case("convolutions with decomposed weights", "the weights", lambda: modulated,
-         lambda: [Split(torch.tensor([0.5, 1.5, -1.0]), 0, 0.1)]),
-    Case("convolutions with decomposed weights", "both", lambda: both, lambda: [Split(torch.tensor([0.5, 1.5, -1.0]), 0, 0.1)]),
+    Case("convolutions with decomposed weights", "the weights", lambda: modulated, styles),
+    Case("convolutions with decomposed weights", "both", lambda: both, styles),
     Case("regions of interest", "", lambda: regions, lambda: [*pixels(), BOXES], **OUTSIDE),
     Case("deformable convolutions", "the image", lambda: deformed, lambda: [*pixels(), OFFSETS], **OUTSIDE),
-    Case("deformable convolutions", "image and offsets", lambda: deformed, lambda: [*pixels(), Split(OFFSETS, 1, 0.0)], **OUTSIDE),
-    of_numbers("neighbours of floating-point numbers", "", lambda x: torch.nextafter(x.square(), torch.tensor(9.0)) + x),
+    Case("deformable convolutions", "image and offsets", lambda: deformed,
+         lambda: [*pixels(), Split(OFFSETS, 1, 0.0)], **OUTSIDE),
+    of_numbers("neighbours of floating-point numbers", "",
+               lambda x: torch.nextafter(x.square(), torch.tensor(9.0)) + x),
     of_numbers("angles", "", turned, dims=1),
-    of_numbers("angles", "of real numbers", lambda x: torch.angle(x - 0.7) + x, leftover="steps pass nothing", target=(0, 0)),
+    of_numbers("angles", "of real numbers", lambda x: torch.angle(x - 0.7) + x, leftover="steps pass nothing"),
 ]
 
 Cases = table("masks and norms", CASES, [])

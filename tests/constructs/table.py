@@ -1,14 +1,14 @@
 """Makes tests of cases: one for each law that a case has to obey."""
 
 import unittest
+from typing import Dict, Tuple
 
 import constructs
 import laws
 from case import Run
 
 # What does not work yet, by the name of a case and the law: why. Each of these tests has to fail.
-KNOWN = {
-}
+KNOWN: Dict[Tuple[str, str], str] = {}
 
 
 def of(construct):
