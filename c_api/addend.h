@@ -833,6 +833,13 @@ typedef int32_t (*addend_frames_fn)(void* payload, addend_frames* frames);
 ADDEND_API ADDEND_NODISCARD addend_status* addend_frames_add(addend_frames* frames, const char* file, int64_t line,
                                                              const char* function, const char* text, int64_t column,
                                                              int64_t length) ADDEND_NOEXCEPT;
+/* Who gives the source lines of a trace that decomposes or attributes, so that notes tell the line of what derives
+ * conditions, indices and numbers: asked at operators that read or give integers and bools alone. NULL: nobody, as at the
+ * beginning. `release` as in addend_context_options_set_log. errors: FAILED_PRECONDITION for traces that become programs,
+ * and on another thread. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_frames(addend_trace* trace, addend_frames_fn frames,
+                                                                   void* payload,
+                                                                   addend_release_fn release) ADDEND_NOEXCEPT;
 /* As addend_trace_begin, to end with addend_trace_end_program: what the thread computes becomes a program. The inputs
  * of the request, whose splits are not looked at, become those of the program, its parameters are known by their names,
  * and tensors that come from elsewhere are constants. `frames` may be NULL, and `release` as in

@@ -189,6 +189,21 @@ ADDEND_API addend_status* addend_trace_record(const addend_request* request, add
   });
 }
 
+ADDEND_API addend_status* addend_trace_set_frames(addend_trace* trace, addend_frames_fn frames, void* payload,
+                                                  addend_release_fn release) noexcept {
+  return Guard([&] {
+    TraceBody& body = Get(trace, "trace");
+    LiveTrace& trace_of = DecomposedBy(body);
+    const auto callback = std::make_shared<FramesCallback>();
+    if (frames == nullptr) {
+      trace_of.SetFrames(nullptr);
+    } else {
+      trace_of.SetFrames([callback] { return AskFor(*callback); });
+    }
+    *callback = MakeCallback(frames, payload, release);
+  });
+}
+
 ADDEND_API addend_status* addend_trace_set_module(addend_trace* trace, const char* module_path) noexcept {
   return Guard([&] {
     TraceBody& body = Get(trace, "trace");

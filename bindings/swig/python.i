@@ -142,9 +142,11 @@ PyObject* tensor_address(const addend_tensor* tensor);
 %ignore addend_live_record;
 %ignore addend_record_fn;
 %ignore addend_trace_record;
+%ignore addend_trace_set_frames;
 addend_status* options_set_log(addend_context_options* options, PyObject* log);
 addend_status* options_set_progress(addend_context_options* options, PyObject* progress);
 addend_status* trace_record(const addend_request* request, PyObject* frames, addend_trace** out_trace);
+addend_status* trace_set_frames(addend_trace* trace, PyObject* frames);
 addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program);
 addend_status* live_check_trace(const addend_request* request, const char* options, PyObject* record,
                                 addend_string** out_json);

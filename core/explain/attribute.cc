@@ -177,10 +177,10 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
 
 Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
                               const std::vector<size_t>& declared, const Policy& policy,
-                              const AttributeOptions& options, double trace_seconds) {
+                              const AttributeOptions& options, double trace_seconds, const CallLines& lines) {
   const auto start = Clock::now();
   const Registry& registry = options.registry != nullptr ? *options.registry : Registry::Default();
-  const auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  const auto trace = std::make_shared<TracedRun>(FinishedRun(tracer, lines));
   if (options.progress) options.progress("trace", 1, 1);
 
   Attribution result;

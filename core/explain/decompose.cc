@@ -408,10 +408,28 @@ std::vector<at::Tensor> InsideValues(const TracedRun& trace) {
   return values;
 }
 
+TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
+  TracedRun trace = tracer.Finish();
+  if (lines.empty()) return trace;
+  const auto add = [&](Position& position) {
+    const auto found = lines.find(position.op_index);
+    if (found == lines.end() || !position.file.empty()) return;
+    position.file = found->second.file;
+    position.line = found->second.line;
+    position.function = found->second.function;
+  };
+  for (Call& call : trace.program.calls) add(call.position);
+  for (Condition& condition : trace.conditions) add(condition.origin);
+  for (Condition& guard : trace.guards) add(guard.origin);
+  for (Position& position : trace.unattributed) add(position);
+  return trace;
+}
+
 Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, const PreparedInputs& prepared,
-                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds) {
+                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds,
+                                  const CallLines& lines) {
   const auto start = Clock::now();
-  auto trace = std::make_shared<TracedRun>(tracer.Finish());
+  auto trace = std::make_shared<TracedRun>(FinishedRun(tracer, lines));
   std::vector<Probe> probes;
   for (const RecordedOutput& output : outputs) probes.push_back(output.probe);
   for (const std::string& selector : options.probes) probes.push_back(FindReached(*trace, selector, probes[0]));

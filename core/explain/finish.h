@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
 #include "core/explain/model.h"
+#include "core/intercept/script_frames.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
 
@@ -28,9 +30,13 @@ struct RecordedOutput {
 // The rules that the options ask for.
 const Registry& RulesOf(const DecomposeOptions& options);
 
+// Where calls stand in source code that no interpreter of LibTorch's runs, by the number of the call.
+using CallLines = std::map<int64_t, SourceFrame>;
+
 // Linearizes and sweeps what `tracer` recorded. `policy` is resolved; that of the options is as asked for.
 Decomposition FinishDecomposition(Tracer& tracer, std::vector<RecordedOutput> outputs, const PreparedInputs& prepared,
-                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds);
+                                  const Policy& policy, const DecomposeOptions& options, double trace_seconds,
+                                  const CallLines& lines = {});
 
 struct RecordedModel {
   std::vector<RecordedOutput> outputs;  // the floating-point tensors among the model's results, in order
@@ -61,7 +67,9 @@ PreparedInputs LabelEveryId(PreparedInputs prepared);
 // which plain ones may be among. `policy` is resolved, that of the options is as asked for.
 Attribution FinishAttribution(Tracer& tracer, const std::vector<RecordedOutput>& outputs, const PreparedInputs& asked,
                               const std::vector<size_t>& declared, const Policy& policy,
-                              const AttributeOptions& options, double trace_seconds);
+                              const AttributeOptions& options, double trace_seconds, const CallLines& lines = {});
+// A finished run whose calls know these lines, and so does what was derived by them.
+TracedRun FinishedRun(Tracer& tracer, const CallLines& lines);
 // A check with where its operator was called.
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
 

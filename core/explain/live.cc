@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -88,18 +89,24 @@ class LiveTrace::Recording : public CallHandler {
     auto second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_),
                                               named_, purpose_, /*finds_inside=*/false);
     second->notes_ = std::move(notes_);
+    second->frames_ = std::move(frames_);
     return second;
   }
 
   void Handle(const Operator& op, Stack* stack) override {
     if (error_) return op.Run(stack);
     const size_t first = stack->size() - op.schema().arguments().size();
+    const size_t calls = tracer_.recorder().program().calls.size();
+    bool counts = false;
     try {
       {
         const TracingPause pause;
         const NormalMode normal;
         for (size_t a = first; a < stack->size(); ++a) {
-          ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) { See(tensor); });
+          ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) {
+            See(tensor);
+            counts = counts || (tensor.defined() && !Continuous(tensor.scalar_type()));
+          });
         }
       }
       recorder_.Handle(op, stack);
@@ -108,9 +115,23 @@ class LiveTrace::Recording : public CallHandler {
       throw;
     }
     for (size_t r = first; r < stack->size(); ++r) {
-      ForEachTensor((*stack)[r], [&](const at::Tensor& tensor) { Know(tensor); });
+      ForEachTensor((*stack)[r], [&](const at::Tensor& tensor) {
+        Know(tensor);
+        counts = counts || (tensor.defined() && !Continuous(tensor.scalar_type()));
+      });
+      counts = counts || (*stack)[r].isScalar() || (*stack)[r].isBool();
+    }
+    // Notes tell of conditions, indices and numbers: to ask for the lines of those alone costs next to nothing.
+    if (!counts || !frames_) return;
+    try {
+      AddLines(calls);
+    } catch (...) {
+      if (!error_) error_ = std::current_exception();
+      throw;
     }
   }
+
+  void SetFrames(std::function<std::vector<SourceFrame>()> frames) { frames_ = std::move(frames); }
 
   void SetModule(const std::string& module_path) { tracer_.recorder().SetModule(module_path); }
 
@@ -169,7 +190,7 @@ class LiveTrace::Recording : public CallHandler {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
     End();
     Decomposition decomposition =
-        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_);
+        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_, lines_);
     AddNotes(decomposition.report);
     return decomposition;
   }
@@ -178,7 +199,8 @@ class LiveTrace::Recording : public CallHandler {
     if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
     End();
     Attribution attribution =
-        addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_, *purpose_.attribution, seconds_);
+        addend::FinishAttribution(
+        tracer_, outputs_, asked_, declared_, policy_, *purpose_.attribution, seconds_, lines_);
     AddNotes(attribution.report);
     return attribution;
   }
@@ -204,6 +226,15 @@ class LiveTrace::Recording : public CallHandler {
     std::string name;
     std::string parameter;
   };
+
+  // Of the calls from number `first` on, the operator that just ran and what it calls.
+  void AddLines(size_t first) {
+    const TracingPause pause;
+    const std::vector<SourceFrame> frames = frames_();
+    if (frames.empty()) return;
+    const size_t end = tracer_.recorder().program().calls.size();
+    for (size_t c = first; c < end; ++c) lines_.emplace(static_cast<int64_t>(c), frames.back());
+  }
 
   // See Note [Live tensors].
   void See(const at::Tensor& tensor) {
@@ -271,6 +302,8 @@ class LiveTrace::Recording : public CallHandler {
   std::vector<size_t> declared_;  // inputs, in the order in which the tracer was told of them
   std::vector<RecordedOutput> outputs_;
   std::vector<std::string> notes_;
+  std::function<std::vector<SourceFrame>()> frames_;
+  CallLines lines_;
   std::exception_ptr error_;
   Clock::time_point start_;
   double seconds_ = 0;
@@ -319,6 +352,11 @@ void LiveTrace::SetModule(const std::string& module_path) {
 void LiveTrace::AddOutput(const std::string& name, const at::Tensor& tensor) {
   scope_->RequireOwnThread();
   recording_->AddOutput(name, tensor);
+}
+
+void LiveTrace::SetFrames(std::function<std::vector<SourceFrame>()> frames) {
+  scope_->RequireOwnThread();
+  recording_->SetFrames(std::move(frames));
 }
 
 void LiveTrace::AddNote(const std::string& note) { recording_->AddNote(note); }

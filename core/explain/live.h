@@ -9,6 +9,7 @@
 #ifndef ADDEND_CORE_EXPLAIN_LIVE_H_
 #define ADDEND_CORE_EXPLAIN_LIVE_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
 #include "core/explain/live_scope.h"
+#include "core/intercept/script_frames.h"
 
 namespace addend {
 
@@ -38,6 +40,9 @@ class LiveTrace {
 
   // The module that runs from now on; empty: none.
   void SetModule(const std::string& module_path);
+  // Who gives the source lines that call the operator which runs, outermost first, so that notes tell the line of what
+  // derives conditions, indices and numbers. Asked at such operators only. Throws FailedPrecondition on another thread.
+  void SetFrames(std::function<std::vector<SourceFrame>()> frames);
   // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator has met that memory.
   void AddOutput(const std::string& name, const at::Tensor& tensor);
   // What a reader of the report has to know beside what the trace finds.

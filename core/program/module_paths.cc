@@ -1,5 +1,7 @@
 #include "core/program/module_paths.h"
 
+#include <algorithm>
+
 namespace addend {
 namespace {
 
@@ -35,6 +37,12 @@ std::string ResolveModulePath(const std::string& script_path, const std::string&
   const size_t dot = parameter.rfind('.');
   if (dot != std::string::npos) candidate = parameter.substr(0, dot);
   if (script_path.empty()) return candidate;
+  // Only a parameter could still say that a path of the model stands for another one.
+  if (std::binary_search(known.begin(), known.end(), script_path)) {
+    const bool other = !candidate.empty() && std::binary_search(known.begin(), known.end(), candidate) &&
+                       Abbreviates(script_path, candidate);
+    return other ? candidate : script_path;
+  }
   std::string match;
   int matches = 0;
   for (const std::string& path : known) {

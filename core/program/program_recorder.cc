@@ -214,6 +214,8 @@ class ProgramRecorder::Impl {
 
   void SetModulePaths(std::vector<std::string> paths) {
     module_paths_.clear();
+    sorted_paths_ = paths;
+    std::sort(sorted_paths_.begin(), sorted_paths_.end());
     program_.module_paths = std::move(paths);
   }
   void SetModule(const std::string& path) {
@@ -686,7 +688,7 @@ class ProgramRecorder::Impl {
       const std::string name = parameter < 0 ? "" : program_.values[parameter].name;
       // Comparing a place with every module takes a while, and the operators of a module share it.
       const auto [found, is_new] = module_paths_.try_emplace({place.module_path, name}, "");
-      if (is_new) found->second = ResolveModulePath(place.module_path, name, program_.module_paths);
+      if (is_new) found->second = ResolveModulePath(place.module_path, name, sorted_paths_);
       place.module_path = found->second;
     }
     if (place.module_path.empty() && place.frames.empty()) return -1;
@@ -785,6 +787,7 @@ class ProgramRecorder::Impl {
   ScriptPlaces script_places_;
   // By what the interpreter says and the parameter: the module's path in full.
   absl::flat_hash_map<std::pair<std::string, std::string>, std::string> module_paths_;
+  std::vector<std::string> sorted_paths_;
   absl::flat_hash_map<std::tuple<int, int, int>, int> places_;
   absl::flat_hash_set<std::string> names_;
   // Of the call at hand: the tensors of its written uses, in order, and those in memory that nobody has written.

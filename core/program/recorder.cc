@@ -139,7 +139,10 @@ void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
   if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
 }
 
-void Recorder::SetModulePaths(std::vector<std::string> paths) { module_paths_ = std::move(paths); }
+void Recorder::SetModulePaths(std::vector<std::string> paths) {
+  module_paths_ = std::move(paths);
+  std::sort(module_paths_.begin(), module_paths_.end());
+}
 
 Operand Recorder::Describe(const at::Tensor& tensor) {
   Operand operand;

@@ -197,7 +197,7 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
   return path;
 }
 
-// rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times the sum of w p, less
+// rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times that of w p, less
 // a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each.
 at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   const int64_t n = group.move.size(0);

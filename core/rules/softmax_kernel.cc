@@ -116,8 +116,8 @@ ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int6
 // Nodes that pass over the rows together, and rows that pass over the nodes together.
 constexpr int64_t kNodesAtOnce = 4;
 
-// At four nodes, p: [4, width], and weights: [4], adds sum of weight * p * (row - <p, row>) to one row or to two; `mass`:
-// [width], the sum of weight * p.
+// At four nodes, p: [4, width], and weights: [4], adds the sum of weight * p * (row - <p, row>) to one row or to two.
+// `mass`: [width], the sum of weight * p.
 template <typename T>
 ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, int64_t width, const T* row, T* out) {
   const T* p0 = p;

@@ -193,7 +193,9 @@ class Trace(_Block):
 
     def __enter__(self) -> "Trace":
         self._require_new()
+        lines = SourceLines(caller())
         self._begin(self._begun(self._request))
+        _native.trace_set_frames(self._trace, lines)
         return self
 
     def _begun(self, request: Any) -> Any:

@@ -144,6 +144,14 @@ addend_status* trace_record(const addend_request* request, PyObject* frames, add
   return status;
 }
 
+addend_status* trace_set_frames(addend_trace* trace, PyObject* frames) {
+  if (frames == Py_None) return addend_trace_set_frames(trace, nullptr, nullptr, nullptr);
+  Py_INCREF(frames);
+  addend_status* const status = addend_trace_set_frames(trace, &Frames, frames, &addend_python::ReleaseObject);
+  if (status != nullptr) Py_DECREF(frames);
+  return status;
+}
+
 addend_status* live_record(const addend_request* request, PyObject* record, addend_program** out_program) {
   LiveRecorder recorder(record);
   return addend_live_record(request, &RecordLive, &recorder, out_program);
