@@ -78,7 +78,49 @@ def interval(values):
     return [float(low), float(high)]
 
 
-def completeness_error(sums, gaps):
-    """What contributions fail to explain: the mean of |sum - gap| over the mean of |gap|."""
-    sums, gaps = numpy.asarray(sums, float), numpy.asarray(gaps, float)
-    return float(numpy.abs(sums - gaps).mean() / numpy.abs(gaps).mean())
+def leftover(contributions, gaps):
+    """What contributions fail to explain: the mean of |gap - sum| over the mean of |gap|, for one array each sample."""
+    return float(_missing(contributions, gaps).mean() / numpy.abs(gaps).mean())
+
+
+def share(value):
+    """A share in words: what is only rounding or quadrature is told by its power of ten."""
+    return "%.1f %%" % (100 * value) if value >= 5e-4 else "%.0e" % value
+
+
+def conditioning(contributions, gaps):
+    """How much cancels: the mean over samples of all magnitudes, the leftover's among them, over the mean of |gap|."""
+    masses = numpy.array([numpy.abs(row).sum() for row in contributions]) + _missing(contributions, gaps)
+    return float(masses.mean() / numpy.abs(gaps).mean())
+
+
+def _missing(contributions, gaps):
+    return numpy.abs(numpy.asarray(gaps, float) - [numpy.sum(row) for row in contributions])
+
+
+def found(contributions, cause, pointer, question):
+    """How well contributions of one sample tell a cause that is known; the question's own is left out.
+
+    Args:
+        contributions: one for each unit.
+        cause: the unit that the output is read from.
+        pointer: the unit that marks it, a cause as well; -1: there is none.
+        question: the unit that says which pointer counts; -1: there is none.
+
+    Returns:
+        [4]: whether the cause has the largest contribution; whether it or the pointer has; their share of all
+        magnitudes; the largest magnitude of an irrelevant unit over the largest of all.
+    """
+    values = numpy.array(contributions, float)
+    others = numpy.array([unit not in (cause, pointer, question) for unit in range(len(values))])
+    if question >= 0:
+        values[question] = -numpy.inf
+    best = int(values.argmax())
+    if question >= 0:
+        values[question] = 0
+    sizes = numpy.abs(values)
+    relevant = sizes[[unit for unit in (cause, pointer) if unit >= 0]].sum()
+    whole, largest = sizes.sum(), sizes.max()
+    if whole == 0:
+        return numpy.zeros(4)
+    return numpy.array([best == cause, best in (cause, pointer), relevant / whole, sizes[others].max() / largest])
