@@ -99,7 +99,7 @@ def _missing(contributions, gaps):
 
 
 def found(contributions, cause, pointer, question):
-    """How well contributions of one sample tell a cause that is known; the question's own is left out.
+    """How well contributions of one sample tell a cause that is known; the question's own is left out at first.
 
     Args:
         contributions: one for each unit.
@@ -108,11 +108,14 @@ def found(contributions, cause, pointer, question):
         question: the unit that says which pointer counts; -1: there is none.
 
     Returns:
-        [4]: whether the cause has the largest contribution; whether it or the pointer has; their share of all
-        magnitudes; the largest magnitude of an irrelevant unit over the largest of all.
+        [5]: whether the cause has the largest contribution; whether it or the pointer has; their share of all
+        magnitudes; the largest magnitude of an irrelevant unit over the largest of all; and, with the question's own,
+        how many of the three are among the first three (two of two).
     """
     values = numpy.array(contributions, float)
-    others = numpy.array([unit not in (cause, pointer, question) for unit in range(len(values))])
+    needed = [unit for unit in (cause, pointer, question) if unit >= 0]
+    others = numpy.array([unit not in needed for unit in range(len(values))])
+    among_first = numpy.isin(ranking(values)[: len(needed)], needed).mean()
     if question >= 0:
         values[question] = -numpy.inf
     best = int(values.argmax())
@@ -122,5 +125,7 @@ def found(contributions, cause, pointer, question):
     relevant = sizes[[unit for unit in (cause, pointer) if unit >= 0]].sum()
     whole, largest = sizes.sum(), sizes.max()
     if whole == 0:
-        return numpy.zeros(4)
-    return numpy.array([best == cause, best in (cause, pointer), relevant / whole, sizes[others].max() / largest])
+        return numpy.zeros(5)
+    return numpy.array(
+        [best == cause, best in (cause, pointer), relevant / whole, sizes[others].max() / largest, among_first]
+    )

@@ -92,19 +92,22 @@ class Parts(unittest.TestCase):
 class Found(unittest.TestCase):
     def test_cause_first_and_question_left_out(self):
         # Units: cause, pointer, irrelevant, question.
-        self.assertEqual(metrics.found([4.0, 2.0, -1.0, 9.0], 0, 1, 3).tolist(), [1, 1, 6 / 7, 1 / 4])
+        self.assertEqual(metrics.found([4.0, 2.0, -1.0, 9.0], 0, 1, 3).tolist(), [1, 1, 6 / 7, 1 / 4, 1])
 
     def test_pointer_before_cause(self):
-        self.assertEqual(metrics.found([2.0, 4.0, -2.0], 0, 1, -1).tolist(), [0, 1, 6 / 8, 1 / 2])
+        self.assertEqual(metrics.found([2.0, 4.0, -2.0], 0, 1, -1).tolist(), [0, 1, 6 / 8, 1 / 2, 1])
 
     def test_no_pointer(self):
-        self.assertEqual(metrics.found([1.0, 3.0], 0, -1, -1).tolist(), [0, 0, 1 / 4, 1])
+        self.assertEqual(metrics.found([1.0, 3.0], 0, -1, -1).tolist(), [0, 0, 1 / 4, 1, 0])
+
+    def test_a_question_that_is_not_among_the_first(self):
+        self.assertAlmostEqual(metrics.found([4.0, 2.0, 1.0, -1.0], 0, 1, 3)[4], 2 / 3)
 
     def test_what_speaks_against_the_answer_is_not_first(self):
-        self.assertEqual(metrics.found([-4.0, 1.0], 0, -1, -1).tolist(), [0, 0, 4 / 5, 1 / 4])
+        self.assertEqual(metrics.found([-4.0, 1.0], 0, -1, -1).tolist(), [0, 0, 4 / 5, 1 / 4, 0])
 
     def test_nothing_found(self):
-        self.assertEqual(metrics.found([0.0, 0.0, 5.0], 0, 1, 2).tolist(), [0, 0, 0, 0])
+        self.assertEqual(metrics.found([0.0, 0.0, 5.0], 0, 1, 2).tolist(), [0, 0, 0, 0, 0])
 
 
 if __name__ == "__main__":
