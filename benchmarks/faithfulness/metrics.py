@@ -2,8 +2,8 @@
 
 A score is the centred output of the predicted class, v = z[c] - mean(z). For a ranking, v is measured with the best
 parts removed (deletion) and with only the best parts there (insertion), at fixed fractions of the parts. AOPC is the
-area between the curve and its start. Everything is divided by the mean of v(input) - v(baseline), so that 1 is what the
-whole input is worth; rankings that remove evidence against the class last can exceed 1.
+area between the curve and its start. Everything is divided by the mean of |v(input) - v(baseline)|, so that 1 is what
+whole inputs are worth where they speak for their class; rankings that remove evidence against it last can exceed 1.
 """
 
 import numpy
@@ -54,7 +54,7 @@ def aopc(scores):
 
 
 def faithfulness(samples):
-    """The mean of deletion and insertion in units of the mean gap; deletion; insertion.
+    """The mean of deletion and insertion in units of the mean |gap|; deletion; insertion.
 
     Args:
         samples: what `aopc` gives, [..., samples, 3].
@@ -62,8 +62,9 @@ def faithfulness(samples):
     Returns:
         [..., 3].
     """
-    mean = numpy.asarray(samples).mean(-2)
-    deletion, insertion = mean[..., 0] / mean[..., 2], mean[..., 1] / mean[..., 2]
+    samples = numpy.asarray(samples)
+    unit = numpy.abs(samples[..., 2]).mean(-1)
+    deletion, insertion = (samples[..., column].mean(-1) / unit for column in (0, 1))
     return numpy.stack([(deletion + insertion) / 2, deletion, insertion], -1)
 
 

@@ -41,6 +41,10 @@ class Aopc(unittest.TestCase):
         samples = numpy.array([[1.0, 2.0, 2.0], [3.0, 0.0, 6.0]])
         numpy.testing.assert_allclose(metrics.faithfulness(samples), [0.375, 0.5, 0.25])
 
+    def test_gaps_of_both_signs_do_not_cancel(self):
+        samples = numpy.array([[1.0, 2.0, 2.0], [3.0, 0.0, -6.0]])
+        numpy.testing.assert_allclose(metrics.faithfulness(samples), [0.375, 0.5, 0.25])
+
     def test_a_linear_model_ranked_by_itself_beats_every_other_ranking(self):
         generator = numpy.random.default_rng(1)
         weights = generator.standard_normal(12)
