@@ -42,11 +42,12 @@ def measure_network(task, seed, samples, folder):
     with torch.no_grad():
         inputs = network.embed(drawn.inputs)
     result = {**trained, "accuracy": truths.accuracy(network, drawn), "starts": []}
-    for start in task.starts:
+    baselines = {start: task.start(start, network, drawn.inputs) for start in task.starts}
+    for start, baseline in baselines.items():
         measure.say(" from %s" % start)
-        baseline = task.start(start, network, drawn.inputs)
+        natural = None if start == task.starts[0] else baselines[task.starts[0]]
         subject = subjects.Subject(
-            task.name, task.what, start, network, inputs, task.labels(samples), baseline, drawn.classes
+            task.name, task.what, start, network, inputs, task.labels(samples), baseline, drawn.classes, natural=natural
         )
         result["starts"].append({"start": start, "methods": measure_start(subject, drawn)})
     return result
@@ -76,6 +77,9 @@ def measure_start(subject, drawn):
             "processor_ms_per_sample": 1e3 * seconds / len(targets),
         }
         curves[name] = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        if subject.natural is not None:
+            natural = measure.curve(subject, drawn.classes, contributions, subject.natural)
+            facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
         measure.say("  %-28s first %.3f" % (name, found[0]))
     return {name: {**facts[name], **entry} for name, entry in measure.compare(curves).items()}
 
@@ -100,10 +104,10 @@ def table(results):
             listed([str(network["steps"]) for network in networks]),
         )
         yield ""
-        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | F | %s |" % (
+        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | F | F natural | %s |" % (
             "conditioning | leftover | ms"
         )
-        yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
         for part in networks[0]["starts"]:
             for method in part["methods"]:
                 yield row(part["start"], method, entries(networks, part["start"], method))
@@ -118,10 +122,11 @@ def entries(networks, start, method):
 def row(start, method, found):
     """Means over networks; of how often the cause is first, also the least."""
     mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0] if not key.endswith("interval")}
-    return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %.2f | %s | %.1f |" % (
+    return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %.3f | %.2f | %s | %.1f |" % (
         start, method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
         100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], mean["share"], mean["largest_irrelevant"],
-        mean["faithfulness"], mean["conditioning"], metrics.share(mean["leftover"]), mean["processor_ms_per_sample"],
+        mean["faithfulness"], mean.get("faithfulness_natural", mean["faithfulness"]),
+        mean["conditioning"], metrics.share(mean["leftover"]), mean["processor_ms_per_sample"],
     )
 
 

@@ -53,7 +53,7 @@ class Retrieval:
     units, mask, markers, values = 17, 0, 3, 20
     tokens = 1 + markers + values
     classes = tokens
-    starts = ("mask token", "zero embeddings", "mean embeddings")
+    starts = ("mask token", "zero embeddings", "mean embeddings")  # the natural one first
 
     def __init__(self, name, network, question_first=False):
         self.name = name
