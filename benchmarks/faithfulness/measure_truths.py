@@ -104,8 +104,8 @@ def table(results):
             listed([str(network["steps"]) for network in networks]),
         )
         yield ""
-        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | F | F natural | %s |" % (
-            "conditioning | leftover | ms"
+        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | %s |" % (
+            "F | F natural | conditioning | leftover | ms"
         )
         yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
         for part in networks[0]["starts"]:
