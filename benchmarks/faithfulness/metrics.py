@@ -85,8 +85,8 @@ def leftover(contributions, gaps):
 
 
 def share(value):
-    """A share in words: what is only rounding or quadrature is told by its power of ten."""
-    return "%.1f %%" % (100 * value) if value >= 5e-4 else "%.0e" % value
+    """A share in words: what is only rounding or quadrature, and what makes no sense, is told by its power of ten."""
+    return "%.1f %%" % (100 * value) if 5e-4 <= value < 10 else "%.0e" % value
 
 
 def conditioning(contributions, gaps):

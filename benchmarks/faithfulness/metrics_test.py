@@ -91,6 +91,7 @@ class Parts(unittest.TestCase):
     def test_shares(self):
         self.assertEqual(metrics.share(0.1534), "15.3 %")
         self.assertEqual(metrics.share(6.1e-8), "6e-08")
+        self.assertEqual(metrics.share(2.4e12), "2e+12")
 
 
 class Found(unittest.TestCase):
