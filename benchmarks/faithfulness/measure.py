@@ -173,9 +173,12 @@ def units_told(result):
 
 
 def write(path, results):
-    """What there is so far: a run takes minutes."""
+    """What there is so far, since a run takes minutes; six digits of each number, and null for what is none."""
     if path:
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        rounded = json.loads(
+            json.dumps(results), parse_float=lambda text: float("%.6g" % float(text)), parse_constant=lambda _: None
+        )
+        path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
 
 
 def say(text):

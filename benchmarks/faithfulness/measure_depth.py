@@ -102,10 +102,12 @@ def table(results):
     yield "| network | dtype | layers | %s |" % " | ".join(methods.POLICIES)
     yield "|---|---|---:|%s" % ("---|" * len(methods.POLICIES))
     for entry in results["networks"]:
-        cells = " | ".join(
-            "%.3g; %s" % (found["conditioning"], metrics.share(found["leftover"])) for found in entry["policies"].values()
-        )
-        yield "| %s | %s | %d | %s |" % (entry["network"], entry["dtype"], entry["layers"], cells)
+        cells = ["%.3g; %s" % (found["conditioning"], metrics.share(found["leftover"])) for found in in_order(entry)]
+        yield "| %s | %s | %d | %s |" % (entry["network"], entry["dtype"], entry["layers"], " | ".join(cells))
+
+
+def in_order(entry):
+    return [entry["policies"][policy] for policy in methods.POLICIES]
 
 
 def main():
