@@ -21,6 +21,7 @@ import subjects  # noqa: E402
 SEED = 20240503
 DRAWS = 1000
 MARGIN = 0.01
+OURS = "Addend faithful"
 COMPARED_WITH = "integrated gradients"
 
 
@@ -35,14 +36,11 @@ def parse_arguments():
 
 def make_methods(subject, captum):
     """By name, in the order of tables."""
-    made = {
-        "Addend faithful": methods.Addend(subject, "faithful"),
-        "Addend fast": methods.Addend(subject, "fast"),
-        COMPARED_WITH: methods.IntegratedGradients(subject),
-        "occlusion": methods.Occlusion(subject),
-        "input x gradient": methods.InputXGradient(subject),
-        "random": methods.Random(subject, SEED),
-    }
+    made = {name: methods.Addend(subject, policy) for name, policy in methods.POLICIES.items()}
+    made[COMPARED_WITH] = methods.IntegratedGradients(subject)
+    made["occlusion"] = methods.Occlusion(subject)
+    made["input x gradient"] = methods.InputXGradient(subject)
+    made["random"] = methods.Random(subject, SEED)
     if captum:
         made["Captum integrated gradients"] = methods.CaptumIntegratedGradients(subject, captum)
     return made
@@ -52,30 +50,34 @@ def measure(subject, captum):
     """The results of one subject."""
     with torch.no_grad():
         outputs = subject.model(subject.inputs)
-        empty = subject.model(subject.baseline)[0]
+        empty = subject.model(subject.baselines)
     predicted = outputs.argmax(-1)
     count = len(subject.inputs)
-    curves, contributions, seconds = {}, {}, {}
-    for name, method in make_methods(subject, captum).items():
-        start = time.process_time()
-        contributions[name] = [method(sample, int(predicted[sample])) for sample in range(count)]
-        seconds[name] = (time.process_time() - start) / count
-        curves[name] = metrics.aopc(
-            [scores(subject, row, int(predicted[row]), values) for row, values in enumerate(contributions[name])]
-        )
-        say("  %-28s F %.3f" % (name, metrics.faithfulness(curves[name])[0]))
-    gaps = [float(methods.centred(outputs[row] - empty, int(predicted[row]))) for row in range(count)]
+    gaps = [float(methods.centred(outputs[row] - empty[row], int(predicted[row]))) for row in range(count)]
     result = {
+        "name": subject.name,
+        "start": subject.start,
         "units": subject.what,
         "samples": count,
         "mean_units": float(numpy.mean([subject.units(row) for row in range(count)])),
         "accuracy": float((predicted == subject.classes).double().mean()),
         "mean_gap": float(numpy.mean(gaps)),
-        "methods": compare(curves),
     }
-    for name, entry in result["methods"].items():
-        entry["completeness_error"] = metrics.completeness_error([sum(row) for row in contributions[name]], gaps)
-        entry["processor_ms_per_sample"] = 1e3 * seconds[name]
+    curves, contributions, facts = {}, {}, {}
+    for name, method in make_methods(subject, captum).items():
+        start = time.process_time()
+        contributions[name] = [method(sample, int(predicted[sample])) for sample in range(count)]
+        facts[name] = {
+            "conditioning": metrics.conditioning(contributions[name], gaps),
+            "leftover": metrics.leftover(contributions[name], gaps),
+            "processor_ms_per_sample": 1e3 * (time.process_time() - start) / count,
+        }
+        curves[name] = curve(subject, predicted, contributions[name], subject.baselines)
+        if subject.natural is not None:
+            natural = curve(subject, predicted, contributions[name], subject.natural)
+            facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
+        say("  %-28s F %.3f" % (name, metrics.faithfulness(curves[name])[0]))
+    result["methods"] = {name: {**entry, **facts[name]} for name, entry in compare(curves).items()}
     if captum:
         result["largest_difference_to_captum"] = float(
             max(
@@ -86,20 +88,27 @@ def measure(subject, captum):
     return result
 
 
-def scores(subject, sample, target, contributions):
+def curve(subject, predicted, contributions, baselines):
+    """What the rankings by contributions are worth, where removed units become what they are in the baselines."""
+    return metrics.aopc(
+        [scores(subject, row, int(predicted[row]), values, baselines) for row, values in enumerate(contributions)]
+    )
+
+
+def scores(subject, sample, target, contributions, baselines):
     """The score of the sample without its best units, and of them alone, [2, fractions]."""
     kept = metrics.kept_units(contributions)
     with torch.no_grad():
-        outputs = subject.model(subject.variants(sample, kept))
+        outputs = subject.model(subject.variants(sample, kept, baselines))
     return methods.centred(outputs.double(), target).view(kept.shape[:2]).numpy()
 
 
 def compare(curves):
-    """F, deletion and insertion with intervals, and the difference to integrated gradients, in pairs."""
+    """F, deletion, insertion with intervals; differences in pairs: to integrated gradients, of `faithful` to others."""
     count = len(curves[COMPARED_WITH])
     rows = metrics.draws(count, DRAWS, SEED)
     drawn = {name: metrics.faithfulness(samples[rows]) for name, samples in curves.items()}
-    other = metrics.faithfulness(curves[COMPARED_WITH])[0]
+    own, other = (metrics.faithfulness(curves[name])[0] for name in (OURS, COMPARED_WITH))
     entries = {}
     for name, samples in curves.items():
         value, deletion, insertion = metrics.faithfulness(samples)
@@ -112,6 +121,8 @@ def compare(curves):
             "insertion_interval": metrics.interval(drawn[name][:, 2]),
             "difference": float(value - other),
             "difference_interval": metrics.interval(drawn[name][:, 0] - drawn[COMPARED_WITH][:, 0]),
+            "faithful_over": float(own - value),
+            "faithful_over_interval": metrics.interval(drawn[OURS][:, 0] - drawn[name][:, 0]),
         }
     return entries
 
@@ -124,27 +135,35 @@ def table(results):
     yield "What the columns are: README.md. Made by measure.py on %s; Addend %s (%s), PyTorch %s, %s." % (
         facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
     )
-    for name, result in results["subjects"].items():
+    for result in results["subjects"]:
         yield ""
-        yield "## %s: %d samples of %s" % (name, result["samples"], units_told(result))
+        yield "## %s: %d samples of %s" % (told(result), result["samples"], units_told(result))
         yield ""
-        yield "| method | F | deletion | insertion | F over integrated gradients | completeness error | ms |"
-        yield "|---|---|---:|---:|---|---:|---:|"
+        yield "| method | F | deletion | insertion | F natural | F over integrated gradients | %s |" % (
+            "conditioning | leftover | ms"
+        )
+        yield "|---|---|---:|---:|---:|---|---:|---:|---:|"
         for method, entry in result["methods"].items():
-            yield "| %s | %.3f [%.3f, %.3f] | %.3f | %.3f | %s | %s | %.1f |" % (
+            yield "| %s | %.3f [%.3f, %.3f] | %.3f | %.3f | %.3f | %s | %s | %.1f |" % (
                 method, entry["faithfulness"], *entry["faithfulness_interval"],
                 entry["deletion_aopc"], entry["insertion_aopc"],
+                entry.get("faithfulness_natural", entry["faithfulness"]),
                 "" if method == COMPARED_WITH
                 else "%+.3f [%+.3f, %+.3f]" % (entry["difference"], *entry["difference_interval"]),
-                "" if method == "random" else "%.1e" % entry["completeness_error"],
+                " | " if method == "random"
+                else "%.2f | %s" % (entry["conditioning"], metrics.share(entry["leftover"])),
                 entry["processor_ms_per_sample"],
             )
     yield ""
     missed = results["missed"]
     yield (
-        "`faithful` is more than %g below integrated gradients on: %s." % (MARGIN, ", ".join(missed)) if missed
+        "`faithful` is more than %g below integrated gradients on: %s." % (MARGIN, "; ".join(missed)) if missed
         else "`faithful` is within %g of integrated gradients, or above, on each." % MARGIN
     )
+
+
+def told(result):
+    return "%s, from %s" % (result["name"], result["start"])
 
 
 def units_told(result):
@@ -154,9 +173,12 @@ def units_told(result):
 
 
 def write(path, results):
-    """What there is so far: a run takes minutes."""
+    """What there is so far, since a run takes minutes; six digits of each number, and null for what is none."""
     if path:
-        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        rounded = json.loads(
+            json.dumps(results), parse_float=lambda text: float("%.6g" % float(text)), parse_constant=lambda _: None
+        )
+        path.write_text(json.dumps(rounded, indent=1) + "\n", encoding="utf-8")
 
 
 def say(text):
@@ -168,17 +190,16 @@ def main():
     machine.make_folders(arguments.json, arguments.markdown)
     captum = checkouts.captum(arguments.captum) if arguments.captum else None
     torch.set_num_threads(1)
-    results = {"machine": machine.facts(), "seed": SEED, "bootstrap_draws": DRAWS, "margin": MARGIN, "subjects": {}}
+    results = {"machine": machine.facts(), "seed": SEED, "bootstrap_draws": DRAWS, "margin": MARGIN, "subjects": []}
     start = time.monotonic()
     for subject in subjects.all_subjects(arguments.samples):
-        say(subject.name)
-        results["subjects"][subject.name] = measure(subject, captum)
+        say("%s, from %s" % (subject.name, subject.start))
+        results["subjects"].append(measure(subject, captum))
         write(arguments.json, results)
     results["load_at_end"] = machine.load()
     results["seconds"] = round(time.monotonic() - start, 1)
     results["missed"] = [
-        name for name, result in results["subjects"].items()
-        if result["methods"]["Addend faithful"]["difference"] < -MARGIN
+        told(result) for result in results["subjects"] if result["methods"][OURS]["difference"] < -MARGIN
     ]
     write(arguments.json, results)
     text = "\n".join(table(results))

@@ -1,6 +1,7 @@
 """Contributions of a sample's units to the centred output of a class, by Addend and by what it is compared with.
 
 A method is made for a subject, and called with a sample's number and a class; it gives one number for each unit.
+`POLICIES` are the choices of Addend that are compared.
 """
 
 import numpy
@@ -11,20 +12,23 @@ import addend
 STEPS = 50
 
 
+GATES_TOO = "attention+normalizer+denominator+gate"
+POLICIES = {
+    "Addend faithful": {"preset": "faithful"},
+    "Addend faithful, by half": {"preset": "faithful", "content_first": "none"},
+    "Addend faithful, gates too": {"preset": "faithful", "content_first": GATES_TOO},
+    "Addend fast": {"preset": "fast"},
+}
+
+
 class Addend:
-    def __init__(self, subject, preset):
+    def __init__(self, subject, policy):
         self._subject = subject
-        self._model = addend.load_model(subject.file)
-        self._preset = preset
+        self._model = subject.addend_model()
+        self._policy = policy
 
     def __call__(self, sample, target):
-        subject = self._subject
-        split = addend.Input(
-            subject.inputs[sample : sample + 1],
-            labels=subject.labels[sample : sample + 1],
-            baseline=subject.baseline,
-        )
-        result = self._model.decompose(split, preset=self._preset)[0]
+        result = self._model.decompose(self._subject.addend_input(sample), **self._policy)[0]
         return centred(result.components.torch()[:, 0], target).numpy()
 
 
@@ -101,7 +105,7 @@ def centred(outputs, target):
 
 def _line(subject, sample):
     """Where the line to the sample begins, and its direction, both embedded, [1, ...]."""
-    baseline = subject.embed(subject.baseline)
+    baseline = subject.embed(subject.baselines[sample : sample + 1])
     return baseline, subject.embed(subject.inputs[sample : sample + 1]) - baseline
 
 
@@ -115,7 +119,7 @@ def _gradients(subject, embedded, target):
 def _by_unit(subject, sample, contributions):
     """Sums over embeddings and over the elements of each unit."""
     labels = subject.labels[sample]
-    flat = contributions.reshape(labels.numel(), -1).sum(-1).double()
+    flat = contributions.reshape(labels.numel(), -1).double().sum(-1)
     there = labels.reshape(-1) >= 0
     sums = torch.zeros(subject.units(sample), dtype=torch.double)
     return sums.index_add_(0, labels.reshape(-1)[there], flat[there]).numpy()

@@ -2,8 +2,8 @@
 
 A score is the centred output of the predicted class, v = z[c] - mean(z). For a ranking, v is measured with the best
 parts removed (deletion) and with only the best parts there (insertion), at fixed fractions of the parts. AOPC is the
-area between the curve and its start. Everything is divided by the mean of v(input) - v(baseline), so that 1 is what the
-whole input is worth; rankings that remove evidence against the class last can exceed 1.
+area between the curve and its start. Everything is divided by the mean of |v(input) - v(baseline)|, so that 1 is what
+whole inputs are worth where they speak for their class; rankings that remove evidence against it last can exceed 1.
 """
 
 import numpy
@@ -54,7 +54,7 @@ def aopc(scores):
 
 
 def faithfulness(samples):
-    """The mean of deletion and insertion in units of the mean gap; deletion; insertion.
+    """The mean of deletion and insertion in units of the mean |gap|; deletion; insertion.
 
     Args:
         samples: what `aopc` gives, [..., samples, 3].
@@ -62,8 +62,9 @@ def faithfulness(samples):
     Returns:
         [..., 3].
     """
-    mean = numpy.asarray(samples).mean(-2)
-    deletion, insertion = mean[..., 0] / mean[..., 2], mean[..., 1] / mean[..., 2]
+    samples = numpy.asarray(samples)
+    unit = numpy.abs(samples[..., 2]).mean(-1)
+    deletion, insertion = (samples[..., column].mean(-1) / unit for column in (0, 1))
     return numpy.stack([(deletion + insertion) / 2, deletion, insertion], -1)
 
 
@@ -78,7 +79,54 @@ def interval(values):
     return [float(low), float(high)]
 
 
-def completeness_error(sums, gaps):
-    """What contributions fail to explain: the mean of |sum - gap| over the mean of |gap|."""
-    sums, gaps = numpy.asarray(sums, float), numpy.asarray(gaps, float)
-    return float(numpy.abs(sums - gaps).mean() / numpy.abs(gaps).mean())
+def leftover(contributions, gaps):
+    """What contributions fail to explain: the mean of |gap - sum| over the mean of |gap|, for one array each sample."""
+    return float(_missing(contributions, gaps).mean() / numpy.abs(gaps).mean())
+
+
+def share(value):
+    """A share in words: what is only rounding or quadrature, and what makes no sense, is told by its power of ten."""
+    return "%.1f %%" % (100 * value) if 5e-4 <= value < 10 else "%.0e" % value
+
+
+def conditioning(contributions, gaps):
+    """How much cancels: the mean over samples of all magnitudes, the leftover's among them, over the mean of |gap|."""
+    masses = numpy.array([numpy.abs(row).sum() for row in contributions]) + _missing(contributions, gaps)
+    return float(masses.mean() / numpy.abs(gaps).mean())
+
+
+def _missing(contributions, gaps):
+    return numpy.abs(numpy.asarray(gaps, float) - [numpy.sum(row) for row in contributions])
+
+
+def found(contributions, cause, pointer, question):
+    """How well contributions of one sample tell a cause that is known; the question's own is left out at first.
+
+    Args:
+        contributions: one for each unit.
+        cause: the unit that the output is read from.
+        pointer: the unit that marks it, a cause as well; -1: there is none.
+        question: the unit that says which pointer counts; -1: there is none.
+
+    Returns:
+        [5]: whether the cause has the largest contribution; whether it or the pointer has; their share of all
+        magnitudes; the largest magnitude of an irrelevant unit over the largest of all; and, with the question's own,
+        how many of the three are among the first three (two of two).
+    """
+    values = numpy.array(contributions, float)
+    needed = [unit for unit in (cause, pointer, question) if unit >= 0]
+    others = numpy.array([unit not in needed for unit in range(len(values))])
+    among_first = numpy.isin(ranking(values)[: len(needed)], needed).mean()
+    if question >= 0:
+        values[question] = -numpy.inf
+    best = int(values.argmax())
+    if question >= 0:
+        values[question] = 0
+    sizes = numpy.abs(values)
+    relevant = sizes[[unit for unit in (cause, pointer) if unit >= 0]].sum()
+    whole, largest = sizes.sum(), sizes.max()
+    if whole == 0:
+        return numpy.zeros(5)
+    return numpy.array(
+        [best == cause, best in (cause, pointer), relevant / whole, sizes[others].max() / largest, among_first]
+    )

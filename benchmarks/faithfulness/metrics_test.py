@@ -41,6 +41,10 @@ class Aopc(unittest.TestCase):
         samples = numpy.array([[1.0, 2.0, 2.0], [3.0, 0.0, 6.0]])
         numpy.testing.assert_allclose(metrics.faithfulness(samples), [0.375, 0.5, 0.25])
 
+    def test_gaps_of_both_signs_do_not_cancel(self):
+        samples = numpy.array([[1.0, 2.0, 2.0], [3.0, 0.0, -6.0]])
+        numpy.testing.assert_allclose(metrics.faithfulness(samples), [0.375, 0.5, 0.25])
+
     def test_a_linear_model_ranked_by_itself_beats_every_other_ranking(self):
         generator = numpy.random.default_rng(1)
         weights = generator.standard_normal(12)
@@ -70,9 +74,45 @@ class Bootstrap(unittest.TestCase):
         self.assertAlmostEqual((high - low) / 2, 1.96 * values.std() / 20, delta=0.01)
 
 
-class Completeness(unittest.TestCase):
-    def test_relative_to_the_mean_gap(self):
-        self.assertAlmostEqual(metrics.completeness_error([1.0, -2.0, 3.5], [1.0, -3.0, 4.0]), 1.5 / 8)
+class Parts(unittest.TestCase):
+    # Sums are 1, -2 and 3.5, of which the second and third miss 1 and 0.5.
+    contributions = [numpy.array([2.0, -1.0]), numpy.array([-1.0, -1.0, 0.0]), numpy.array([3.5])]
+    gaps = [1.0, -3.0, 4.0]
+
+    def test_leftover_is_relative_to_the_mean_gap(self):
+        self.assertAlmostEqual(metrics.leftover(self.contributions, self.gaps), 1.5 / 8)
+
+    def test_conditioning_counts_the_leftover_as_a_part(self):
+        self.assertAlmostEqual(metrics.conditioning(self.contributions, self.gaps), (3 + 2 + 3.5 + 1.5) / 8)
+
+    def test_conditioning_is_one_where_nothing_cancels(self):
+        self.assertAlmostEqual(metrics.conditioning([numpy.array([-1.0, -3.0])], [-4.0]), 1)
+
+    def test_shares(self):
+        self.assertEqual(metrics.share(0.1534), "15.3 %")
+        self.assertEqual(metrics.share(6.1e-8), "6e-08")
+        self.assertEqual(metrics.share(2.4e12), "2e+12")
+
+
+class Found(unittest.TestCase):
+    def test_cause_first_and_question_left_out(self):
+        # Units: cause, pointer, irrelevant, question.
+        self.assertEqual(metrics.found([4.0, 2.0, -1.0, 9.0], 0, 1, 3).tolist(), [1, 1, 6 / 7, 1 / 4, 1])
+
+    def test_pointer_before_cause(self):
+        self.assertEqual(metrics.found([2.0, 4.0, -2.0], 0, 1, -1).tolist(), [0, 1, 6 / 8, 1 / 2, 1])
+
+    def test_no_pointer(self):
+        self.assertEqual(metrics.found([1.0, 3.0], 0, -1, -1).tolist(), [0, 0, 1 / 4, 1, 0])
+
+    def test_a_question_that_is_not_among_the_first(self):
+        self.assertAlmostEqual(metrics.found([4.0, 2.0, 1.0, -1.0], 0, 1, 3)[4], 2 / 3)
+
+    def test_what_speaks_against_the_answer_is_not_first(self):
+        self.assertEqual(metrics.found([-4.0, 1.0], 0, -1, -1).tolist(), [0, 0, 4 / 5, 1 / 4, 0])
+
+    def test_nothing_found(self):
+        self.assertEqual(metrics.found([0.0, 0.0, 5.0], 0, 1, 2).tolist(), [0, 0, 0, 0, 0])
 
 
 if __name__ == "__main__":

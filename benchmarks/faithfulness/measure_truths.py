@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Measures how well contributions tell causes that are known, on small networks that it trains; see README.md."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy
+import torch
+
+import measure
+import methods
+import metrics
+import subjects
+import truths
+
+import machine  # on the path that `measure` adds
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--samples", type=int, default=200, help="of each task (default: 200)")
+    parser.add_argument("--seeds", type=int, default=3, help="networks of each task (default: 3)")
+    parser.add_argument("--task", action="append", metavar="NAME", help="only tasks whose names begin so")
+    parser.add_argument("--networks", type=Path, metavar="FOLDER", help="keeps what was trained, for the next run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="where tables of them go, too")
+    return parser.parse_args()
+
+
+def make_methods(subject):
+    made = {name: methods.Addend(subject, policy) for name, policy in methods.POLICIES.items()}
+    made[measure.COMPARED_WITH] = methods.IntegratedGradients(subject)
+    return made
+
+
+def measure_network(task, seed, samples, folder):
+    """The results of one network, from each baseline of its task."""
+    network, trained = truths.load_or_train(task, seed, folder)
+    drawn = task.draw(samples, torch.Generator().manual_seed(truths.HELD_OUT + seed))
+    with torch.no_grad():
+        inputs = network.embed(drawn.inputs)
+    result = {**trained, "accuracy": truths.accuracy(network, drawn), "starts": []}
+    baselines = {start: task.start(start, network, drawn.inputs) for start in task.starts}
+    for start, baseline in baselines.items():
+        measure.say(" from %s" % start)
+        natural = None if start == task.starts[0] else baselines[task.starts[0]]
+        subject = subjects.Subject(
+            task.name, task.what, start, network, inputs, task.labels(samples), baseline, drawn.classes, natural=natural
+        )
+        result["starts"].append({"start": start, "methods": measure_start(subject, drawn)})
+    return result
+
+
+def measure_start(subject, drawn):
+    """By method, from one baseline."""
+    with torch.no_grad():
+        moves = subject.model(subject.inputs) - subject.model(subject.baselines)
+    targets = drawn.classes.tolist()
+    gaps = [float(methods.centred(move, target)) for move, target in zip(moves, targets)]
+    marked = list(zip(drawn.causes.tolist(), drawn.pointers.tolist(), drawn.questions.tolist()))
+    curves, facts = {}, {}
+    for name, method in make_methods(subject).items():
+        start = time.process_time()
+        contributions = [method(sample, target) for sample, target in enumerate(targets)]
+        seconds = time.process_time() - start
+        found = numpy.mean([metrics.found(row, *units) for row, units in zip(contributions, marked)], 0).tolist()
+        facts[name] = {
+            "cause_first": found[0],
+            "cause_or_pointer_first": found[1],
+            "share": found[2],
+            "largest_irrelevant": found[3],
+            "needed_first": found[4],
+            "conditioning": metrics.conditioning(contributions, gaps),
+            "leftover": metrics.leftover(contributions, gaps),
+            "processor_ms_per_sample": 1e3 * seconds / len(targets),
+        }
+        curves[name] = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        if subject.natural is not None:
+            natural = measure.curve(subject, drawn.classes, contributions, subject.natural)
+            facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
+        measure.say("  %-28s first %.3f" % (name, found[0]))
+    return {name: {**facts[name], **entry} for name, entry in measure.compare(curves).items()}
+
+
+def table(results):
+    """The results in Markdown."""
+    facts = results["machine"]
+    yield "# Causes that are known"
+    yield ""
+    yield "What the columns are: README.md. Made by measure_truths.py on %s; Addend %s (%s), PyTorch %s, %s." % (
+        facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
+    )
+    for result in results["tasks"]:
+        networks = result["networks"]
+        yield ""
+        yield "## %s: %d networks, of each %d samples of %s" % (
+            result["name"], len(networks), result["samples"], result["units"],
+        )
+        yield ""
+        yield "%s %% of the samples answered after %s steps." % (
+            listed(["%.1f" % (100 * network["accuracy"]) for network in networks]),
+            listed([str(network["steps"]) for network in networks]),
+        )
+        yield ""
+        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | %s |" % (
+            "F | F natural | conditioning | leftover | ms"
+        )
+        yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        for part in networks[0]["starts"]:
+            for method in part["methods"]:
+                yield row(part["start"], method, entries(networks, part["start"], method))
+
+
+def entries(networks, start, method):
+    """What one method found from one baseline, by network."""
+    parts = [part for network in networks for part in network["starts"] if part["start"] == start]
+    return [part["methods"][method] for part in parts]
+
+
+def row(start, method, found):
+    """Means over networks; of how often the cause is first, also the least."""
+    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0] if not key.endswith("interval")}
+    return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %.3f | %.2f | %s | %.1f |" % (
+        start, method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
+        100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], mean["share"], mean["largest_irrelevant"],
+        mean["faithfulness"], mean.get("faithfulness_natural", mean["faithfulness"]),
+        mean["conditioning"], metrics.share(mean["leftover"]), mean["processor_ms_per_sample"],
+    )
+
+
+def listed(words):
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def main():
+    arguments = parse_arguments()
+    machine.make_folders(arguments.json, arguments.markdown, arguments.networks and arguments.networks / "network")
+    torch.set_num_threads(1)
+    results = {"machine": machine.facts(), "bootstrap_draws": measure.DRAWS, "tasks": []}
+    start = time.monotonic()
+    for task in truths.all_tasks():
+        if arguments.task and not task.name.startswith(tuple(arguments.task)):
+            continue
+        measure.say(task.name)
+        results["tasks"].append({"name": task.name, "units": task.what, "samples": arguments.samples, "networks": []})
+        for seed in truths.SEEDS[: arguments.seeds]:
+            measured = measure_network(task, seed, arguments.samples, arguments.networks)
+            results["tasks"][-1]["networks"].append(measured)
+            measure.write(arguments.json, results)
+    results["load_at_end"] = machine.load()
+    results["seconds"] = round(time.monotonic() - start, 1)
+    measure.write(arguments.json, results)
+    text = "\n".join(table(results))
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
