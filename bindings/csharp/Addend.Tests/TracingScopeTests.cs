@@ -32,6 +32,24 @@ public sealed class TracingScopeTests : IDisposable
     }
 
     [Fact]
+    public void Notes_tell_the_lines_and_the_reference_is_verified()
+    {
+        Tensor x = Tensor.From(new[] { 1.0, -2.0, 3.0 });
+        using var tracing = new TracingScope(new Request(new Input(x) { Split = Split.Along(0), Baseline = 0.0 }));
+        Tensor above = Operators.Call("aten::gt", x, 1.5).Tensor();
+        Tensor product = Operators.Call("aten::mul", x, above).Tensor();
+        Tensor y = Operators.Call("aten::add", product, 2.0).Tensor();
+        tracing.AddOutput("y", y);
+        Tensor baseline = tracing.Baseline(0);
+        Assert.Equal(new[] { 0.0, 0.0, 0.0 }, baseline.ToArray<double>());
+        tracing.AddOnBaseline("y", Operators.Call("aten::add", baseline, 3.0).Tensor());
+        Report report = tracing.End().Report;
+        Assert.Contains("TracingScopeTests.cs:", string.Join(" ", report.Notes));
+        Assert.Equal("no", report.ReferenceIsModelOnBaseline);
+        Samples.Close(1.0 / 3, report.ReferenceError, 1e-12);
+    }
+
+    [Fact]
     public void A_thread_has_one_at_a_time()
     {
         Tensor x = Tensor.From(new[] { 1.0 });

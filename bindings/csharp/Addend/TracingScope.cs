@@ -21,7 +21,7 @@ public sealed class TracingScope : AddendObject
     /// <param name="context">The policy; null: that of the defaults.</param>
     /// <exception cref="InvalidOperationException">This thread is traced already.</exception>
     public TracingScope(Request request, Context? context = null)
-        : base(Begin(request, context))
+        : base(Begin(request, context, SourceLines.OfThisThread()))
     {
     }
 
@@ -50,7 +50,29 @@ public sealed class TracingScope : AddendObject
         return new Results(Callbacks.Finished(results));
     }
 
-    private static TraceHandle Begin(Request request, Context? context)
+    /// <summary>What the model would be given as the baseline of an input. Ends the recording, so that the model can be run
+    /// there and <see cref="AddOnBaseline"/> be told what it gave; the report then says how far the reference is from
+    /// that.</summary>
+    /// <param name="input">The number of the input.</param>
+    /// <returns>The baseline.</returns>
+    public Tensor Baseline(int input)
+    {
+        ArgumentOutOfRangeException.ThrowIfNegative(input);
+        AddendNative.addend_trace_baseline(Handle, (nuint)input, out TensorHandle baseline);
+        return new Tensor(baseline);
+    }
+
+    /// <summary>Tells what the model gave on the baseline.</summary>
+    /// <param name="name">Of an output that is named already.</param>
+    /// <param name="tensor">What the model gave there for it.</param>
+    /// <exception cref="KeyNotFoundException">No output has that name.</exception>
+    public void AddOnBaseline(string name, Tensor tensor)
+    {
+        ArgumentNullException.ThrowIfNull(tensor);
+        AddendNative.addend_trace_add_on_baseline(Handle, Text.Checked(name, nameof(name)), tensor.Handle);
+    }
+
+    private static TraceHandle Begin(Request request, Context? context, SourceLines lines)
     {
         ArgumentNullException.ThrowIfNull(request);
         if (request.Inside.Count > 0 && request.Inside[0] is { } inside)
@@ -63,6 +85,7 @@ public sealed class TracingScope : AddendObject
 
         using RequestHandle asked = request.Build(CancellationHandle.Null);
         AddendNative.addend_trace_begin(Context.HandleOf(context), asked, out TraceHandle trace);
+        Callbacks.SetFrames(trace, lines);
         return trace;
     }
 }

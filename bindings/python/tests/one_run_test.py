@@ -86,6 +86,17 @@ class VerifyReferenceTest(unittest.TestCase):
         self.assertIn("not what the model gives on the baseline", report["notes"][0])
         self.assertIn("not what the model gives", traced.explain(source, verify_reference=True).report["notes"][0])
 
+    def test_notes_tell_the_lines_of_what_derives_conditions(self):
+        def masked(x):
+            above = x > 0.5
+            return x * above
+
+        traced = addend.compile(masked)
+        source = addend.Input(torch.rand(1, 8), dims=1, baseline=0.0)
+        line = "one_run_test.py:%d" % (masked.__code__.co_firstlineno + 1)
+        for notes in (traced.decompose(source).notes, traced.explain(source).report["notes"]):
+            self.assertIn(line, [note for note in notes if note.startswith("conditions")][0])
+
     def test_state_and_draws_are_those_of_the_run(self):
         torch.manual_seed(5)
         model = Noisy()

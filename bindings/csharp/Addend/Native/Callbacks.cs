@@ -54,6 +54,21 @@ internal static unsafe class Callbacks
         }
     }
 
+    /// <summary>Lets notes of a trace tell the lines at which the model makes conditions and indices.</summary>
+    internal static void SetFrames(TraceHandle trace, SourceLines lines)
+    {
+        GCHandle payload = GCHandle.Alloc(lines);
+        try
+        {
+            AddendNative.addend_trace_set_frames(trace, Frames, GCHandle.ToIntPtr(payload), Release);
+        }
+        catch
+        {
+            payload.Free();
+            throw;
+        }
+    }
+
     /// <summary>What a run gives, unless the log callback threw while it went on.</summary>
     internal static THandle Finished<THandle>(THandle results)
         where THandle : NativeHandle

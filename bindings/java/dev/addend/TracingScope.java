@@ -34,7 +34,14 @@ public final class TracingScope extends NativeObject {
    * @param context policy and listeners, open until the end; {@code null} for the defaults
    */
   public TracingScope(Request request, Context context) {
-    super("tracing scope", begin(Objects.requireNonNull(request, "request"), context), AddendNative::addend_trace_release);
+    this(request, context, FramesCallback.ofThisThread());
+  }
+
+  private TracingScope(Request request, Context context, FramesCallback frames) {
+    super(
+        "tracing scope",
+        begin(Objects.requireNonNull(request, "request"), context, frames),
+        AddendNative::addend_trace_release);
   }
 
   /**
@@ -75,7 +82,36 @@ public final class TracingScope extends NativeObject {
     }
   }
 
-  private static long begin(Request request, Context context) {
+  /**
+   * What the model would be given as the baseline of an input. Ends the recording, so that the model can be run there and
+   * {@link #addOnBaseline} be told what it gave; the report then says how far the reference is from that.
+   *
+   * @param input the number of the input
+   * @return the baseline
+   */
+  public Tensor baseline(int input) {
+    try (Borrow borrow = new Borrow()) {
+      final long trace = borrow.of(this);
+      return new Tensor(Out.handle(out -> AddendNative.addend_trace_baseline(trace, input, out)));
+    }
+  }
+
+  /**
+   * Tells what the model gave on the baseline.
+   *
+   * @param name of an output that is named already
+   * @param tensor what the model gave there for it
+   */
+  public void addOnBaseline(String name, Tensor tensor) {
+    try (Borrow borrow = new Borrow()) {
+      AddendNative.addend_trace_add_on_baseline(
+          borrow.of(this),
+          Objects.requireNonNull(name, "name"),
+          borrow.of(Objects.requireNonNull(tensor, "tensor")));
+    }
+  }
+
+  private static long begin(Request request, Context context, FramesCallback frames) {
     if (!request.insideSelectors().isEmpty()) {
       throw new AddendException(
           AddendException.Code.INVALID_ARGUMENT,
@@ -88,7 +124,10 @@ public final class TracingScope extends NativeObject {
       final long c = borrow.of(context);
       final long r = request.create(Collections.emptyList(), borrow);
       try {
-        return Out.handle(out -> AddendNative.addend_trace_begin(c, r, out));
+        final long trace = Out.handle(out -> AddendNative.addend_trace_begin(c, r, out));
+        // Notes tell the lines of Java at which the model makes conditions and indices.
+        AddendNative.addend_trace_set_frames(trace, frames);
+        return trace;
       } finally {
         AddendNative.addend_request_release(r);
       }

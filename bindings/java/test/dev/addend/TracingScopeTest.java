@@ -33,6 +33,22 @@ class TracingScopeTest extends ScopedTest {
   }
 
   @Test
+  void notesTellTheLinesAndTheReferenceIsVerified() {
+    try (TracingScope tracing = new TracingScope(asked())) {
+      final Tensor above = Addend.call("aten::gt", x, 1.5).tensor(0);
+      final Tensor y = Addend.call("aten::add", Addend.call("aten::mul", x, above).tensor(0), 2.0).tensor(0);
+      tracing.addOutput("y", y);
+      final Tensor baseline = tracing.baseline(0);
+      assertArrayEquals(new double[] {0, 0, 0}, baseline.toDoubleArray());
+      tracing.addOnBaseline("y", Addend.call("aten::add", baseline, 3.0).tensor(0));
+      final Report report = tracing.end().report();
+      assertTrue(String.join(" ", report.notes()).contains("TracingScopeTest.java:"), report.notes().toString());
+      assertEquals("no", report.referenceIsModelOnBaseline());
+      assertEquals(1.0 / 3, report.referenceError(), 1e-12);
+    }
+  }
+
+  @Test
   void aThreadHasOneAtATime() {
     try (TracingScope first = new TracingScope(asked())) {
       final AddendException error = assertThrows(AddendException.class, () -> new TracingScope(asked()));
