@@ -18,6 +18,15 @@ using Draw = RewriteDraw;
 
 // clang-format off
 
+// LibTorch's own optional type, whatever this version has.
+using OptionalTensor = decltype(std::declval<const IValue&>().toOptional<Tensor>());
+
+c10::List<OptionalTensor> Indices(const std::vector<Tensor>& tensors) {
+  c10::List<OptionalTensor> list;
+  for (const Tensor& t : tensors) list.push_back(OptionalTensor(t));
+  return list;
+}
+
 c10::List<Tensor> List(const std::vector<Tensor>& tensors) { return c10::List<Tensor>(tensors); }
 
 struct Network {
@@ -276,6 +285,21 @@ void AddFunctions(std::vector<Case>* cases) {
       {"aten::std_mean.correction", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), std::vector<int64_t>{0}, int64_t{1}}; }},
       {"aten::hypot", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({4})}; }},
+      {"aten::hypot", "large", [](Draw& d) -> Arguments {  // their squares are not finite in single precision
+         return {d.MovingWithin({3, 4}, 1e20, 3e20), d.MovingWithin({4}, 1e20, 3e20)}; }},
+      {"aten::_softmax_backward_data", "", [](Draw& d) -> Arguments {
+         const Tensor grad = d.Moving({2, 4, 3});
+         return {grad, d.MovingWithin({2, 4, 3}, 0, 1), int64_t{1}, static_cast<int64_t>(grad.scalar_type())}; }},
+      {"aten::native_dropout_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Plain({3, 4}).gt(0), 1.25}; }},
+      {"aten::_unsafe_masked_index", "", [](Draw& d) -> Arguments {
+         const Tensor rows = at::tensor({2, -1, 7, 0}, at::kLong).view({4, 1}), columns = at::tensor({0, 3, 5}, at::kLong);
+         return {d.Moving({3, 4}), rows.lt(3).logical_and(columns.lt(4)), Indices({rows, columns}), 0.5}; }},
+      {"aten::_unsafe_masked_index", "rows", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 2}), at::tensor({1, 0}, at::kLong).view({2, 1}).to(at::kBool), Indices({at::tensor({1, 9}, at::kLong)}), 0.0}; }},
+      {"aten::_unsafe_masked_index_put_accumulate", "", [](Draw& d) -> Arguments {
+         const Tensor rows = at::tensor({2, 2, 7, 0}, at::kLong).view({4, 1}), columns = at::tensor({0, 0, 5}, at::kLong);
+         return {d.Moving({3, 4}), rows.lt(3).logical_and(columns.lt(4)), Indices({rows, columns}), d.Moving({4, 3})}; }},
       {"aten::addcdiv", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({4}), d.MovingWithin({3, 1}, 1, 2), 0.7}; }},
       {"aten::prelu", "channels", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2}), d.Moving({3})}; }},

@@ -49,6 +49,18 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
   return tensors ? c10::IValue(present) : value;
 }
 
+// Running statistics and noise, which some operators leave behind beside the results that they give. Older versions of
+// their schemas do not say so: the results are what such a call is about in all of them.
+bool WrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  const std::string& name = argument.name();
+  if (name != "running_mean" && name != "running_var" && name != "noise") return false;
+  return !schema.returns().empty() &&
+         std::none_of(schema.returns().begin(), schema.returns().end(), [&](const c10::Argument& result) {
+           return result.alias_info() != nullptr &&
+                  result.alias_info()->beforeSets() == argument.alias_info()->beforeSets();
+         });
+}
+
 // In-place forms of views are marked as writes in their schemas, but no element changes.
 bool ChangesGeometryOnly(const std::string& rule_name) {
   static const auto& names = *new absl::flat_hash_set<std::string>{
@@ -176,7 +188,8 @@ const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
     slot->composite = op.composite();
     const bool geometry_only = ChangesGeometryOnly(slot->rule_name);
     for (const c10::Argument& argument : schema.arguments()) {
-      const bool written = !geometry_only && argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+      const bool written = !geometry_only && argument.alias_info() != nullptr && argument.alias_info()->isWrite() &&
+                           !WrittenAside(schema, argument);
       slot->written.push_back(written);
       slot->writes |= written;
     }

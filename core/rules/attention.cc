@@ -257,7 +257,7 @@ at::Tensor ApplyFlat(const SoftmaxPath& path, const at::Tensor& rows) {
 at::Tensor OnFlat(const SoftmaxPath& path, const at::Tensor& rows,
                   const std::function<at::Tensor(const at::Tensor&)>& f) {
   const at::Tensor moved = rows.dim() == 1 ? rows.unsqueeze(-1) : rows.movedim(path.dim + 1, -1);
-  const at::Tensor result = f(moved.reshape({rows.size(0), -1, path.width})).reshape(moved.sizes());
+  const at::Tensor result = f(moved.reshape({rows.size(0), path.reference.size(0), path.width})).reshape(moved.sizes());
   return rows.dim() == 1 ? result.squeeze(-1) : result.movedim(-1, path.dim + 1);
 }
 

@@ -16,6 +16,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -154,6 +155,14 @@ at::Tensor InverseGaps(const at::Tensor& numbers) {
   return gaps.reciprocal().masked_fill(same, 0);
 }
 
+// 1 / (one of the row + one of the column), zero where both are zero but for rounding.
+at::Tensor InverseSums(const at::Tensor& rows, const at::Tensor& columns) {
+  const at::Tensor sums = rows.unsqueeze(-1) + columns.unsqueeze(-2);
+  if (sums.numel() == 0) return sums;
+  const double eps = sums.scalar_type() == at::kDouble ? 1e-14 : 1e-6;
+  return sums.reciprocal().masked_fill(sums.abs().le(sums.abs().amax({-2, -1}, true) * eps), 0);
+}
+
 // A V = V diag(e):  de = diag(V^T dA V),  dV = V (F o V^T dA V).
 // P. Mike Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation, 2008.
 RuleResult Eigh(const RuleCall& call, bool upper, bool with_vectors) {
@@ -247,12 +256,76 @@ RuleResult Svd(const RuleCall& call) {
   });
 }
 
+// A = U H with U = W V^T and H = V diag(s) V^T:  with P = W^T dA V and F_ij = 1 / (s_i + s_j)
+//   dU = W (F o (P - P^T)) V^T + (1 - W W^T) dA V / s V^T,  dH = V (F o (s P + P^T s)) V^T
+// Unlike singular vectors, both are known where singular values meet, and end only where the matrix is singular.
+RuleResult Polar(const RuleCall& call) {
+  RequireReal(call);
+  return AlongLine(call, [](const std::vector<at::Tensor>& points) {
+    std::vector<RowsFunction> derivatives;
+    for (const at::Tensor& point : points) {
+      const auto parts = at::linalg_svd(point, /*full_matrices=*/false);
+      const at::Tensor w = std::get<0>(parts);
+      const at::Tensor s = std::get<1>(parts);
+      const at::Tensor vt = std::get<2>(parts);
+      const at::Tensor v = TransposeMatrix(vt);
+      const at::Tensor down = s.unsqueeze(-1);
+      const at::Tensor across = s.unsqueeze(-2);
+      const at::Tensor sums = InverseSums(s, s);
+      const at::Tensor inverse = InverseSums(s, at::zeros_like(s).narrow(-1, 0, std::min<int64_t>(s.size(-1), 1)));
+      derivatives.emplace_back([=](const Rows& rows) -> Rows {
+        const at::Tensor along_v = RowsTimesPlain(rows[0], v);
+        const at::Tensor p = PlainTimesRows(TransposeMatrix(w), along_v);
+        const at::Tensor pt = TransposeMatrix(p);
+        at::Tensor turned = PlainTimesRows(w, (p - pt) * sums);
+        if (w.size(-2) > w.size(-1)) {
+          turned = turned + (along_v - PlainTimesRows(w, p)) * TransposeMatrix(inverse);
+        }
+        const at::Tensor stretched = PlainTimesRows(v, (down * p + pt * across) * sums);
+        return {RowsTimesPlain(turned, vt), RowsTimesPlain(stretched, vt)};
+      });
+    }
+    return derivatives;
+  });
+}
+
+// X X = A of symmetric matrices that are not negative. X X - Y Y = A - B means X D + D Y = A - B for D = X - Y: a
+// closed form, in the bases in which X and Y are diagonal. See Note [Secants of equations] in core/rules/ends.h.
+RuleResult SymmetricRoot(const RuleCall& call) {
+  RequireReal(call);
+  const Ends own = EndsOf(call.outputs[0]);
+  const at::Tensor missing = MissingReference(own);
+  const Ends root = ValueWhere(missing, own);
+  const auto value = at::linalg_eigh(root.value, "L");
+  const auto reference = at::linalg_eigh(root.reference, "L");
+  const at::Tensor v = std::get<1>(value);
+  const at::Tensor w = std::get<1>(reference);
+  const at::Tensor sums = InverseSums(std::get<0>(value), std::get<0>(reference));
+  const auto read = SymmetricRows(call.Require(0), /*upper=*/false, /*halves=*/true);
+  RuleResult result = LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) {
+    const at::Tensor between = PlainTimesRows(TransposeMatrix(v), RowsTimesPlain(read(rows), w)) * sums;
+    const at::Tensor one = PlainTimesRows(v, RowsTimesPlain(between, TransposeMatrix(w)));
+    return (one + TransposeMatrix(one)) / 2;  // D Y + X D and Y D + D X alike
+  });
+  MeetValue(call, missing, &result);
+  // Of a matrix with negative eigenvalues the operator takes the nearest without.
+  const Ends matrix = Both(EndsOf(call.Require(0)), [](const at::Tensor& t) { return Mirrored(t, /*upper=*/false); });
+  const auto solves = [](const at::Tensor& x, const at::Tensor& a) {
+    const double limit = a.scalar_type() == at::kDouble ? 1e-12 : 1e-5;
+    return a.numel() == 0 || (x.matmul(x) - a).abs().max().le(a.abs().max() * limit).item<bool>();
+  };
+  if (!solves(own.value, matrix.value) || !solves(own.reference, matrix.reference)) KeepBracket(call, &result);
+  return result;
+}
+
 }  // namespace
 
 void RegisterEigen(Registry& registry) {
   registry.Register({"aten::_linalg_eigh", Kind::kPath, LinalgEigh});
   registry.Register({"aten::symeig", Kind::kPath, Symeig});
   registry.Register({"aten::_linalg_svd", Kind::kPath, Svd});
+  registry.Register({"aten::linalg_polar", Kind::kPath, Polar});
+  registry.Register({"aten::linalg_matrix_sqrth", Kind::kRewrite, SymmetricRoot});
 }
 
 }  // namespace addend

@@ -1,12 +1,17 @@
 // Reading elements by index. Indices are plain: what is read where is taken from the value.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/clamp.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/index.h>
+#include <ATen/ops/index_put.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/masked_fill.h>
 
 #include "core/base/error.h"
 #include "core/rules/element_map.h"
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
+#include "core/rules/rewrite.h"
 
 namespace addend {
 namespace {
@@ -57,6 +62,34 @@ RuleResult Index(const RuleCall& call) {
   });
 }
 
+// Indices that may lie outside where a mask says that nothing is read or written: there they name some element.
+c10::List<Optional<at::Tensor>> WithinSizes(const RewriteCall& call) {
+  const at::Tensor self = call.Tensor(0);
+  c10::List<Optional<at::Tensor>> within;
+  int64_t d = 0;
+  for (const at::Tensor& index : call.Tensors(2)) {
+    const int64_t size = self.size(d++);
+    within.push_back(index.defined() ? Optional<at::Tensor>(at::clamp(index, -size, size - 1))
+                                     : Optional<at::Tensor>());
+  }
+  return within;
+}
+
+// _unsafe_masked_index(self, mask, indices, fill)
+std::vector<at::Tensor> MaskedIndex(const RewriteCall& call) {
+  const at::Tensor self = call.Tensor(0);
+  if (self.numel() == 0) throw Unimplemented(call.name + " of a tensor without elements");
+  return {at::index(self, WithinSizes(call)).masked_fill(call.Tensor(1).logical_not(), call.Double(3, 0))};
+}
+
+// _unsafe_masked_index_put_accumulate(self, mask, indices, values)
+std::vector<at::Tensor> MaskedIndexPut(const RewriteCall& call) {
+  const at::Tensor self = call.Tensor(0);
+  if (self.numel() == 0) return {at::Tensor()};
+  const at::Tensor values = call.Tensor(3).masked_fill(call.Tensor(1).logical_not(), 0);
+  return {at::index_put(self, WithinSizes(call), values, /*accumulate=*/true)};
+}
+
 }  // namespace
 
 void RegisterIndexing(Registry& registry) {
@@ -64,6 +97,8 @@ void RegisterIndexing(Registry& registry) {
   registry.Register({"aten::index_select", Kind::kLinear, IndexSelect});
   registry.Register({"aten::index", Kind::kLinear, Index});
   registry.Register({"aten::_unsafe_index", Kind::kLinear, Index});
+  registry.Register(Rewrite{"aten::_unsafe_masked_index", MaskedIndex});
+  registry.Register(Rewrite{"aten::_unsafe_masked_index_put_accumulate", MaskedIndexPut});
 }
 
 }  // namespace addend

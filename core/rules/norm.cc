@@ -6,6 +6,7 @@
 #include <ATen/ops/amin.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/exp2.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/relu.h>
@@ -20,6 +21,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/rewrite.h"
 
@@ -132,6 +134,50 @@ std::vector<at::Tensor> ParametricRelu(const RewriteCall& call) {
   return {positive + weight * (x - positive)};
 }
 
+// A power of two near the larger side; 1 where that is neither so large that its square overflows nor so small that it
+// vanishes. Undefined where it is 1 everywhere.
+at::Tensor ScaleOf(const at::Tensor& x, const at::Tensor& y) {
+  const TracingPause pause;
+  const at::Tensor size = at::maximum(x.abs(), y.abs());
+  constexpr double kFar = 0.4;  // of the exponents that the dtype has: at half of them squares leave it
+  const int exponents = size.scalar_type() == at::kDouble ? 1022 : size.scalar_type() == at::kHalf ? 14 : 126;
+  const at::Tensor exponent = size.log2().floor();
+  const at::Tensor extreme = exponent.abs().gt(kFar * exponents).logical_and_(exponent.isfinite());
+  if (!extreme.any().item<bool>()) return {};
+  return at::exp2(exponent.masked_fill(extreme.logical_not(), 0).clamp(-exponents, exponents));
+}
+
+// Infinite with an infinite side, even beside a NaN.
+at::Tensor InfiniteSides(const at::Tensor& x, const at::Tensor& y) {
+  const TracingPause pause;
+  const at::Tensor infinite = x.isinf().logical_or(y.isinf());
+  return infinite.any().item<bool>() ? infinite : at::Tensor();
+}
+
+at::Tensor Hypotenuse(const at::Tensor& x, const at::Tensor& y) {
+  const at::Tensor scale = ScaleOf(x, y);
+  const at::Tensor a = scale.defined() ? x / scale : x;
+  const at::Tensor b = scale.defined() ? y / scale : y;
+  const at::Tensor unit = (a.square() + b.square()).sqrt();
+  const at::Tensor length = scale.defined() ? unit * scale : unit;
+  const at::Tensor infinite = InfiniteSides(x, y);
+  return infinite.defined() ? length.masked_fill(infinite, kInfinity) : length;
+}
+
+// _softmax_backward_data(grad_output, output, dim, input_dtype)
+std::vector<at::Tensor> SoftmaxBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor(0);
+  const at::Tensor output = call.Tensor(1);
+  const at::Tensor result = output * (grad - (grad * output).sum(call.Int(2, -1), /*keepdim=*/true));
+  const auto dtype = static_cast<at::ScalarType>(call.Int(3, static_cast<int64_t>(result.scalar_type())));
+  return {result.scalar_type() == dtype ? result : result.to(dtype)};
+}
+
+// native_dropout_backward(grad_output, mask, scale)
+std::vector<at::Tensor> DropoutBackward(const RewriteCall& call) {
+  return {call.Tensor(0) * (call.Tensor(1).to(call.Tensor(0).scalar_type()) * call.Double(2, 1))};
+}
+
 }  // namespace
 
 void RegisterNorm(Registry& registry) {
@@ -168,13 +214,14 @@ void RegisterNorm(Registry& registry) {
                               if (!c.IsNone(3)) sum = sum.to(static_cast<at::ScalarType>(c.Int(3, 0)));
                               return {sum / nan.logical_not().sum(dims, keep)};
                             }});
-  registry.Register(Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors {
-                              return {(c.Tensor(0).square() + c.Tensor(1).square()).sqrt()};
-                            }});
+  registry.Register(
+      Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors { return {Hypotenuse(c.Tensor(0), c.Tensor(1))}; }});
   registry.Register(Rewrite{"aten::addcdiv", [](const RewriteCall& c) -> Tensors {
                               return {at::add(c.Tensor(0), at::div(c.Tensor(1), c.Tensor(2)), c.Double(3, 1))};
                             }});
   registry.Register(Rewrite{"aten::prelu", ParametricRelu});
+  registry.Register(Rewrite{"aten::_softmax_backward_data", SoftmaxBackward});
+  registry.Register(Rewrite{"aten::native_dropout_backward", DropoutBackward});
   // ldexp(self, other): self times 2 to the power of other
   registry.Register(Rewrite{"aten::ldexp", [](const RewriteCall& c) -> Tensors {
                               const at::Tensor x = c.Tensor(0);

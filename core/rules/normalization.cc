@@ -549,9 +549,14 @@ void RegisterNormalization(Registry& registry) {
   registry.Register(Rule{"aten::native_group_norm", Kind::kRewrite, NativeGroupNorm});
   registry.Register(Rule{"aten::batch_norm", Kind::kAffine, BatchNorm});
   registry.Register(Rule{"aten::native_batch_norm", Kind::kAffine, BatchNorm});
-  // (input, weight, bias, training, momentum, eps) and (input, weight, bias, running_mean, running_var, momentum, eps)
-  registry.Register({"aten::_native_batch_norm_legit.no_stats", Kind::kAffine,
-                     [](const RuleCall& c) { return BatchNormOfBatch(c, c.Double(5, 1e-5)); }});
+  // Without statistics the order is (input, weight, bias, training, momentum, eps).
+  registry.Register({"aten::_native_batch_norm_legit", Kind::kAffine, [](const RuleCall& c) {
+                       const bool no_statistics = c.arguments[3].isBool();
+                       return no_statistics ? BatchNormOfBatch(c, c.Double(5, 1e-5)) : BatchNorm(c);
+                     }});
+  // (input, weight, bias, running_mean, running_var, momentum, eps)
+  registry.Register({"aten::_batch_norm_with_update", Kind::kAffine,
+                     [](const RuleCall& c) { return BatchNormOfBatch(c, c.Double(6, 1e-5)); }});
   registry.Register({"aten::_native_batch_norm_legit_no_training", Kind::kAffine,
                      [](const RuleCall& c) { return BatchNormInEvaluation(c, c.Double(6, 1e-5)); }});
 }

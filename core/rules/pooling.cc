@@ -6,7 +6,9 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gather.h>
+#include <ATen/ops/scatter_add.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -221,6 +223,20 @@ RuleResult OnPlanes(const RuleCall& call, int64_t spatial) {
   return LinearOperator(call, Kind::kLinear, axis);
 }
 
+// max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices): each
+// gradient goes to the element that its index names. Of self only the sizes are read.
+RuleResult MaxPoolBackward(const RuleCall& call, int64_t spatial) {
+  if (!call.Decomposed(0)) return Opaque(call);
+  const at::DimVector sizes(call.Require(1).value.sizes());
+  const at::Tensor index = call.Require(7).value.flatten(-spatial);
+  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+    at::DimVector all = WithRows(rows.size(0), sizes);
+    at::DimVector spread = WithRows(rows.size(0), index.sizes());
+    const at::Tensor none = at::zeros(all, rows.options()).flatten(-spatial);
+    return none.scatter_add(-1, index.expand(spread), rows.flatten(-spatial)).view(all);
+  });
+}
+
 }  // namespace
 
 void RegisterPooling(Registry& registry) {
@@ -238,6 +254,11 @@ void RegisterPooling(Registry& registry) {
        std::vector<Name>{{"aten::adaptive_max_pool2d", 2}, {"aten::adaptive_max_pool3d", 3}}) {
     registry.Register(
         {name, Kind::kSelection, [spatial = spatial](const RuleCall& c) { return AdaptiveMaxPool(c, spatial); }});
+  }
+  for (const auto& [name, spatial] : std::vector<Name>{{"aten::max_pool2d_with_indices_backward", 2},
+                                                       {"aten::max_pool3d_with_indices_backward", 3}}) {
+    registry.Register(
+        {name, Kind::kLinear, [spatial = spatial](const RuleCall& c) { return MaxPoolBackward(c, spatial); }});
   }
   for (const auto& [name, spatial] :
        std::vector<Name>{{"aten::fractional_max_pool2d", 2}, {"aten::fractional_max_pool3d", 3}}) {

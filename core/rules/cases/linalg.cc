@@ -46,7 +46,8 @@ Argument LowerTriangular(Draw& d, const Sizes& sizes) {
   });
 }
 
-// Singular values 1, 2, 3 ... and a reference near by, so that none of them meet.
+// Singular values 1, 2, 3 ... and a reference near by, so that none of them meet, and that LAPACK turns no vector on
+// the way.
 Argument Separate(Draw& d, const Sizes& sizes, bool symmetric) {
   const auto noise = [&](double scale) {
     const at::Tensor drawn = d.Uniform(sizes, -scale, scale);
@@ -64,7 +65,7 @@ Argument Separate(Draw& d, const Sizes& sizes, bool symmetric) {
     const at::Tensor p = std::get<0>(at::linalg_qr(Transposed(basis)));
     value = q.narrow(-1, 0, n).matmul(spread).matmul(Transposed(p.narrow(-1, 0, n)));
   }
-  return {value, value + noise(0.05)};
+  return {value, value + noise(0.02)};
 }
 
 // A compact LU factor near that of a matrix that needs row exchanges, with the exchanges.
@@ -168,6 +169,11 @@ void AddLinalg(std::vector<Case>* cases) {
       {"aten::_linalg_svd", "", [](Draw& d) -> Arguments { return {Separate(d, {4, 4}, false)}; }},
       {"aten::_linalg_svd", "tall", [](Draw& d) -> Arguments { return {Separate(d, {2, 5, 3}, false)}; }},
       {"aten::_linalg_svd", "wide", [](Draw& d) -> Arguments { return {Separate(d, {3, 5}, false)}; }},
+      {"aten::linalg_polar", "", [](Draw& d) -> Arguments { return {Regular(d, {4, 4})}; }},
+      {"aten::linalg_polar", "tall", [](Draw& d) -> Arguments { return {Regular(d, {2, 5, 3})}; }},
+      {"aten::linalg_matrix_sqrth", "", [](Draw& d) -> Arguments { return {Definite(d, {4, 4})}; }},
+      {"aten::linalg_matrix_sqrth", "batch", [](Draw& d) -> Arguments { return {Definite(d, {2, 3, 3})}; }},
+      {"aten::linalg_matrix_sqrth", "empty", [](Draw& d) -> Arguments { return {d.Moving({2, 0, 0})}; }},
   };
   cases->insert(cases->end(), all.begin(), all.end());
 }

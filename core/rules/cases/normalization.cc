@@ -61,6 +61,19 @@ void AddNormalizations(std::vector<Case>* cases) {
        }},
       {"aten::_native_batch_norm_legit.no_stats", "",
        [](Draw& d) -> Arguments { return {d.Moving({2, 3, 2, 2}), d.Moving({3}), d.Moving({3}), true, 0.1, 1e-3}; }},
+      {"aten::_native_batch_norm_legit", "",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2, 2}), d.Moving({3}), d.Moving({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2),
+                 true, 0.1, 1e-3};
+       }},
+      {"aten::_native_batch_norm_legit", "evaluation",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), d.Normal({3}), d.Normal({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2), false, 0.1, 1e-3};
+       }},
+      {"aten::_batch_norm_with_update", "",
+       [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), d.Moving({3}), d.Moving({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2), 0.1, 1e-3};
+       }},
       {"aten::_native_batch_norm_legit_no_training", "",
        [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 4}), d.Moving({3}), d.Moving({3}), d.Normal({3}), d.Uniform({3}, 0.5, 2), 0.1, 1e-3};
