@@ -220,7 +220,10 @@ at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
       const int64_t count = std::min(at_once, nodes - k);
       const at::Tensor p = at::softmax(reference + all_nodes.narrow(1, k, count) * move, -1);  // [length, count, T]
       const at::Tensor weighted = p * all_weights.narrow(1, k, count);
-      own.add_(c * weighted.sum(1, /*keepdim=*/true) - at::bmm(at::bmm(c, p.transpose(1, 2)), weighted));
+      const at::Tensor along = at::bmm(c, p.transpose(1, 2));  // [length, R, count]
+      // A softmax ignores shifts of a row: so nothing large cancels.
+      const at::Tensor shift = along.narrow(2, 0, 1);
+      own.add_((c - shift) * weighted.sum(1, /*keepdim=*/true) - at::bmm(along - shift, weighted));
     }
   }
   return out.transpose(0, 1);

@@ -117,7 +117,8 @@ ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int6
 constexpr int64_t kNodesAtOnce = 4;
 
 // At four nodes, p: [4, width], and weights: [4], adds the sum of weight * p * (row - <p, row>) to one row or to two.
-// `mass`: [width], the sum of weight * p.
+// `mass`: [width], the sum of weight * p. A softmax ignores shifts of a row: <p, row> at the first node is taken off, so
+// that nothing large cancels.
 template <typename T>
 ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, int64_t width, const T* row, T* out) {
   const T* p0 = p;
@@ -132,13 +133,12 @@ ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, 
     a2 += p2[j] * row[j];
     a3 += p3[j] * row[j];
   }
-  a0 *= weights[0];
-  a1 *= weights[1];
-  a2 *= weights[2];
-  a3 *= weights[3];
+  a1 = weights[1] * (a1 - a0);
+  a2 = weights[2] * (a2 - a0);
+  a3 = weights[3] * (a3 - a0);
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) {
-    out[j] += mass[j] * row[j] - (a0 * p0[j] + a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
+    out[j] += mass[j] * (row[j] - a0) - (a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
   }
 }
 
@@ -164,18 +164,16 @@ ADDEND_ALWAYS_INLINE void AddToTwo(const T* p, const T* weights, const T* mass, 
     b2 += p2[j] * b;
     b3 += p3[j] * b;
   }
-  a0 *= weights[0];
-  a1 *= weights[1];
-  a2 *= weights[2];
-  a3 *= weights[3];
-  b0 *= weights[0];
-  b1 *= weights[1];
-  b2 *= weights[2];
-  b3 *= weights[3];
+  a1 = weights[1] * (a1 - a0);
+  a2 = weights[2] * (a2 - a0);
+  a3 = weights[3] * (a3 - a0);
+  b1 = weights[1] * (b1 - b0);
+  b2 = weights[2] * (b2 - b0);
+  b3 = weights[3] * (b3 - b0);
 #pragma omp simd
   for (int64_t j = 0; j < width; ++j) {
-    out[j] += mass[j] * row[j] - (a0 * p0[j] + a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
-    next_out[j] += mass[j] * next[j] - (b0 * p0[j] + b1 * p1[j] + b2 * p2[j] + b3 * p3[j]);
+    out[j] += mass[j] * (row[j] - a0) - (a1 * p1[j] + a2 * p2[j] + a3 * p3[j]);
+    next_out[j] += mass[j] * (next[j] - b0) - (b1 * p1[j] + b2 * p2[j] + b3 * p3[j]);
   }
 }
 
