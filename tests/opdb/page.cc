@@ -120,7 +120,9 @@ std::string OpsPage(const Results& results, const std::string& version) {
          "linear operators part by part; no component is lost where\nthe derivative along it is not zero; components "
          "may be merged before or after and taken in any order; apply and transpose\nare adjoint; as many operators "
          "are called for 64 components as for 2; what a quadrature leaves over does not grow when its nodes are "
-         "doubled.\n\n"
+         "doubled.\nWhere PyTorch gives the same wherever the inputs go, the error that no component reaches the "
+         "result "
+         "is right.\n\n"
       << pass << " of " << results.size() << " entries pass under `faithful` and `fast`, " << stand_ins
       << " of them with a stand-in reference in some runs (the operator is not finite on\nthat reference, or fails). "
       << paths << " entries (" << (100 * paths + results.size() / 2) / results.size()
