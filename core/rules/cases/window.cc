@@ -109,6 +109,16 @@ void AddWindows(std::vector<Case>* cases) {
          return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, Sizes{1, 1, 1}, true};
        }, kCorners},
       {"aten::max_pool3d_with_indices", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 4, 4, 3}), Sizes{2}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 5, 7}), Sizes{2, 3}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 3}), Sizes{1, 1}}; }, kCorners},
+      {"aten::adaptive_max_pool2d", "larger", [](Draw& d) -> Arguments { return {d.Moving({1, 1, 2, 3}), Sizes{3, 5}}; }, kCorners},
+      {"aten::adaptive_max_pool3d", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 3, 4, 5}), Sizes{2, 3, 2}}; }, kCorners},
+      {"aten::fractional_max_pool2d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 2, 7, 6}), Sizes{2, 3}, Sizes{4, 3}, d.Uniform({2, 2, 2}, 0, 1)};
+       }, kCorners},
+      {"aten::fractional_max_pool3d", "", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 5, 6, 4}), Sizes{2, 3, 2}, Sizes{3, 2, 1}, d.Uniform({1, 2, 3}, 0, 1)};
+       }, kCorners},
       {"aten::max_pool2d_with_indices_backward", "", [](Draw& d) -> Arguments {  // two windows meet in one element
          return {d.Moving({2, 2, 2, 1}), d.Normal({2, 2, 4, 3}), Sizes{3, 2}, Sizes{1, 1}, Sizes{0, 0}, Sizes{1, 2}, false,
                  (d.Integers({2, 2, 2, 1}, 2) + 4).contiguous()};
@@ -121,16 +131,6 @@ void AddWindows(std::vector<Case>* cases) {
          return {d.Moving({2, 1, 2, 2, 1}), d.Normal({2, 1, 4, 4, 2}), Sizes{2, 2, 2}, Sizes{2, 2, 2}, Sizes{0, 0, 0},
                  Sizes{1, 1, 1}, false, d.Integers({2, 1, 2, 2, 1}, 32)};
        }},
-      {"aten::adaptive_max_pool2d", "", [](Draw& d) -> Arguments { return {d.Moving({2, 2, 5, 7}), Sizes{2, 3}}; }, kCorners},
-      {"aten::adaptive_max_pool2d", "one", [](Draw& d) -> Arguments { return {d.Moving({2, 3, 3}), Sizes{1, 1}}; }, kCorners},
-      {"aten::adaptive_max_pool2d", "larger", [](Draw& d) -> Arguments { return {d.Moving({1, 1, 2, 3}), Sizes{3, 5}}; }, kCorners},
-      {"aten::adaptive_max_pool3d", "", [](Draw& d) -> Arguments { return {d.Moving({1, 2, 3, 4, 5}), Sizes{2, 3, 2}}; }, kCorners},
-      {"aten::fractional_max_pool2d", "", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 2, 7, 6}), Sizes{2, 3}, Sizes{4, 3}, d.Uniform({2, 2, 2}, 0, 1)};
-       }, kCorners},
-      {"aten::fractional_max_pool3d", "", [](Draw& d) -> Arguments {
-         return {d.Moving({1, 2, 5, 6, 4}), Sizes{2, 3, 2}, Sizes{3, 2, 1}, d.Uniform({1, 2, 3}, 0, 1)};
-       }, kCorners},
       {"aten::avg_pool3d", "", [](Draw& d) -> Arguments {
          return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, true, false};
        }},
