@@ -32,7 +32,7 @@ class HostileInputTest extends ScopedTest {
     assertThrows(NullPointerException.class, () -> Tensor.of(new float[2], (long[]) null));
     assertThrows(NullPointerException.class, () -> image.to((DType) null));
     assertThrows(NullPointerException.class, () -> Input.of(null));
-    assertThrows(NullPointerException.class, () -> Input.of(image).baseline(null));
+    assertThrows(NullPointerException.class, () -> Input.of(image).baseline((Tensor) null));
     assertThrows(NullPointerException.class, () -> Input.of(image).splitByLabels(null));
     assertThrows(NullPointerException.class, () -> Input.of(image).names(Arrays.asList("a", null)));
     assertThrows(NullPointerException.class, () -> Request.of((Input) null));
