@@ -453,12 +453,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(ad
 /* The same by a word, for floating-point inputs:
  *   "mean:FILE", "median:FILE"   of the rows (the first dimension) of the tensor in a .npy or .safetensors file,
  *                                "FILE#NAME" where it holds several and none is called "baseline" or "input"
- *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of the
- *                                input; also for ids
- *   "mean"                       each channel's mean over height and width, the last two dimensions of an image
- *   "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of its longer side
- * The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a file. errors:
- * INVALID_ARGUMENT for another word. */
+ *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of
+ * the input; also for ids "mean"                       each channel's mean over height and width, the last two
+ * dimensions of an image "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of
+ * its longer side The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a
+ * file. errors: INVALID_ARGUMENT for another word. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_word(addend_request* request,
                                                                             const char* word) ADDEND_NOEXCEPT;
 /* Where the input's components begin on the axis that all inputs share; -1, as at the beginning: right behind those of
@@ -539,8 +538,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_direction(addend_r
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(addend_request* request,
                                                                               int32_t keep) ADDEND_NOEXCEPT;
 /* 1: the plain model also runs on the baseline, and the report says how far that is from the reference
- * ("reference_error"). Looked at by addend_model_decompose and addend_model_attribute, which give INVALID_ARGUMENT where
- * a split starts inside the model; traces refuse it, since their owner runs the model: see addend_trace_baseline. */
+ * ("reference_error"). Looked at by addend_model_decompose and addend_model_attribute, which give INVALID_ARGUMENT
+ * where a split starts inside the model; traces refuse it, since their owner runs the model: see addend_trace_baseline.
+ */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_verify_reference(addend_request* request,
                                                                                int32_t verify) ADDEND_NOEXCEPT;
 /* Who may end runs of this request. NULL: nobody. in: cancellation (shared). */
@@ -834,9 +834,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_frames_add(addend_frames* fram
                                                              const char* function, const char* text, int64_t column,
                                                              int64_t length) ADDEND_NOEXCEPT;
 /* Who gives the source lines of a trace that decomposes or attributes, so that notes tell the line of what derives
- * conditions, indices and numbers: asked at operators that read or give integers and bools alone. NULL: nobody, as at the
- * beginning. `release` as in addend_context_options_set_log. errors: FAILED_PRECONDITION for traces that become programs,
- * and on another thread. */
+ * conditions, indices and numbers: asked at operators that read or give integers and bools alone. NULL: nobody, as at
+ * the beginning. `release` as in addend_context_options_set_log. errors: FAILED_PRECONDITION for traces that become
+ * programs, and on another thread. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_frames(addend_trace* trace, addend_frames_fn frames,
                                                                    void* payload,
                                                                    addend_release_fn release) ADDEND_NOEXCEPT;

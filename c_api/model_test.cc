@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <cmath>
-#include <numeric>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 #include <thread>
 

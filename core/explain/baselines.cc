@@ -90,8 +90,8 @@ at::Tensor Blurred(const std::string& word, const at::Tensor& value) {
   const int64_t height = value.size(-2);
   const int64_t width = value.size(-1);
   double sigma = static_cast<double>(std::max(height, width)) / 20;
-  if (word != kBlur && (!absl::SimpleAtod(word.substr(sizeof(kBlurBy) - 1), &sigma) || !(sigma > 0) ||
-                        !std::isfinite(sigma))) {
+  if (word != kBlur &&
+      (!absl::SimpleAtod(word.substr(sizeof(kBlurBy) - 1), &sigma) || !(sigma > 0) || !std::isfinite(sigma))) {
     Refuse(word, "its standard deviation is a number of pixels above zero, as in blur:10");
   }
   const auto options = value.options().dtype(value.is_complex() ? at::kComplexDouble : at::kDouble);

@@ -1,4 +1,5 @@
-// Baselines by a word, so that a natural one is as near as zero: what a model, a file of rows or the input itself knows.
+// Baselines by a word, so that a natural one is as near as zero: what a model, a file of rows or the input itself
+// knows.
 #ifndef ADDEND_CORE_EXPLAIN_BASELINES_H_
 #define ADDEND_CORE_EXPLAIN_BASELINES_H_
 

@@ -112,8 +112,11 @@ TEST(BaselineWords, WhatDoesNotFitIsSaid) {
 TEST(BaselineWords, ADecompositionMeasuresFromThere) {
   const Tensor image = Random({1, 3, 6, 6}, 4);
   const Tensor mean = at::tensor({0.5, -1.0, 2.0}, at::kDouble);
-  const auto model = Trace(
-      FromFunction([](const std::vector<Tensor>& in) { return in[0].tanh().sum({2, 3}); }, {{"running_mean", mean}}));
+  const auto model = Trace(FromFunction(
+      [](const std::vector<Tensor>& in) {
+        return in[0].tanh().sum({2, 3});
+      },
+      {{"running_mean", mean}}));
   Input input;
   input.value = image;
   input.split = Split::AlongDims({2, 3});

@@ -90,8 +90,8 @@ std::string DescribeSplit(const Split& split, const std::string& source = "");
 // Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
 int64_t NumComponents(const Input& input);
 // Throws InvalidArgument that names the input: no such dimension, shapes or dtypes that do not fit, a baseline or parts
-// that are not finite. An input itself may be empty, and may hold NaN or infinity. `held`: tensors that the model holds,
-// by name, for baselines that are given by a word.
+// that are not finite. An input itself may be empty, and may hold NaN or infinity. `held`: tensors that the model
+// holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
 

@@ -86,8 +86,9 @@ class LiveTrace::Recording : public CallHandler {
     if (!finds_inside_) throw FailedPrecondition("the model has run already: nothing else is to be found inside");
     RequireOutputs();
     finished_ = true;
-    auto second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_),
-                                              named_, purpose_, /*finds_inside=*/false);
+    auto second =
+        std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_), named_,
+                                    purpose_, /*finds_inside=*/false);
     second->notes_ = std::move(notes_);
     second->frames_ = std::move(frames_);
     return second;
@@ -198,9 +199,8 @@ class LiveTrace::Recording : public CallHandler {
   Attribution FinishAttribution() {
     if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
     End();
-    Attribution attribution =
-        addend::FinishAttribution(
-        tracer_, outputs_, asked_, declared_, policy_, *purpose_.attribution, seconds_, lines_);
+    Attribution attribution = addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_,
+                                                        *purpose_.attribution, seconds_, lines_);
     AddNotes(attribution.report);
     return attribution;
   }

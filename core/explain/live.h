@@ -52,9 +52,9 @@ class LiveTrace {
   // are to be named again. Throws what finding the places throws, FailedPrecondition where no split is inside, where
   // this was called before, and on another thread.
   void RunAgain();
-  // What the model would be given as the baseline of an input, so that its owner can run it there and tell what it gave.
-  // Also stops: that run is not recorded. Throws InvalidArgument where there is no such input and where a split starts
-  // inside the model.
+  // What the model would be given as the baseline of an input, so that its owner can run it there and tell what it
+  // gave. Also stops: that run is not recorded. Throws InvalidArgument where there is no such input and where a split
+  // starts inside the model.
   at::Tensor BaselineOf(size_t input);
   // What the model gave on the baseline for an output of that name: the report says whether that is the reference, see
   // Report::reference_error. Throws NotFound where no output is called so.

@@ -324,10 +324,11 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
   }
   std::vector<std::string> notes = outcome.notes;
   if (!prepared.assumed.empty()) {
-    notes.push_back(absl::StrCat("no baseline was given: ", absl::StrJoin(prepared.assumed, ", "),
-                                 ", which may mean something to the model; contributions are measured from there. Natural ones are "
-                                 "the token of the mask or the padding, mean:FILE of a file of rows, and blur or mean "
-                                 "of an image"));
+    notes.push_back(
+        absl::StrCat("no baseline was given: ", absl::StrJoin(prepared.assumed, ", "),
+                     ", which may mean something to the model; contributions are measured from there. Natural ones are "
+                     "the token of the mask or the padding, mean:FILE of a file of rows, and blur or mean "
+                     "of an image"));
   }
   for (const Node& node : linearization.nodes) {
     if (node.swamped == 0) continue;

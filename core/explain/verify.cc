@@ -75,11 +75,10 @@ void CompareReference(const std::string& name, const at::Tensor& reference, cons
     }
     return;
   }
-  const std::string found =
-      fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name, ", apart by ", error,
-                          " of their largest magnitude")
-           : absl::StrCat("run on the baseline, the model gives ", name, " of shape ", ShapeOf(on_baseline), ", not ",
-                          ShapeOf(reference));
+  const std::string found = fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name,
+                                                ", apart by ", error, " of their largest magnitude")
+                                 : absl::StrCat("run on the baseline, the model gives ", name, " of shape ",
+                                                ShapeOf(on_baseline), ", not ", ShapeOf(reference));
   const std::string known = report.reference_is_model_on_baseline == "yes" ? "" : report.reference_reason;
   report.reference_is_model_on_baseline = "no";
   report.reference_reason = known.empty() ? found : absl::StrCat(found, "; ", known);

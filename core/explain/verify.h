@@ -22,8 +22,8 @@ namespace addend {
 // Throws InvalidArgument: of a split that starts inside the model no argument can hold the baseline.
 [[noreturn]] void RefuseInside();
 
-// Runs the plain model on the baseline, behind the run that was recorded, and keeps what it gives with the outputs. What
-// the model holds and writes is put back. Throws InvalidArgument where the model fails there.
+// Runs the plain model on the baseline, behind the run that was recorded, and keeps what it gives with the outputs.
+// What the model holds and writes is put back. Throws InvalidArgument where the model fails there.
 void RunOnBaseline(Model& model, const PreparedInputs& prepared, RecordedModel& recorded);
 
 // Compares the reference of what `name` calls with what the model gave on the baseline, and lets the report say what

@@ -6,7 +6,8 @@ namespace addend {
 namespace {
 
 TEST(ResolveModulePath, FindsTheModuleThatTheScriptAbbreviates) {
-  const std::vector<std::string> known = {"", "head", "head.10", "layers", "layers.0", "layers.0.fc", "layers.1", "layers.1.fc", "xlayers.20"};
+  const std::vector<std::string> known = {"",         "head",        "head.10",   "layers", "layers.0", "layers.0.fc",
+                                          "layers.1", "layers.1.fc", "xlayers.20"};
   EXPECT_EQ(ResolveModulePath("0.fc", "", known), "layers.0.fc");
   EXPECT_EQ(ResolveModulePath("0", "", known), "layers.0");
   EXPECT_EQ(ResolveModulePath("10", "", known), "head.10");

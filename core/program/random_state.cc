@@ -23,8 +23,8 @@ RandomState::RandomState(const std::vector<at::Tensor>& tensors) {
   }
   for (const at::Device& device : devices) {
     at::Generator generator = DefaultGenerator(device);
-    const bool known = std::any_of(states_.begin(), states_.end(),
-                                   [&](const auto& state) { return state.first == generator; });
+    const bool known =
+        std::any_of(states_.begin(), states_.end(), [&](const auto& state) { return state.first == generator; });
     if (known) continue;
     const std::lock_guard<std::mutex> lock(generator.mutex());
     states_.emplace_back(generator, generator.get_state());

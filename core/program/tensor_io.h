@@ -27,8 +27,8 @@ TensorFile ReadTensorFile(const std::string& path);
 // The same for content that is in memory already; `name` stands for the path in messages.
 TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name);
 
-// A tensor in a file, "FILE" or "FILE#NAME"; a file that is called so as a whole comes first. `tensor` is empty where no
-// name is given.
+// A tensor in a file, "FILE" or "FILE#NAME"; a file that is called so as a whole comes first. `tensor` is empty where
+// no name is given.
 struct TensorPlace {
   std::string path;
   std::string tensor;

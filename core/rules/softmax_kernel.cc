@@ -117,8 +117,8 @@ ADDEND_ALWAYS_INLINE T Exponentials(const T* reference, const T* move, T t, int6
 constexpr int64_t kNodesAtOnce = 4;
 
 // At four nodes, p: [4, width], and weights: [4], adds the sum of weight * p * (row - <p, row>) to one row or to two.
-// `mass`: [width], the sum of weight * p. A softmax ignores shifts of a row: <p, row> at the first node is taken off, so
-// that nothing large cancels.
+// `mass`: [width], the sum of weight * p. A softmax ignores shifts of a row: <p, row> at the first node is taken off,
+// so that nothing large cancels.
 template <typename T>
 ADDEND_ALWAYS_INLINE void AddToOne(const T* p, const T* weights, const T* mass, int64_t width, const T* row, T* out) {
   const T* p0 = p;

@@ -21,7 +21,7 @@ struct RunArguments {
   std::vector<std::string> inside;     // SELECTOR:SPLIT, of tensors inside the model
   std::vector<std::string> baselines;  // FILE[#NAME], number, token:ID or token:KEY, or a word of baselines.h
   bool verify_reference = false;
-  std::vector<std::string> policy;     // FIELD=VALUE
+  std::vector<std::string> policy;  // FIELD=VALUE
   std::optional<int64_t> row;
   std::string dtype;   // "float32", "float64" or empty: as the files have it
   bool whole = false;  // no input is split into parts

@@ -67,7 +67,8 @@ InputText ParseInput(const std::string& text) {
   }
   const InputText whole = {ParseTensorPlace(text), std::nullopt};
   const size_t colon = text.rfind(':');
-  if (colon != std::string::npos && !FileExists(whole.file.path) && FileExists(ParseTensorPlace(text.substr(0, colon)).path)) {
+  if (colon != std::string::npos && !FileExists(whole.file.path) &&
+      FileExists(ParseTensorPlace(text.substr(0, colon)).path)) {
     throw InvalidArgument(
         absl::StrCat("\"", text.substr(colon + 1), "\" in --input ", text, " is no split; use ", kSplits));
   }
