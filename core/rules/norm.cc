@@ -169,8 +169,10 @@ std::vector<at::Tensor> SoftmaxBackward(const RewriteCall& call) {
   const at::Tensor grad = call.Tensor(0);
   const at::Tensor output = call.Tensor(1);
   const at::Tensor result = output * (grad - (grad * output).sum(call.Int(2, -1), /*keepdim=*/true));
+  // The gradient's dtype counts, but where a GPU computed the softmax of half precision in float.
   const auto dtype = static_cast<at::ScalarType>(call.Int(3, static_cast<int64_t>(result.scalar_type())));
-  return {result.scalar_type() == dtype ? result : result.to(dtype)};
+  const bool narrow = dtype == at::kHalf && grad.scalar_type() == at::kFloat && grad.is_cuda();
+  return {narrow ? result.to(dtype) : result};
 }
 
 // native_dropout_backward(grad_output, mask, scale)

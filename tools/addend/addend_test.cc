@@ -891,6 +891,15 @@ TEST_F(AddendTest, BaselinesThatDoNotFit) {
   const Arguments text = {"decompose", ModelOf("language"), "--input", SampleOf("language")};
   ExpectError(Table() + Arguments{"--baseline", "missing.npy"}, "there is no such file, and it is no number");
   ExpectError(Table() + Arguments{"--baseline", "nan"}, "not finite");
+  ExpectError(Table() + Arguments{"--baseline", "mean:missing.npy"}, "there is no file missing.npy");
+  ExpectError(Table() + Arguments{"--baseline", "mean"}, "it is for images");
+  ExpectError(Table() + Arguments{"--baseline", "buffer:none"}, "the model holds no tensor of that name");
+  const Result result =
+      Run(Table() + Arguments{"--baseline", "mean:" + HeldoutOf("breast_cancer"), "--verify-reference", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = Json::parse(result.out);
+  EXPECT_LE(record["report"]["reference_error"].get<double>(), 1e-4);
+  EXPECT_EQ(record["inputs"][0]["baseline_sha256"].get<std::string>().size(), 64u);
   ExpectError(Table() + Arguments{"--baseline", "token:0"}, "holds numbers, not token ids");
   ExpectError(Table() + Arguments{"--baseline", "0", "--baseline", "1"}, "given 2 times, but 1 input is split");
   ExpectError(Table() + Arguments{"--baseline", Save("b.safetensors", at::zeros({1, 7}))},

@@ -230,7 +230,12 @@ void LoadBaseline(const std::string& text, LoadedInput& loaded) {
     loaded.input.baseline = Baseline::Named(text);
     loaded.baseline = text;
     loaded.baseline_path = FileOfBaselineWord(text);
-    if (!loaded.baseline_path.empty()) loaded.baseline_sha256 = Sha256OfFile(loaded.baseline_path);
+    if (!loaded.baseline_path.empty()) {
+      if (!FileExists(loaded.baseline_path)) {
+        throw NotFound(absl::StrCat("--baseline ", text, ": there is no file ", loaded.baseline_path));
+      }
+      loaded.baseline_sha256 = Sha256OfFile(loaded.baseline_path);
+    }
   } else {
     const TensorPlace file = ParseTensorPlace(text);
     if (!FileExists(file.path)) {

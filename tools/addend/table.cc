@@ -259,7 +259,7 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   out += row(" ", "the model's own output", format(numbers.value));
   out += row(" ", "relative recovery error", Small(relative), adds_up ? "(rounding)" : "(TOO LARGE)");
   if (const auto apart = explanation.report.reference_error) {
-    out += row(" ", "reference apart from a run on the baseline", Small(*apart),
+    out += row(" ", "reference apart from a run there", Small(*apart),
                IsModelOnBaseline(explanation) ? "(rounding)" : "(see the notes)");
   }
   out += row(" ", "conditioning", std::isfinite(numbers.conditioning) ? Number(numbers.conditioning, 3) : "infinite",
