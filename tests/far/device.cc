@@ -30,6 +30,10 @@
 #include <utility>
 #include <vector>
 
+#if __has_include(<ATen/detail/PrivateUse1HooksInterface.h>)
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#endif
+
 namespace addend::far {
 namespace {
 
@@ -341,6 +345,21 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard);
+
+// Newer versions of LibTorch ask who is the accelerator, and for what it can do beside its kernels.
+#if __has_include(<ATen/detail/PrivateUse1HooksInterface.h>)
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const { return true; }
+  bool isAvailable() const { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex /*device*/) const { return true; }
+};
+
+const bool registered = [] {
+  c10::register_privateuse1_backend("far");
+  at::RegisterPrivateUse1HooksInterface(new Hooks());  // lives as long as LibTorch
+  return true;
+}();
+#endif
 
 }  // namespace
 

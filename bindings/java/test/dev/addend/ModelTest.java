@@ -149,10 +149,11 @@ class ModelTest extends ScopedTest {
     assertEquals("", byWord.report().referenceReason());
     assertTrue(byWord.report().conditioning() >= 1);
     assertTrue(byWord.report().leftoverShare() < 0.01);
-    final IllegalArgumentException error =
+    final AddendException error =
         assertThrows(
-            IllegalArgumentException.class,
+            AddendException.class,
             () -> model.decompose(Request.of(Input.of(image).splitAlong(2, 3).baseline("grey"))));
+    assertEquals(AddendException.Code.INVALID_ARGUMENT, error.code());
     assertTrue(error.getMessage().contains("there is no such word"), error.getMessage());
   }
 
