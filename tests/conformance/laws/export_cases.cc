@@ -181,24 +181,13 @@ Given Short(const Given& given) {
   return {values, references};
 }
 
-// Whether an argument is written and is a result of the call, as those of in-place operators and out= are. What is left
-// beside the results, running statistics and noise, is none.
-bool IsResult(const c10::FunctionSchema& schema, const c10::Argument& argument) {
-  if (argument.alias_info() == nullptr || !argument.alias_info()->isWrite()) return false;
-  const auto& returns = schema.returns();
-  return returns.empty() || std::any_of(returns.begin(), returns.end(), [&](const c10::Argument& result) {
-           return result.alias_info() != nullptr &&
-                  result.alias_info()->beforeSets() == argument.alias_info()->beforeSets();
-         });
-}
-
 // Writes arguments as a case has them. `only`: of the tensors that move, that one (-1: all); the others are plain.
 class Writer {
  public:
   Writer(int only, bool composed_writes) : only_(only), composed_writes_(composed_writes) {}
 
-  std::string Text(const c10::FunctionSchema& schema, const c10::Argument& declared, const Given& given) {
-    const bool written = IsResult(schema, declared);
+  std::string Text(const c10::Argument& declared, const Given& given) {
+    const bool written = declared.alias_info() != nullptr && declared.alias_info()->isWrite();
     const bool is_dtype = absl::StrContains(declared.real_type()->repr_str(), "ScalarType");
     const std::string text = Value(given.value, given.reference, written, is_dtype);
     return declared.kwarg_only() ? absl::StrCat("{\"name\": ", Quoted(declared.name()), ", \"value\": ", text, "}")
@@ -395,15 +384,13 @@ class Family {
     // comes behind differs in shapes, not in dtypes.
     const int before = seen_[own.op]++;
     const int moving = CountMoving(own);
-    const c10::FunctionSchema& schema = found->schema();
+    const auto& schema = found->schema().arguments();
     const Laws laws = LawsOf(own, is_rewrite);
     for (int only = -1; only < (moving > 1 && before < 2 ? moving : 0); ++only) {
       Writer writer(only, /*composed_writes=*/true);
       std::vector<std::string> arguments;
       try {
-        for (size_t a = 0; a < own.arguments.size(); ++a) {
-          arguments.push_back(writer.Text(schema, schema.arguments()[a], own.arguments[a]));
-        }
+        for (size_t a = 0; a < own.arguments.size(); ++a) arguments.push_back(writer.Text(schema[a], own.arguments[a]));
       } catch (const std::runtime_error& e) {
         Problems().push_back(absl::StrCat(title, " has ", e.what(), ", which no case can say; name it in LeftOut()"));
         return;
