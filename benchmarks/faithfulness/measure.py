@@ -129,12 +129,7 @@ def compare(curves):
 
 def table(results):
     """The results in Markdown."""
-    facts = results["machine"]
-    yield "# Faithfulness on the example models"
-    yield ""
-    yield "What the columns are: README.md. Made by measure.py on %s; Addend %s (%s), PyTorch %s, %s." % (
-        facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
-    )
+    yield from heading("Faithfulness on the example models", "measure.py", results)
     for result in results["subjects"]:
         yield ""
         yield "## %s: %d samples of %s" % (told(result), result["samples"], units_told(result))
@@ -172,6 +167,25 @@ def units_told(result):
     )
 
 
+def heading(title, script, results):
+    """How a page begins."""
+    facts = results["machine"]
+    yield "# " + title
+    yield ""
+    yield "What the columns are: README.md. Made by %s on %s; Addend %s (%s), PyTorch %s, %s." % (
+        script, facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
+    )
+
+
+def publish(arguments, results, table):
+    """Writes all results, and shows a table of them, which goes where it was asked for, too."""
+    write(arguments.json, results)
+    text = "\n".join(table(results))
+    print(text)
+    if arguments.markdown:
+        arguments.markdown.write_text(text + "\n", encoding="utf-8")
+
+
 def write(path, results):
     """What there is so far, since a run takes minutes; six digits of each number, and null for what is none."""
     if path:
@@ -201,11 +215,7 @@ def main():
     results["missed"] = [
         told(result) for result in results["subjects"] if result["methods"][OURS]["difference"] < -MARGIN
     ]
-    write(arguments.json, results)
-    text = "\n".join(table(results))
-    print(text)
-    if arguments.markdown:
-        arguments.markdown.write_text(text + "\n", encoding="utf-8")
+    publish(arguments, results, table)
     return 0
 
 

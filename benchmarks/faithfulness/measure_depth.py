@@ -90,12 +90,7 @@ def measure_network(name, depth, dtype):
 
 def table(results):
     """The results in Markdown."""
-    facts = results["machine"]
-    yield "# Deep networks from zero"
-    yield ""
-    yield "What the columns are: README.md. Made by measure_depth.py on %s; Addend %s (%s), PyTorch %s, %s." % (
-        facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
-    )
+    yield from measure.heading("Deep networks from zero", "measure_depth.py", results)
     yield ""
     yield "Each cell: conditioning; leftover."
     yield ""
@@ -127,11 +122,7 @@ def main():
                     }
                 )
     results["load_at_end"] = machine.load()
-    measure.write(arguments.json, results)
-    text = "\n".join(table(results))
-    print(text)
-    if arguments.markdown:
-        arguments.markdown.write_text(text + "\n", encoding="utf-8")
+    measure.publish(arguments, results, table)
     return 0
 
 

@@ -86,12 +86,7 @@ def measure_start(subject, drawn):
 
 def table(results):
     """The results in Markdown."""
-    facts = results["machine"]
-    yield "# Causes that are known"
-    yield ""
-    yield "What the columns are: README.md. Made by measure_truths.py on %s; Addend %s (%s), PyTorch %s, %s." % (
-        facts["date"], facts["addend"], facts["commit"], facts["torch"], facts["processor"],
-    )
+    yield from measure.heading("Causes that are known", "measure_truths.py", results)
     for result in results["tasks"]:
         networks = result["networks"]
         yield ""
@@ -151,11 +146,7 @@ def main():
             measure.write(arguments.json, results)
     results["load_at_end"] = machine.load()
     results["seconds"] = round(time.monotonic() - start, 1)
-    measure.write(arguments.json, results)
-    text = "\n".join(table(results))
-    print(text)
-    if arguments.markdown:
-        arguments.markdown.write_text(text + "\n", encoding="utf-8")
+    measure.publish(arguments, results, table)
     return 0
 
 
