@@ -453,11 +453,12 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(ad
 /* The same by a word, for floating-point inputs:
  *   "mean:FILE", "median:FILE"   of the rows (the first dimension) of the tensor in a .npy or .safetensors file,
  *                                "FILE#NAME" where it holds several and none is called "baseline" or "input"
- *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of
- * the input; also for ids "mean"                       each channel's mean over height and width, the last two
- * dimensions of an image "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of
- * its longer side The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a
- * file. errors: INVALID_ARGUMENT for another word. */
+ *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization
+ *                                of the input; also for ids
+ *   "mean"                       each channel's mean over height and width, the last two dimensions of an image
+ *   "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of its longer side
+ * The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a file. errors:
+ * INVALID_ARGUMENT for another word. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_word(addend_request* request,
                                                                             const char* word) ADDEND_NOEXCEPT;
 /* Where the input's components begin on the axis that all inputs share; -1, as at the beginning: right behind those of

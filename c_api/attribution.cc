@@ -16,6 +16,7 @@ AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBod
   AttributeOptions options;
   options.policy = run.policy;
   options.registry = run.registry;
+  options.verify_reference = run.verify_reference;
   options.progress = run.progress;
   options.at = request.explained;
   if (!request.targets.empty()) options.targets = request.targets;
@@ -67,7 +68,6 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     const auto [traced, inputs] = AskedOf(body, asked);
     AttributeOptions options = AttributeOptionsOf(own, asked);
     options.references = ReferencesFor(body, asked);
-    options.verify_reference = asked.verify_reference;
     Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
     Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, own, body.path));
   });

@@ -190,7 +190,6 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
     const auto [traced, inputs] = AskedOf(body, asked);
     DecomposeOptions options = OptionsOf(own, asked);
     options.references = ReferencesFor(body, asked);
-    options.verify_reference = asked.verify_reference;
     ResultsBody results =
         ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs, own.policy.preset, body.path);
     LogNotes(own, results.run->report);

@@ -124,9 +124,7 @@ ADDEND_API addend_status* addend_request_set_baseline_word(addend_request* reque
   return Guard([&] {
     Input& input = LastOf(request).input;
     const std::string own = Text(word, "word");
-    if (!IsBaselineWord(own)) {
-      throw InvalidArgument(absl::StrCat("baseline ", own, ": there is no such word; there are ", kBaselineWords));
-    }
+    RequireBaselineWord(own);
     input.baseline = Baseline::Named(own);
   });
 }

@@ -26,6 +26,7 @@ DecomposeOptions OptionsOf(const ContextBody& context, const RequestBody& reques
   options.everything = request.everything;
   options.memory_bytes = request.memory_bytes;
   options.direction = request.direction;
+  options.verify_reference = request.verify_reference;
   if (request.cancelled == nullptr && context.progress.function == nullptr) return options;
   options.progress = [cancelled = request.cancelled, progress = context.progress](const std::string& stage,
                                                                                   int64_t done, int64_t total) {

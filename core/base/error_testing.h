@@ -2,7 +2,11 @@
 #ifndef ADDEND_CORE_BASE_ERROR_TESTING_H_
 #define ADDEND_CORE_BASE_ERROR_TESTING_H_
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -17,6 +21,18 @@ std::string MessageOf(Action action) {
     return e.what();
   }
   return "(no error)";
+}
+
+// Expects that `action` throws an Error of that code, whose message has all these parts.
+template <typename Action>
+void ExpectError(absl::StatusCode code, const std::vector<std::string>& parts, Action action) {
+  try {
+    action();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), code) << error.what();
+    for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
+  }
 }
 
 }  // namespace addend

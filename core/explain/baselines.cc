@@ -36,6 +36,8 @@ constexpr char kBlurBy[] = "blur:";
 
 std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
+bool IsOfRows(const std::string& word) { return absl::StartsWith(word, kMeanOf) || absl::StartsWith(word, kMedianOf); }
+
 at::Tensor OfRows(const std::string& word, const at::Tensor& value) {
   const TensorPlace place = ParseTensorPlace(word.substr(word.find(':') + 1));
   const TensorFile file = ReadTensorFile(place.path);
@@ -102,23 +104,28 @@ at::Tensor Blurred(const std::string& word, const at::Tensor& value) {
 }  // namespace
 
 bool IsBaselineWord(const std::string& text) {
-  return text == kMean || text == kBlur || absl::StartsWith(text, kMeanOf) || absl::StartsWith(text, kMedianOf) ||
-         absl::StartsWith(text, kBuffer) || absl::StartsWith(text, kBlurBy);
+  return NeedsValue(text) || IsOfRows(text) || absl::StartsWith(text, kBuffer);
 }
 
+void RequireBaselineWord(const std::string& text) {
+  if (!IsBaselineWord(text)) Refuse(text, absl::StrCat("there is no such word; there are ", kBaselineWords));
+}
+
+bool NeedsValue(const std::string& word) { return word == kMean || word == kBlur || absl::StartsWith(word, kBlurBy); }
+
 std::string FileOfBaselineWord(const std::string& word) {
-  if (!absl::StartsWith(word, kMeanOf) && !absl::StartsWith(word, kMedianOf)) return "";
+  if (!IsOfRows(word)) return "";
   return ParseTensorPlace(word.substr(word.find(':') + 1)).path;
 }
 
 at::Tensor BaselineOfWord(const std::string& word, const at::Tensor& value,
                           const std::vector<std::pair<std::string, at::Tensor>>& held) {
-  if (!IsBaselineWord(word)) Refuse(word, absl::StrCat("there is no such word; there are ", kBaselineWords));
+  RequireBaselineWord(word);
   if (absl::StartsWith(word, kBuffer)) return HeldTensor(word, value.detach(), held);
   if (!Continuous(value.scalar_type())) {
     Refuse(word, "token ids have none; give a token, such as that of the mask, the padding or the unknown");
   }
-  if (absl::StartsWith(word, kMeanOf) || absl::StartsWith(word, kMedianOf)) return OfRows(word, value);
+  if (IsOfRows(word)) return OfRows(word, value);
   if (value.dim() < 3 || value.numel() == 0) {
     Refuse(word, absl::StrCat("it is for images, whose last two dimensions are height and width, not for an input of "
                               "shape ",

@@ -17,6 +17,12 @@ extern const char kBaselineWords[];
 // Whether a text is one of these words, whatever follows its colon.
 bool IsBaselineWord(const std::string& text);
 
+// Throws InvalidArgument, which says what words there are, for another text.
+void RequireBaselineWord(const std::string& text);
+
+// Whether a word is made of the input's value: "mean" and "blur".
+bool NeedsValue(const std::string& word);
+
 // The file that a word names: "rows.npy" for "mean:rows.npy#x"; empty where it names none.
 std::string FileOfBaselineWord(const std::string& word);
 
@@ -25,8 +31,8 @@ std::string FileOfBaselineWord(const std::string& word);
 //                                several and none is called "input" or "baseline"), along its first dimension; of an
 //                                even number of rows the median is the lower of the two in the middle
 //   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization of
-//                                its input; one of a single dimension that is no longer than the input's channels
-//                                (dimension 1) runs along these
+//                                its input; one of a single dimension, as long as the input has channels (dimension
+//                                1), runs along these
 //   "mean"                       of each channel of an image, over height and width, the last two dimensions
 //   "blur", "blur:SIGMA"         the image under a Gaussian of standard deviation SIGMA in pixels (a twentieth of the
 //                                longer side unless given); weights are normalized at the borders

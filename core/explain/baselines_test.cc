@@ -6,12 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
 #include "core/linearize/small_models.h"
 #include "core/program/tensor_io.h"
@@ -20,16 +19,6 @@ namespace addend {
 namespace {
 
 using at::Tensor;
-
-void ExpectError(absl::StatusCode code, const std::vector<std::string>& parts, const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
-  }
-}
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/baselines.h"
 #include "core/explain/finish.h"
 #include "core/explain/outcome.h"
 #include "core/explain/run_model.h"
@@ -616,7 +617,7 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
     const Probe probe = FindProbe(trace, inputs[k].inside, output);
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     const std::string& word = inputs[k].baseline.word;
-    if (word == "mean" || word == "blur" || absl::StartsWith(word, "blur:")) {
+    if (NeedsValue(word)) {
       throw InvalidArgument(absl::StrCat(inputs[k].inside, ": the baseline ", word, " is made of the value, which is ",
                                          "known only when the model runs; give a number, a tensor, mean:FILE, ",
                                          "median:FILE or buffer:NAME"));

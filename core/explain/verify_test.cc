@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
+#include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/live.h"
@@ -21,16 +21,6 @@ namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-void ExpectError(absl::StatusCode code, const std::vector<std::string>& parts, const std::function<void()>& action) {
-  try {
-    action();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    for (const std::string& part : parts) EXPECT_THAT(error.what(), testing::HasSubstr(part));
-  }
-}
 
 using Function = std::function<Tensor(const Tensor&)>;
 

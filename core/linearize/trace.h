@@ -66,8 +66,8 @@ struct Condition {
 struct RowStart {
   at::Tensor moves;   // value - reference of each element; of a bag: of each id's vector, [ids, width]
   at::Tensor labels;  // int64: the component of each element, or of each vector along the last dimension; -1: none
-  at::Tensor
-      bags;  // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's
+  // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's.
+  at::Tensor bags;
 };
 
 struct TracedRun {

@@ -602,6 +602,10 @@ std::string ReadFileWhole(const std::string& path) {
 
 TensorFile ReadTensorFile(const std::string& path) { return DecodeTensorFile(ReadFileWhole(path), path); }
 
+std::string TensorFile::Names() const {
+  return absl::StrJoin(tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
+}
+
 TensorPlace ParseTensorPlace(const std::string& text) {
   const size_t hash = text.rfind('#');
   struct stat status = {};
@@ -611,9 +615,6 @@ TensorPlace ParseTensorPlace(const std::string& text) {
 
 const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, const TensorPlace& place,
                                                        const std::vector<std::string>& usual) {
-  const auto known = [&] {
-    return absl::StrJoin(file.tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
-  };
   std::vector<std::string> names = usual;
   if (!place.tensor.empty()) names = {place.tensor};
   for (const std::string& name : names) {
@@ -622,11 +623,11 @@ const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, c
     }
   }
   if (!place.tensor.empty()) {
-    throw InvalidArgument(absl::StrCat(place.path, " has no tensor ", place.tensor, "; it has ", known()));
+    throw InvalidArgument(absl::StrCat(place.path, " has no tensor ", place.tensor, "; it has ", file.Names()));
   }
   if (file.tensors.empty()) throw InvalidArgument(absl::StrCat(place.path, " holds no tensor"));
   if (file.tensors.size() > 1) {
-    throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", known(), ") and none is called ",
+    throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", file.Names(), ") and none is called ",
                                        usual.front(), "; say which with ", place.path, "#NAME"));
   }
   return file.tensors.front();

@@ -17,6 +17,8 @@ struct TensorFile {
 
   // Null where no tensor has this name.
   const at::Tensor* Find(const std::string& name) const;
+  // All names, with commas between them.
+  std::string Names() const;
 };
 
 // Reads .npy (one tensor, its name is "") or .safetensors; the content decides which, not the name. The tensors are

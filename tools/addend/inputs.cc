@@ -75,17 +75,13 @@ InputText ParseInput(const std::string& text) {
   return whole;
 }
 
-std::string NamesOf(const TensorFile& file) {
-  return absl::StrJoin(file.tensors, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
-}
-
 // Labels or parts: a tensor of the input's own file, or of another one.
 at::Tensor LoadBeside(const std::string& source, const TensorFile& file, const std::string& path,
                       const std::string& what) {
   if (const at::Tensor* own = file.Find(source)) return *own;
   const TensorPlace other = ParseTensorPlace(source);
   if (!FileExists(other.path)) {
-    throw NotFound(absl::StrCat(path, " has no tensor ", source, " (it has ", NamesOf(file), "), and there is no file ",
+    throw NotFound(absl::StrCat(path, " has no tensor ", source, " (it has ", file.Names(), "), and there is no file ",
                                 source, " to read the ", what, " from"));
   }
   return SelectTensor(ReadTensorFile(other.path), other, {what}).second;
