@@ -148,7 +148,10 @@ double OwnTerms(const Linearization& linearization, const Probe& probe, double r
   double terms = own ? reference : 0;
   const int64_t last = CallOf(linearization, probe);
   for (const Node& node : linearization.nodes) {
-    if (node.call != last || (node.kind != Kind::kLinear && node.kind != Kind::kAffine)) continue;
+    if (node.call != last) continue;
+    // A product of many has terms that no operand shows, as a determinant has.
+    if (node.kind == Kind::kBilinear) terms = std::max(terms, node.inner_terms);
+    if (node.kind != Kind::kLinear && node.kind != Kind::kAffine) continue;
     for (const int input : node.inputs) {
       const Operand& operand = linearization.trace->program.calls[last].operands[input];
       terms = std::max(terms, LargestFinite(linearization.trace->Value(operand)));

@@ -66,6 +66,30 @@ TEST(OwnAllowance, IsHalfOfTheDigits) {
   EXPECT_EQ(OwnAllowance(true, 0, 0, {}), std::numeric_limits<double>::infinity());
 }
 
+// The determinant of a singular matrix is the rounding of the products that it is made of.
+TEST(Determinants, OfSingularMatricesAreHeldToTheirProducts) {
+  const auto model = [](const Tensor& x) { return at::linalg_det(x); };
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    for (const int64_t n : {3, 6, 10}) {
+      const Tensor thin = Random({4, n, n - 1}, 7, dtype) * 3;
+      const Tensor singular = at::matmul(thin, thin.transpose(-2, -1));
+      for (const Tensor& baseline : {at::zeros_like(singular), singular * 0.01, Random({4, n, n}, 8, dtype)}) {
+        Input input = SplitInput(singular, {1});
+        input.baseline = Baseline::Of(baseline);
+        for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+          DecomposeOptions options;
+          options.direction = direction;
+          const Decomposition found = ModelOf(model).Decompose({input}, options);
+          EXPECT_TRUE(found.report.failures.empty()) << n;
+          AttributeOptions asked;
+          asked.targets = {ParseTarget("2")};
+          EXPECT_TRUE(Attribute(ModelOf(model), {input}, asked).report.failures.empty()) << n;
+        }
+      }
+    }
+  }
+}
+
 enum class Norm { kInstance, kGroup, kLayer };
 
 // Convolutions, or products, each behind the norm of the one before.

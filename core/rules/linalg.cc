@@ -442,14 +442,26 @@ at::Tensor MeanCofactors(const Ends& matrix, const at::Tensor& scale) {
 
 at::Tensor Contract(const at::Tensor& rows, const at::Tensor& matrix) { return (rows * matrix).sum({-2, -1}); }
 
+// How large a determinant between the ends can be, the largest of all matrices: the product of the norms of its rows
+// (Hadamard's inequality). That of a singular matrix is the rounding of such terms.
+double LargestDeterminant(const Ends& matrix) {
+  const at::Tensor rows = matrix.value.norm(2, {-1}).maximum(matrix.reference.norm(2, {-1}));
+  const at::Tensor products = rows.to(at::kDouble).prod(-1);
+  if (products.numel() == 0) return 0;
+  const double largest = products.max().item<double>();
+  return std::isfinite(largest) ? largest : 0;
+}
+
 // linalg_det(A)
 RuleResult Determinant(const RuleCall& call) {
   RequireReal(call);
   const Ends matrix = EndsOf(call.Require(0));
   const at::Tensor mean = MeanCofactors(matrix, at::zeros_like(call.outputs[0].value));
-  return LinearIn(
+  RuleResult result = LinearIn(
       call, Kind::kBilinear, 0, [mean](const at::Tensor& rows) { return Contract(rows, mean); },
       [mean](const at::Tensor& g) { return mean * g.unsqueeze(-1).unsqueeze(-1); });
+  result.inner_terms = LargestDeterminant(matrix);
+  return result;
 }
 
 // log |det A| is the logarithm of a polynomial: its secant slope times the determinant's mean gradient. Returns that
