@@ -18,6 +18,7 @@
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
+#include "core/program/written_aside.h"
 
 namespace addend {
 namespace {
@@ -237,7 +238,8 @@ void CheckWrites(const std::string& name, const BoundCall& bound, bool composed)
   const std::vector<c10::Argument>& declared = bound.op.schema().arguments();
   for (size_t a = 0; a < declared.size(); ++a) {
     const Argument* argument = bound.arguments[a];
-    const bool written = declared[a].alias_info() != nullptr && declared[a].alias_info()->isWrite();
+    const bool written = declared[a].alias_info() != nullptr && declared[a].alias_info()->isWrite() &&
+                         !IsWrittenAside(bound.op.schema(), declared[a]);
     if (argument == nullptr || !written || !composed || argument->variable() != nullptr || !HasTensors(*argument)) {
       continue;
     }

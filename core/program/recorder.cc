@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/program/module_paths.h"
+#include "core/program/written_aside.h"
 
 namespace addend {
 namespace {
@@ -47,18 +48,6 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
     present.push_back(element.isTensor() ? 1 : 0);
   }
   return tensors ? c10::IValue(present) : value;
-}
-
-// Running statistics and noise, which some operators leave behind beside the results that they give. Older versions of
-// their schemas do not say so: the results are what such a call is about in all of them.
-bool WrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument) {
-  const std::string& name = argument.name();
-  if (name != "running_mean" && name != "running_var" && name != "noise") return false;
-  return !schema.returns().empty() &&
-         std::none_of(schema.returns().begin(), schema.returns().end(), [&](const c10::Argument& result) {
-           return result.alias_info() != nullptr &&
-                  result.alias_info()->beforeSets() == argument.alias_info()->beforeSets();
-         });
 }
 
 // In-place forms of views are marked as writes in their schemas, but no element changes.
@@ -189,7 +178,7 @@ const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
     const bool geometry_only = ChangesGeometryOnly(slot->rule_name);
     for (const c10::Argument& argument : schema.arguments()) {
       const bool written = !geometry_only && argument.alias_info() != nullptr && argument.alias_info()->isWrite() &&
-                           !WrittenAside(schema, argument);
+                           !IsWrittenAside(schema, argument);
       slot->written.push_back(written);
       slot->writes |= written;
     }
