@@ -70,6 +70,7 @@ struct NodeGroup {
   at::Tensor reference;  // [n, T]
   at::Tensor move;       // [n, T]
   const Quadrature* rule;
+  bool far = false;  // longer than the longest row of the node tables
 };
 
 bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
@@ -158,7 +159,7 @@ std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
     const at::Tensor index = path.choice.eq(static_cast<int64_t>(c)).nonzero().squeeze(1).to(move.device());
     const bool all = index.numel() == path.choice.numel();
     groups.push_back({all ? at::Tensor() : index, all ? path.reference : path.reference.index_select(0, index),
-                      all ? move : move.index_select(0, index), &path.rules[c]});
+                      all ? move : move.index_select(0, index), &path.rules[c], c + 1 == path.rules.size()});
   }
   return groups;
 }
@@ -198,7 +199,8 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
 }
 
 // rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times that of w p, less
-// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each.
+// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each. On far ways the
+// two nearly cancel, and the terms are summed one by one.
 at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   const int64_t n = group.move.size(0);
   const int64_t width = group.move.size(1);
@@ -206,8 +208,9 @@ at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   at::Tensor out = at::zeros({n, rows.size(0), width}, rows.options());
   // In pieces, so that the probabilities take a bounded amount of memory.
   constexpr int64_t kMost = int64_t{1} << 22;
-  const int64_t at_once = std::max<int64_t>(1, std::min(nodes, kMost / std::max<int64_t>(1, width)));
-  const int64_t piece = std::max<int64_t>(1, kMost / std::max<int64_t>(1, width * at_once));
+  const int64_t one_node = std::max<int64_t>(1, group.far ? width * rows.size(0) : width);
+  const int64_t at_once = std::max<int64_t>(1, std::min(nodes, kMost / one_node));
+  const int64_t piece = std::max<int64_t>(1, kMost / (one_node * at_once));
   const at::Tensor all_nodes = at::tensor(group.rule->nodes, group.move.options()).view({1, -1, 1});
   const at::Tensor all_weights = at::tensor(group.rule->weights, group.move.options()).view({1, -1, 1});
   for (int64_t first = 0; first < n; first += piece) {
@@ -221,6 +224,10 @@ at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
       const at::Tensor p = at::softmax(reference + all_nodes.narrow(1, k, count) * move, -1);  // [length, count, T]
       const at::Tensor weighted = p * all_weights.narrow(1, k, count);
       const at::Tensor along = at::bmm(c, p.transpose(1, 2));  // [length, R, count]
+      if (group.far) {
+        own.add_(((c.unsqueeze(2) - along.unsqueeze(3)) * weighted.unsqueeze(1)).sum(2));
+        continue;
+      }
       // A softmax ignores shifts of a row: so nothing large cancels.
       const at::Tensor shift = along.narrow(2, 0, 1);
       own.add_((c - shift) * weighted.sum(1, /*keepdim=*/true) - at::bmm(along - shift, weighted));
