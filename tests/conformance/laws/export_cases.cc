@@ -24,6 +24,7 @@
 #include "absl/strings/strip.h"
 #include "core/explain/rewrite_cases.h"
 #include "core/intercept/operator.h"
+#include "core/program/written_aside.h"
 #include "core/rules/cases/cases.h"
 #include "core/rules/cases/element_cases.h"
 #include "core/rules/registry.h"
@@ -69,6 +70,12 @@ bool DrawsNumbers(const std::string& op) {
 bool RoundsByAddress(const std::string& op) {
   static const auto& names = *new std::set<std::string>{"aten::linalg_lstsq"};
   return names.count(op.substr(0, op.find('.'))) > 0;
+}
+
+// Lengths of sequences, which an operator reads on the CPU whatever device it computes on.
+bool StaysOnCpu(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  return argument.name() == "batch_sizes" ||
+         (argument.name() == "lengths" && schema.name() == "aten::_pack_padded_sequence");
 }
 
 // Eigenvectors are known up to their sign, and what separates the reference's own signs from the value's is left over.
@@ -186,10 +193,12 @@ class Writer {
  public:
   Writer(int only, bool composed_writes) : only_(only), composed_writes_(composed_writes) {}
 
-  std::string Text(const c10::Argument& declared, const Given& given) {
-    const bool written = declared.alias_info() != nullptr && declared.alias_info()->isWrite();
+  std::string Text(const c10::FunctionSchema& schema, const c10::Argument& declared, const Given& given) {
+    const bool written =
+        declared.alias_info() != nullptr && declared.alias_info()->isWrite() && !IsWrittenAside(schema, declared);
     const bool is_dtype = absl::StrContains(declared.real_type()->repr_str(), "ScalarType");
-    const std::string text = Value(given.value, given.reference, written, is_dtype);
+    std::string text = Value(given.value, given.reference, written, is_dtype);
+    if (StaysOnCpu(schema, declared)) text.insert(text.size() - 1, ", \"device\": \"cpu\"");
     return declared.kwarg_only() ? absl::StrCat("{\"name\": ", Quoted(declared.name()), ", \"value\": ", text, "}")
                                  : text;
   }
@@ -384,13 +393,15 @@ class Family {
     // comes behind differs in shapes, not in dtypes.
     const int before = seen_[own.op]++;
     const int moving = CountMoving(own);
-    const auto& schema = found->schema().arguments();
+    const c10::FunctionSchema& schema = found->schema();
     const Laws laws = LawsOf(own, is_rewrite);
     for (int only = -1; only < (moving > 1 && before < 2 ? moving : 0); ++only) {
       Writer writer(only, /*composed_writes=*/true);
       std::vector<std::string> arguments;
       try {
-        for (size_t a = 0; a < own.arguments.size(); ++a) arguments.push_back(writer.Text(schema[a], own.arguments[a]));
+        for (size_t a = 0; a < own.arguments.size(); ++a) {
+          arguments.push_back(writer.Text(schema, schema.arguments()[a], own.arguments[a]));
+        }
       } catch (const std::runtime_error& e) {
         Problems().push_back(absl::StrCat(title, " has ", e.what(), ", which no case can say; name it in LeftOut()"));
         return;

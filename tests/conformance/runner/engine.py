@@ -3,7 +3,7 @@
 import time
 import traceback
 
-from . import checks, compare, subjects, testee
+from . import checks, subjects, testee
 from .cases import selected
 from .protocol import ProtocolError, Request, fields
 from .tensor import LONG_NAMES
@@ -231,17 +231,7 @@ class _Execution:
         if got.code != expected.code:
             return ["%s (%s) instead of %s (%s)" % (got.code, got.message, expected.code, expected.message)]
         judge = checks.Judge(self.variant, "devices", self.engine.tolerances)
-        for index, (a, b) in enumerate(zip(got.results, expected.results)):
-            if (a.kind, a.name) != (b.kind, b.name):
-                judge.say("text", "result %d is %s %s instead of %s %s" % (index, a.kind, a.name, b.kind, b.name))
-            elif b.kind == "composition":
-                size = compare.mass(b)
-                for part in b.parts:
-                    judge.close("%s of result %d" % (part, index), getattr(a, part), b.parts[part], size)
-            elif b.kind == "tensor":
-                judge.close("result %d" % index, a.tensor, b.tensor, compare.size_of(b.tensor))
-        if len(got.results) != len(expected.results):
-            judge.say("text", "%d results instead of %d" % (len(got.results), len(expected.results)))
+        checks.close_results(judge, got, expected)
         return [message for _, message in judge.failures]
 
     def _step(self, name, generator, judge, answers):

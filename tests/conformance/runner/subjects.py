@@ -93,6 +93,7 @@ class CallSubject:
         self._explicit = {}
         self._arguments = []  # (kind, name, value) with tensors and texts beside it
         self._tensors = {}
+        self._host = []  # names of tensors that stay on the CPU
         self._texts = {}
         for description in variant.case.get("args", []):
             self._add("", description)
@@ -199,7 +200,7 @@ class CallSubject:
     def _request(self, verb, arguments, entries, tensors, parts=None, echo=False, policy=None):
         variant = self.variant
         entries = dict(entries, op=variant.case.get("op", ""), args=protocol.lines(arguments))
-        entries.update(self._texts)
+        entries.update(self._texts, host=protocol.lines(self._host))
         choices = variant.policy if policy is None else policy
         if choices and verb != "shapley":
             entries["policy"] = protocol.lines(choices)
@@ -251,6 +252,8 @@ class CallSubject:
         elif "tensor" in description:
             key = "t%d" % len(self._tensors)
             self._tensors[key] = self.variant.tensor(description["tensor"])
+            if description.get("device") == "cpu":
+                self._host.append(key)
             add(("tensor", name, key))
         elif "list" in description:
             add(("list", name, ""))

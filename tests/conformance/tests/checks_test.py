@@ -105,6 +105,11 @@ class LawTest(unittest.TestCase):
                 with self.subTest(law=law):
                     self.judge_law(law, kind, doctors, dict(MODEL, laws=[law]))
 
+    def test_programs_that_round_by_addresses_are_held_to_tolerances(self):
+        case = dict(MODEL, laws=["program"], repeatable=False)
+        self.assertEqual(verdict(case, "program", "program_off"), [])
+        self.judge_law("program", "number", ["program_far_off"], case)
+
     def test_secants_obey_the_laws_too(self):
         for law, _, _ in LAWS:
             if law != "row_by_row" and law not in OF_MODELS:

@@ -394,6 +394,10 @@ class Doctors:
         if toy.entries.get("program"):
             change(toy, "", up, begin="r")
 
+    def program_far_off(toy, verb):
+        if toy.entries.get("program"):
+            change(toy, "", first(1e-9), begin="r")
+
     def wrong_ranks(toy, verb):
         change(toy, ".ranked", lambda n: n[::-1])
 

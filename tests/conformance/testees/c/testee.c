@@ -287,7 +287,7 @@ static addend_status* get(const char* name, addend_tensor** out) {
   TRY(raw_tensor(name, &raw));
   TRY(through_memory(raw, out));
   if (in_list(entry("complex"), name)) TRY(call_plain("aten::view_as_complex", *out, out));
-  if (strcmp(device, "cpu") != 0) {
+  if (strcmp(device, "cpu") != 0 && !in_list(entry("host"), name)) {
     TRY(addend_tensor_to(*out, 0, device, out));
     own(ADDEND_HANDLE_TENSOR, *out);
   }

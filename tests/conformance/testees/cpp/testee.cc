@@ -112,6 +112,7 @@ class Frame {
   explicit Frame(const std::string& blob) : file_(TensorFile::Decode(blob, "request")) {
     for (const std::string& name : file_.names()) names_.insert(name);
     for (const std::string& name : Lines("complex")) complex_.insert(name);
+    for (const std::string& name : Lines("host")) host_.insert(name);
   }
   std::string Text(const std::string& key) const { return file_.metadata(key); }
   std::vector<std::string> Lines(const std::string& key) const { return Pieces(Text(key), '\n'); }
@@ -132,7 +133,7 @@ class Frame {
   Tensor Get(const std::string& name) const {
     Tensor tensor = ThroughMemory(Raw(name));
     if (complex_.count(name) != 0) tensor = Plain("aten::view_as_complex", tensor);
-    return device == "cpu" ? tensor : On(device, tensor);
+    return device == "cpu" || host_.count(name) != 0 ? tensor : On(device, tensor);
   }
   Tensor Optional(const std::string& name) const { return Has(name) ? Get(name) : Tensor(); }
 
@@ -140,6 +141,7 @@ class Frame {
   TensorFile file_;
   std::set<std::string> names_;
   std::set<std::string> complex_;
+  std::set<std::string> host_;
 };
 
 class Answer {

@@ -16,6 +16,7 @@ internal sealed class Message
     private readonly string _device;
     private readonly HashSet<string> _names;
     private readonly List<string> _complex = [];
+    private readonly List<string> _host = [];
 
     private Message(TensorFile file, string device)
     {
@@ -23,6 +24,7 @@ internal sealed class Message
         _device = device;
         _names = [.. file.Names];
         _complex.AddRange(Lines("complex"));
+        _host.AddRange(Lines("host"));
     }
 
     /// <summary>An empty answer.</summary>
@@ -103,16 +105,17 @@ internal sealed class Message
             return null;
         }
         Tensor real = _file[name];
+        string device = _host.Contains(name) ? "cpu" : _device;
         if (!_complex.Contains(name))
         {
-            return ThroughArray(real).To(device: _device);
+            return ThroughArray(real).To(device: device);
         }
         if (real.DType == DType.Float64)
         {
             Complex[] elements = MemoryMarshal.Cast<double, Complex>(real.ToArray<double>()).ToArray();
-            return Made<Complex>(elements, [.. real.Shape.SkipLast(1)]).To(device: _device);
+            return Made<Complex>(elements, [.. real.Shape.SkipLast(1)]).To(device: device);
         }
-        return Operators.Call("aten::view_as_complex", ThroughArray(real)).Tensor().To(device: _device);
+        return Operators.Call("aten::view_as_complex", ThroughArray(real)).Tensor().To(device: device);
     }
 
     internal Tensor Tensor(string name) =>

@@ -66,6 +66,7 @@ class Frame:
         self.file = addend.read_tensors(blob, "request")
         self.names = set(self.file)
         self.complex = set(self.lines("complex"))
+        self.host = set(self.lines("host"))
 
     def text(self, key):
         return self.file.metadata(key) or ""
@@ -89,7 +90,7 @@ class Frame:
         value = in_memory(self.file[name])
         if name in self.complex:
             value = addend.call("aten::view_as_complex", addend.as_tensor(value))
-        return value if device == "cpu" else addend.as_tensor(value).to(device=device)
+        return value if device == "cpu" or name in self.host else addend.as_tensor(value).to(device=device)
 
     def optional(self, name):
         return self.get(name) if name in self.names else None

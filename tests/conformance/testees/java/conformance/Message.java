@@ -11,6 +11,7 @@ import java.io.OutputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -23,6 +24,7 @@ final class Message {
   private final String device;
   private final Set<String> names;
   private final Set<String> complex = new LinkedHashSet<>();
+  private final Set<String> host = new HashSet<>();
 
   /** What is wrong with a request, and not with what it asks. */
   static final class ProtocolException extends RuntimeException {
@@ -38,6 +40,7 @@ final class Message {
     this.device = device;
     this.names = Set.copyOf(file.names());
     this.complex.addAll(lines("complex"));
+    this.host.addAll(lines("host"));
   }
 
   /** An empty answer. */
@@ -127,7 +130,7 @@ final class Message {
     if (!names.contains(name)) {
       return null;
     }
-    final Tensor real = throughJava(file.tensor(name)).to(device);
+    final Tensor real = throughJava(file.tensor(name)).to(host.contains(name) ? "cpu" : device);
     return complex.contains(name) ? Addend.call("aten::view_as_complex", real).tensor(0) : real;
   }
 
