@@ -70,7 +70,7 @@ struct NodeGroup {
   at::Tensor reference;  // [n, T]
   at::Tensor move;       // [n, T]
   const Quadrature* rule;
-  bool far = false;  // longer than the longest row of the node tables
+  bool far = false;  // so long that the short form of ApplyGroup would lose digits
 };
 
 bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
@@ -154,12 +154,18 @@ std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
   std::vector<NodeGroup> groups;
   if (!path.choice.defined()) return groups;
   const at::Tensor move = MoveOf(path.value, path.reference);
+  const NodeTable& table = TableFor(path.reference.scalar_type());
+  const double eps = path.reference.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                                 : std::numeric_limits<float>::epsilon();
+  const auto far = [&](size_t c) {
+    return c == table.half_range.size() || 2 * table.half_range[c] * eps > 4 * table.error;
+  };
   for (size_t c = 0; c < path.rules.size(); ++c) {
     if (path.rules[c].nodes.empty()) continue;
     const at::Tensor index = path.choice.eq(static_cast<int64_t>(c)).nonzero().squeeze(1).to(move.device());
     const bool all = index.numel() == path.choice.numel();
     groups.push_back({all ? at::Tensor() : index, all ? path.reference : path.reference.index_select(0, index),
-                      all ? move : move.index_select(0, index), &path.rules[c], c + 1 == path.rules.size()});
+                      all ? move : move.index_select(0, index), &path.rules[c], far(c)});
   }
   return groups;
 }
@@ -199,8 +205,8 @@ SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
 }
 
 // rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times that of w p, less
-// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each. On far ways the
-// two nearly cancel, and the terms are summed one by one.
+// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each. Where scores move
+// far, the two nearly cancel, and the terms are summed one by one.
 at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
   const int64_t n = group.move.size(0);
   const int64_t width = group.move.size(1);

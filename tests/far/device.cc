@@ -11,10 +11,12 @@
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/SparseTensorImpl.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/native/Resize.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -27,6 +29,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -311,6 +314,40 @@ at::Tensor Empty(at::IntArrayRef size, c10::optional<at::ScalarType> dtype, c10:
   return tensor;
 }
 
+// What LibTorch copies lazily is memory of its own only.
+at::Tensor LazyClone(const at::Tensor& self) { return self.clone(); }
+
+// The cells that newer versions of LibTorch call on every device but the CPU, where they have no kernels. `gates` are
+// products without biases; the last result is for the derivative.
+std::vector<at::Tensor> Gates(const at::Tensor& gates, const c10::optional<at::Tensor>& bias, int64_t count) {
+  return (bias && bias->defined() ? gates + *bias : gates).chunk(count, 1);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> FusedLstmCell(const at::Tensor& input_gates,
+                                                             const at::Tensor& hidden_gates, const at::Tensor& cx,
+                                                             const c10::optional<at::Tensor>& input_bias,
+                                                             const c10::optional<at::Tensor>& hidden_bias) {
+  const std::vector<at::Tensor> input = Gates(input_gates, input_bias, 4);
+  const std::vector<at::Tensor> hidden = Gates(hidden_gates, hidden_bias, 4);
+  const at::Tensor in = (input[0] + hidden[0]).sigmoid();
+  const at::Tensor forget = (input[1] + hidden[1]).sigmoid();
+  const at::Tensor cell = (input[2] + hidden[2]).tanh();
+  const at::Tensor out = (input[3] + hidden[3]).sigmoid();
+  const at::Tensor cy = forget * cx + in * cell;
+  return {out * cy.tanh(), cy, at::cat({in, forget, cell, out}, 1)};
+}
+
+std::tuple<at::Tensor, at::Tensor> FusedGruCell(const at::Tensor& input_gates, const at::Tensor& hidden_gates,
+                                                const at::Tensor& hx, const c10::optional<at::Tensor>& input_bias,
+                                                const c10::optional<at::Tensor>& hidden_bias) {
+  const std::vector<at::Tensor> input = Gates(input_gates, input_bias, 3);
+  const std::vector<at::Tensor> hidden = Gates(hidden_gates, hidden_bias, 3);
+  const at::Tensor reset = (input[0] + hidden[0]).sigmoid();
+  const at::Tensor update = (input[1] + hidden[1]).sigmoid();
+  const at::Tensor fresh = (input[2] + reset * hidden[2]).tanh();
+  return {fresh + update * (hx - fresh), at::cat({reset, update, fresh, hx, hidden[2]}, 1)};
+}
+
 TORCH_LIBRARY_IMPL(_, PrivateUse1, library) { library.fallback(torch::CppFunction::makeFromBoxedFunction<&Compute>()); }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, library) {
@@ -323,6 +360,9 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("copy_", TORCH_FN(Copy));
   library.impl("empty.memory_format", TORCH_FN(Empty));
   library.impl("empty_strided", TORCH_FN(EmptyStrided));
+  library.impl("_lazy_clone", TORCH_FN(LazyClone));
+  library.impl("_thnn_fused_lstm_cell", TORCH_FN(FusedLstmCell));
+  library.impl("_thnn_fused_gru_cell", TORCH_FN(FusedGruCell));
   // Kernels that LibTorch has for every device, but that know the devices of LibTorch only.
   for (const char* name :
        {"conj_physical_", "convolution", "_convolution", "convolution_backward", "mkldnn_convolution"}) {

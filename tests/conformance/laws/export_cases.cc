@@ -72,6 +72,12 @@ bool RoundsByAddress(const std::string& op) {
   return names.count(op.substr(0, op.find('.'))) > 0;
 }
 
+// LibTorch refuses these on memory that it has not allocated, which plain tensors of some languages have.
+bool NeedsOwnMemory(const std::string& op) {
+  static const auto& names = *new std::set<std::string>{"aten::_lazy_clone"};
+  return names.count(op) > 0;
+}
+
 // Lengths of sequences, which an operator reads on the CPU whatever device it computes on.
 bool StaysOnCpu(const c10::FunctionSchema& schema, const c10::Argument& argument) {
   return argument.name() == "batch_sizes" ||
@@ -321,6 +327,12 @@ Laws LawsOf(const Exported& own, bool is_rewrite) {
   Laws laws;
   laws.fast = {"dtype_preserved", "shape_preserved"};
   if (DrawsNumbers(own.op)) {
+    laws.faithful = laws.fast;
+    return laws;
+  }
+  if (NeedsOwnMemory(own.op)) {
+    // Those that call nothing but the composed operator.
+    laws.fast = {"component_permutation", "component_merge", "zero_component", "deterministic"};
     laws.faithful = laws.fast;
     return laws;
   }
