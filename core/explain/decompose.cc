@@ -26,11 +26,11 @@
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/random.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
 #include "core/linearize/view.h"
+#include "core/program/operator_traits.h"
 #include "core/program/random_state.h"
 #include "core/rules/kinds.h"
 
@@ -298,8 +298,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
         same ? ", and on the baseline they are the same: " : ": ", FirstPositions(Origins(trace.guards, Any))));
   }
   std::vector<Position> random;
+  std::map<const c10::FunctionSchema*, OperatorTraits> traits;
   for (const Call& call : trace.program.calls) {
-    if (DrewRandomNumbers(call)) random.push_back(call.position);
+    const c10::FunctionSchema& schema = call.op.schema();
+    if (traits.try_emplace(&schema, schema).first->second.Draws(call.arguments)) random.push_back(call.position);
   }
   if (!random.empty()) {
     report.notes.push_back("random numbers are drawn by " + FirstPositions(random) +

@@ -27,7 +27,7 @@ class CallPolicies {
   std::vector<Policy> own_;  // by call, where there are overrides
 };
 
-// See Note [Provenance] in core/rules/provenance.cc. Whether what is marked is frozen, or content_first, is settled
+// See Note [Provenance] in core/rules/rule.h. Whether what is marked is frozen, or content_first, is settled
 // where it is made: an override for "aten::softmax" speaks of the results of softmax, wherever they are used.
 class Marks {
  public:
