@@ -11,21 +11,22 @@ import os
 import sys
 import zipfile
 
-_LANGUAGES = ["cpp", "c", "python", "java", "csharp"]
+_RUNS = ["cpp", "c", "python", "java", "csharp", "cpp_far", "python_far"]
 
 
 def main(logs, out):
     copied = 0
-    for language in _LANGUAGES:
-        text = _result(os.path.join(logs, language, "test.outputs"))
+    for run in _RUNS:
+        text = _result(os.path.join(logs, run, "test.outputs"))
         if text is None:
-            print("%s has not run" % language)
+            print("%s has not run" % run)
             continue
         content = json.loads(text)
         if content["total"][1]:
-            print("%s: %d checks failed; not copied" % (language, content["total"][1]))
+            print("%s: %d checks failed; not copied" % (run, content["total"][1]))
             continue
-        name = "libtorch-%s-%s-%s.json" % (content["head"]["LibTorch"], content["head"]["device"].split(":")[0], language)
+        head = content["head"]
+        name = "libtorch-%s-%s-%s.json" % (head["LibTorch"], head["device"].split(":")[0], head["language"])
         with open(os.path.join(out, name), "w", encoding="utf-8") as file:
             file.write(text)
         print("%s: %d checks" % (name, content["total"][0]))
