@@ -543,7 +543,7 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     const size_t position = recorded.outputs.size() + recorded.plain.size();
-    const std::string name = position == 0 ? "output" : absl::StrCat("output.", position);
+    const std::string name = OutputName(position);
     if (Continuous(tensor.scalar_type())) {
       recorded.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}, {}});
     } else {
@@ -705,14 +705,18 @@ Decomposition TracedModel::operator()(const std::vector<Input>& inputs, const De
   }
   Decomposition plain;
   const c10::IValue result = Run(tensors);
+  size_t position = 0;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
-    const std::string name = plain.outputs.empty() ? "output" : absl::StrCat("output.", plain.outputs.size());
-    if (tensor.defined() && Continuous(tensor.scalar_type())) {
+    if (!tensor.defined()) return;
+    const std::string name = OutputName(position++);
+    if (Continuous(tensor.scalar_type())) {
       plain.outputs.push_back({name, tensor, Composition::FromParts({}, tensor)});
     }
   });
   return plain;
 }
+
+std::string OutputName(size_t position) { return position == 0 ? "output" : absl::StrCat("output.", position); }
 
 TracedModel Trace(std::shared_ptr<Model> model) {
   if (model == nullptr) throw InvalidArgument("there is no model");
