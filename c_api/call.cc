@@ -119,7 +119,7 @@ class CallArguments {
 
 ResultEntry EntryFor(const Result& result, size_t index) {
   ResultEntry entry;
-  entry.name = index == 0 ? "output" : absl::StrCat("output.", index);
+  entry.name = OutputName(index);
   if (result.is_composition()) {
     entry.composition = result.composition();
   } else if (result.plain().isTensor()) {

@@ -193,8 +193,7 @@ std::vector<ResultEntry> OutputsOf(const c10::IValue& output) {
   std::vector<ResultEntry> entries;
   ForEachTensor(output, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
-    const std::string name = entries.empty() ? "output" : absl::StrCat("output.", entries.size());
-    entries.push_back({name, std::nullopt, tensor.detach(), std::nullopt});
+    entries.push_back({OutputName(entries.size()), std::nullopt, tensor.detach(), std::nullopt});
   });
   return entries;
 }

@@ -23,7 +23,7 @@ enum Freeze : uint32_t {
   kFreezeAttention = 1u << 0,    // results of softmax
   kFreezeNormalizer = 1u << 1,   // results of rsqrt, sqrt, std and their use inside normalization layers
   kFreezeDenominator = 1u << 2,  // divisors
-  kFreezeGate = 1u << 3,         // results of sigmoid
+  kFreezeGate = 1u << 3,         // results of sigmoid, and of what multiplies by one: silu, gelu
 };
 
 // Where masks and indices that operators compute from decomposed tensors come from on the way of the reference.
@@ -69,9 +69,9 @@ enum class MissingRule {
 
 enum class OnFailure {
   kError,   // a tracing failure stops with the operator's position
-  kWarn,    // it is listed in the report
+  kWarn,    // it is listed in the report, and a note says so
   kAbsorb,  // value - recovery goes to the leftover right after the operator; counted and named in the report
-  kIgnore,  // it is only counted
+  kIgnore,  // it is listed in the report, without a note
 };
 
 enum class Check {

@@ -26,11 +26,11 @@
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/random.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
 #include "core/linearize/view.h"
+#include "core/program/operator_traits.h"
 #include "core/program/random_state.h"
 #include "core/rules/kinds.h"
 
@@ -298,8 +298,10 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
         same ? ", and on the baseline they are the same: " : ": ", FirstPositions(Origins(trace.guards, Any))));
   }
   std::vector<Position> random;
+  std::map<const c10::FunctionSchema*, OperatorTraits> traits;
   for (const Call& call : trace.program.calls) {
-    if (DrewRandomNumbers(call)) random.push_back(call.position);
+    const c10::FunctionSchema& schema = call.op.schema();
+    if (traits.try_emplace(&schema, schema).first->second.Draws(call.arguments)) random.push_back(call.position);
   }
   if (!random.empty()) {
     report.notes.push_back("random numbers are drawn by " + FirstPositions(random) +
@@ -541,7 +543,7 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     const size_t position = recorded.outputs.size() + recorded.plain.size();
-    const std::string name = position == 0 ? "output" : absl::StrCat("output.", position);
+    const std::string name = OutputName(position);
     if (Continuous(tensor.scalar_type())) {
       recorded.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}, {}});
     } else {
@@ -703,14 +705,18 @@ Decomposition TracedModel::operator()(const std::vector<Input>& inputs, const De
   }
   Decomposition plain;
   const c10::IValue result = Run(tensors);
+  size_t position = 0;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
-    const std::string name = plain.outputs.empty() ? "output" : absl::StrCat("output.", plain.outputs.size());
-    if (tensor.defined() && Continuous(tensor.scalar_type())) {
+    if (!tensor.defined()) return;
+    const std::string name = OutputName(position++);
+    if (Continuous(tensor.scalar_type())) {
       plain.outputs.push_back({name, tensor, Composition::FromParts({}, tensor)});
     }
   });
   return plain;
 }
+
+std::string OutputName(size_t position) { return position == 0 ? "output" : absl::StrCat("output.", position); }
 
 TracedModel Trace(std::shared_ptr<Model> model) {
   if (model == nullptr) throw InvalidArgument("there is no model");

@@ -78,6 +78,9 @@ struct Decomposition {
   Report report;
 };
 
+// What a model's result is called by its position among the tensors that it gives: "output", "output.1", ...
+std::string OutputName(size_t position);
+
 // The composition of a probe, with what it knows of the operator that gave it. `marks`: bits of Freeze.
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks);
 

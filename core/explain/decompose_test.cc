@@ -374,6 +374,27 @@ TEST(Decompose, TracingOffRunsThePlainModel) {
   EXPECT_EQ(model({SplitInput(x, 1)}).numc, 40);
 }
 
+// Numbers beside tensors that have no parts.
+class ModelOfSeveralResults : public Model {
+ public:
+  c10::IValue Run(const std::vector<c10::IValue>& inputs) override {
+    const Tensor x = inputs[0].toTensor();
+    return c10::ivalue::Tuple::create({x.argmax(), x * 2, at::tensor(3), x.sum()});
+  }
+};
+
+TEST(Decompose, OutputsHaveTheSameNamesWithTracingOff) {
+  TracedModel model = Trace(std::make_shared<ModelOfSeveralResults>());
+  const Tensor x = Random({4}, 5);
+  for (const bool traced : {true, false}) {
+    model.trace(traced);
+    const Decomposition found = model({SplitInput(x, 0)});
+    ASSERT_EQ(found.outputs.size(), 2u);
+    EXPECT_EQ(found.outputs[0].name, "output.1");
+    EXPECT_EQ(found.outputs[1].name, "output.3");
+  }
+}
+
 TEST(Decompose, HalfInputsHaveSinglePrecisionParts) {
   const Tensor x = Random({2, 8}, 5).to(at::kBFloat16);
   const Tensor w = Random({8, 8}, 4).to(at::kBFloat16);

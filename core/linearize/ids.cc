@@ -9,7 +9,6 @@
 
 #include <algorithm>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/linearize/replace_tensors.h"
 
@@ -84,58 +83,6 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
 }
 
 }  // namespace
-
-IdFlow IdFlowOf(const std::string& rule_name) {
-  static const auto& flows = *[] {
-    auto* all = new absl::flat_hash_map<std::string, IdFlow>{{"aten::one_hot", IdFlow::kOneHot}};
-    for (const char* name : {"_reshape_copy",
-                             "_unsafe_view",
-                             "cat",
-                             "constant_pad_nd",
-                             "contiguous",
-                             "copy",
-                             "diagonal_scatter",
-                             "expand_copy",
-                             "fill",
-                             "flip",
-                             "gather",
-                             "index",
-                             "index_copy",
-                             "index_put",
-                             "index_select",
-                             "permute_copy",
-                             "reflection_pad1d",
-                             "reflection_pad2d",
-                             "repeat",
-                             "replication_pad1d",
-                             "replication_pad2d",
-                             "roll",
-                             "scatter",
-                             "select_scatter",
-                             "slice_scatter",
-                             "stack",
-                             "take",
-                             "tril",
-                             "triu",
-                             "unsqueeze_copy",
-                             "view_copy",
-                             "zero"}) {
-      all->emplace(std::string("aten::") + name, IdFlow::kMoves);
-    }
-    for (const char* name :
-         {"__and__",     "__lshift__",  "__or__",      "__rshift__",  "__xor__",      "_to_copy",    "abs",
-          "add",         "bitwise_and", "bitwise_not", "bitwise_or",  "bitwise_xor",  "clamp",       "clamp_max",
-          "clamp_min",   "clone",       "div",         "eq",          "floor_divide", "fmod",        "ge",
-          "gt",          "le",          "logical_and", "logical_not", "logical_or",   "logical_xor", "lt",
-          "masked_fill", "maximum",     "minimum",     "mul",         "ne",           "neg",         "pow",
-          "remainder",   "rsub",        "sign",        "square",      "sub",          "where"}) {
-      all->emplace(std::string("aten::") + name, IdFlow::kElementwise);
-    }
-    return all;
-  }();
-  const auto it = flows.find(rule_name);
-  return it == flows.end() ? IdFlow::kEnds : it->second;
-}
 
 IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IValue>& arguments,
                      const std::vector<IdOperand>& operands, at::IntArrayRef sizes) {

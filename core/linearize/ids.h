@@ -12,23 +12,12 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
-#include <string>
 #include <vector>
 
 #include "core/intercept/operator.h"
+#include "core/rules/id_flow.h"
 
 namespace addend {
-
-// How the elements of an operator's result depend on those of its integer and boolean operands.
-enum class IdFlow {
-  kEnds,         // an element may depend on several: no component has it
-  kMoves,        // each is an element of an operand, or a number that fills in
-  kElementwise,  // each depends on the operands' elements at its own place
-  kOneHot,       // each vector depends on one element
-};
-
-// By the name under which rules are registered.
-IdFlow IdFlowOf(const std::string& rule_name);
 
 // An integer or boolean operand of a call.
 struct IdOperand {

@@ -234,8 +234,8 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
 }
 
 // See Note [Swamped elements].
-void LoseSwamped(const Call& call, const RuleCall& described, Node& node) {
-  const Swamped swamped = FindSwamped(call, described);
+void LoseSwamped(const Call& call, const RuleCall& described, const Rule& rule, Node& node) {
+  const Swamped swamped = FindSwamped(call, described, rule.addends);
   node.keeps_bracket = node.keeps_bracket || swamped.rounds;
   if (!swamped.elements.defined()) return;
   node.map = MapWithout(std::move(node.map), swamped.elements);
@@ -307,7 +307,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   node.map = std::move(built.map);
   node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
-  if (node.map && !node.joint) LoseSwamped(call, described, node);
+  if (rule != nullptr && node.map && !node.joint) LoseSwamped(call, described, *rule, node);
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
   if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;
@@ -323,8 +323,8 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
   References references(&trace);
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
     const Call& call = trace.program.calls[c];
-    references.Follow(call);
     const Rule* rule = choices.rules[c];
+    references.Follow(call, rule);
     if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
     // A softmax has no poles.
     const bool may_break = rule != nullptr && rule->kind == Kind::kPath && rule->mark != kFreezeAttention;
@@ -388,7 +388,7 @@ absl::flat_hash_map<int64_t, Node> AnchorAtResiduals(TracedRun& trace, const Cho
     const Call& call = calls[c];
     if (!live[c] || call.is_view || !call.Traced()) continue;
     if (std::none_of(call.outputs.begin(), call.outputs.end(), CarriesRows)) continue;
-    references.Follow(call);
+    references.Follow(call, choices.rules[c]);
     std::vector<at::Tensor> stand_ins;
     Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
     for (size_t k = 0; k < stand_ins.size(); ++k) {

@@ -1,9 +1,5 @@
 #include "core/linearize/marks.h"
 
-#include <c10/core/Scalar.h>
-
-#include <cmath>
-#include <string>
 #include <utility>
 
 #include "core/linearize/linearization.h"
@@ -12,16 +8,11 @@ namespace addend {
 namespace {
 
 // Where an operator's arguments say more than its name.
-uint32_t MarkByArguments(const std::string& name, const Call& call) {
-  if (name == "aten::pow" && call.arguments.size() > 1 && call.arguments[1].isScalar()) {
-    const c10::Scalar exponent = call.arguments[1].toScalar();
-    return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? uint32_t{kFreezeNormalizer} : 0;
-  }
-  // A plain numerator over a decomposed tensor.
-  if (name == "aten::div" && call.operands.size() == 2 && !call.operands[0].decomposed) {
-    return call.operands[1].decomposed ? uint32_t{kFreezeDenominator} : 0;
-  }
-  return 0;
+uint32_t MarkByArguments(const Rule& rule, const Call& call) {
+  if (rule.mark_by == nullptr) return 0;
+  std::vector<bool> decomposed;
+  for (const Operand& operand : call.operands) decomposed.push_back(operand.decomposed);
+  return rule.mark_by(call.arguments, decomposed);
 }
 
 bool SameTensor(const Operand& a, const Operand& b) {
@@ -86,20 +77,19 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
                    std::vector<Mark>& by_storage) {
   by_call_.emplace_back();
   if (!call.Traced()) return;
-  const std::string name = RuleName(call.op.schema().name());
   Mark shared{~0u, ~0u, ~0u};
   bool any = false;
   for (const Operand& operand : call.operands) {
     const Mark mark = operand.storage < 0 ? Mark() : by_storage[operand.storage];
     by_call_.back().push_back(mark);
-    const bool overwritten = operand.written && name == "aten::copy";
+    const bool overwritten = operand.written && rule != nullptr && rule->overwrites;
     if (!operand.decomposed || overwritten) continue;
     any = true;
     shared &= mark;
   }
   if (call.is_view || rule == nullptr || call.outputs.empty()) return;
-  uint32_t made = rule->mark | MarkByArguments(name, call);
-  if (name == "aten::mul" && call.operands.size() == 2) {
+  uint32_t made = rule->mark | MarkByArguments(*rule, call);
+  if (rule->gates && call.operands.size() == 2) {
     // silu, spelled out: a tensor times a gate that is computed from it.
     for (int k = 0; k < 2; ++k) {
       const auto gate = gate_of_.find(call.operands[k].storage);

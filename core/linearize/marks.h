@@ -27,8 +27,8 @@ class CallPolicies {
   std::vector<Policy> own_;  // by call, where there are overrides
 };
 
-// See Note [Provenance] in core/rules/provenance.cc. Whether what is marked is frozen, or content_first, is settled
-// where it is made: an override for "aten::softmax" speaks of the results of softmax, wherever they are used.
+// See Note [Provenance] in core/rules/rule.h. Whether what is marked is frozen, or content_first, is settled
+// where it is made: an override for softmax speaks of the results of softmax, wherever they are used.
 class Marks {
  public:
   // `rules`: by call, null where there is none. `probes`: whose marks are asked for; see of_probes.

@@ -4,13 +4,12 @@
 #include <ATen/ops/zeros.h>
 #include <c10/core/GradMode.h>
 
-#include <string>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/linearize/random.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/program/operator_traits.h"
 
 namespace addend {
 namespace {
@@ -20,14 +19,6 @@ Kept& KeptOf(TracedRun& trace, const Operand& operand) {
     if (kept.version == operand.version) return kept;
   }
   throw Internal("a traced tensor was not kept");
-}
-
-// native_dropout(input, p, train) -> (output, mask): the mask that the value's run drew holds for the reference.
-std::vector<at::Tensor> DropAgain(const TracedRun& trace, const Call& call, const at::Tensor& input) {
-  const double p = call.arguments[1].toDouble();
-  const bool train = call.arguments[2].isNone() || call.arguments[2].toBool();
-  if (!train) return {input};
-  return {input.mul(trace.Value(call.outputs[1])).mul_(p < 1 ? 1 / (1 - p) : 0)};
 }
 
 }  // namespace
@@ -60,7 +51,7 @@ void References::Replace(const Call& call, size_t output, const at::Tensor& refe
   Write(call.outputs[output], BeforeWrite(call, call.outputs[output]), reference);
 }
 
-void References::Follow(const Call& call) {
+void References::Follow(const Call& call, const Rule* rule) {
   if (call.is_view || !call.Traced()) return;
   bool affected = false;
   for (const Operand& operand : call.operands) {
@@ -72,13 +63,15 @@ void References::Follow(const Call& call) {
   for (const Operand& operand : call.operands) {
     operands.push_back(trace_->OnBaseline(operand));
   }
-  const std::string name = RuleName(call.op.schema().name());
-  if (name != "aten::native_dropout" && DrawsRandomNumbers(name)) {
+  std::vector<at::Tensor> results;
+  if (rule != nullptr && rule->again != nullptr) {
+    results = rule->again(call.arguments, operands[0], [&](size_t k) { return trace_->Value(call.outputs[k]); });
+  } else if (OperatorTraits(call.op.schema()).Draws(call.arguments)) {
     throw Error(absl::StatusCode::kUnimplemented, "a random operator would have to run again on another reference",
                 call.position);
+  } else {
+    results = Rerun(call, operands);
   }
-  const std::vector<at::Tensor> results =
-      name == "aten::native_dropout" ? DropAgain(*trace_, call, operands[0]) : Rerun(call, operands);
   for (size_t k = 0; k < call.outputs.size() && k < results.size(); ++k) {
     const Operand& target = call.outputs[k];
     if (target.storage < 0 || !target.decomposed) continue;

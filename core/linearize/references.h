@@ -29,9 +29,9 @@ class References {
   void ReplaceStart(const Operand& start, const at::Tensor& reference);
   // Another reference for an output of a call.
   void Replace(const Call& call, size_t output, const at::Tensor& reference);
-  // Runs the call on the references of its operands where one of them was changed. Throws Unimplemented where the call
-  // draws random numbers that cannot be drawn again.
-  void Follow(const Call& call);
+  // Runs the call on the references of its operands where one of them was changed. `rule`: of the call, or null. Throws
+  // Unimplemented where the call draws random numbers that cannot be drawn again.
+  void Follow(const Call& call, const Rule* rule);
 
  private:
   void Write(const Operand& target, const at::Tensor& before, const at::Tensor& now);

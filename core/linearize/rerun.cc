@@ -6,12 +6,9 @@
 #include <optional>
 
 #include "core/program/recorder.h"
+#include "core/program/written_aside.h"
 
 namespace addend {
-
-bool WritesUnseen(const c10::Argument& argument) {
-  return argument.name() == "running_mean" || argument.name() == "running_var" || argument.name() == "noise";
-}
 
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
   return Rerun(call, call.arguments, operands);
@@ -35,7 +32,7 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
     if (arguments[a].is_out()) {
       if (functional) continue;
       own[0] = at::empty({0}, own[0].options());
-    } else if (written || WritesUnseen(arguments[a])) {
+    } else if (written || MayBeWrittenAside(arguments[a])) {
       for (at::Tensor& tensor : own) tensor = tensor.clone();
     }
     const c10::TypePtr type = arguments[a].type();

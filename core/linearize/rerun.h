@@ -3,7 +3,6 @@
 #define ADDEND_CORE_LINEARIZE_RERUN_H_
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 
 #include <vector>
@@ -18,10 +17,6 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
 // The same with other numbers, strings and lists, one for each argument of the schema (None for tensors).
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& arguments,
                               const std::vector<at::Tensor>& operands);
-
-// Whether an operator writes this argument without its schema saying so: running statistics, noise. An operator that is
-// called a second time is given copies, so that the model finds what the first call left.
-bool WritesUnseen(const c10::Argument& argument);
 
 }  // namespace addend
 

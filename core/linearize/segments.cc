@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/linearize/references.h"
+#include "core/rules/fused.h"
 
 namespace addend {
 namespace {
@@ -42,7 +43,7 @@ at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double 
 }
 
 // The recorded operators on the point that lies at `share` of the line.
-Point RunBetween(const TracedRun& trace, double share) {
+Point RunBetween(const TracedRun& trace, const Registry& registry, double share) {
   TracedRun moved = trace;
   References references(&moved);
   for (const Start& start : trace.starts) {
@@ -52,7 +53,8 @@ Point RunBetween(const TracedRun& trace, double share) {
     if (trace.StartsRows(call)) {
       references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
     } else {
-      references.Follow(call);
+      const c10::FunctionSchema& schema = call.op.schema();
+      references.Follow(call, RuleOrFused(registry, RuleName(schema.name()), FullName(schema)));
     }
   }
   return PointOf(moved, /*at_value=*/false);
@@ -171,8 +173,8 @@ Pieces ForEachPiece(const std::shared_ptr<TracedRun>& trace, const Registry& reg
   const double share = 1.0 / static_cast<double>(pieces);
   Point from = PointOf(*trace, /*at_value=*/false);
   for (int64_t k = 0; k < pieces; ++k) {
-    Point to =
-        k + 1 < pieces ? RunBetween(*trace, static_cast<double>(k + 1) * share) : PointOf(*trace, /*at_value=*/true);
+    Point to = k + 1 < pieces ? RunBetween(*trace, registry, static_cast<double>(k + 1) * share)
+                              : PointOf(*trace, /*at_value=*/true);
     run(Piece(*trace, from, to, share), k);
     from = std::move(to);
   }

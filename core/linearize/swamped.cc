@@ -20,23 +20,13 @@ constexpr double kMask = 4096;
 // What lies so far below the largest of its row has no weight in a softmax, in double precision either.
 constexpr double kOutOfReach = 1000;
 
-// What one operand of the sum is multiplied by.
-double CoefficientOf(const RuleCall& call, int argument) {
-  if (call.name == "aten::addmm" || call.name == "aten::baddbmm") return call.Double(3, 1);
-  const double alpha = call.Double(2, 1);
-  if (call.name == "aten::rsub") return argument == 0 ? -alpha : 1;
-  return argument == 0 ? 1 : call.name == "aten::sub" ? -alpha : alpha;
-}
-
 // What is added without being decomposed, in the output's dtype; undefined where nothing of the size of a mask is.
-at::Tensor MaskOf(const RuleCall& call) {
-  const bool product = call.name == "aten::addmm" || call.name == "aten::baddbmm";
-  const bool sum = call.name == "aten::add" || call.name == "aten::sub" || call.name == "aten::rsub";
-  if ((!product && !sum) || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
+at::Tensor MaskOf(const RuleCall& call, const Addends& addends) {
+  if (addends.count == 0 || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
   const at::Tensor& output = call.outputs[0].value;
   if (output.is_complex() || output.numel() == 0) return {};
-  for (int argument = 0; argument < (product ? 1 : 2); ++argument) {
-    const double coefficient = CoefficientOf(call, argument);
+  for (int argument = 0; argument < addends.count; ++argument) {
+    const double coefficient = addends.coefficient(call, argument);
     const RuleOperand* operand = call.Find(argument);
     if (operand == nullptr) {
       if (argument != 1 || !call.arguments[1].isScalar() || call.arguments[1].toScalar().isComplex()) continue;
@@ -80,9 +70,9 @@ class PartialMap : public LinearMap {
 
 }  // namespace
 
-Swamped FindSwamped(const Call& call, const RuleCall& described) {
+Swamped FindSwamped(const Call& call, const RuleCall& described, const Addends& addends) {
   Swamped found;
-  const at::Tensor mask = MaskOf(described);
+  const at::Tensor mask = MaskOf(described, addends);
   if (!mask.defined()) return found;
   const RuleOutput& output = described.outputs[0];
   const at::Tensor large = mask.abs().ge(kMask).logical_and_(at::isfinite(mask));

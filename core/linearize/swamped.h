@@ -30,8 +30,9 @@ struct Swamped {
   bool rounds = false;  // some digits are lost somewhere: the bracket belongs into the leftover
 };
 
-// Of additions and subtractions, and of products added to a plain tensor; of any other call nothing.
-Swamped FindSwamped(const Call& call, const RuleCall& described);
+// Of additions and subtractions, and of products added to a plain tensor (`addends` of the call's rule); of any other
+// call nothing.
+Swamped FindSwamped(const Call& call, const RuleCall& described, const Addends& addends);
 
 // The map but for these elements of its first output, which get nothing.
 std::shared_ptr<const LinearMap> MapWithout(std::shared_ptr<const LinearMap> map, const at::Tensor& elements);

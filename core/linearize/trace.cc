@@ -24,11 +24,11 @@
 #include "core/intercept/own_operators.h"
 #include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
-#include "core/linearize/random.h"
 #include "core/linearize/replace_tensors.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
 #include "core/program/random_state.h"
+#include "core/program/written_aside.h"
 #include "core/rules/bags.h"
 #include "core/rules/fused.h"
 #include "core/rules/kinds.h"
@@ -36,36 +36,13 @@
 namespace addend {
 namespace {
 
-bool IsEmbedding(const std::string& name) { return name == "aten::embedding"; }
-
-// Bags in which vectors are added up.
-bool IsBag(const std::string& name) {
-  return name == "aten::_embedding_bag" || name == "aten::_embedding_bag_forward_only";
-}
-
-// Of what is packed: the lengths that come second are made of those that are given second, whatever they belong to.
-bool PacksOrPads(const Call& call) {
-  const std::string& name = call.op.schema().name();
-  return name == "aten::_pack_padded_sequence" || name == "aten::_pad_packed_sequence";
-}
-
-bool IsBagOfSums(const Call& call) {
-  return IsBag(RuleName(call.op.schema().name())) && call.arguments[4].toInt() != static_cast<int64_t>(BagMode::kMax);
-}
-
-// What each id of a bag adds to its row, [ids, width]; see the schema at EmbeddingBag in core/rules/embedding.cc.
-at::Tensor TermsOfBags(const TracedRun& trace, const Call& call, const at::Tensor& ids, const at::Tensor& bags) {
-  const at::Tensor table = trace.Value(call.operands[0]);
-  const int64_t padding = call.arguments.size() > 8 ? call.arguments[8].toInt() : -1;
-  at::Tensor weights = ids.ne(padding).logical_and_(bags.ge(0)).to(table.scalar_type());
-  if (call.arguments[4].toInt() == static_cast<int64_t>(BagMode::kMean)) {
-    const at::Tensor counts = at::zeros({call.outputs[0].geometry.sizes[0]}, weights.options());
-    weights = weights / counts.index_add(0, bags.clamp_min(0), weights).clamp_min(1).index_select(0, bags.clamp_min(0));
-  }
+// The weights of what a bag adds up, one for each id; undefined where there are none.
+at::Tensor WeightsOfIds(const TracedRun& trace, const Call& call) {
+  const auto argument = call.op.schema().argumentIndexWithName("per_sample_weights");
   for (const Operand& operand : call.operands) {
-    if (operand.argument == 6 && operand.storage >= 0) weights = weights * trace.Value(operand);
+    if (argument && operand.argument == *argument && operand.storage >= 0) return trace.Value(operand);
   }
-  return table.index_select(0, ids) * weights.unsqueeze(1);
+  return {};
 }
 
 // Whether two numbers that a program read are the same; NaN is the same as NaN.
@@ -191,22 +168,28 @@ bool TracedRun::StartsRows(const Call& call) const {
   }
   if (!ids) return false;
   if (At(call.outputs[0]).labels.defined()) return true;
-  const bool reads = IsEmbedding(RuleName(call.op.schema().name())) || IsBagOfSums(call);
-  return reads && call.operands[1].labelled && At(call.operands[1]).labels.defined();
+  return IdReadingOf(call.op.schema(), call.arguments) != IdReading::kNone && call.operands[1].labelled &&
+         At(call.operands[1]).labels.defined();
 }
 
 RowStart TracedRun::StartOf(const Call& call) const {
   const Operand& output = call.outputs[0];
   const at::ScalarType dtype = RowDtype(output.dtype);
-  if (!IsBagOfSums(call)) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  const IdReading reading = IdReadingOf(schema, call.arguments);
+  if (reading != IdReading::kSums) {
     const at::Tensor moves = MoveOf(Value(output).to(dtype), Reference(output).to(dtype));
-    if (!IsEmbedding(RuleName(call.op.schema().name()))) return {moves, Labels(output).to(moves.device()), {}};
-    return {moves, Labels(call.operands[1]).to(moves.device()), {}};
+    const Operand& labelled = reading == IdReading::kVectors ? call.operands[1] : output;
+    return {moves, Labels(labelled).to(moves.device()), {}};
   }
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
-  const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), output.geometry.sizes[0]);
-  const at::Tensor moves = (TermsOfBags(*this, call, ids, bags).to(dtype) -
-                            TermsOfBags(*this, call, Reference(call.operands[1]).to(at::kLong), bags).to(dtype));
+  const int64_t rows = output.geometry.sizes[0];
+  const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), rows);
+  const auto terms = [&](const at::Tensor& own) {
+    return TermsOfBags(schema, call.arguments, Value(call.operands[0]), own, bags, rows, WeightsOfIds(*this, call))
+        .to(dtype);
+  };
+  const at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
   return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
 }
 
@@ -352,14 +335,8 @@ const Tracer::Role& Tracer::RoleOf(const Operator& op) {
     const std::string name = RuleName(op.schema().name());
     Role& role = it->second;
     role.rule = RuleOrFused(*registry_, name, FullName(op.schema()));
-    role.resizes = name == "aten::resize" || name == "aten::resize_as";
-    role.allocates = name == "aten::empty" || name == "aten::empty_like" || name == "aten::empty_strided" ||
-                     absl::StartsWith(name, "aten::new_empty");
-    role.random = DrawsRandomNumbers(name);
-    role.sizes_only = (role.rule != nullptr && role.rule->plain_output) || role.allocates;
-    role.embedding = IsEmbedding(name);
-    role.bag = IsBag(name);
-    role.reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
+    role.traits = std::make_unique<OperatorTraits>(op.schema());
+    role.sizes_only = (role.rule != nullptr && role.rule->plain_output) || role.traits->Uninitialized();
     role.flow = IdFlowOf(name);
   }
   return it->second;
@@ -430,7 +407,9 @@ bool Tracer::StartsRows(const Role& role, const Call& call) const {
     if (operand.decomposed || operand.written) return false;
     ids = ids || IsId(operand);
   }
-  if (role.embedding || (role.bag && IsBagOfSums(call))) return call.operands.size() > 1 && IsId(call.operands[1]);
+  if (IdReadingOf(call.op.schema(), call.arguments) != IdReading::kNone) {
+    return call.operands.size() > 1 && IsId(call.operands[1]);
+  }
   return ids && role.flow == IdFlow::kElementwise;
 }
 
@@ -463,7 +442,7 @@ RunReferences::Known Tracer::SeenBefore(const Call& call, const std::vector<c10:
 // Whether a call gives on the baseline what it gave in the last run.
 bool Tracer::IsKnown(const Call& call, const RunReferences::Known& last, const RunReferences::Known& now) {
   const Role& role = RoleOf(call.op);
-  if (role.random || !SameCall(last, now)) return false;
+  if (role.traits->Draws(call.arguments) || !SameCall(last, now)) return false;
   for (const Operand& operand : call.operands) {
     if (Moves(role, call, operand) && !StateOf(operand.storage).reference_known) return false;
   }
@@ -519,11 +498,11 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
         if (traced) Keep(operand, tensor);
         if (!operand.written) return;
         PrepareWrite(operand, tensor, traced);
-        if (!role.resizes) StateOf(operand.storage).uninitialized = false;  // more room is no content yet
+        if (!role.traits->resizes) StateOf(operand.storage).uninitialized = false;  // more room is no content yet
       });
     }
     generators_.clear();
-    if (traced && role.random) {
+    if (traced && role.traits->Draws(call.arguments)) {
       for (const c10::IValue& argument : arguments) {
         if (!argument.isGenerator()) continue;
         const at::Generator generator = argument.toGenerator();
@@ -562,7 +541,7 @@ void Tracer::AfterRun(Call& call, const std::vector<c10::IValue>& arguments, con
     const NormalMode normal;
     if (call.Traced()) {
       TraceCall(call, arguments, results);
-    } else if (RoleOf(call.op).allocates || GivesUnseen(call)) {
+    } else if (RoleOf(call.op).traits->Uninitialized() || GivesUnseen(call)) {
       for (const Operand& output : call.outputs) {
         if (output.storage >= 0) StateOf(output.storage).uninitialized = true;
       }
@@ -833,7 +812,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
       if (operand.written && call.resized_output) return at::empty({0}, tensor.options());
       const bool moves = operand.written || Moves(role, call, operand) || (ids && operand.labelled);
       if (moves) return ViewOf(state.reference, operand);
-      return WritesUnseen(call.op.schema().arguments()[operand.argument]) ? tensor.clone() : tensor;
+      return MayBeWrittenAside(call.op.schema().arguments()[operand.argument]) ? tensor.clone() : tensor;
     }));
   }
   for (auto& [generator, state] : generators_) generator.set_state(state);
@@ -844,7 +823,7 @@ std::vector<c10::IValue> Tracer::ReferenceResults(const Call& call, const Role& 
   } catch (const c10::Error& e) {
     if (ids) return {};
     // Rows of ids begin here: there is nothing behind it to stand in for.
-    if (role.embedding) {
+    if (IdReadingOf(call.op.schema(), call.arguments) == IdReading::kVectors) {
       throw Error(absl::StatusCode::kFailedPrecondition,
                   absl::StrCat(FullName(call.op.schema()), " fails on the baseline: ", e.what_without_backtrace()),
                   call.position, "choose another baseline");
@@ -1075,7 +1054,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     }
     return;
   }
-  if (role.reads_number) {
+  if (role.traits->reads_number) {
     NoteGuard(call, arguments, results);
     return;
   }
@@ -1116,7 +1095,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
     const bool carried = role.rule == nullptr || role.rule->carried < 0 || static_cast<int>(k) < role.rule->carried;
     return call.outputs[k].storage >= 0 && Continuous(call.outputs[k].dtype) && carried;
   };
-  const bool lengths_apart = call.outputs.size() == 2 && PacksOrPads(call) && !call.operands[1].labelled;
+  const bool lengths_apart = call.outputs.size() == 2 && role.traits->lengths_apart && !call.operands[1].labelled;
   const auto tracks = [&](size_t k) {
     return call.outputs[k].storage >= 0 && !Continuous(call.outputs[k].dtype) && !(lengths_apart && k == 1);
   };
@@ -1162,7 +1141,7 @@ void Tracer::TraceCall(Call& call, const std::vector<c10::IValue>& arguments, co
       output.decomposed = true;
     }
     Keep(output, tensors[k]);
-    if (starts && carries(k) && !role.embedding && !role.bag) {
+    if (starts && carries(k) && IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone) {
       const IdLabels own = LabelsOf(call, role, arguments, tensors[k].sizes());
       StateOf(output.storage).kept.back().labels = FlatLabels(own.labels, output);
       if (own.mixed) trace_.unattributed.push_back(call.position);

@@ -25,6 +25,7 @@
 #include "core/linearize/ids.h"
 #include "core/linearize/inside_place.h"
 #include "core/linearize/reference_cache.h"
+#include "core/program/operator_traits.h"
 #include "core/program/program.h"
 #include "core/program/recorder.h"
 #include "core/rules/registry.h"
@@ -157,13 +158,8 @@ class Tracer : public RecorderObserver {
   // What an operator means to tracing, looked up once for each schema.
   struct Role {
     const Rule* rule = nullptr;
-    bool allocates = false;
-    bool resizes = false;
-    bool random = false;
+    std::unique_ptr<OperatorTraits> traits;
     bool sizes_only = false;
-    bool embedding = false;
-    bool bag = false;
-    bool reads_number = false;
     IdFlow flow = IdFlow::kEnds;
   };
 

@@ -1,5 +1,7 @@
 #include "core/program/operator_traits.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/core/jit_type.h>
 
 #include <string>
@@ -7,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/intercept/own_operators.h"
 #include "core/program/program.h"
 
 namespace addend {
@@ -110,6 +113,11 @@ bool Has(const c10::FunctionSchema& schema, const std::string& argument) {
   return schema.argumentIndexWithName(argument).has_value();
 }
 
+bool IsTagged(const c10::FunctionSchema& schema, at::Tag tag) {
+  const auto handle = c10::Dispatcher::singleton().findSchema({schema.name(), schema.overload_name()});
+  return handle && handle->hasTag(tag);
+}
+
 }  // namespace
 
 OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
@@ -131,31 +139,34 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
   }
   // Only in-place forms change where elements lie; transpose() has no written argument.
   geometry_only &= writes;
-  const bool resizes = absl::StartsWith(name, "aten::resize") || name == "aten::sparse_resize";
-  may_reshape |= geometry_only || (writes && resizes);
+  resizes = writes && (absl::StartsWith(name, "aten::resize") || name == "aten::sparse_resize");
+  may_reshape |= geometry_only || resizes;
   overwrites = Overwrites(name);
-  allocates = absl::StartsWith(full, "aten::empty") || absl::StartsWith(full, "aten::new_empty") || (writes && resizes);
+  allocates = absl::StartsWith(full, "aten::empty") || absl::StartsWith(full, "aten::new_empty") || resizes;
   metadata_only = allocates || absl::EndsWith(full, "_like") || absl::StartsWith(full, "aten::new_") ||
                   full == "aten::_shape_as_tensor";
   detaches = full == "aten::detach_";
   property = Property(name);
-  random = Has(schema, "generator");
+  random = Has(schema, "generator") || IsTagged(schema, at::Tag::nondeterministic_seeded);
   for (const char* drawing :
        {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout",
         "aten::native_dropout", "aten::multinomial", "aten::rand", "aten::randn", "aten::randint", "aten::randperm",
         "aten::rand_like", "aten::randn_like", "aten::randint_like", "aten::rrelu", "aten::poisson", "aten::binomial",
-        "aten::_fused_dropout"}) {
+        "aten::_fused_dropout", "aten::_standard_gamma", "aten::_sample_dirichlet"}) {
     random |= name == drawing;
   }
   for (const char* flag : {"train", "training"}) {
     if (const auto found = schema.argumentIndexWithName(flag)) train_ = static_cast<int16_t>(*found);
   }
-  for (const char* probability : {"dropout", "dropout_p"}) {
+  const bool drops = absl::StrContains(name, "dropout");
+  for (const char* probability : {"dropout", "dropout_p", "p"}) {
     const auto found = schema.argumentIndexWithName(probability);
+    if (!drops && absl::string_view(probability) == "p") continue;
     if (!found || schema.arguments()[*found].type()->kind() != c10::TypeKind::FloatType) continue;
     probability_ = static_cast<int16_t>(*found);
     random = true;
   }
+  reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
   data_shape = DataShape(name, schema.overload_name());
   for (const char* size : {"num_classes", "output_size"}) {
     const auto found = schema.argumentIndexWithName(size);

@@ -29,6 +29,7 @@ struct OperatorTraits {
   c10::SmallVector<int16_t, 2> statistics;
   int16_t statistics_flag = -1;
   bool allocates = false;      // gives memory with no defined content
+  bool resizes = false;        // makes what is written larger, with no defined content behind the old one
   bool metadata_only = false;  // reads no elements of its arguments: zeros_like()
   // By argument: only its sizes or its dtype are read, as of the second of expand_as() and type_as().
   c10::SmallVector<bool, 8> shown;
@@ -36,11 +37,14 @@ struct OperatorTraits {
   bool random = false;           // may draw from a generator; see Draws()
   bool property = false;         // gives numbers known without looking at elements
   bool gives_plain = false;      // some return is no tensor
+  bool reads_number = false;     // hands an element to the program around it: item(), equal()
   bool data_shape = false;       // the sizes of its results depend on elements; see SizesFromData()
   bool data_shape_bool = false;  // the same, where an index is boolean
   bool lengths_apart = false;    // its second result is made of its second argument alone: lengths of what is packed
   int16_t data_shape_from = 0;   // the first argument whose elements tell these sizes: 1 of masked_select()
 
+  // Gives new memory with no defined content.
+  bool Uninitialized() const { return allocates && !resizes; }
   // Whether a call with these arguments draws from a generator: dropout in evaluation does not.
   bool Draws(c10::ArrayRef<c10::IValue> values) const;
   // Whether the sizes of what a call with these arguments gives depend on elements: those of one_hot() do not where the

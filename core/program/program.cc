@@ -115,11 +115,12 @@ std::string DescribeCall(const Call& call) {
     for (const Operand& operand : call.operands) {
       if (operand.argument == static_cast<int16_t>(a)) tensors.push_back(DescribeOperand(operand));
     }
+    const bool list = call.op.schema().arguments()[a].type()->kind() == c10::TypeKind::ListType;
     if (tensors.empty()) {
       std::ostringstream text;
       text << call.arguments[a];
-      parts.push_back(text.str());
-    } else if (call.op.schema().arguments()[a].type()->kind() == c10::TypeKind::ListType) {
+      parts.push_back(list && call.arguments[a].isNone() ? "[]" : text.str());
+    } else if (list) {
       parts.push_back(absl::StrCat("[", absl::StrJoin(tensors, ", "), "]"));
     } else {
       parts.push_back(tensors.front());

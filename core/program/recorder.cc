@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/program/module_paths.h"
+#include "core/program/operator_traits.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
@@ -48,14 +49,6 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
     present.push_back(element.isTensor() ? 1 : 0);
   }
   return tensors ? c10::IValue(present) : value;
-}
-
-// In-place forms of views are marked as writes in their schemas, but no element changes.
-bool ChangesGeometryOnly(const std::string& rule_name) {
-  static const auto& names = *new absl::flat_hash_set<std::string>{
-      "aten::t",       "aten::transpose", "aten::swapaxes",   "aten::swapdims", "aten::unsqueeze",
-      "aten::squeeze", "aten::detach",    "aten::as_strided", "aten::rename",   "aten::requires_grad"};
-  return names.contains(rule_name);
 }
 
 // push_back. A vector that grows copies calls, strings and all, since moving them may throw.
@@ -175,10 +168,9 @@ const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
     slot->has_rewrite =
         observer_ != nullptr && !slot->has_rule && observer_->HasRewrite(slot->rule_name, FullName(schema));
     slot->composite = op.composite();
-    const bool geometry_only = ChangesGeometryOnly(slot->rule_name);
-    for (const c10::Argument& argument : schema.arguments()) {
-      const bool written = !geometry_only && argument.alias_info() != nullptr && argument.alias_info()->isWrite() &&
-                           !IsWrittenAside(schema, argument);
+    const OperatorTraits traits(schema);
+    for (size_t a = 0; a < schema.arguments().size(); ++a) {
+      const bool written = traits.written[a] && !traits.geometry_only && !IsWrittenAside(schema, schema.arguments()[a]);
       slot->written.push_back(written);
       slot->writes |= written;
     }

@@ -103,6 +103,25 @@ TEST(Recorder, InPlaceViewsWriteNothing) {
   EXPECT_EQ(program.storages[0].versions, 1);
 }
 
+TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
+  const Program program = Record([] {
+    const at::Tensor x = at::ones({4});
+    at::Tensor y = at::zeros({2});
+    y.set_(x);
+    at::neg(y);
+  });
+  const Call& first = program.calls.front();
+  const Call& last = program.calls.back();
+  EXPECT_EQ(last.operands[0].storage, first.outputs[0].storage);
+  for (const StorageInfo& storage : program.storages) EXPECT_EQ(storage.versions, 1);
+}
+
+TEST(Recorder, ListsWithoutTensorsAreLists) {
+  const Program program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
+  ASSERT_EQ(program.calls.size(), 1u);
+  EXPECT_EQ(DescribeCall(program.calls[0]), "broadcast_tensors([]) -> ()");
+}
+
 TEST(Recorder, NamesOfParametersTellModules) {
   Recorder recorder(nullptr);
   const at::Tensor w = at::ones({3, 3});

@@ -5,9 +5,13 @@
 
 namespace addend {
 
-bool IsWrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+bool MayBeWrittenAside(const c10::Argument& argument) {
   const std::string& name = argument.name();
-  if (name != "running_mean" && name != "running_var" && name != "noise") return false;
+  return name == "running_mean" || name == "running_var" || name == "noise";
+}
+
+bool IsWrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument) {
+  if (!MayBeWrittenAside(argument)) return false;
   const c10::AliasInfo* own = argument.alias_info();
   return !schema.returns().empty() &&
          std::none_of(schema.returns().begin(), schema.returns().end(), [&](const c10::Argument& result) {

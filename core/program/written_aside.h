@@ -10,6 +10,9 @@ namespace addend {
 // Older versions of the schemas do not mark them as written, so that the results are what such a call is about in all
 // versions.
 bool IsWrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument);
+// Whether it may be, whatever the schema marks: an operator that is called a second time is given copies, so that the
+// model finds what the first call left.
+bool MayBeWrittenAside(const c10::Argument& argument);
 
 }  // namespace addend
 

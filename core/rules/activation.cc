@@ -6,7 +6,9 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/tanh.h>
 
+#include <cmath>
 #include <string>
+#include <vector>
 
 #include "core/rules/families.h"
 #include "core/rules/kinds.h"
@@ -14,9 +16,8 @@
 namespace addend {
 namespace {
 
-void Register(Registry& registry, const char* name, Curve curve, uint32_t mark = 0, KnownDerivative known = nullptr) {
-  registry.Register(
-      {name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }, mark});
+Rule Curved(const char* name, Curve curve, KnownDerivative known = nullptr) {
+  return {name, Kind::kPointwise, [=](const RuleCall& call) { return Pointwise(call, curve, known); }};
 }
 
 // Of the functions that networks call most: what autograd does about them takes longer than the operator.
@@ -30,67 +31,68 @@ at::Tensor DerivativeOfGelu(const RuleCall& call, const at::Tensor& x) {
   return at::gelu_backward(at::ones_like(x), x, approximate);
 }
 
-// Of functions that are infinite at 0, whose line may cross it.
-void RegisterPole(Registry& registry, const char* name) {
-  Rule rule{name, Kind::kPointwise, [](const RuleCall& call) { return Pointwise(call, Curve::kPower); }};
-  rule.has_poles = true;
-  registry.Register(rule);
-}
 // x times a gate that is computed from x: with frozen gates only the factor x moves, as where a model spells it out.
-void RegisterGated(Registry& registry, const char* name, at::Tensor (*gate)(const at::Tensor&)) {
-  registry.Register(
-      {name, Kind::kPointwise, [gate](const RuleCall& call) {
-         if (!call.policy->Freezes(kFreezeGate)) return Pointwise(call, Curve::kSmooth);
-         RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), gate(call.Require(0).value)}});
-         result.exact = false;
-         return result;
-       }});
+Rule Gated(const char* name, at::Tensor (*gate)(const at::Tensor&)) {
+  return {name, Kind::kPointwise, [gate](const RuleCall& call) {
+            if (!call.policy->Freezes(kFreezeGate)) return Pointwise(call, Curve::kSmooth);
+            RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), gate(call.Require(0).value)}});
+            result.exact = false;
+            return result;
+          }};
+}
+
+// pow(self, exponent): a square root in other words.
+uint32_t MarkOfPower(const std::vector<c10::IValue>& arguments, const std::vector<bool>& /*decomposed*/) {
+  if (arguments.size() < 2 || !arguments[1].isScalar()) return 0;
+  const c10::Scalar exponent = arguments[1].toScalar();
+  return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? uint32_t{kFreezeNormalizer} : 0;
 }
 
 }  // namespace
 
 void RegisterActivation(Registry& registry) {
-  Register(registry, "aten::gelu", Curve::kSmooth, 0, DerivativeOfGelu);
-  Register(registry, "aten::tanh", Curve::kSmooth, 0, DerivativeOfTanh);
-  Register(registry, "aten::sigmoid", Curve::kSmooth, kFreezeGate, DerivativeOfSigmoid);
-  RegisterGated(registry, "aten::silu", at::sigmoid);
-  Register(registry, "aten::mish", Curve::kSmooth);
-  Register(registry, "aten::softplus", Curve::kSmooth);
-  Register(registry, "aten::log_sigmoid", Curve::kSmooth);
-  Register(registry, "aten::elu", Curve::kSmooth);
-  Register(registry, "aten::selu", Curve::kSmooth);
-  Register(registry, "aten::celu", Curve::kSmooth);
-  Register(registry, "aten::exp", Curve::kSmooth);
-  Register(registry, "aten::expm1", Curve::kSmooth);
-  Register(registry, "aten::erf", Curve::kSmooth);
-  Register(registry, "aten::sin", Curve::kSmooth);
-  Register(registry, "aten::cos", Curve::kSmooth);
-  Register(registry, "aten::atan", Curve::kSmooth);
-  Register(registry, "aten::sinh", Curve::kSmooth);
-  Register(registry, "aten::cosh", Curve::kSmooth);
+  registry.Register(Curved("aten::gelu", Curve::kSmooth, DerivativeOfGelu).Marks(kFreezeGate));
+  registry.Register(Curved("aten::tanh", Curve::kSmooth, DerivativeOfTanh).CoversComplex());
+  registry.Register(Curved("aten::sigmoid", Curve::kSmooth, DerivativeOfSigmoid).Marks(kFreezeGate).CoversComplex());
+  registry.Register(Gated("aten::silu", at::sigmoid).Marks(kFreezeGate));
+  registry.Register(Curved("aten::mish", Curve::kSmooth).Marks(kFreezeGate));
+  registry.Register(Curved("aten::softplus", Curve::kSmooth));
+  registry.Register(Curved("aten::log_sigmoid", Curve::kSmooth));
+  registry.Register(Curved("aten::elu", Curve::kSmooth));
+  registry.Register(Curved("aten::selu", Curve::kSmooth));
+  registry.Register(Curved("aten::celu", Curve::kSmooth));
+  registry.Register(Curved("aten::exp", Curve::kSmooth).CoversComplex());
+  registry.Register(Curved("aten::expm1", Curve::kSmooth));
+  registry.Register(Curved("aten::erf", Curve::kSmooth));
+  registry.Register(Curved("aten::sin", Curve::kSmooth).CoversComplex());
+  registry.Register(Curved("aten::cos", Curve::kSmooth).CoversComplex());
+  registry.Register(Curved("aten::atan", Curve::kSmooth));
+  registry.Register(Curved("aten::sinh", Curve::kSmooth).CoversComplex());
+  registry.Register(Curved("aten::cosh", Curve::kSmooth).CoversComplex());
 
-  Register(registry, "aten::sqrt", Curve::kPower, kFreezeNormalizer);
-  Register(registry, "aten::rsqrt", Curve::kPower, kFreezeNormalizer);
-  Register(registry, "aten::log", Curve::kPower);
-  Register(registry, "aten::log2", Curve::kPower);
-  Register(registry, "aten::log10", Curve::kPower);
-  Register(registry, "aten::log1p", Curve::kPower);
-  Register(registry, "aten::square", Curve::kPower);
-  RegisterPole(registry, "aten::reciprocal");
-  RegisterPole(registry, "aten::pow.Tensor_Scalar");
+  registry.Register(Curved("aten::sqrt", Curve::kPower).Marks(kFreezeNormalizer).CoversComplex());
+  registry.Register(Curved("aten::rsqrt", Curve::kPower).Marks(kFreezeNormalizer).CoversComplex());
+  registry.Register(Curved("aten::log", Curve::kPower).CoversComplex());
+  registry.Register(Curved("aten::log2", Curve::kPower));
+  registry.Register(Curved("aten::log10", Curve::kPower));
+  registry.Register(Curved("aten::log1p", Curve::kPower));
+  registry.Register(Curved("aten::square", Curve::kPower).CoversComplex());
+  registry.Register(
+      Curved("aten::reciprocal", Curve::kPower).HasPoles().Marks(kFreezeDenominator).KeepsMarks().CoversComplex());
+  registry.Register(Curved("aten::pow.Tensor_Scalar", Curve::kPower).HasPoles().MarksBy(MarkOfPower).CoversComplex());
 
-  Register(registry, "aten::relu", Curve::kUnitPieces);
-  Register(registry, "aten::relu6", Curve::kUnitPieces);
-  Register(registry, "aten::leaky_relu", Curve::kPiecewiseLinear);
-  Register(registry, "aten::hardtanh", Curve::kUnitPieces);
-  Register(registry, "aten::hardsigmoid", Curve::kPiecewiseLinear, kFreezeGate);
-  RegisterGated(registry, "aten::hardswish", at::hardsigmoid);
-  Register(registry, "aten::threshold", Curve::kUnitPieces);
-  Register(registry, "aten::softshrink", Curve::kPiecewiseLinear);
-  Register(registry, "aten::abs", Curve::kUnitPieces);
-  Register(registry, "aten::clamp", Curve::kUnitPieces);
-  Register(registry, "aten::clamp_min", Curve::kUnitPieces);
-  Register(registry, "aten::clamp_max", Curve::kUnitPieces);
+  registry.Register(Curved("aten::relu", Curve::kUnitPieces));
+  registry.Register(Curved("aten::relu6", Curve::kUnitPieces));
+  registry.Register(Curved("aten::leaky_relu", Curve::kPiecewiseLinear));
+  registry.Register(Curved("aten::hardtanh", Curve::kUnitPieces));
+  registry.Register(Curved("aten::hardsigmoid", Curve::kPiecewiseLinear).Marks(kFreezeGate));
+  registry.Register(Gated("aten::hardswish", at::hardsigmoid).Marks(kFreezeGate));
+  registry.Register(Curved("aten::threshold", Curve::kUnitPieces));
+  registry.Register(Curved("aten::softshrink", Curve::kPiecewiseLinear));
+  registry.Register(Curved("aten::abs", Curve::kUnitPieces));
+  registry.Register(Curved("aten::clamp", Curve::kUnitPieces).KeepsMarks());
+  registry.Register(Curved("aten::clamp_min", Curve::kUnitPieces).KeepsMarks());
+  registry.Register(Curved("aten::clamp_max", Curve::kUnitPieces));
 }
 
 }  // namespace addend

@@ -272,24 +272,41 @@ RuleResult MaskedFill(const RuleCall& call) {
   return Choose(call, {{call.OperandAt(0), mask.logical_not()}, {call.OperandAt(2), mask}});
 }
 
+// Of a plain numerator over a decomposed tensor.
+uint32_t MarkOfQuotient(const std::vector<c10::IValue>& /*arguments*/, const std::vector<bool>& decomposed) {
+  return decomposed.size() == 2 && !decomposed[0] && decomposed[1] ? uint32_t{kFreezeDenominator} : 0;
+}
+
+// What add, sub and rsub(self, other, alpha) multiply their arguments by.
+double InAdd(const RuleCall& call, int argument) { return argument == 0 ? 1 : call.Double(2, 1); }
+double InSub(const RuleCall& call, int argument) { return argument == 0 ? 1 : -call.Double(2, 1); }
+double InRsub(const RuleCall& call, int argument) { return argument == 0 ? -call.Double(2, 1) : 1; }
+
 }  // namespace
 
 void RegisterArithmetic(Registry& registry) {
-  const bool keeps = true;
-  registry.Register({"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1, 2); }});
-  registry.Register({"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1, 2); }});
-  registry.Register({"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1, 2); }});
-  registry.Register({"aten::mul", Kind::kBilinear, Multiply, 0, keeps});
-  Rule divide{"aten::div", Kind::kBilinear, Divide, 0, keeps};
-  divide.has_poles = true;
-  registry.Register(divide);
-  registry.Register({"aten::neg", Kind::kLinear, Negate, 0, keeps});
-  registry.Register({"aten::addcmul", Kind::kBilinear, AddProduct});
-  registry.Register({"aten::copy", Kind::kLinear, Copy, 0, keeps});
-  registry.Register({"aten::fill", Kind::kAffine, Fill});
-  registry.Register({"aten::zero", Kind::kAffine, Fill});
-  registry.Register({"aten::where", Kind::kAffine, Where});
-  registry.Register({"aten::masked_fill", Kind::kAffine, MaskedFill, 0, keeps});
+  registry.Register(Rule{"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1, 2); }}
+                        .Adds(2, InAdd)
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1, 2); }}
+                        .Adds(2, InSub)
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1, 2); }}
+                        .Adds(2, InRsub)
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::mul", Kind::kBilinear, Multiply}.Gates().KeepsMarks().CoversComplex());
+  registry.Register(
+      Rule{"aten::div", Kind::kBilinear, Divide}.HasPoles().MarksBy(MarkOfQuotient).KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::addcmul", Kind::kBilinear, AddProduct}.CoversComplex());
+  registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.Overwrites().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::fill", Kind::kAffine, Fill}.CoversComplex());
+  registry.Register(Rule{"aten::zero", Kind::kAffine, Fill}.CoversComplex());
+  registry.Register(Rule{"aten::where", Kind::kAffine, Where}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}.KeepsMarks().CoversComplex());
 }
 
 }  // namespace addend

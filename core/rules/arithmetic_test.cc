@@ -22,7 +22,7 @@ namespace {
 struct Factor {
   at::Tensor value, reference, rows;
   at::Tensor Middle() const { return (value + reference) / 2; }
-  operator Argument() const { return {value, reference}; }  // NOLINT(google-explicit-constructor)
+  operator GivenArgument() const { return {value, reference}; }  // NOLINT(google-explicit-constructor)
 };
 
 Factor RandomFactor(Draw& draw, const Sizes& sizes, int64_t count = 4) {
@@ -290,7 +290,7 @@ TEST_F(FreezeTest, AMarkedFactorAloneMoves) {
 TEST_F(FreezeTest, Denominators) {
   Draw draw(at::kDouble, 10);
   const Factor a = RandomFactor(draw, {3});
-  const Argument d = draw.MovingWithin({3}, 0.5, 2);
+  const GivenArgument d = draw.MovingWithin({3}, 0.5, 2);
   const OperatorCall op("aten::div.Tensor", {a, d});
   struct Row {
     uint32_t freeze, mark;
@@ -369,7 +369,7 @@ TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
       const Factor a = RandomFactor(draw, p.a);
       const Factor b = RandomFactor(draw, p.b);
       const bool has_addend = p.op == added;
-      std::vector<Argument> arguments;
+      std::vector<GivenArgument> arguments;
       if (has_addend) arguments.emplace_back(draw.Normal({3, 4}));
       arguments.emplace_back(a.value, a.reference);
       arguments.emplace_back(b.value, b.reference);

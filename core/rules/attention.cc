@@ -424,8 +424,8 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
 }  // namespace
 
 void RegisterAttention(Registry& registry) {
-  registry.Register({"aten::softmax", Kind::kPath, Softmax, kFreezeAttention});
-  registry.Register({"aten::_softmax", Kind::kPath, Softmax, kFreezeAttention});
+  registry.Register(Rule{"aten::softmax", Kind::kPath, Softmax}.Marks(kFreezeAttention));
+  registry.Register(Rule{"aten::_softmax", Kind::kPath, Softmax}.Marks(kFreezeAttention));
   registry.Register({"aten::log_softmax", Kind::kPath, LogSoftmax});
   registry.Register({"aten::_log_softmax", Kind::kPath, LogSoftmax});
   registry.Register({"aten::logsumexp", Kind::kPath, LogSumExp});

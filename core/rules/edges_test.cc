@@ -53,7 +53,7 @@ TEST(StandInTest, AReferenceOutsideTheDomain) {
   struct Case {
     const char* op;
     double value, reference, slope;
-    std::vector<Argument> more;
+    std::vector<GivenArgument> more;
   };
   const std::vector<Case> cases = {
       {"aten::log", 2, 0, 0.5, {}},
@@ -76,7 +76,7 @@ TEST(StandInTest, AReferenceOutsideTheDomain) {
     for (const Case& c : cases) {
       SCOPED_TRACE(testing::Message() << c.op << " at " << c.value << " with reference " << c.reference);
       // A regular element beside it keeps its secant and its reference.
-      std::vector<Argument> arguments = {{Numbers({c.value, 3}, dtype), Numbers({c.reference, 1.5}, dtype)}};
+      std::vector<GivenArgument> arguments = {{Numbers({c.value, 3}, dtype), Numbers({c.reference, 1.5}, dtype)}};
       arguments.insert(arguments.end(), c.more.begin(), c.more.end());
       const RuleCall call = OperatorCall(c.op, arguments).Describe(Faithful());
       const RuleResult rule = BuildRule(call);
@@ -111,7 +111,7 @@ TEST(StandInTest, NoneAcrossZeroWhereTheFunctionIsFinite) {
 // 1 / d with references of the other sign: the secant would go through infinity. Content first has no 1 / reference in
 // it.
 TEST(StandInTest, ADivisorThatChangesItsSign) {
-  const std::vector<std::vector<Argument>> calls = {
+  const std::vector<std::vector<GivenArgument>> calls = {
       {{Numbers({1, 3}), Numbers({-2, 1})}, {Numbers({2, 4}), Numbers({-1, 2})}},
       {Numbers({1, 3}), {Numbers({2, 4}), Numbers({-1, 2})}},
   };
@@ -171,7 +171,7 @@ TEST(StandInTest, ADivisorThatIsZeroAtTheReferenceOfAPlainNumerator) {
 // A derivative that is infinite where nothing moves would turn rows that are zero there into NaN.
 TEST(ZeroMoveTest, InfiniteDerivativesPassNothing) {
   for (const char* op : {"aten::sqrt", "aten::pow.Tensor_Scalar"}) {
-    std::vector<Argument> arguments = {{Numbers({0.0, 4.0}), Numbers({0.0, 1.0})}};
+    std::vector<GivenArgument> arguments = {{Numbers({0.0, 4.0}), Numbers({0.0, 1.0})}};
     if (std::string(op) == "aten::pow.Tensor_Scalar") arguments.emplace_back(0.5);
     const RuleCall call = OperatorCall(op, arguments).Describe(Faithful());
     const RuleResult rule = BuildRule(call);
@@ -197,7 +197,7 @@ TEST(ZeroMoveTest, AnInfiniteValueWithTheSameReferencePassesZeroRowsAsZero) {
 TEST(InfinityTest, TheSameInfinityOnBothSidesDoesNotMove) {
   const at::Tensor value = Numbers({1.0, -kInfinity, 2.0, -kInfinity});
   const at::Tensor reference = Numbers({0.0, -kInfinity, -1.0, -kInfinity});
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::exp", {{value, reference}}},
       {"aten::relu", {{value, reference}}},
       {"aten::sigmoid", {{value, reference}}},
@@ -225,7 +225,7 @@ TEST(InfinityTest, MasksThatAreAddedOrFilled) {
   Draw draw(at::kDouble, 2);
   const at::Tensor mask = at::zeros({3, 3}, at::kDouble);
   mask[0][2].fill_(-kInfinity);
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::add.Tensor", {draw.Moving({3, 3}), mask}},
       {"aten::masked_fill.Scalar", {draw.Moving({3, 3}), mask.ne(0), -kInfinity}},
       {"aten::baddbmm", {mask, draw.Moving({2, 3, 4}), draw.Moving({2, 4, 3})}},
@@ -264,7 +264,7 @@ TEST(InfinityTest, TheBranchNotTakenDoesNotLeak) {
 // Batches without elements, with the dimensions that a model has. What counts is that shapes come out right.
 TEST(EmptyTest, BatchesOfNothing) {
   Draw draw(at::kDouble, 4);
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::gelu", {draw.Moving({0, 4})}},
       {"aten::mul.Tensor", {draw.Moving({0, 4}), draw.Moving({4})}},
       {"aten::linear", {draw.Moving({0, 4}), draw.Normal({3, 4}), draw.Normal({3})}},
@@ -341,7 +341,7 @@ TEST(DtypeTest, HalfTypesHaveFloatRows) {
 // Every kind, with the bracket that rounding to 8 bits leaves and no more.
 TEST(DtypeTest, EveryKindHasFloatRowsForHalfTypes) {
   Draw draw(at::kBFloat16, 16);
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::sum.dim_IntList", {draw.Moving({3, 4}), Sizes{1}}},
       {"aten::linear", {draw.Moving({3, 4}), draw.Normal({5, 4}), draw.Normal({5})}},
       {"aten::gelu", {draw.Moving({3, 4})}},

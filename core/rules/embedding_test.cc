@@ -29,7 +29,7 @@ TEST(EmbeddingRenormTest, WithoutAMoveItIsTheDerivativeOfItsFormula) {
     SCOPED_TRACE(p);
     Draw draw(at::kDouble, 5);
     const at::Tensor ids = at::tensor({0, 2, 3}, at::kLong);
-    const Argument table = draw.Moving({5, 4});
+    const GivenArgument table = draw.Moving({5, 4});
     const OperatorCall op("aten::embedding_renorm_", {table, ids, kMost, p});
     const RuleCall call = op.AtRest().Describe(Faithful());
     const at::Tensor value = call.operands[0].value;
@@ -53,8 +53,8 @@ TEST(NormalTest, RowsMeetTheNoiseOfTheValue) {
   Draw draw(at::kDouble, 5);
   const at::Tensor zero = draw.Normal({4}) * 0;
   const at::Tensor one = zero + 1;
-  const Argument mean = draw.Moving({4});
-  const Argument scale = draw.MovingWithin({4}, 0.5, 2);
+  const GivenArgument mean = draw.Moving({4});
+  const GivenArgument scale = draw.MovingWithin({4}, 0.5, 2);
   const RuleCall call = OperatorCall("aten::normal.Tensor_Tensor", {mean, scale}).Describe(Faithful());
   const at::Tensor noise = call.run({zero, one})[0];
   const RuleResult rule = BuildRule(call);

@@ -28,7 +28,6 @@ void RegisterNormalizationRewrites(Registry& registry);
 // After all others: it says which of their rules hold for complex tensors.
 void RegisterSpectral(Registry& registry);
 // Marks what the rules of all families give; see provenance.cc.
-void MarkProvenance(Registry& registry);
 void RegisterLinalg(Registry& registry);
 void RegisterFactorization(Registry& registry);
 void RegisterEigen(Registry& registry);

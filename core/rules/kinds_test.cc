@@ -168,7 +168,7 @@ using Real = long double;
 
 struct Smooth {
   const char* op;
-  std::vector<Argument> more;  // arguments behind the first
+  std::vector<GivenArgument> more;  // arguments behind the first
   std::function<Real(Real)> f;
   std::function<Real(Real)> derivative;
   bool power = false;    // bends on the scale of its argument, which is positive
@@ -267,7 +267,7 @@ TEST_P(SlopeTest, IsTheMeanDerivativeForEveryLengthOfTheMove) {
   }
   const at::Tensor value = at::tensor(values, at::kDouble).to(dtype);
   const at::Tensor reference = at::tensor(references, at::kDouble).to(dtype);
-  std::vector<Argument> arguments = {{value, reference}};
+  std::vector<GivenArgument> arguments = {{value, reference}};
   arguments.insert(arguments.end(), function.more.begin(), function.more.end());
   const RuleCall call = OperatorCall(function.op, arguments).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
@@ -313,7 +313,7 @@ INSTANTIATE_TEST_SUITE_P(Pointwise, SlopeTest,
 // Corners: a function whose derivative jumps is given by the secant however short the move across the corner is.
 struct Corner {
   const char* op;
-  std::vector<Argument> more;
+  std::vector<GivenArgument> more;
   double at;           // the corner
   double left, right;  // slopes on both sides
 };
@@ -347,7 +347,7 @@ TEST(CornerTest, TheSecantHoldsAcrossIt) {
         SCOPED_TRACE(testing::Message() << corner.op << " at " << corner.at << ", step " << step << ", " << dtype);
         const at::Tensor value = at::tensor({corner.at + step, corner.at - 2 * step}, at::kDouble).to(dtype);
         const at::Tensor reference = at::tensor({corner.at - 3 * step, corner.at + step}, at::kDouble).to(dtype);
-        std::vector<Argument> arguments = {{value, reference}};
+        std::vector<GivenArgument> arguments = {{value, reference}};
         arguments.insert(arguments.end(), corner.more.begin(), corner.more.end());
         const RuleCall call = OperatorCall(corner.op, arguments).Describe(Faithful());
         const RuleResult rule = BuildRule(call);
@@ -366,7 +366,7 @@ TEST(CornerTest, TheSecantHoldsAcrossIt) {
 TEST(CornerTest, NothingIsLeftOverWhereAFunctionBendsFast) {
   struct Sharp {
     const char* op;
-    std::vector<Argument> more;
+    std::vector<GivenArgument> more;
     double from, to;
   };
   const std::vector<Sharp> sharp = {
@@ -378,7 +378,7 @@ TEST(CornerTest, NothingIsLeftOverWhereAFunctionBendsFast) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     for (const Sharp& s : sharp) {
       SCOPED_TRACE(testing::Message() << s.op << " from " << s.from << " to " << s.to << ", " << dtype);
-      std::vector<Argument> arguments = {{at::full({1}, s.to, dtype), at::full({1}, s.from, dtype)}};
+      std::vector<GivenArgument> arguments = {{at::full({1}, s.to, dtype), at::full({1}, s.from, dtype)}};
       arguments.insert(arguments.end(), s.more.begin(), s.more.end());
       const RuleCall call = OperatorCall(s.op, arguments).Describe(Faithful());
       EXPECT_LE(RelativeBracket(call, BuildRule(call)), 8 * Eps(dtype));

@@ -62,7 +62,7 @@ TEST(RoiAlignTest, BoxesAreTheValuesForEveryRow) {
   const at::Tensor boxes = at::stack({draw.Uniform({3}, 0, 0.9).floor(), draw.Uniform({3}, 0, 2),
                                       draw.Uniform({3}, 0, 2), draw.Uniform({3}, 3, 5), draw.Uniform({3}, 3, 5)},
                                      1);
-  const OperatorCall op("torchvision::roi_align", {draw.Moving({1, 2, 5, 6}), Argument(boxes + 0.25, boxes), 1.0,
+  const OperatorCall op("torchvision::roi_align", {draw.Moving({1, 2, 5, 6}), GivenArgument(boxes + 0.25, boxes), 1.0,
                                                    int64_t{2}, int64_t{2}, int64_t{2}, false});
   const RuleCall both = op.Describe(Faithful());
   const RuleResult rule = BuildRule(both);

@@ -18,7 +18,7 @@
 namespace addend {
 namespace {
 
-using Arguments = std::vector<Argument>;
+using Arguments = std::vector<GivenArgument>;
 
 Draw NewDraw() { return Draw(at::kDouble, 4711); }
 
@@ -98,12 +98,12 @@ TEST_P(ResultsTest, EachResultIsMet) {
   }
 }
 
-Argument Near(Draw& d, const at::Tensor& value, double scale = 0.05) {
+GivenArgument Near(Draw& d, const at::Tensor& value, double scale = 0.05) {
   const at::Tensor noise = d.Uniform(Sizes(value.sizes().begin(), value.sizes().end()), -scale, scale);
   return {value, value + noise};
 }
 
-Argument NearSymmetric(Draw& d, const at::Tensor& value) {
+GivenArgument NearSymmetric(Draw& d, const at::Tensor& value) {
   const int64_t n = value.size(-1);
   return {value, value + Symmetric(d.Uniform({n, n}, -0.01, 0.01))};
 }
@@ -154,7 +154,7 @@ TEST(ValuesAloneTest, AreThoseBesideVectors) {
   for (const char* op : {"aten::_linalg_eigh", "aten::_linalg_svd"}) {
     const bool symmetric = std::string(op) == "aten::_linalg_eigh";
     const size_t values = symmetric ? 0 : 1;
-    const Argument matrix = NearSymmetric(draw, Spread(draw, 4));
+    const GivenArgument matrix = NearSymmetric(draw, Spread(draw, 4));
     const Arguments with = symmetric ? Arguments{matrix, "L", true} : Arguments{matrix, false, true};
     const Arguments without = symmetric ? Arguments{matrix, "L", false} : Arguments{matrix, false, false};
     const RuleCall call = OperatorCall(op, without).Describe(Faithful());
@@ -178,8 +178,8 @@ TEST(CholeskyFactorTest, OnlyItsTriangleCounts) {
   for (const bool upper : {false, true}) {
     const at::Tensor own = upper ? factor.t().contiguous() : factor;
     const std::vector<std::pair<const char*, Arguments>> calls = {
-        {"aten::cholesky_inverse", {Argument(own, own.clone()), upper}},
-        {"aten::cholesky_solve", {draw.Normal({4, 2}), Argument(own, own.clone()), upper}}};
+        {"aten::cholesky_inverse", {GivenArgument(own, own.clone()), upper}},
+        {"aten::cholesky_solve", {draw.Normal({4, 2}), GivenArgument(own, own.clone()), upper}}};
     for (const auto& [op, arguments] : calls) {
       const RuleCall call = OperatorCall(op, arguments).Describe(Faithful());
       const RuleResult rule = BuildRule(call);
@@ -256,7 +256,7 @@ TEST(LinalgEdgesTest, OneSingularMatrixOfABatch) {
   const at::Tensor value = Regular(draw, {2, 3, 3});
   at::Tensor reference = Regular(draw, {2, 3, 3});
   reference.select(0, 1).zero_();
-  const RuleCall call = OperatorCall("aten::linalg_inv_ex", {Argument(value, reference)}).Describe(Faithful());
+  const RuleCall call = OperatorCall("aten::linalg_inv_ex", {GivenArgument(value, reference)}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   ASSERT_FALSE(rule.stand_ins.empty());
   EXPECT_TRUE(rule.exact);
@@ -269,7 +269,7 @@ TEST(LinalgEdgesTest, ZeroIsTheLimitOfDefiniteMatrices) {
   const at::Tensor half = draw.Normal({4, 4});
   const at::Tensor value = half.matmul(half.t()) + at::eye(4, half.options());
   const RuleCall call =
-      OperatorCall("aten::linalg_cholesky_ex", {Argument(value, at::zeros_like(value))}).Describe(Faithful());
+      OperatorCall("aten::linalg_cholesky_ex", {GivenArgument(value, at::zeros_like(value))}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   EXPECT_TRUE(rule.exact);
   EXPECT_LE(Missed(call, rule, 0), 1e-12);
@@ -278,7 +278,7 @@ TEST(LinalgEdgesTest, ZeroIsTheLimitOfDefiniteMatrices) {
 TEST(LinalgEdgesTest, IndefiniteReferencesLeaveSomethingOver) {
   Draw draw = NewDraw();
   const at::Tensor value = Spread(draw, 3);
-  const RuleCall call = OperatorCall("aten::linalg_cholesky_ex", {Argument(value, -value)}).Describe(Faithful());
+  const RuleCall call = OperatorCall("aten::linalg_cholesky_ex", {GivenArgument(value, -value)}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   EXPECT_FALSE(rule.exact);
   EXPECT_GT(rule.quadrature, 1e-3);
@@ -289,7 +289,7 @@ TEST(LinalgEdgesTest, PseudoInversesPassChangesOfRank) {
   Draw draw = NewDraw();
   for (const at::Tensor& reference :
        {at::zeros({4, 3}, at::kDouble), draw.Normal({4, 1}).matmul(draw.Normal({1, 3}))}) {
-    const Argument matrix(draw.Normal({4, 3}), reference);
+    const GivenArgument matrix(draw.Normal({4, 3}), reference);
     const RuleCall call =
         OperatorCall("aten::linalg_pinv.atol_rtol_float", {matrix, kNone, kNone}).Describe(Faithful());
     const RuleResult rule = BuildRule(call);
@@ -304,7 +304,7 @@ TEST(LinalgEdgesTest, PseudoInversesPassChangesOfRank) {
 TEST(LinalgStepsTest, OtherRowExchanges) {
   Draw draw = NewDraw();
   const at::Tensor value = Regular(draw, {3, 3});
-  const OperatorCall op("aten::linalg_lu_factor_ex", {Argument(value, Regular(draw, {3, 3}).flip(0))});
+  const OperatorCall op("aten::linalg_lu_factor_ex", {GivenArgument(value, Regular(draw, {3, 3}).flip(0))});
   const RuleCall call = op.Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   EXPECT_FALSE(rule.exact);
@@ -322,7 +322,7 @@ TEST(LinalgStepsTest, SignsOfQ) {
   at::Tensor reference = value.clone();
   value.select(0, 0).select(0, 0).fill_(0.1);
   reference.select(0, 0).select(0, 0).fill_(-0.1);
-  const RuleCall call = OperatorCall("aten::linalg_qr", {Argument(value, reference)}).Describe(Faithful());
+  const RuleCall call = OperatorCall("aten::linalg_qr", {GivenArgument(value, reference)}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   EXPECT_FALSE(rule.exact);
   EXPECT_GT(rule.quadrature, 0.1);
@@ -331,7 +331,7 @@ TEST(LinalgStepsTest, SignsOfQ) {
 // The determinant changes its sign: the sign jumps, its logarithm is met all the same.
 TEST(LinalgStepsTest, SignOfTheDeterminant) {
   Draw draw = NewDraw();
-  const Argument matrix(Regular(draw, {3, 3}), Regular(draw, {3, 3}).flip(0));
+  const GivenArgument matrix(Regular(draw, {3, 3}), Regular(draw, {3, 3}).flip(0));
   const RuleCall call = OperatorCall("aten::linalg_slogdet", {matrix}).Describe(Faithful());
   ASSERT_EQ(call.outputs[0].value.item<double>(), -call.outputs[0].reference.item<double>());
   const RuleResult rule = BuildRule(call);
@@ -344,7 +344,7 @@ TEST(LinalgStepsTest, SignOfTheDeterminant) {
 TEST(LinalgStepsTest, SingularValuesFromZero) {
   Draw draw = NewDraw();
   const at::Tensor value = draw.Normal({4, 3});
-  const OperatorCall op("aten::_linalg_svd", {Argument(value, at::zeros_like(value))});
+  const OperatorCall op("aten::_linalg_svd", {GivenArgument(value, at::zeros_like(value))});
   const RuleCall call = op.Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   EXPECT_FALSE(rule.exact);
@@ -362,7 +362,7 @@ TEST(LinalgStepsTest, AsymmetricReferences) {
   const at::Tensor reference = value + draw.Uniform({4, 4}, -0.1, 0.1).triu(1) + 0.01 * value;
   for (const char* half : {"L", "U"}) {
     const RuleCall call =
-        OperatorCall("aten::_linalg_eigh", {Argument(value, reference), std::string(half)}).Describe(Faithful());
+        OperatorCall("aten::_linalg_eigh", {GivenArgument(value, reference), std::string(half)}).Describe(Faithful());
     const RuleResult rule = BuildRule(call);
     EXPECT_LE(Missed(call, rule, 0), 1e-10);
   }
@@ -373,7 +373,7 @@ TEST(ExponentialTest, IsVanLoansIntegral) {
   Draw draw = NewDraw();
   const at::Tensor a = draw.Normal({3, 3});
   const at::Tensor b = draw.Normal({3, 3});
-  const RuleCall call = OperatorCall("aten::linalg_matrix_exp", {Argument(a, b)}).Describe(Faithful());
+  const RuleCall call = OperatorCall("aten::linalg_matrix_exp", {GivenArgument(a, b)}).Describe(Faithful());
   const RuleResult rule = BuildRule(call);
   const at::Tensor row = draw.Normal({1, 3, 3}, 100);
   at::Tensor expected = at::zeros({3, 3}, at::kDouble);

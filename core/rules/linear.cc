@@ -307,14 +307,20 @@ std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
-  registry.Register({"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, 0, 1, true, 2); }});
-  for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot"}) {
-    registry.Register({name, Kind::kBilinear, [](const RuleCall& c) { return Product(c, 0, 1, false); }});
+  registry.Register(
+      Rule{"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, 0, 1, true, 2); }}.CoversComplex());
+  const auto product = [](const RuleCall& c) { return Product(c, 0, 1, false); };
+  for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
+    registry.Register(Rule{name, Kind::kBilinear, product}.CoversComplex());
   }
-  for (const char* name : {"aten::addmm", "aten::baddbmm", "aten::addmv"}) {
-    registry.Register({name, Kind::kAffine,
-                       [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); }});
+  // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
+  for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});
+  const auto sum = [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); };
+  const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double(3, 1); };
+  for (const char* name : {"aten::addmm", "aten::baddbmm"}) {
+    registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).CoversComplex());
   }
+  registry.Register(Rule{"aten::addmv", Kind::kAffine, sum}.CoversComplex());
   registry.Register(Rewrite{"aten::tensordot", ContractedProduct});
   registry.Register(Rewrite{"aten::_grouped_mm", GroupedProduct});
   registry.Register(Rewrite{"aten::_weight_int8pack_mm", ProductWithIntegers});

@@ -251,9 +251,7 @@ void RegisterLoss(Registry& registry) {
   for (const char* name : {"aten::nll_loss_forward", "aten::nll_loss2d_forward"}) {
     registry.Register(Rewrite{name, NegativeLikelihood});
   }
-  Rule ctc{"aten::_ctc_loss", Kind::kPath, CtcLoss};
-  ctc.carried = 1;
-  registry.Register(std::move(ctc));
+  registry.Register(Rule{"aten::_ctc_loss", Kind::kPath, CtcLoss}.Carries(1));
   registry.Register(Rewrite{"aten::multi_margin_loss", MultiMargin});
   registry.Register(Rewrite{"aten::multilabel_margin_loss_forward", MultilabelMargin});
 }

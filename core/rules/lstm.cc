@@ -599,12 +599,12 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
   const at::Tensor cell = layout.AsStates(ends(c));
   std::vector<Direction> directions = DirectionsOf(layout, parameters);
   for (int64_t layer = 0; layer < layout.layers; ++layer) {
-    at::Tensor output;  // a single step needs none: it has no step before it
-    if (layout.form == Layout::Form::kCell) {
-    } else if (layer + 1 == layout.layers) {
-      output = layout.AsSequence(at::stack({call.outputs[0].value, call.outputs[0].reference}));
-    } else {
-      output = OutputOfLayer(layout, parameters, layer, sequence, hidden, cell);
+    at::Tensor output;
+    // A single step needs none: it has no step before it.
+    if (layout.form != Layout::Form::kCell) {
+      const bool last = layer + 1 == layout.layers;
+      output = last ? layout.AsSequence(at::stack({call.outputs[0].value, call.outputs[0].reference}))
+                    : OutputOfLayer(layout, parameters, layer, sequence, hidden, cell);
     }
     for (int64_t d = 0; d < layout.directions; ++d) {
       const int64_t k = layer * layout.directions + d;

@@ -78,7 +78,7 @@ void ExpectLaws(const RuleCall& call, const RuleResult& rule, double tolerance) 
 TEST(PathThroughAutogradTest, IsTheMeanJacobian) {
   Draw draw(at::kDouble, 1);
   const at::Tensor spd = at::eye(3, at::kDouble) * 4;
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::softmax.int", {draw.Moving({2, 4}, 2), int64_t{1}}},
       {"aten::logsumexp", {draw.Moving({2, 4}, 2), Sizes{0}}},
       {"aten::tanh", {draw.Moving({3}, 2)}},
@@ -234,7 +234,7 @@ TEST(PathThroughAutogradTest, ComplexNumbersCountAsPairs) {
 
 TEST(PathElementwiseTest, IsTheMeanDerivative) {
   Draw draw(at::kDouble, 6);
-  const std::vector<std::pair<const char*, std::vector<Argument>>> calls = {
+  const std::vector<std::pair<const char*, std::vector<GivenArgument>>> calls = {
       {"aten::atan2", {draw.MovingWithin({2, 3}, 0.2, 2), draw.MovingWithin({3}, 0.2, 2)}},
       {"aten::hypot", {draw.MovingWithin({2, 1}, 0.2, 2), draw.MovingWithin({3}, 0.2, 2)}},
       {"aten::pow.Tensor_Tensor", {draw.MovingWithin({2, 3}, 0.2, 2), draw.Moving({3})}},

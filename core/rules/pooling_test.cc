@@ -17,7 +17,7 @@ namespace {
 struct Pooled {
   std::string name;
   std::string op;
-  std::vector<Argument> arguments;
+  std::vector<GivenArgument> arguments;
 };
 
 // Windows that overlap, reach beyond the input, have gaps, differ in size, differ from plane to plane; `moving` draws
@@ -64,10 +64,10 @@ TEST(MaxPoolTest, TheLoopsShareTiesAsTheAtenFormDoes) {
   for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
     Draw draw(dtype, 4);
     const auto moving = [&](const Sizes& sizes) {
-      return Argument(draw.Integers(sizes, 3).to(dtype), draw.Integers(sizes, 2).to(dtype));
+      return GivenArgument(draw.Integers(sizes, 3).to(dtype), draw.Integers(sizes, 2).to(dtype));
     };
     const auto flat = [&](const Sizes& sizes) {
-      return Argument(draw.Normal(sizes).clamp_min(0), at::zeros(sizes, dtype));
+      return GivenArgument(draw.Normal(sizes).clamp_min(0), at::zeros(sizes, dtype));
     };
     for (const Policy* policy : {&Faithful(), &Fast()}) {
       for (const Pooled& pooled : Poolings(draw, moving)) ExpectLoopsAreTheAtenForm(pooled, *policy, draw);
@@ -81,13 +81,14 @@ TEST(MaxPoolTest, OfInfinitiesAndNanTheLoopsTakeWhatTheAtenFormTakes) {
   Draw draw(at::kDouble, 5);
   const auto moving = [&](const Sizes& sizes) {
     const at::Tensor low = draw.Booleans(sizes);
-    return Argument(draw.Normal(sizes).masked_fill(low, -kInfinity), draw.Normal(sizes).masked_fill(low, -kInfinity));
+    return GivenArgument(draw.Normal(sizes).masked_fill(low, -kInfinity),
+                         draw.Normal(sizes).masked_fill(low, -kInfinity));
   };
   for (const Pooled& pooled : Poolings(draw, moving)) ExpectLoopsAreTheAtenForm(pooled, Fast(), draw);
   const auto nan = [&](const Sizes& sizes) {
     at::Tensor value = draw.Normal(sizes);
     value.view({-1}).index_fill_(0, at::tensor({3, 11, 30}, at::kLong), std::numeric_limits<double>::quiet_NaN());
-    return Argument(value, draw.Normal(sizes));
+    return GivenArgument(value, draw.Normal(sizes));
   };
   for (const Pooled& pooled : Poolings(draw, nan)) ExpectLoopsAreTheAtenForm(pooled, Fast(), draw);
 }

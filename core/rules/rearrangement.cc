@@ -41,7 +41,6 @@ void RegisterRearrangement(Registry& registry) {
            "aten::diag_embed",
            "aten::rot90",
            "aten::block_diag",
-           "aten::pixel_shuffle",
            "aten::pixel_unshuffle",
            "aten::channel_shuffle",
            "aten::native_channel_shuffle",
@@ -58,13 +57,14 @@ void RegisterRearrangement(Registry& registry) {
            "aten::scatter.value",
            "aten::index_copy",
            "aten::index_fill",
-           "aten::masked_scatter",
            "aten::select_scatter",
            "aten::slice_scatter",
            "aten::diagonal_scatter",
        }) {
     registry.Register({name, Kind::kAffine, Affine});
   }
+  registry.Register(Rule{"aten::pixel_shuffle", Kind::kLinear, Linear}.KeepsMarks());
+  registry.Register(Rule{"aten::masked_scatter", Kind::kAffine, Affine}.KeepsMarks());
   registry.Register({"aten::as_strided_scatter", Kind::kAffine, Strided});
   registry.Register({"aten::as_strided_copy", Kind::kLinear, Strided});
   // The forms of views that copy.

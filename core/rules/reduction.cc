@@ -123,9 +123,11 @@ RuleResult Extremum(const RuleCall& call, double sign) {
 }  // namespace
 
 void RegisterReduction(Registry& registry) {
-  registry.Register({"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }});
-  registry.Register({"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }});
-  registry.Register({"aten::cumsum", Kind::kLinear, CumulativeSum});
+  registry.Register(
+      Rule{"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }}.CoversComplex());
+  registry.Register(
+      Rule{"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }}.CoversComplex());
+  registry.Register(Rule{"aten::cumsum", Kind::kLinear, CumulativeSum}.CoversComplex());
   registry.Register({"aten::nansum", Kind::kLinear, NanSum});
   registry.Register({"aten::max", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});
   registry.Register({"aten::min", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, -1); }});

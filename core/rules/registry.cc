@@ -41,9 +41,8 @@ const Registry& Registry::Default() {
     RegisterFactorization(*all);
     RegisterEigen(*all);
     RegisterReflectors(*all);
-    // These two speak of the rules of all others.
+    // Extends some of the rules above to complex numbers.
     RegisterSpectral(*all);
-    MarkProvenance(*all);
     return all;
   }();
   return registry;
@@ -89,15 +88,6 @@ const Registry::Entry* Registry::Lookup(const std::string& rule_name, const std:
   }
   if (it == entries_.end()) it = entries_.find(rule_name);
   return it == entries_.end() ? nullptr : &it->second;
-}
-
-void Registry::CoverComplex(const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    for (auto& [own, entry] : entries_) {
-      Rule* rule = std::get_if<Rule>(&entry);
-      if (rule != nullptr && (own == name || own.rfind(name + ".", 0) == 0)) rule->complex = true;
-    }
-  }
 }
 
 const Rule* Registry::Find(const std::string& rule_name, const std::string& full_name) const {

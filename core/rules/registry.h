@@ -20,8 +20,6 @@ class Registry {
   // Adds a rule or a rewrite; what had the same name is replaced.
   void Register(Rule rule);
   void Register(Rewrite rewrite);
-  // Says that registered rules, and those of their overloads, hold for complex tensors as they are.
-  void CoverComplex(const std::vector<std::string>& names);
   // What is there for "aten::max.dim", else for "aten::max": null where that is nothing, or a rewrite. In-place and
   // out= forms find what is there for the functional form; `rule_name` is that without overload.
   const Rule* Find(const std::string& rule_name, const std::string& full_name) const;

@@ -287,7 +287,7 @@ void RegisterResample(Registry& registry) {
     registry.Register({name, Kind::kLinear, Sample});
   }
   registry.Register({"aten::affine_grid_generator", Kind::kLinear, AffineGrid});
-  registry.Register({"aten::col2im", Kind::kLinear, Fold});
+  registry.Register(Rule{"aten::col2im", Kind::kLinear, Fold}.CoversComplex());
   registry.Register({"torchvision::roi_align", Kind::kLinear, ReadBoxes});
   registry.Register(Rewrite{"torchvision::deform_conv2d", DeformableConvolution});
 }

@@ -20,8 +20,6 @@ std::string KindName(Kind kind) {
   switch (kind) {
     case Kind::kStart:
       return "Start";
-    case Kind::kView:
-      return "View";
     case Kind::kLinear:
       return "Linear";
     case Kind::kAffine:

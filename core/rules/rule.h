@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/policy.h"
@@ -21,7 +22,6 @@ namespace addend {
 
 enum class Kind {
   kStart,      // rows begin here: an input, or an embedding of labelled ids
-  kView,       // the same elements under another geometry; has no node
   kLinear,     // the operator itself on every row
   kAffine,     // the operator without its constant on every row, the constant goes to the reference
   kPointwise,  // secant slope of an elementwise function
@@ -131,14 +131,43 @@ struct RuleResult {
 
 using RuleFunction = std::function<RuleResult(const RuleCall&)>;
 
+// Note [Provenance]
+// Where results come from is what Policy::freeze goes by (see Freeze in core/base/policy.h). A result of softmax is
+// "attention", one of sqrt or rsqrt (so of a norm, which ends in one) "normalizer", one of reciprocal, or of a plain
+// numerator over it, "denominator", one of sigmoid "gate", and so is one of the functions that multiply their argument
+// by a gate (silu, gelu): where such a result is a factor of something else, as in SwiGLU, it gates it. Views have the
+// mark of their storage; copies, rearrangements, masks, dropout, scaling and plain addends (a normalizer's epsilon, 1 -
+// gate) hand on the mark that all their decomposed operands share. What is marked and frozen is used as a plain factor
+// by products, quotients and matrix products.
+
+// What a call's arguments say about where its result comes from (bits of Freeze), beyond the operator's name.
+// `arguments`: by schema position, tensors replaced by None; `decomposed`: by operand.
+using MarkFunction = uint32_t (*)(const std::vector<c10::IValue>& arguments, const std::vector<bool>& decomposed);
+
+// The results of a call that drew random numbers, with the same draws, on another operand 0. `drawn`: its results,
+// those that no number depends on as tensors that may be undefined.
+using AgainFunction = std::vector<at::Tensor> (*)(const std::vector<c10::IValue>& arguments, const at::Tensor& operand,
+                                                  const std::function<at::Tensor(size_t)>& drawn);
+
+// A sum with coefficients: of how many arguments, from the first on, and what each is multiplied by.
+struct Addends {
+  int count = 0;
+  double (*coefficient)(const RuleCall& call, int argument) = nullptr;
+};
+
+// Everything that is known of one operator. A line of a registration says what is special by name:
+// Rule{"aten::mul", Kind::kBilinear, Multiply}.KeepsMarks().CoversComplex().
 struct Rule {
   std::string name;  // "aten::relu", or "aten::max.dim" for one overload
   Kind kind = Kind::kLinear;
   RuleFunction build = nullptr;
-  uint32_t mark = 0;          // provenance that the output gets (bits of Freeze)
-  bool keeps_marks = false;   // the output keeps the provenance of its one decomposed operand
-  bool plain_output = false;  // the result depends on sizes only: zeros_like and its kind
-  bool complex = false;       // covers complex tensors too; see Registry::CoverComplex
+  uint32_t mark = 0;               // provenance that the output gets (bits of Freeze), see Note [Provenance]
+  MarkFunction mark_by = nullptr;  // more of it, where the arguments decide
+  bool keeps_marks = false;        // the output keeps the provenance that all decomposed operands share
+  bool gates = false;              // the product of a gate with what it was computed from is a gate too
+  bool overwrites = false;         // does not read the operand that it writes
+  bool plain_output = false;       // the result depends on sizes only: zeros_like and its kind
+  bool complex = false;            // covers complex tensors too
   // Outputs that carry rows; those behind them are for the operator's own derivative only. -1: all of them.
   int carried = -1;
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
@@ -146,6 +175,25 @@ struct Rule {
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a
   // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
   bool has_poles = false;
+  Addends addends = {};           // of sums
+  AgainFunction again = nullptr;  // of operators that draw random numbers and can do without drawing them again
+
+  Rule&& Marks(uint32_t kinds) && { return mark = kinds, std::move(*this); }
+  Rule&& MarksBy(MarkFunction function) && { return mark_by = function, std::move(*this); }
+  Rule&& KeepsMarks() && { return keeps_marks = true, std::move(*this); }
+  Rule&& Gates() && { return gates = true, std::move(*this); }
+  Rule&& Overwrites() && { return overwrites = true, std::move(*this); }
+  Rule&& GivesSizesOnly() && { return plain_output = true, std::move(*this); }
+  Rule&& CoversComplex() && { return complex = true, std::move(*this); }
+  Rule&& Carries(int outputs) && { return carried = outputs, std::move(*this); }
+  Rule&& Requires(std::function<void(const std::vector<c10::IValue>&)> function) && {
+    return precondition = std::move(function), std::move(*this);
+  }
+  Rule&& HasPoles() && { return has_poles = true, std::move(*this); }
+  Rule&& Adds(int count, double (*coefficient)(const RuleCall& call, int argument)) && {
+    return addends = {count, coefficient}, std::move(*this);
+  }
+  Rule&& RunsAgain(AgainFunction function) && { return again = function, std::move(*this); }
 };
 
 // value - reference, zero where both are equal, also where both are the same infinity or NaN.

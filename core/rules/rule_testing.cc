@@ -106,10 +106,10 @@ double MaxAbs(const at::Tensor& t) { return t.numel() == 0 ? 0 : t.abs().max().i
 
 // ---------------------------------------------------------------------------------------------------------- operands
 
-Argument ListOf(const std::vector<Argument>& parts) {
+GivenArgument ListOf(const std::vector<GivenArgument>& parts) {
   c10::List<at::Tensor> value;
   c10::List<at::Tensor> reference;
-  for (const Argument& part : parts) {
+  for (const GivenArgument& part : parts) {
     value.push_back(part.value.toTensor());
     reference.push_back(part.reference.toTensor());
   }
@@ -155,17 +155,17 @@ at::Tensor Draw::Integers(const Sizes& sizes, int64_t below) {
 
 at::Tensor Draw::Booleans(const Sizes& sizes) { return Integers(sizes, 2).to(at::kBool); }
 
-Argument Draw::Moving(const Sizes& sizes, double scale) {
+GivenArgument Draw::Moving(const Sizes& sizes, double scale) {
   const at::Tensor value = Normal(sizes, scale);
   return {value, Normal(sizes, scale)};
 }
 
-Argument Draw::MovingComplex(const Sizes& sizes, double scale) {
+GivenArgument Draw::MovingComplex(const Sizes& sizes, double scale) {
   const at::Tensor value = Complex(sizes, scale);
   return {value, Complex(sizes, scale)};
 }
 
-Argument Draw::MovingWithin(const Sizes& sizes, double low, double high) {
+GivenArgument Draw::MovingWithin(const Sizes& sizes, double low, double high) {
   const at::Tensor value = Uniform(sizes, low, high);
   return {value, Uniform(sizes, low, high)};
 }
@@ -175,7 +175,7 @@ Argument Draw::MovingWithin(const Sizes& sizes, double low, double high) {
 struct OperatorCall::State {
   explicit State(const Operator& called) : op(called) {}
   Operator op;
-  std::vector<Argument> arguments;
+  std::vector<GivenArgument> arguments;
 
   bool Written(size_t argument) const {
     const c10::AliasInfo* alias = op.schema().arguments()[argument].alias_info();
@@ -210,7 +210,7 @@ OperatorCall::~OperatorCall() = default;
 
 bool IsHere(const std::string& op) { return FindByFullName(op).has_value(); }
 
-OperatorCall::OperatorCall(const std::string& op, const std::vector<Argument>& arguments) {
+OperatorCall::OperatorCall(const std::string& op, const std::vector<GivenArgument>& arguments) {
   const auto found = FindByFullName(op);
   if (!found) throw std::runtime_error("this LibTorch has no operator " + op);
   auto state = std::make_shared<State>(*found);
@@ -225,7 +225,7 @@ OperatorCall::OperatorCall(const std::string& op, const std::vector<Argument>& a
 
 int OperatorCall::movable() const {
   int count = 0;
-  for (const Argument& argument : state_->arguments) {
+  for (const GivenArgument& argument : state_->arguments) {
     const auto values = TensorsOf(argument.value);
     const auto references = TensorsOf(argument.reference);
     for (size_t k = 0; k < values.size(); ++k) count += IsFloating(values[k]) && !values[k].is_same(references[k]);
@@ -272,7 +272,7 @@ RuleCall OperatorCall::Describe(const Policy& policy, uint32_t decomposed) const
 
 OperatorCall OperatorCall::Strided() const {
   auto state = std::make_shared<State>(*state_);
-  for (Argument& argument : state->arguments) {
+  for (GivenArgument& argument : state->arguments) {
     const auto values = TensorsOf(argument.value);
     const auto references = TensorsOf(argument.reference);
     std::vector<at::Tensor> strided_values;
@@ -290,7 +290,7 @@ OperatorCall OperatorCall::Strided() const {
 
 OperatorCall OperatorCall::AtRest() const {
   auto state = std::make_shared<State>(*state_);
-  for (Argument& argument : state->arguments) {
+  for (GivenArgument& argument : state->arguments) {
     const auto values = TensorsOf(argument.value);
     const auto references = TensorsOf(argument.reference);
     std::vector<at::Tensor> copies;
@@ -491,7 +491,7 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
 }
 
 Tracked Through(const std::string& op, const std::vector<TrackedArgument>& arguments, const Policy& policy) {
-  std::vector<Argument> own;
+  std::vector<GivenArgument> own;
   std::vector<at::Tensor> rows;
   std::vector<uint32_t> origins;
   for (const TrackedArgument& argument : arguments) {

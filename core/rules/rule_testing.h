@@ -20,10 +20,10 @@ namespace addend {
 
 // An argument of an operator under test. A floating-point tensor that is another one in `reference` moves from there to
 // `value`; everything else rests.
-struct Argument {
+struct GivenArgument {
   template <typename T>
-  Argument(T both) : value(std::move(both)), reference(value) {}  // NOLINT(google-explicit-constructor): literals
-  Argument(c10::IValue at_value, c10::IValue at_reference)
+  GivenArgument(T both) : value(std::move(both)), reference(value) {}  // NOLINT(google-explicit-constructor): literals
+  GivenArgument(c10::IValue at_value, c10::IValue at_reference)
       : value(std::move(at_value)), reference(std::move(at_reference)) {}
   c10::IValue value;
   c10::IValue reference;
@@ -33,7 +33,7 @@ using Sizes = std::vector<int64_t>;
 const c10::IValue kNone;
 
 // An argument that takes a list of tensors: moving and resting ones may be mixed.
-Argument ListOf(const std::vector<Argument>& parts);
+GivenArgument ListOf(const std::vector<GivenArgument>& parts);
 // An argument that takes a list of tensors some of which may be None, such as the indices of index.
 c10::IValue OptionalListOf(const std::vector<c10::IValue>& parts);
 
@@ -48,9 +48,9 @@ class Draw {
   at::Tensor Integers(const Sizes& sizes, int64_t below);    // int64
   at::Tensor Booleans(const Sizes& sizes);
   // A tensor that moves, by default from one draw to another.
-  Argument Moving(const Sizes& sizes, double scale = 1);
-  Argument MovingWithin(const Sizes& sizes, double low, double high);
-  Argument MovingComplex(const Sizes& sizes, double scale = 1);
+  GivenArgument Moving(const Sizes& sizes, double scale = 1);
+  GivenArgument MovingWithin(const Sizes& sizes, double low, double high);
+  GivenArgument MovingComplex(const Sizes& sizes, double scale = 1);
 
  private:
   double Unit();  // in (0, 1)
@@ -62,7 +62,7 @@ class Draw {
 // of the schema. Random operators draw the same numbers every time.
 class OperatorCall {
  public:
-  OperatorCall(const std::string& op, const std::vector<Argument>& arguments);
+  OperatorCall(const std::string& op, const std::vector<GivenArgument>& arguments);
   ~OperatorCall();
 
   // Number of tensors that move.

@@ -462,18 +462,22 @@ RuleResult Mode(const RuleCall& call) {
 }  // namespace
 
 void RegisterSelection(Registry& registry) {
-  for (const char* name : {"aten::maximum", "aten::max.other"}) {
-    registry.Register(Rule{name, Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, 1, false); }});
-  }
+  const auto maximum = [](const RuleCall& c) { return LargerOfTwo(c, 1, false); };
+  registry.Register(Rule{"aten::maximum", Kind::kSelection, maximum}.KeepsMarks());
+  registry.Register(Rule{"aten::max.other", Kind::kSelection, maximum});
   for (const char* name : {"aten::minimum", "aten::min.other"}) {
     registry.Register(Rule{name, Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, false); }});
   }
   registry.Register(Rule{"aten::fmax", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, 1, true); }});
   registry.Register(Rule{"aten::fmin", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, true); }});
-  registry.Register(
-      Rule{"aten::clamp.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c, 1, 2); }});
-  registry.Register(
-      Rule{"aten::clamp_min.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c, 1, -1); }});
+  registry.Register(Rule{
+      "aten::clamp.Tensor", Kind::kSelection, [](const RuleCall& c) {
+        return ClampToTensors(c, 1, 2);
+      }}.KeepsMarks());
+  registry.Register(Rule{
+      "aten::clamp_min.Tensor", Kind::kSelection, [](const RuleCall& c) {
+        return ClampToTensors(c, 1, -1);
+      }}.KeepsMarks());
   registry.Register(
       Rule{"aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c, -1, 1); }});
 

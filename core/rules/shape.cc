@@ -134,31 +134,42 @@ RuleResult Dropout(const RuleCall& call) {
   return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), mask * (keep > 0 ? 1 / keep : 0)}});
 }
 
+// The mask that the value's run drew holds for another operand.
+std::vector<at::Tensor> DropAgain(const std::vector<c10::IValue>& arguments, const at::Tensor& operand,
+                                  const std::function<at::Tensor(size_t)>& drawn) {
+  const double p = arguments[1].toDouble();
+  const bool train = arguments[2].isNone() || arguments[2].toBool();
+  if (!train) return {operand};
+  return {operand.mul(drawn(1)).mul_(p < 1 ? 1 / (1 - p) : 0)};
+}
+
 void RegisterPlain(Registry& registry, const char* name) {
-  Rule rule{name, Kind::kOpaque, Opaque};
-  rule.plain_output = true;
-  registry.Register(rule);
+  registry.Register(Rule{name, Kind::kOpaque, Opaque}.GivesSizesOnly());
 }
 
 }  // namespace
 
 void RegisterShape(Registry& registry) {
-  const bool keeps = true;
-  registry.Register({"aten::clone", Kind::kLinear, SameElements, 0, keeps});
-  registry.Register({"aten::_lazy_clone", Kind::kLinear, SameElements, 0, keeps});
-  Rule to_copy = {"aten::_to_copy", Kind::kLinear, ToCopy, 0, keeps};
-  to_copy.precondition = RequireTwoBytes;
-  registry.Register(std::move(to_copy));
-  registry.Register({"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder, 0, keeps});
-  registry.Register({"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }});
-  registry.Register({"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }});
-  registry.Register({"aten::repeat", Kind::kLinear, Repeat, 0, keeps});
-  registry.Register({"aten::flip", Kind::kLinear, Flip});
-  registry.Register({"aten::roll", Kind::kLinear, Roll});
-  registry.Register({"aten::constant_pad_nd", Kind::kAffine, Pad});
-  registry.Register({"aten::triu", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, true); }, 0, keeps});
-  registry.Register({"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }, 0, keeps});
-  registry.Register({"aten::native_dropout", Kind::kLinear, Dropout, 0, keeps});
+  registry.Register(Rule{"aten::clone", Kind::kLinear, SameElements}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::_lazy_clone", Kind::kLinear, SameElements}.KeepsMarks());
+  registry.Register(
+      Rule{"aten::_to_copy", Kind::kLinear, ToCopy}.Requires(RequireTwoBytes).KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder}.KeepsMarks().CoversComplex());
+  registry.Register(
+      Rule{"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }}.KeepsMarks().CoversComplex());
+  registry.Register(
+      Rule{"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::repeat", Kind::kLinear, Repeat}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::flip", Kind::kLinear, Flip}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::roll", Kind::kLinear, Roll}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::constant_pad_nd", Kind::kAffine, Pad}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::triu", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, true); }}
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }}
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::native_dropout", Kind::kLinear, Dropout}.RunsAgain(DropAgain).KeepsMarks());
   for (const char* name : {"aten::zeros_like", "aten::ones_like", "aten::full_like", "aten::empty_like",
                            "aten::rand_like", "aten::randn_like", "aten::new_zeros", "aten::new_ones", "aten::new_full",
                            "aten::new_empty", "aten::new_empty_strided"}) {

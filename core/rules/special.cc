@@ -289,9 +289,8 @@ void RegisterSpecial(Registry& registry) {
   for (const char* name : {"aten::acosh", "aten::special_entr"}) Register(registry, name, Curve::kPower);
   // At zero, and at every negative integer.
   for (const char* name : {"aten::digamma", "aten::lgamma", "aten::mvlgamma", "aten::polygamma"}) {
-    Rule rule{name, Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kPower); }};
-    rule.has_poles = true;
-    registry.Register(std::move(rule));
+    registry.Register(
+        Rule{name, Kind::kPointwise, [](const RuleCall& c) { return PointwiseInOne(c, Curve::kPower); }}.HasPoles());
   }
   registry.Register(Rule{"aten::log_sigmoid_forward", Kind::kPointwise, LogSigmoid});
   registry.Register(Rule{"aten::hardshrink", Kind::kPointwise,
@@ -317,7 +316,7 @@ void RegisterSpecial(Registry& registry) {
   registry.Register(Rule{"aten::nextafter", Kind::kPointwise, NextAfter});
   registry.Register(Rule{"aten::frac", Kind::kPointwise, Fraction});
   registry.Register(Rule{"aten::frexp", Kind::kPointwise, Mantissa});
-  registry.Register(Rule{"aten::nan_to_num", Kind::kAffine, NanToNum});
+  registry.Register(Rule{"aten::nan_to_num", Kind::kAffine, NanToNum}.KeepsMarks());
 }
 
 }  // namespace addend

@@ -28,7 +28,7 @@ at::Tensor MatrixOf(const RuleResult& rule, int64_t inputs) {
   return rule.map->Forward({at::eye(inputs, at::kDouble)})[0].reshape({inputs, -1}).t();
 }
 
-RuleResult BuildFor(const std::string& op, const std::vector<Argument>& arguments, RuleCall* call,
+RuleResult BuildFor(const std::string& op, const std::vector<GivenArgument>& arguments, RuleCall* call,
                     const Policy& policy = Faithful()) {
   *call = OperatorCall(op, arguments).Describe(policy);
   return BuildRule(*call);
@@ -37,9 +37,9 @@ RuleResult BuildFor(const std::string& op, const std::vector<Argument>& argument
 TEST(StepsTest, WhatLiesBeyondAStepIsLeftOver) {
   struct Step {
     const char* op;
-    std::vector<Argument> arguments;
+    std::vector<GivenArgument> arguments;
   };
-  const Argument x(Vector({7.5, -7.5}), Vector({2.5, 2.5}));
+  const GivenArgument x(Vector({7.5, -7.5}), Vector({2.5, 2.5}));
   for (const Step& step : std::vector<Step>{{"aten::fmod.Scalar", {x, 2.0}},
                                             {"aten::remainder.Scalar", {x, 2.0}},
                                             {"aten::frac", {x}},
@@ -60,7 +60,7 @@ TEST(StepsTest, ASignThatChangesPassesNothingItself) {
   RuleCall call;
   const RuleResult rule =
       BuildFor("aten::copysign.Tensor",
-               {Argument(Vector({3, 3}), Vector({1, 1})), Argument(Vector({2, 2}), Vector({1, -1}))}, &call);
+               {GivenArgument(Vector({3, 3}), Vector({1, 1})), GivenArgument(Vector({2, 2}), Vector({1, -1}))}, &call);
   EXPECT_FALSE(rule.exact);
   const at::Tensor ones = at::ones({1, 2}, at::kDouble);
   // Where both signs are plus the slope is one; where they differ, the product takes their middle.
@@ -72,19 +72,20 @@ TEST(NanToNumTest, OnlyNumbersPass) {
   RuleCall call;
   const at::Tensor value = Vector({1, kNan, kInfinity, -2});
   const RuleResult rule =
-      BuildFor("aten::nan_to_num", {Argument(value, Vector({0.5, kNan, kInfinity, 3})), 7.0, 8.0, 9.0}, &call);
+      BuildFor("aten::nan_to_num", {GivenArgument(value, Vector({0.5, kNan, kInfinity, 3})), 7.0, 8.0, 9.0}, &call);
   EXPECT_TRUE(rule.exact);
   const at::Tensor rows = at::ones({1, 4}, at::kDouble);
   EXPECT_TRUE(rule.map->Forward({rows})[0].equal(at::tensor({1.0, 0.0, 0.0, 1.0}, at::kDouble).view({1, 4})));
   RuleCall other;
-  EXPECT_FALSE(BuildFor("aten::nan_to_num", {Argument(value, Vector({0.5, 1, 2, 3})), 7.0, 8.0, 9.0}, &other).exact);
+  EXPECT_FALSE(
+      BuildFor("aten::nan_to_num", {GivenArgument(value, Vector({0.5, 1, 2, 3})), 7.0, 8.0, 9.0}, &other).exact);
 }
 
 // The lower median of the numbers only: {1, 3} of the first line, of which 1 stays below 3 for half of the line.
 TEST(MedianTest, LeavesOutWhatIsNoNumber) {
   RuleCall call;
-  const Argument x(at::stack({Vector({1, kNan, 3}), Vector({5, 6, 7})}),
-                   at::stack({Vector({3, kNan, 1}), Vector({0, 0, 0})}));
+  const GivenArgument x(at::stack({Vector({1, kNan, 3}), Vector({5, 6, 7})}),
+                        at::stack({Vector({3, kNan, 1}), Vector({0, 0, 0})}));
   const RuleResult rule = BuildFor("aten::nanmedian.dim", {x, int64_t{1}}, &call);
   EXPECT_TRUE(rule.exact);
   EXPECT_LE(RelativeBracket(call, rule), 1e-15);
@@ -99,12 +100,13 @@ TEST(MedianTest, LeavesOutWhatIsNoNumber) {
 
 TEST(ModeTest, ElementsThatMoveTogetherShare) {
   RuleCall call;
-  const RuleResult rule = BuildFor("aten::mode", {Argument(Vector({4, 1, 4, 2, 9}), Vector({1, 1.5, 1, 7, 8}))}, &call);
+  const RuleResult rule =
+      BuildFor("aten::mode", {GivenArgument(Vector({4, 1, 4, 2, 9}), Vector({1, 1.5, 1, 7, 8}))}, &call);
   EXPECT_TRUE(rule.exact);
   EXPECT_TRUE(MatrixOf(rule, 5).equal(at::tensor({0.5, 0.0, 0.5, 0.0, 0.0}, at::kDouble).view({1, 5})));
   // Equal at the value by chance: the mode jumps there.
   RuleCall chance;
-  EXPECT_FALSE(BuildFor("aten::mode", {Argument(Vector({4, 4, 1}), Vector({1, 2, 3}))}, &chance).exact);
+  EXPECT_FALSE(BuildFor("aten::mode", {GivenArgument(Vector({4, 4, 1}), Vector({1, 2, 3}))}, &chance).exact);
 }
 
 TEST(SelectionTest, LongDimensionsAreSampledAndSaySo) {
@@ -126,7 +128,7 @@ TEST(SelectionTest, FastTakesTheOrderAtTheValue) {
   for (const char* op :
        {"aten::sort", "aten::topk", "aten::kthvalue", "aten::median.dim", "aten::cummax", "aten::mode"}) {
     Draw draw(at::kDouble, 4);
-    std::vector<Argument> arguments = {draw.Moving({2, 6})};
+    std::vector<GivenArgument> arguments = {draw.Moving({2, 6})};
     if (std::string(op) == "aten::topk" || std::string(op) == "aten::kthvalue") arguments.emplace_back(int64_t{3});
     if (std::string(op) != "aten::sort") arguments.emplace_back(int64_t{1});
     RuleCall call;
@@ -142,7 +144,7 @@ TEST(XLogYTest, StartsAtZero) {
   RuleCall call;
   const RuleResult rule =
       BuildFor("aten::xlogy.Tensor",
-               {Argument(Vector({2, 0}), Vector({0, 0})), Argument(Vector({3, 0.5}), Vector({0, 0}))}, &call);
+               {GivenArgument(Vector({2, 0}), Vector({0, 0})), GivenArgument(Vector({3, 0.5}), Vector({0, 0}))}, &call);
   EXPECT_TRUE(rule.stand_ins.empty());
   EXPECT_LE(RelativeBracket(call, rule), 1e-15);
   const at::Tensor ones = at::ones({1, 2}, at::kDouble);
@@ -156,8 +158,8 @@ TEST(XLogYTest, StartsAtZero) {
 // log(0) times a number is infinite at the reference: linearized at the value.
 TEST(XLogYTest, StandsInWhereTheReferenceIsInfinite) {
   RuleCall call;
-  const RuleResult rule =
-      BuildFor("aten::xlogy.Tensor", {Argument(Vector({2}), Vector({1})), Argument(Vector({3}), Vector({0}))}, &call);
+  const RuleResult rule = BuildFor(
+      "aten::xlogy.Tensor", {GivenArgument(Vector({2}), Vector({1})), GivenArgument(Vector({3}), Vector({0}))}, &call);
   ASSERT_EQ(rule.stand_ins.size(), 1u);
   EXPECT_LE(RelativeBracket(call, rule), 1e-15);
   EXPECT_NEAR(rule.stand_ins[0].item<double>(), 2 * std::log(3.0) - std::log(3.0) - 2, 1e-14);
@@ -184,9 +186,9 @@ TEST(CtcTest, NothingOfTheLossIsLeftOver) {
 TEST(CtcTest, TheSlopeIsThatOfTheLoss) {
   Draw draw(at::kDouble, 6);
   const at::Tensor log_probs = draw.Normal({6, 2, 4});
-  const std::vector<Argument> others = {at::tensor({1, 2, 2, 3, 1, 2}, at::kLong).view({2, 3}), Sizes{6, 5},
-                                        Sizes{3, 2}};
-  std::vector<Argument> arguments = {Argument(log_probs, log_probs.clone())};
+  const std::vector<GivenArgument> others = {at::tensor({1, 2, 2, 3, 1, 2}, at::kLong).view({2, 3}), Sizes{6, 5},
+                                             Sizes{3, 2}};
+  std::vector<GivenArgument> arguments = {GivenArgument(log_probs, log_probs.clone())};
   arguments.insert(arguments.end(), others.begin(), others.end());
   RuleCall call;
   const RuleResult rule = BuildFor("aten::_ctc_loss", arguments, &call);

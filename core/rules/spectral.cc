@@ -179,9 +179,7 @@ void ExtendToComplex(Registry& registry, const std::string& name, Rule fallback,
 
 void RegisterSpectral(Registry& registry) {
   const auto add = [&](const char* name, Kind kind, RuleFunction build) {
-    Rule rule{name, kind, std::move(build)};
-    rule.complex = true;
-    registry.Register(std::move(rule));
+    registry.Register(Rule{name, kind, std::move(build)}.CoversComplex());
   };
   for (const char* name : {"aten::_fft_r2c", "aten::_fft_c2r", "aten::_fft_c2c"}) add(name, Kind::kLinear, Transform);
   add("aten::complex", Kind::kAffine, MakeComplex);
@@ -191,63 +189,6 @@ void RegisterSpectral(Registry& registry) {
   ExtendToComplex(registry, "aten::abs", {}, Magnitude);
   ExtendToComplex(registry, "aten::angle", {"aten::angle", Kind::kOpaque, Opaque}, Phase);
   ExtendToComplex(registry, "aten::sgn", {"aten::sgn", Kind::kOpaque, Opaque}, Direction);
-
-  // Not dot: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
-  // Linear and bilinear maps, which LibTorch computes for complex numbers as for real ones, and holomorphic functions.
-  registry.CoverComplex({
-      "aten::add",
-      "aten::sub",
-      "aten::rsub",
-      "aten::mul",
-      "aten::div",
-      "aten::neg",
-      "aten::addcmul",
-      "aten::copy",
-      "aten::fill",
-      "aten::zero",
-      "aten::where",
-      "aten::clone",
-      "aten::masked_fill",
-      "aten::cat",
-      "aten::stack",
-      "aten::_to_copy",
-      "aten::repeat",
-      "aten::_unsafe_view",
-      "aten::col2im",
-      "aten::flip",
-      "aten::roll",
-      "aten::triu",
-      "aten::tril",
-      "aten::constant_pad_nd",
-      "aten::sum",
-      "aten::mean",
-      "aten::cumsum",
-      "aten::gather",
-      "aten::index_select",
-      "aten::index",
-      "aten::matmul",
-      "aten::mm",
-      "aten::bmm",
-      "aten::mv",
-
-      "aten::addmm",
-      "aten::baddbmm",
-      "aten::addmv",
-      "aten::linear",
-      "aten::exp",
-      "aten::sin",
-      "aten::cos",
-      "aten::tanh",
-      "aten::sinh",
-      "aten::cosh",
-      "aten::sigmoid",
-      "aten::square",
-      "aten::sqrt",
-      "aten::rsqrt",
-      "aten::reciprocal",
-      "aten::log",
-      "aten::pow.Tensor_Scalar",
-  });
 }
 
 }  // namespace addend

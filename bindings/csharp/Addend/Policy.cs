@@ -51,7 +51,7 @@ public enum Freeze
     /// <summary>What is divided by.</summary>
     Denominator = 4,
 
-    /// <summary>Gates of recurrent networks.</summary>
+    /// <summary>Results of sigmoid, and of what multiplies by one (silu, gelu): gates.</summary>
     Gate = 8,
 }
 
@@ -80,7 +80,7 @@ public enum OnFailure
     /// <summary>Value - recovery goes into the leftover, and is counted.</summary>
     Absorb,
 
-    /// <summary>It is listed in the report.</summary>
+    /// <summary>It is listed in the report, without a note or a message to the log.</summary>
     Ignore,
 }
 

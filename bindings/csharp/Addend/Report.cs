@@ -15,10 +15,12 @@ public sealed record Report
     /// <summary>How many of them the results depend on.</summary>
     public long Nodes { get; private init; }
 
-    /// <summary>The largest recovery error that a check found.</summary>
+    /// <summary>The largest difference between the sum of an operator's parts and its value, over the largest
+    /// magnitude there, of all operators that were checked.</summary>
     public double WorstRecoveryError { get; private init; }
 
-    /// <summary>The largest bracket that a check found.</summary>
+    /// <summary>The largest leftover that an operator made whose rule claims to leave nothing, over the largest
+    /// magnitude there.</summary>
     public double WorstBracket { get; private init; }
 
     /// <summary>The magnitudes of all parts over the move that they sum to, of the result where that is the largest; 1

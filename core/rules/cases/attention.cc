@@ -10,7 +10,7 @@ namespace addend {
 // clang-format off
 
 void AddAttention(std::vector<Case>* cases) {
-  const auto masked = [](Draw& d, const Sizes& sizes) -> Argument {
+  const auto masked = [](Draw& d, const Sizes& sizes) -> GivenArgument {
     const at::Tensor value = d.Normal(sizes, 2);
     const at::Tensor reference = d.Normal(sizes, 2);
     const double never = -std::numeric_limits<double>::infinity();
@@ -18,7 +18,7 @@ void AddAttention(std::vector<Case>* cases) {
     return {value.masked_fill(mask, never), reference.masked_fill(mask, never)};
   };
   // Moves of very different lengths beside each other, so that many node counts occur in one call.
-  const auto wide = [](Draw& d, const Sizes& sizes) -> Argument {
+  const auto wide = [](Draw& d, const Sizes& sizes) -> GivenArgument {
     const at::Tensor scale = d.Uniform(Sizes(sizes.begin(), sizes.end() - 1), -3, 2).unsqueeze(-1).exp();
     return {d.Normal(sizes) * scale, d.Normal(sizes) * scale};
   };

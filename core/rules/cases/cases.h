@@ -9,7 +9,7 @@
 
 namespace addend {
 
-using Arguments = std::vector<Argument>;
+using Arguments = std::vector<GivenArgument>;
 
 struct Case {
   const char* op;

@@ -19,27 +19,27 @@ at::Tensor Eye(const at::Tensor& like) { return at::eye(like.size(-2), like.size
 
 // Both ends drawn by one function.
 template <typename One>
-Argument Ends(One one) {
+GivenArgument Ends(One one) {
   const at::Tensor value = one();
   return {value, one()};
 }
 
 // Far from singular, along the whole line.
-Argument Regular(Draw& d, const Sizes& sizes) {
+GivenArgument Regular(Draw& d, const Sizes& sizes) {
   return Ends([&] {
     const at::Tensor noise = d.Uniform(sizes, -0.5, 0.5);
     return noise + 3 * Eye(noise);
   });
 }
 
-Argument Definite(Draw& d, const Sizes& sizes) {
+GivenArgument Definite(Draw& d, const Sizes& sizes) {
   return Ends([&] {
     const at::Tensor noise = d.Uniform(sizes, -0.5, 0.5);
     return noise + Transposed(noise) + 4 * Eye(noise);
   });
 }
 
-Argument LowerTriangular(Draw& d, const Sizes& sizes) {
+GivenArgument LowerTriangular(Draw& d, const Sizes& sizes) {
   return Ends([&] {
     const at::Tensor noise = d.Uniform(sizes, -0.5, 0.5);
     return noise.tril() + 2 * Eye(noise);
@@ -48,7 +48,7 @@ Argument LowerTriangular(Draw& d, const Sizes& sizes) {
 
 // Singular values 1, 2, 3 ... and a reference near by, so that none of them meet, and that LAPACK turns no vector on
 // the way.
-Argument Separate(Draw& d, const Sizes& sizes, bool symmetric) {
+GivenArgument Separate(Draw& d, const Sizes& sizes, bool symmetric) {
   const auto noise = [&](double scale) {
     const at::Tensor drawn = d.Uniform(sizes, -scale, scale);
     return symmetric ? drawn + Transposed(drawn) : drawn;
@@ -69,7 +69,7 @@ Argument Separate(Draw& d, const Sizes& sizes, bool symmetric) {
 }
 
 // A compact LU factor near that of a matrix that needs row exchanges, with the exchanges.
-std::pair<Argument, at::Tensor> Factors(Draw& d, const Sizes& sizes) {
+std::pair<GivenArgument, at::Tensor> Factors(Draw& d, const Sizes& sizes) {
   const at::Tensor noise = d.Uniform(sizes, -0.5, 0.5);
   const auto parts = at::linalg_lu_factor((noise + 3 * Eye(noise)).flip(-2));
   const at::Tensor lu = std::get<0>(parts);

@@ -14,7 +14,7 @@ void AddSpectral(std::vector<Case>* cases) {
   const auto to_the_right = [](Draw& d) -> Arguments {
     const auto one = [&]() { return d.Complex({2, 5}, 0.4) + 1.7; };
     const at::Tensor value = one();
-    return {Argument(value, one())};
+    return {GivenArgument(value, one())};
   };
   cases->push_back({"aten::abs", "complex", anywhere, kCorners});
   for (const char* op : {"aten::_conj_physical", "aten::conj_physical", "aten::conj_physical_", "aten::neg",
@@ -45,20 +45,20 @@ void AddSpectral(std::vector<Case>* cases) {
       {"aten::complex", "", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.Moving({3})}; }},
       {"aten::polar", "", [](Draw& d) -> Arguments { return {d.MovingWithin({2, 3}, 0.5, 2), d.Moving({3}, 2)}; }},
       {"aten::angle", "leftwards_but_above", [](Draw& d) -> Arguments {
-         return {Argument(d.Complex({6}, 0.3) + c10::complex<double>(-2, 2), d.Complex({6}, 0.3) + c10::complex<double>(2, 2))};
+         return {GivenArgument(d.Complex({6}, 0.3) + c10::complex<double>(-2, 2), d.Complex({6}, 0.3) + c10::complex<double>(2, 2))};
        }},
       {"aten::abs", "past_zero", [](Draw& d) -> Arguments {
          const at::Tensor value = d.Complex({6});
-         return {Argument(value, value * -0.7 + d.Complex({6}, 1e-2))};
+         return {GivenArgument(value, value * -0.7 + d.Complex({6}, 1e-2))};
        }, kCorners},
-      {"aten::abs", "from_zero", [](Draw& d) -> Arguments { return {Argument(d.Complex({6}), d.Complex({6}, 0))}; }},
+      {"aten::abs", "from_zero", [](Draw& d) -> Arguments { return {GivenArgument(d.Complex({6}), d.Complex({6}, 0))}; }},
       {"aten::abs", "short_lines", [](Draw& d) -> Arguments {
          const at::Tensor value = d.Complex({6});
-         return {Argument(value, value + d.Complex({6}, 1e-5))};
+         return {GivenArgument(value, value + d.Complex({6}, 1e-5))};
        }},
       {"aten::tanh", "short_lines", [](Draw& d) -> Arguments {
          const at::Tensor value = d.Complex({6}, 0.5);
-         return {Argument(value, value + d.Complex({6}, 1e-9))};
+         return {GivenArgument(value, value + d.Complex({6}, 1e-9))};
        }},
       {"aten::pow.Tensor_Scalar", "complex", [](Draw& d) -> Arguments { return {d.MovingComplex({5}), 3}; }},
       {"aten::mul.Scalar", "complex", [=](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), number}; }},
@@ -66,7 +66,7 @@ void AddSpectral(std::vector<Case>* cases) {
       {"aten::div.Scalar", "complex", [=](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), number}; }},
       {"aten::mul.Tensor", "unit", [=](Draw& d) -> Arguments { return {d.Moving({2, 3}), at::scalar_tensor(number, at::kComplexDouble)}; }},
       {"aten::div.Tensor", "complex", [](Draw& d) -> Arguments {
-         return {d.MovingComplex({2, 3}), Argument(d.Complex({3}, 0.3) + 1.5, d.Complex({3}, 0.3) + 1.5)};
+         return {d.MovingComplex({2, 3}), GivenArgument(d.Complex({3}, 0.3) + 1.5, d.Complex({3}, 0.3) + 1.5)};
        }},
       {"aten::div.Tensor", "complex_by_real", [](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.MovingWithin({3}, 0.5, 2)}; }},
       {"aten::addcmul", "complex", [](Draw& d) -> Arguments {

@@ -6,7 +6,7 @@ namespace addend {
 
 namespace {
 
-Argument Single(const Argument& argument) {
+GivenArgument Single(const GivenArgument& argument) {
   return {argument.value.toTensor().to(at::kFloat), argument.reference.toTensor().to(at::kFloat)};
 }
 

@@ -298,7 +298,7 @@ int CountMoving(const Exported& own) {
 
 // The call as the rules see it; nothing where the operator refuses the numbers.
 std::optional<RuleCall> Described(const Exported& own, const Policy& policy) {
-  std::vector<Argument> arguments;
+  std::vector<GivenArgument> arguments;
   for (const Given& given : own.arguments) arguments.emplace_back(given.value, given.reference);
   try {
     return OperatorCall(own.op, arguments).Describe(policy);
@@ -497,7 +497,7 @@ Family OfRules(const std::string& name, void (*add)(std::vector<Case>*)) {
   for (const Case& own : cases) {
     Draw draw(at::kDouble, seed++);
     Exported exported{own.op, own.what, {}};
-    for (const Argument& argument : own.arguments(draw))
+    for (const GivenArgument& argument : own.arguments(draw))
       exported.arguments.push_back({argument.value, argument.reference});
     family.Add(std::move(exported), /*is_rewrite=*/false);
   }

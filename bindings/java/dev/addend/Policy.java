@@ -78,7 +78,7 @@ public final class Policy {
     NORMALIZER,
     /** What is divided by. */
     DENOMINATOR,
-    /** Results of sigmoid. */
+    /** Results of sigmoid, and of what multiplies by one (silu, gelu): gates. */
     GATE
   }
 
@@ -116,7 +116,7 @@ public final class Policy {
     WARN,
     /** The difference becomes leftover, and is counted. */
     ABSORB,
-    /** Nothing. */
+    /** It is listed in the report, without a note or a message to the log. */
     IGNORE
   }
 

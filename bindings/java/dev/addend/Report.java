@@ -82,18 +82,19 @@ public final class Report {
   }
 
   /**
-   * The worst recovery error, relative to its tolerance.
+   * The largest difference between the sum of an operator's parts and its value, over the largest magnitude there, of all
+   * operators that were checked.
    *
-   * @return at most 1 where all is well
+   * @return some roundings of the dtype where all is well
    */
   public double worstRecoveryError() {
     return worstRecoveryError;
   }
 
   /**
-   * The worst bracket of a rule that claims to be exact, relative to its tolerance.
+   * The largest leftover that an operator made whose rule claims to leave nothing, over the largest magnitude there.
    *
-   * @return at most 1 where all is well
+   * @return some roundings of the dtype where all is well
    */
   public double worstBracket() {
     return worstBracket;

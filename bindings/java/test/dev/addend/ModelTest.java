@@ -183,7 +183,8 @@ class ModelTest extends ScopedTest {
     final Report report = results.report();
     assertTrue(report.operators() > 5, "operators " + report.operators());
     assertTrue(report.nodes() > 0);
-    assertTrue(report.worstRecoveryError() >= 0);
+    assertTrue(report.worstRecoveryError() >= 0 && report.worstRecoveryError() < 1e-4);
+    assertTrue(report.worstBracket() >= 0 && report.worstBracket() < 1e-4);
     assertEquals(0, report.failures());
     assertEquals(0, report.absorbed());
     assertFalse(report.traceTime().isNegative() || report.traceTime().isZero());
