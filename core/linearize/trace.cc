@@ -185,9 +185,10 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
   const int64_t rows = output.geometry.sizes[0];
   const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), rows);
+  const at::Tensor table = Value(call.operands[0]);
+  const at::Tensor weights = WeightsOfIds(*this, call);
   const auto terms = [&](const at::Tensor& own) {
-    return TermsOfBags(schema, call.arguments, Value(call.operands[0]), own, bags, rows, WeightsOfIds(*this, call))
-        .to(dtype);
+    return TermsOfBags(schema, call.arguments, table, own, bags, rows, weights).to(dtype);
   };
   const at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
   return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};

@@ -152,7 +152,7 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
        {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout",
         "aten::native_dropout", "aten::multinomial", "aten::rand", "aten::randn", "aten::randint", "aten::randperm",
         "aten::rand_like", "aten::randn_like", "aten::randint_like", "aten::rrelu", "aten::poisson", "aten::binomial",
-        "aten::_fused_dropout", "aten::_standard_gamma", "aten::_sample_dirichlet"}) {
+        "aten::_fused_dropout"}) {
     random |= name == drawing;
   }
   for (const char* flag : {"train", "training"}) {
