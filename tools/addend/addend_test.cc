@@ -25,8 +25,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/explain/decompose.h"
-#include "core/explain/model.h"
-#include "core/explain/tensor_io.h"
+#include "core/model/model.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/text.h"
 
 namespace addend {
