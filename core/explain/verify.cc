@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/run_model.h"
-#include "core/linearize/settle.h"
+#include "core/linearize/row_sums.h"
 #include "core/program/program.h"
 
 namespace addend {
