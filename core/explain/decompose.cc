@@ -253,8 +253,8 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   }
   report.worst_recovery_error = sweep.worst_recovery_error;
   report.backward = sweep.backward;
-  report.absorbed = linearization.absorbed;
-  report.path_ruled = linearization.path_ruled;
+  report.absorbed = CountOf(linearization, Kind::kAbsorbed);
+  report.path_ruled = CountOf(linearization, Kind::kPath);
   report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
   if (auto_preset) {
     report.notes.push_back(report.policy.preset == Preset::kFast

@@ -1,6 +1,6 @@
-// Whether components that were found by themselves come to what their sum became in a sweep that checks.
-#ifndef ADDEND_CORE_LINEARIZE_TOGETHER_H_
-#define ADDEND_CORE_LINEARIZE_TOGETHER_H_
+// Compares the sum of components from separate sweeps, which check nothing, with a checked sweep of their sum.
+#ifndef ADDEND_CORE_LINEARIZE_SUM_CHECK_H_
+#define ADDEND_CORE_LINEARIZE_SUM_CHECK_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -12,11 +12,11 @@
 
 namespace addend {
 
-class Together {
+class SumCheck {
  public:
   // `first`: a sweep whose last component is the sum of all that are to be added. The linearization, of all components,
   // must outlive this.
-  Together(const Linearization& linearization, const SweepResult& first);
+  SumCheck(const Linearization& linearization, const SweepResult& first);
 
   // components: [n, *S] of a probe. `terms`: [*S], the magnitudes of what they were summed from; undefined: their own.
   void Add(size_t probe, const at::Tensor& components, const at::Tensor& terms = at::Tensor());
@@ -41,4 +41,4 @@ class Together {
 
 }  // namespace addend
 
-#endif  // ADDEND_CORE_LINEARIZE_TOGETHER_H_
+#endif  // ADDEND_CORE_LINEARIZE_SUM_CHECK_H_

@@ -1,4 +1,4 @@
-#include "core/linearize/together.h"
+#include "core/linearize/sum_check.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/isfinite.h>
@@ -6,11 +6,12 @@
 
 #include <algorithm>
 
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
 namespace addend {
 
-Together::Together(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
+SumCheck::SumCheck(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
   for (const ProbeRows& rows : first.probes) {
     const int64_t last = rows.components.size(0) - 1;
     rest_.push_back(rows.components.select(0, last).clone());
@@ -22,13 +23,13 @@ Together::Together(const Linearization& linearization, const SweepResult& first)
   }
 }
 
-void Together::Add(size_t probe, const at::Tensor& components, const at::Tensor& terms) {
+void SumCheck::Add(size_t probe, const at::Tensor& components, const at::Tensor& terms) {
   sums_[probe] += components.sum(0);
   const at::Tensor own = components.abs().sum(0);
   sizes_[probe] += terms.defined() ? own.maximum(terms) : own;
 }
 
-Together::Gap Together::GapOf(size_t probe, const ProbeRows& rows) const {
+SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
   Gap gap;
   if (!rows.decomposed || rows.value.numel() == 0) return gap;
   const at::Tensor infinite = at::isfinite(rows.value).logical_not();
