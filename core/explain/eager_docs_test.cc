@@ -39,8 +39,8 @@ std::string WithoutComments(const std::string& text) { return std::regex_replace
 TEST(FromPydecTest, EveryNewNameExists) {
   std::set<std::string> known;
   for (const char* header :
-       {"core/base/policy.h", "core/explain/argument.h", "core/explain/call_options.h", "core/explain/composition.h",
-        "core/explain/composition_methods.inc", "core/explain/composition_operators.h",
+       {"core/base/policy.h", "core/base/policy_choices.h", "core/explain/argument.h", "core/explain/call_options.h",
+        "core/explain/composition.h", "core/explain/composition_methods.inc", "core/explain/composition_operators.h",
         "core/explain/composition_ops.h", "core/explain/decompose.h", "core/explain/eager.h", "core/explain/input.h",
         "core/program/tensor_io.h", "core/rules/registry.h"}) {
     for (const std::string& word : Words(WithoutComments(Read(header)))) known.insert(word);
