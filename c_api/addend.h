@@ -180,22 +180,29 @@ typedef int32_t (*addend_progress_fn)(void* payload, const char* stage, int64_t 
 /* The defaults. out: out_options (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_context_options** out_options)
     ADDEND_NOEXCEPT;
-/* One choice of the policy, as text. Keys, with their values, the default first:
- *   preset           auto, faithful, fast
- *   segments         1, 2, ...
- *   nonlinearity     path, abs_affine, hybrid_affine, hybrid_affine(0.15), scaling, gradient, none
- *   bias             residual, abs, hybrid, hybrid_threshold, sign, sign_threshold, norm, and with a number in brackets
- *   freeze           what the preset freezes; none, or attention, normalizer, denominator, gate joined by "+"
- *   content_first    attention+normalizer+denominator; none, or some of the words of freeze: of a product of such a
- *                    coefficient and content, the content moves after the coefficient; others move by half
- *   conditions       value, baseline: whose masks and indices the reference takes
- *   anchor           baseline, residual
- *   missing_rule     error, path, absorb
- *   on_failure       error, warn, absorb, ignore
- *   check            every_op, outputs, off
- *   tolerance        by dtype; a number
- * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside. See
- * docs/policies.md. */
+/* One choice of the policy, as text. Keys of the policy, with what they take, the default first:
+ *   preset: auto, faithful, fast. How faithfully operators are linearized between the baseline and the input.
+ *   segments: 1, or a whole number. How many pieces the line from baseline to input is cut into; what each gives is
+ *     added up.
+ *   nonlinearity: path, abs_affine, hybrid_affine(0.15), scaling, gradient, none. How elementwise functions of one
+ *     tensor are linearized.
+ *   bias: residual, abs, hybrid(0.15), hybrid_threshold(0.15), sign(0.4), sign_threshold(0.4), norm(inf). Who is paid
+ *     the constant of an affine operator, its bias.
+ *   freeze: preset (what the preset freezes), none, or some of attention, normalizer, denominator, gate joined by +.
+ *     Which coefficients are used as plain factors, by their values; what their own parts bring is left over.
+ *   content_first: attention+normalizer+denominator, none, or some of attention, normalizer, denominator, gate joined
+ *     by +. Which coefficients move while the content that they multiply is the reference's, before the content moves;
+ *     all other products share by half.
+ *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
+ *     decomposed tensors.
+ *   anchor: baseline, residual. What the reference of an operator is computed from.
+ *   missing_rule: error, path, absorb. What happens at an operator that has no rule.
+ *   on_failure: error, warn, absorb, ignore. What a tracing failure does.
+ *   check: every_op, outputs, off. Where recovery and bracket are judged.
+ *   tolerance: dtype (8 eps sqrt(numc * depth) of the dtype), or a number. How far recovery may be from the value,
+ *     relative to the magnitudes that were summed.
+ * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside, where a choice
+ * says how an operator is linearized. A number in brackets may be another one. See docs/policies.md. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_policy(addend_context_options* options,
                                                                              const char* key,
                                                                              const char* value) ADDEND_NOEXCEPT;
