@@ -1,21 +1,33 @@
 """Writes committed texts anew that repeat what a list says: the comments of the C interface, tables of documents.
 
-texts.py policy_choices.txt addend.h policies.md HEADER DOCUMENT
+texts.py policy_choices.txt fields.txt addend.h policies.md HEADER DOCUMENT
 """
 
 import pathlib
 import sys
 
 import blocks
+import fields
 import policy
 
 _COLUMNS = 120
 
 
-def main(choices, header, document, new_header, new_document):
+def main(choices, listed, header, document, new_header, new_document):
     keys = policy.read(choices)
-    comment = "".join(paragraph(key) for key in keys)
-    rewrite(header, new_header, [("Keys of the policy", '"KEY@SELECTOR" sets', comment)])
+    records = fields.read(listed)
+    report = records["Report"].fields
+    texts = [field for field in report if field.type == "text"]
+    numbers = [field for field in report if field.type in ("count", "number", "seconds", "flag")]
+    check = described(records["TraceCheck"].fields) + " * Fields of a finding:\n" + closed(records["Finding"].fields)
+    parts = [
+        ("Keys of the policy", '"KEY@SELECTOR" sets', "".join(paragraph(key) for key in keys)),
+        ("Fields of a trace check", "addend_model_check_trace(", check),
+        ("Fields of a requirement", "addend_model_requirements(", closed(records["Requirement"].fields)),
+        ("Numbers of the report", "addend_results_report_number(", closed(numbers, flag=" 1 or 0.")),
+        ("Texts of the report", "addend_results_report_text(", closed(texts)),
+    ]
+    rewrite(header, new_header, parts)
     # The values of other keys have formulas, which the document writes out.
     values = [key for key in keys if key.name in ("missing_rule", "on_failure", "check")]
     tables = [("<!-- Begin: keys", "<!-- End", table(keys)), ("<!-- Begin: values", "<!-- End", values_table(values))]
@@ -33,6 +45,24 @@ def rewrite(path, new_path, parts):
 def paragraph(key):
     text = "%s: %s. %s" % (key.name, takes(key), key.says)
     return blocks.wrap(text, _COLUMNS, " *   ", " *     ") + "\n"
+
+
+def described(listed, flag=""):
+    """Fields, a paragraph each. flag: how a flag is told."""
+    units = {"seconds": " In seconds.", "flag": flag}
+    paragraphs = []
+    for field in listed:
+        says = field.says
+        if field.words:
+            says = "%s: %s." % (says[:-1], fields.words(field, '"{}"'.format))
+        text = "%s: %s%s" % (field.name, says, units.get(field.type, ""))
+        paragraphs.append(blocks.wrap(text, _COLUMNS - 3, " *   ", " *     ") + "\n")
+    return "".join(paragraphs)
+
+
+def closed(listed, flag=""):
+    """Fields, and the end of their comment."""
+    return described(listed, flag)[:-1] + " */\n"
 
 
 def takes(key, quote="%s"):
