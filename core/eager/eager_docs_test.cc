@@ -39,7 +39,7 @@ std::string WithoutComments(const std::string& text) { return std::regex_replace
 TEST(FromPydecTest, EveryNewNameExists) {
   std::set<std::string> known;
   for (const char* header :
-       {"core/base/policy.h", "core/eager/argument.h", "core/composition/call_options.h",
+       {"core/base/policy.h", "core/base/policy_choices.h", "core/eager/argument.h", "core/composition/call_options.h",
         "core/composition/composition.h", "core/composition/composition_methods.inc",
         "core/eager/composition_operators.h", "core/eager/composition_ops.h", "core/explain/decompose.h",
         "core/eager/eager.h", "core/explain/input.h", "core/program/tensor_io.h", "core/rules/registry.h"}) {

@@ -1,4 +1,4 @@
-"""How to decompose: a policy with what surrounds a run."""
+"""How to decompose: a policy with what surrounds a run. Generated from bindings/python/templates/_context.py."""
 
 import json
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
@@ -19,22 +19,7 @@ class Context(Handle):
     in docs/policies.md; None stands for the default.
 
     Args:
-        preset: ``"auto"`` (the default), ``"faithful"`` or ``"fast"``.
-        segments: into how many pieces the line from baseline to input is cut.
-        nonlinearity: ``"path"``, ``"abs_affine"``, ``"hybrid_affine"``, ``"hybrid_affine(0.15)"``, ``"scaling"``,
-            ``"gradient"`` or ``"none"``.
-        bias: who receives a constant: ``"residual"``, ``"abs"``, ``"hybrid"``, ``"hybrid_threshold"``, ``"sign"``,
-            ``"sign_threshold"`` or ``"norm"``.
-        freeze: some of ``"attention"``, ``"normalizer"``, ``"denominator"`` and ``"gate"``; an empty list: none.
-        content_first: some of the words of ``freeze``, ``["attention", "normalizer", "denominator"]`` by default: such
-            a coefficient moves while the content that it multiplies is the reference's, then the content moves. All
-            other products share by half; an empty list: every product.
-        conditions: ``"value"`` or ``"baseline"``, whose masks and indices the reference takes.
-        anchor: ``"baseline"`` or ``"residual"``.
-        missing_rule: ``"error"``, ``"path"`` or ``"absorb"``, where an operator has no rule.
-        on_failure: ``"error"``, ``"warn"``, ``"absorb"`` or ``"ignore"``, where recovery and value differ.
-        check: ``"every_op"``, ``"outputs"`` or ``"off"``.
-        tolerance: how far recovery and value may differ.
+        # policy: arguments
         overrides: other choices for an operator (``"aten::softmax"``) or a module path with all that is inside:
             ``{"encoder.layers.3": {"nonlinearity": "gradient"}}``.
         rules: for operators that have none, the principle of their rule: ``{"my_ops::smooth_abs": "pointwise"}``.
@@ -54,18 +39,7 @@ class Context(Handle):
     def __init__(
         self,
         *,
-        preset: Optional[str] = None,
-        segments: Optional[int] = None,
-        nonlinearity: Optional[str] = None,
-        bias: Optional[str] = None,
-        freeze: Optional[Union[str, Iterable[str]]] = None,
-        content_first: Optional[Union[str, Iterable[str]]] = None,
-        conditions: Optional[str] = None,
-        anchor: Optional[str] = None,
-        missing_rule: Optional[str] = None,
-        on_failure: Optional[str] = None,
-        check: Optional[str] = None,
-        tolerance: Optional[float] = None,
+        # policy: parameters
         overrides: Optional[Mapping[str, Mapping[str, Choice]]] = None,
         rules: Optional[Mapping[str, str]] = None,
         log: Optional[Callable[[int, str], Any]] = None,
@@ -74,18 +48,7 @@ class Context(Handle):
     ):
         options = _native.context_options_create()
         policy: Dict[str, Any] = {
-            "preset": preset,
-            "segments": segments,
-            "nonlinearity": nonlinearity,
-            "bias": bias,
-            "freeze": freeze,
-            "content_first": content_first,
-            "conditions": conditions,
-            "anchor": anchor,
-            "missing_rule": missing_rule,
-            "on_failure": on_failure,
-            "check": check,
-            "tolerance": tolerance,
+            # policy: values
         }
         _set_policy(options, policy, "")
         for selector, choices in (overrides or {}).items():
