@@ -10,8 +10,8 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose_testing.h"
-#include "core/explain/record_program.h"
 #include "core/linearize/small_models.h"
+#include "core/recording/record_program.h"
 
 namespace addend {
 namespace {

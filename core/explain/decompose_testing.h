@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
+#include "core/model/model.h"
 #include "core/program/random_testing.h"
 
 namespace addend {

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
 #include "core/program/random_testing.h"
 
 namespace addend {

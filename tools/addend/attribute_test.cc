@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/testing.h"
 
 namespace addend::cli {

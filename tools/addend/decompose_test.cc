@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "core/explain/model.h"
-#include "core/explain/tensor_io.h"
+#include "core/model/model.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/testing.h"
 
 namespace addend::cli {

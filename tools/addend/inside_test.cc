@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/testing.h"
 
 namespace addend::cli {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/text.h"
 
 namespace addend::cli {
