@@ -13,6 +13,7 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -29,10 +30,6 @@ struct NamedFunction {
 };
 
 std::string NameOf(const testing::TestParamInfo<NamedFunction>& info) { return info.param.name; }
-
-TracedModel ModelOf(const Function& function) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
-}
 
 Decomposition Decompose(const Function& function, const Input& input, Conditions conditions = Conditions::kValue) {
   DecomposeOptions options;
