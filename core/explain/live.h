@@ -1,11 +1,11 @@
 // Live models: operators of the caller's own program, recorded as they run on this thread, and decomposed afterwards.
 //
 // Note [Traced as it runs]
-// A live model can be recorded as a program too (live_program.h), which replays and can be decomposed. LiveTrace is no
-// second way to that: it decomposes the run that happened. A replay is another run. It draws other random numbers, its
-// guards stop it where a kernel gave other bits, and the model's time is paid twice. And a recording refuses what it
-// could not replay, wherever it runs: autocast, sparse and quantized tensors, objects as arguments. A trace refuses
-// only what rows pass through.
+// A live model can be recorded as a program too (core/recording/live_program.h), and a program can be decomposed.
+// LiveTrace is no second way to that: it decomposes the run that happened, and a replay is another run. It draws other
+// random numbers, its guards stop it where a kernel gives other bits, and the model is paid for twice. And a recording
+// refuses what no replay could repeat, wherever in the model it is: sparse and quantized tensors, objects as arguments.
+// A trace refuses them only where rows have to pass.
 #ifndef ADDEND_CORE_EXPLAIN_LIVE_H_
 #define ADDEND_CORE_EXPLAIN_LIVE_H_
 
@@ -18,9 +18,9 @@
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
-#include "core/explain/live_run.h"
-#include "core/explain/live_scope.h"
 #include "core/intercept/script_frames.h"
+#include "core/model/live_run.h"
+#include "core/model/live_scope.h"
 
 namespace addend {
 
