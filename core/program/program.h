@@ -9,7 +9,6 @@
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/ScalarType.h>
-#include <c10/util/DimVector.h>
 #include <c10/util/SmallVector.h>
 
 #include <cstdint>
@@ -18,32 +17,10 @@
 
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
+#include "core/program/call_text.h"
+#include "core/program/geometry.h"
 
 namespace addend {
-
-// Where a tensor lies in its storage. Strides and offset count elements.
-struct Geometry {
-  c10::DimVector sizes;
-  c10::DimVector strides;
-  int64_t offset = 0;
-
-  int64_t numel() const;
-  // True for a contiguous tensor that covers a storage of `storage_numel` elements from its start to its end.
-  bool CoversWhole(int64_t storage_numel) const;
-  bool operator==(const Geometry& other) const {
-    return offset == other.offset && sizes == other.sizes && strides == other.strides;
-  }
-};
-
-// Floating-point or complex: numbers that move, so that rows can follow them.
-bool Continuous(at::ScalarType dtype);
-// The dtype of a tensor's rows: its own, but float32 for half types.
-at::ScalarType RowDtype(at::ScalarType dtype);
-// float32 for complex64: the dtype of the real part; real dtypes as they are.
-at::ScalarType RealDtype(at::ScalarType dtype);
-// Whether a tensor of dtype `view` may lie in a storage of dtype `storage` without its bytes getting another meaning:
-// of the same dtype, or complex numbers seen as pairs of real ones, or the reverse.
-bool SameNumbers(at::ScalarType storage, at::ScalarType view);
 
 struct Operand {
   int storage = -1;         // -1: an undefined tensor
@@ -104,14 +81,8 @@ struct Program {
   std::vector<StorageInfo> storages;
 };
 
-// "aten::add_" -> "aten::add": the name under which rules are registered.
-std::string RuleName(const std::string& schema_name);
-// "aten::add.Tensor"
-std::string FullName(const c10::FunctionSchema& schema);
 // One line: "add(f32[2, 3], f32[3], 1) -> f32[2, 3]".
 std::string DescribeCall(const Call& call);
-// "f32", "i64", "bf16" ...
-std::string DtypeName(at::ScalarType dtype);
 
 }  // namespace addend
 

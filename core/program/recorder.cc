@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/program/module_paths.h"
 #include "core/program/operator_traits.h"
 #include "core/program/written_aside.h"
 
@@ -106,36 +105,28 @@ void ForEachTensor(const c10::IValue& value, const std::function<void(const at::
 
 int Recorder::StorageId(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return -1;
-  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
-  const auto [it, is_new] = storage_ids_.try_emplace(impl, static_cast<int>(program_.storages.size()));
+  const auto [id, is_new] = storages_.Add(tensor.storage().unsafeGetStorageImpl());
   if (is_new) {
-    storage_guards_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
     StorageInfo info;
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
     info.dtype = tensor.scalar_type();
     program_.storages.push_back(std::move(info));
   } else {
     // Kernels of composite operators resize what they are given without asking the dispatcher.
-    StorageInfo& info = program_.storages[it->second];
+    StorageInfo& info = program_.storages[id];
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
   }
-  return it->second;
+  return id;
 }
 
 int Recorder::FindStorage(const at::Tensor& tensor) const {
   if (!tensor.defined() || !tensor.has_storage()) return -1;
-  const auto it = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
-  return it == storage_ids_.end() ? -1 : it->second;
+  return storages_.Find(tensor.storage().unsafeGetStorageImpl());
 }
 
 void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
   const int id = StorageId(tensor);
   if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
-}
-
-void Recorder::SetModulePaths(std::vector<std::string> paths) {
-  module_paths_ = std::move(paths);
-  std::sort(module_paths_.begin(), module_paths_.end());
 }
 
 Operand Recorder::Describe(const at::Tensor& tensor) {
@@ -178,7 +169,7 @@ const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
   return *slot;
 }
 
-Position Recorder::PositionOf(const Call& call) const {
+Position Recorder::PositionOf(const Call& call) {
   Position position = CurrentScriptPosition();
   position.op_index = call.index;
   position.op = call.op.schema().name();
@@ -187,12 +178,8 @@ Position Recorder::PositionOf(const Call& call) const {
     const std::string& name = program_.storages[operand.storage].name;
     if (!name.empty()) position.parameters.push_back(name);
   }
-  if (!module_.empty()) {
-    position.module_path = module_;
-    return position;
-  }
   const std::string parameter = position.parameters.empty() ? "" : position.parameters.front();
-  position.module_path = ResolveModulePath(position.module_path, parameter, module_paths_);
+  position.module_path = module_.PathOf(position.module_path, parameter);
   return position;
 }
 

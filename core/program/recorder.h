@@ -7,11 +7,14 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/module_paths.h"
 #include "core/program/program.h"
+#include "core/program/storage_table.h"
 
 namespace addend {
 
@@ -57,11 +60,11 @@ class Recorder : public CallHandler {
   Program& program() { return program_; }
   const Program& program() const { return program_; }
   // Where the operator that runs now is called; `call` may lack its position still.
-  Position PositionOf(const Call& call) const;
+  Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
-  void SetModulePaths(std::vector<std::string> paths);
+  void SetModulePaths(std::vector<std::string> paths) { module_.SetPaths(std::move(paths)); }
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
-  void SetModule(std::string path) { module_ = std::move(path); }
+  void SetModule(std::string path) { module_.Set(std::move(path)); }
 
  private:
   struct OpFacts {
@@ -78,12 +81,9 @@ class Recorder : public CallHandler {
   Program program_;
   int16_t depth_ = 0;
   int64_t program_call_ = -1;
-  std::vector<std::string> module_paths_;
-  std::string module_;
+  CurrentModule module_;
   absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>> facts_;
-  // Weak references keep a freed storage's address from being reused while the model runs.
-  absl::flat_hash_map<c10::StorageImpl*, int> storage_ids_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_guards_;
+  StorageTable storages_;
 };
 
 // Calls `visit` for every tensor in a value: a tensor, or a list, tuple or dictionary of values.
