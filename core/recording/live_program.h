@@ -1,8 +1,8 @@
 // Live models as programs: operators of the caller's own program, recorded as they run on this thread.
 //
 // Note [Marked tensors]
-// A live model has no arguments that we could see: its inputs are the tensors that the caller marks. They are known by
-// their memory; see Note [Live tensors] in live.h. What the model reads besides is a parameter or a buffer where it has
+// A live model has no arguments that could be seen: its inputs are the tensors that the caller marks, recognized by
+// their memory; see Note [Live tensors] in live.h. Whatever else the model reads is a parameter or a buffer if it has
 // been named, and a constant otherwise.
 #ifndef ADDEND_CORE_RECORDING_LIVE_PROGRAM_H_
 #define ADDEND_CORE_RECORDING_LIVE_PROGRAM_H_
@@ -19,7 +19,8 @@
 
 namespace addend {
 
-// Every call but the destructor belongs to the thread of the constructor and throws FailedPrecondition on another.
+// Records a live model as a program. Every method but the destructor belongs to the thread of the constructor, and
+// throws FailedPrecondition on another.
 class LiveProgram {
  public:
   // Records this thread's operators until Stop(). Of the options the names of inputs are for those marked without one.
@@ -35,7 +36,7 @@ class LiveProgram {
   void AddInput(const std::string& name, const c10::IValue& value);
   // A parameter (`learned`) or a buffer. Those that no operator reads do not become part of the program.
   void NameTensor(const std::string& name, const at::Tensor& tensor, bool learned);
-  // Of all modules of the model.
+  // Sets the paths of all modules of the model.
   void SetModulePaths(std::vector<std::string> paths);
   // The module that runs from now on; empty: none.
   void SetModule(const std::string& module_path);
