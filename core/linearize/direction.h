@@ -28,7 +28,8 @@ Direction ParseDirection(const std::string& text);
 
 struct SweepOptions {
   Direction direction = Direction::kAuto;
-  // `chunks.components` makes kAuto choose forward. `chunks.memory_bytes` also limits the cotangents of a backward sweep.
+  // `chunks.components` makes kAuto choose forward. `chunks.memory_bytes` also limits the cotangents of a backward
+  // sweep.
   ChunkOptions chunks;
 };
 

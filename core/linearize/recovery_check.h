@@ -27,8 +27,7 @@ class RecoveryCheck {
  public:
   // `components`: how many there are in all, for tolerances; the sweep may hold a part of them. What is given must
   // outlive the check.
-  RecoveryCheck(const Linearization& linearization, const RowTable& rows, const Rounding& rounding,
-                int64_t components);
+  RecoveryCheck(const Linearization& linearization, const RowTable& rows, const Rounding& rounding, int64_t components);
 
   // Judges output k of a node by what Settle found of its rows [numc + 2, *S]. `check` keeps the largest numbers so
   // far. `whole`: the output covers its storage. Returns false if the output fails.

@@ -1,6 +1,6 @@
 // Moves, and sums and products of rows over the elements of a tensor. They are added up in float64 and in one order,
-// so that the number of threads changes nothing; one pass on the CPU, composed of LibTorch operators elsewhere. Functions
-// that end in ByOperators are the composed form on every device: what the loops are tested against.
+// so that the number of threads changes nothing; one pass on the CPU, composed of LibTorch operators elsewhere.
+// Functions that end in ByOperators are the composed form on every device: what the loops are tested against.
 #ifndef ADDEND_CORE_LINEARIZE_ROW_SUMS_H_
 #define ADDEND_CORE_LINEARIZE_ROW_SUMS_H_
 

@@ -32,8 +32,8 @@ class RowTable {
   // New rows [R, numel] of an operand's storage, all zero; the table does not keep them.
   at::Tensor Zeros(const Operand& operand) const;
 
-  // Rows of an operand, [R, *S], which share memory with those of its storage; zeros are made where it has none. The view
-  // may be lazily conjugated or negated; a write through it lands where the model's write landed.
+  // Rows of an operand, [R, *S], which share memory with those of its storage; zeros are made where it has none. The
+  // view may be lazily conjugated or negated; a write through it lands where the model's write landed.
   at::Tensor View(const Operand& operand);
   // Makes rows that no other storage has, which may be written through View. Call it before each write.
   void Own(const Operand& operand);

@@ -30,9 +30,7 @@ class TargetProducts {
   int64_t rows() const { return rows_; }
   bool has_blocks() const { return rows_ > targets_; }
   at::Tensor OfComponents(const at::Tensor& cotangents) const { return cotangents.narrow(0, 0, targets_); }
-  at::Tensor OfLeftover(const at::Tensor& cotangents) const {
-    return cotangents.narrow(0, rows_ - targets_, targets_);
-  }
+  at::Tensor OfLeftover(const at::Tensor& cotangents) const { return cotangents.narrow(0, rows_ - targets_, targets_); }
 
   at::Tensor Zeros() const;                    // [targets]
   at::Tensor Zeros(int64_t components) const;  // [targets, components]
