@@ -32,37 +32,41 @@ class LiveTrace : public LiveRun {
   // contiguous, the whole of their storage, no two in one. `named`: parameters and buffers, for positions. The
   // registry of the options must outlive the trace. Throws InvalidArgument for inputs that do not fit.
   LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, DecomposeOptions options);
-  // The same, to end with FinishAttribution().
+  // Records in the same way, to end with FinishAttribution().
   LiveTrace(const std::vector<Input>& inputs, const NamedTensors& named, AttributeOptions options);
+  // Stops the recording. On another thread than that of the constructor the scope stays open, without any effect.
   ~LiveTrace() override;
   LiveTrace(const LiveTrace&) = delete;
   LiveTrace& operator=(const LiveTrace&) = delete;
 
+  // The module that runs from now on; empty: none.
   void SetModule(const std::string& module_path) override;
-  // Who gives the source lines that call the operator which runs, outermost first, so that notes tell the line of what
-  // derives conditions, indices and numbers. Asked at such operators only.
+  // Sets who gives the source lines, outermost first, that call the running operator, so that notes can name the line
+  // that derives conditions, indices and numbers. Only operators that derive these ask. Throws FailedPrecondition on
+  // another thread.
   void SetFrames(std::function<std::vector<SourceFrame>()> frames);
   // Asks for the composition of a tensor, or of what it aliases. Throws NotFound where no operator has met that memory.
   void AddOutput(const std::string& name, const at::Tensor& tensor) override;
-  // What a reader of the report has to know beside what the trace finds.
+  // Adds a note to those that the trace finds.
   void AddNote(const std::string& note);
-  // Where splits start inside the model: it ran so that they could be found, its outputs are named, and now it runs
-  // once more with the same numbers; what it calls from here on is what is decomposed or attributed, and its outputs
-  // are to be named again. Throws what finding the places throws, FailedPrecondition where no split is inside, where
-  // this was called before.
+  // Begins the second run of the model, where splits start inside it. The first run has found the places, and its
+  // outputs are named. The model now runs once more with the same numbers; that run is decomposed or attributed, and
+  // its outputs are to be named again. Throws what finding the places throws; FailedPrecondition if no split is inside,
+  // on a second call, and on another thread.
   void RunAgain();
-  // What the model would be given as the baseline of an input, so that its owner can run it there and tell what it
-  // gave. Also stops: that run is not recorded. Throws InvalidArgument where there is no such input and where a split
-  // starts inside the model.
+  // Returns what the model would be given as the baseline of an input, so that its owner can run it there. Stops the
+  // recording: that run is not recorded. Throws InvalidArgument if there is no such input, and if a split starts inside
+  // the model.
   at::Tensor BaselineOf(size_t input);
-  // What the model gave on the baseline for an output of that name: the report says whether that is the reference, see
-  // Report::reference_error. Throws NotFound where no output is called so.
+  // Takes what the model gave on the baseline for an output; the report then says whether that is the reference, see
+  // Report::reference_error. Throws NotFound if no output has this name.
   void AddOnBaseline(const std::string& name, const at::Tensor& tensor);
+  // Stops the recording. Throws FailedPrecondition on another thread than that of the constructor.
   void Stop() override;
   // Stops, and decomposes the outputs and probes, once. Throws the first error of the recording, if there was one, and
   // what TracedModel::Decompose throws.
   Decomposition Finish();
-  // The same for the targets of the options. Throws what Attribute() throws.
+  // Stops, and attributes the targets of the options, once. Throws what Attribute() throws.
   Attribution FinishAttribution();
 
  private:

@@ -1,4 +1,4 @@
-// Running a model for whoever records it.
+// Runs a model that is being recorded.
 #ifndef ADDEND_CORE_MODEL_RUN_MODEL_H_
 #define ADDEND_CORE_MODEL_RUN_MODEL_H_
 
@@ -11,8 +11,8 @@
 
 namespace addend {
 
-// Runs the model without gradients. What it throws becomes InvalidArgument with one line, in which `described` stands
-// for the inputs; errors of Addend's own pass through.
+// Runs the model without gradients. An exception of the model becomes InvalidArgument with one line, in which
+// `described` stands for the inputs; errors of Addend's own pass through.
 c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described);
 
 }  // namespace addend

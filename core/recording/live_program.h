@@ -1,9 +1,10 @@
 // Live models as programs: operators of the caller's own program, recorded as they run on this thread.
 //
 // Note [Marked tensors]
-// A live model has no arguments that we could see: its inputs are the tensors that the caller marks. They are known by
-// their memory; see Note [Live tensors] in core/program/live_memory.h. What the model reads besides is a parameter or a
-// buffer where it has been named, and a constant otherwise.
+// A live model has no arguments that could be seen: its inputs are the tensors that the caller marks, recognized by
+// their memory; see Note [Live tensors] in
+// core/program/live_memory.h. Whatever else the model reads is a parameter or a buffer if it has
+// been named, and a constant otherwise.
 #ifndef ADDEND_CORE_RECORDING_LIVE_PROGRAM_H_
 #define ADDEND_CORE_RECORDING_LIVE_PROGRAM_H_
 
@@ -20,6 +21,8 @@
 
 namespace addend {
 
+// Records a live model as a program. Every method but the destructor belongs to the thread of the constructor, and
+// throws FailedPrecondition on another.
 class LiveProgram : public LiveRun {
  public:
   // Records this thread's operators until Stop(). Of the options the names of inputs are for those marked without one.
