@@ -1,5 +1,5 @@
-// Addend for C++17: addend.h with owners for its handles and exceptions for its statuses. Header-only, so that a
-// program needs nothing but the C interface of the library that it meets.
+// Addend for C++17: owning classes for the handles of addend.h, and exceptions for its statuses. Header-only, so that a
+// program needs only the C interface of the library that it is run with.
 #ifndef ADDEND_C_API_ADDEND_HPP_
 #define ADDEND_C_API_ADDEND_HPP_
 
@@ -15,16 +15,16 @@
 
 namespace addend::api {
 
-// A status that was not OK.
+// The exception for a status that is not OK.
 class Error : public std::runtime_error {
  public:
-  // Takes the status over.
+  // Takes over the status, which it releases.
   explicit Error(addend_status* status)
       : std::runtime_error(addend_status_message(status)), status_(status, addend_status_release) {}
   // One of addend_code.
   int32_t code() const { return addend_status_code(status_.get()); }
   std::string detail() const { return addend_status_detail(status_.get()); }
-  // What the message says, as data ("op", "module_path", ...); "" where there is nothing.
+  // What the message says, as data, by key ("op", "module_path", ...); "" where there is nothing.
   std::string payload(const std::string& key) const {
     const char* value = addend_status_payload(status_.get(), key.c_str());
     return value == nullptr ? "" : value;
@@ -39,12 +39,12 @@ inline void Check(addend_status* status) {
   if (status != nullptr) throw Error(status);
 }
 
-// Owns a handle. Copies share it.
+// The owner of a handle. Copies share the handle.
 template <typename H, void (*kRelease)(H*)>
 class Handle {
  public:
   Handle() = default;
-  // Takes the handle over.
+  // Takes over the handle, which the last copy releases.
   explicit Handle(H* handle) : handle_(handle, kRelease) {}
   H* get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
@@ -140,7 +140,7 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
     return Tensor(tensor);
   }
-  // "" where the file says nothing.
+  // The metadata under a key; "" if there is none.
   std::string metadata(const std::string& key) const {
     const char* value = addend_tensor_file_metadata(get(), key.c_str());
     return value == nullptr ? "" : value;
@@ -154,7 +154,7 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     return *this;
   }
   void Write(const std::string& path) const { Check(addend_tensor_file_write(get(), path.c_str())); }
-  // What Write would write.
+  // The bytes that Write would write.
   std::string Encode() const {
     addend_string* bytes = nullptr;
     Check(addend_tensor_file_encode(get(), &bytes));
@@ -179,7 +179,7 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     std::string name;
     double value;
   };
-  // The largest ones in magnitude, at most `count`.
+  // The contributions of the largest magnitudes, at most `count`.
   std::vector<Contribution> Top(int64_t count) const {
     std::vector<Contribution> top;
     for (int64_t rank = 0; rank < count; ++rank) {
@@ -302,7 +302,7 @@ class Results : public Handle<addend_results, addend_results_release> {
     return notes;
   }
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
-  // "reference_is_model_on_baseline" and "reference_reason"; empty for another.
+  // A text of the report: "reference_is_model_on_baseline" or "reference_reason"; empty for any other key.
   std::string report_text(const std::string& key) const {
     const char* text = addend_results_report_text(get(), key.c_str());
     return text == nullptr ? "" : text;
@@ -314,7 +314,7 @@ class Results : public Handle<addend_results, addend_results_release> {
   }
 };
 
-// Numbers, and what each element of the inputs gave to them.
+// Explained numbers, with the attributions of every element of the inputs.
 class Attribution : public Handle<addend_attribution, addend_attribution_release> {
  public:
   using Handle::Handle;
@@ -331,8 +331,8 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
     Check(addend_attribution_results(get(), &results));
     return Results(results);
   }
-  // What the elements of an input give, [targets, *S], or [*S] where each example has a target. Those inside the model
-  // come behind its arguments.
+  // The attributions of the elements of an input, [targets, *S], or [*S] where each example has a target. Inputs inside
+  // the model come behind the arguments.
   Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
   std::string Json() const {
     addend_string* text = nullptr;
@@ -365,7 +365,8 @@ class Context : public Handle<addend_context, addend_context_release> {
   }
 };
 
-// What a model is asked. The functions that begin with Split and Baseline speak of the input that was added last.
+// A request: what is asked of a model. The functions that begin with Split and Baseline speak of the input that was
+// added last.
 class Request : public Handle<addend_request, addend_request_release> {
  public:
   Request() : Handle(Created()) {}
@@ -375,7 +376,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
     return *this;
   }
-  // A tensor inside the model, told as by Probe(), as one more input: see addend_request_add_inside.
+  // Adds a tensor inside the model, selected as by Probe(), as one more input: see addend_request_add_inside.
   Request& Inside(const std::string& selector) {
     Check(addend_request_add_inside(get(), selector.c_str()));
     return *this;
@@ -400,23 +401,23 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_baseline_number(get(), baseline));
     return *this;
   }
-  // "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
+  // Sets a baseline by a word: "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
   Request& Baseline(const std::string& word) {
     Check(addend_request_set_baseline_word(get(), word.c_str()));
     return *this;
   }
   Request& Baseline(const char* word) { return Baseline(std::string(word)); }
-  // Where the input's components begin on the axis that all inputs share.
+  // Sets where the input's components start on the component axis that all inputs share.
   Request& FirstComponent(int64_t first) {
     Check(addend_request_set_first_component(get(), first));
     return *this;
   }
-  // One more number for Model::Attribute to explain.
+  // Adds a number for Model::Attribute to explain.
   Request& Target(const std::string& target) {
     Check(addend_request_add_target(get(), target.c_str()));
     return *this;
   }
-  // What the targets are elements of; "": the first output.
+  // Sets the tensor that targets are elements of; "": the first output.
   Request& Explained(const std::string& selector) {
     Check(addend_request_set_explained(get(), selector.c_str()));
     return *this;
@@ -429,12 +430,12 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_operators(get(), operators ? 1 : 0));
     return *this;
   }
-  // The inputs that follow are a further example, for Model::Record and Model::CheckTrace.
+  // Begins a further example, for Model::Record and Model::CheckTrace: the inputs that follow belong to it.
   Request& NextExample() {
     Check(addend_request_next_example(get()));
     return *this;
   }
-  // How the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
+  // Sets how the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
   Request& Structure(const std::string& structure) {
     Check(addend_request_set_structure(get(), structure.c_str()));
     return *this;
@@ -443,12 +444,12 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
   }
-  // Bytes; 0: any amount.
+  // Sets the memory limit in bytes; 0: none.
   Request& Memory(int64_t bytes) {
     Check(addend_request_set_memory(get(), bytes));
     return *this;
   }
-  // "auto", "forward" or "backward".
+  // Sets the direction: "auto", "forward" or "backward".
   Request& Direction(const std::string& direction) {
     Check(addend_request_set_direction(get(), direction.c_str()));
     return *this;
@@ -457,7 +458,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
     return *this;
   }
-  // Runs the plain model on the baseline as well; the report says how far that is from the reference.
+  // Also runs the plain model on the baseline; the report then says how far the reference is from what it gives.
   Request& VerifyReference(bool verify = true) {
     Check(addend_request_set_verify_reference(get(), verify ? 1 : 0));
     return *this;
@@ -470,7 +471,8 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_probe(get(), selector.c_str()));
     return *this;
   }
-  // One of the model's results that is decomposed; the others are left out. Without any, all are.
+  // Asks for one of the model's results; results that are not asked for are left out. Without any call, all are
+  // decomposed.
   Request& Output(const std::string& name) {
     Check(addend_request_add_output(get(), name.c_str()));
     return *this;
@@ -486,7 +488,7 @@ class Request : public Handle<addend_request, addend_request_release> {
 
 class Model;
 
-// What a model did, to be read, kept and run again. `options` everywhere: JSON as addend.h describes it.
+// A program: what a model did, to be read, kept and run again. `options` are JSON as addend.h describes it.
 class Program : public Handle<addend_program, addend_program_release> {
  public:
   using Handle::Handle;
@@ -497,31 +499,31 @@ class Program : public Handle<addend_program, addend_program_release> {
     return Program(program);
   }
   void Save(const std::string& folder) const { Check(addend_program_save(get(), folder.c_str())); }
-  // The program in place of the model that was recorded.
+  // A model that runs the program in place of the model that was recorded.
   inline Model AsModel() const;
   Results Replay(const Request& request, const std::string& options = "{}") const {
     addend_results* results = nullptr;
     Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
     return Results(results);
   }
-  // For LibTorch without this library.
+  // Writes a TorchScript file, for LibTorch without this library.
   void ExportTorchScript(const std::string& path) const {
     Check(addend_program_export_torchscript(get(), path.c_str()));
   }
-  // The program in another floating-point type.
+  // A copy of the program in another floating-point type.
   Program To(int32_t dtype) const {
     addend_program* copy = nullptr;
     Check(addend_program_to(get(), dtype, &copy));
     return Program(copy);
   }
-  // What a replay would lack: JSON.
+  // Lists, as JSON, what a replay would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
     addend_string* text = nullptr;
     Check(addend_program_requirements(context.get(), get(), request.get(), &text));
     return Take(text);
   }
   size_t num_operators() const { return addend_program_num_operators(get()); }
-  // The names of its tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
+  // The names of the program's tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
   std::vector<std::string> Names(const std::string& kind) const {
     std::vector<std::string> names;
     for (size_t k = 0; k < addend_program_num_values(get()); ++k) {
@@ -563,13 +565,13 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_load_bytes(data, size, dtype, &model));
     return Model(model);
   }
-  // A copy on another device ("" as it is) or of another dtype.
+  // A copy on another device ("": the same) or of another dtype (0: the same).
   Model To(const std::string& device, int32_t dtype = 0) const {
     addend_model* copy = nullptr;
     Check(addend_model_to(get(), dtype, device.empty() ? nullptr : device.c_str(), &copy));
     return Model(copy);
   }
-  // The same model by other methods than forward().
+  // A model that runs other methods than forward().
   Model Methods(const std::vector<std::string>& methods) const {
     std::string names;
     for (const std::string& method : methods) names += (names.empty() ? "" : ",") + method;
@@ -577,7 +579,7 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_methods(get(), names.c_str(), &model));
     return Model(model);
   }
-  // What a run would lack: JSON.
+  // Lists, as JSON, what a run would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
     addend_string* text = nullptr;
     Check(addend_model_requirements(context.get(), get(), request.get(), &text));
@@ -593,27 +595,27 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
     return Results(results);
   }
-  // What requests with KeepReferences() made it keep.
+  // Forgets what was kept for requests with KeepReferences().
   void ForgetReferences() const { Check(addend_model_forget_references(get())); }
-  // One sweep back from the targets of the request to every element of its inputs.
+  // Attributes the targets of the request to every element of its inputs, by one sweep backward.
   Attribution Attribute(const Request& request, const Context& context = {}) const {
     addend_attribution* attribution = nullptr;
     Check(addend_model_attribute(context.get(), get(), request.get(), &attribution));
     return Attribution(attribution);
   }
-  // Further examples of the request teach the program other sizes.
+  // Records the model as a program. Further examples of the request teach the program other sizes.
   Program Record(const Request& request) const {
     addend_program* program = nullptr;
     Check(addend_model_record(get(), request.get(), &program));
     return Program(program);
   }
-  // Whether a recording is the model, tried on further examples of the request: JSON.
+  // Checks, on further examples of the request, whether a recording stands for the model: JSON.
   std::string CheckTrace(const Request& request, const std::string& options = "{}") const {
     addend_string* text = nullptr;
     Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
     return Take(text);
   }
-  // The exact Shapley values for the first output.
+  // Computes the exact Shapley values for the first output.
   Composition Shapley(const Request& request) const {
     addend_composition* composition = nullptr;
     Check(addend_model_shapley(get(), request.get(), &composition));
@@ -666,7 +668,7 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     Check(addend_arguments_add_dtype(get(), name, dtype));
     return *this;
   }
-  // Up to EndList() what is added are the elements of one list.
+  // Begins a list: the arguments that are added up to EndList() are its elements.
   Arguments& BeginList(const char* name = nullptr) {
     Check(addend_arguments_begin_list(get(), name));
     return *this;
@@ -694,15 +696,16 @@ inline Results Call(const std::string& op, const Arguments& arguments, const Con
   return Results(results);
 }
 
-// The exact Shapley values for the first result of such a call.
+// Computes the exact Shapley values for the first result of such a call.
 inline Composition Shapley(const std::string& op, const Arguments& arguments) {
   addend_composition* composition = nullptr;
   Check(addend_call_shapley(op.c_str(), arguments.get(), &composition));
   return Composition(composition);
 }
 
-// Every LibTorch operator that this thread calls while it lives is recorded, Call on plain tensors included, and what
-// was computed from the request's inputs is decomposed. It belongs to the thread that begins it.
+// A scope that decomposes a live model: every LibTorch operator that this thread calls during its life is recorded,
+// Call on plain tensors included, and the outputs that are named are decomposed. The scope belongs to the thread that
+// begins it.
 class TracingScope : public Handle<addend_trace, addend_trace_release> {
  public:
   explicit TracingScope(const Request& request, const Context& context = {}) : Handle(Begun(request, context)) {}
@@ -727,7 +730,7 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   }
 };
 
-// The same, to become a program. The inputs of the request are those of the program.
+// A scope that records a live model as a program. The inputs of the request are those of the program.
 class RecordingScope : public Handle<addend_trace, addend_trace_release> {
  public:
   explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}

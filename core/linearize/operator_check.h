@@ -30,8 +30,12 @@ struct OperatorCheck {
   bool ok() const { return recovered && bracket_holds; }
 };
 
-// Appends a failed check to `failures`; throws Error(kInternal) that says "tracing failure: `what`" instead where the
-// policy makes it an error.
+// Throws Error(kInternal) that says "tracing failure: `what`" if the policy makes failures an error. `remedies`: what else
+// the caller can try, for the error's hint.
+void ThrowIfError(OnFailure on_failure, const std::string& what, const Position& position,
+                  const std::string& remedies = "");
+
+// Appends a failed check to `failures`, or throws as above.
 void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
                  std::vector<OperatorCheck>& failures);
 
