@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/base/policy.h"
-#include "core/linearize/trace.h"
 #include "core/linearize/linearization.h"
+#include "core/linearize/trace.h"
 #include "core/rules/registry.h"
 
 namespace addend {

@@ -41,7 +41,8 @@ public sealed class ProgramTests : IDisposable
         Assert.Equal(relu.Value().ToArray<float>(), results.Tensor("relu").ToArray<float>());
         Results everything = program.Replay(asked, new ReplayOptions { EveryValue = true });
         Assert.Equal(program.Names, everything.Names.Skip(1));
-        Samples.Refuses(() => program.Replay(asked, new ReplayOptions { Values = ["no such"] }));
+        Samples.Throws<KeyNotFoundException>(
+            ErrorCode.NotFound, () => program.Replay(asked, new ReplayOptions { Values = ["no such"] }));
     }
 
     [Fact]
