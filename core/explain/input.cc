@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
@@ -321,6 +322,24 @@ PreparedInputs Prepare(const std::vector<Input>& inputs, const NamedTensors& hel
     all.narrow(0, first[k], own.parts.size(0)).copy_(own.parts);
     own.parts = all;
   }
+  return prepared;
+}
+
+PreparedInputs LabelEveryId(PreparedInputs prepared) {
+  int64_t next = prepared.numc;
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.ids || input.kind == Split::Kind::kPlain) continue;
+    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
+    input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
+    next += input.value.numel();
+  }
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.parts.defined() || next == prepared.numc) continue;
+    at::DimVector sizes(input.parts.sizes());
+    sizes[0] = next - prepared.numc;
+    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
+  }
+  prepared.numc = next;
   return prepared;
 }
 

@@ -95,6 +95,10 @@ int64_t NumComponents(const Input& input);
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
 
+// For a sweep back, ids get components of their own, one for each element, behind those that the caller asked for: an
+// embedding knows its ids by labels only.
+PreparedInputs LabelEveryId(PreparedInputs prepared);
+
 }  // namespace addend
 
 #endif  // ADDEND_CORE_EXPLAIN_INPUT_H_

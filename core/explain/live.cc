@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -12,8 +11,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
+#include "core/explain/inside.h"
+#include "core/explain/recorded_model.h"
 #include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
@@ -21,11 +22,6 @@
 #include "core/program/memory.h"
 
 namespace addend {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
 
 class LiveTrace::Recording : public CallHandler {
  public:
@@ -45,7 +41,7 @@ class LiveTrace::Recording : public CallHandler {
         asked_(std::move(asked)),
         prepared_(purpose_.attribution ? LabelEveryId(asked_) : asked_),
         policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
-        tracer_(&RulesOf(purpose_.options), &policy_, prepared_.numc) {
+        tracer_(&purpose_.options.Rules(), &policy_, prepared_.numc) {
     if (!finds_inside_) tracer_.UseReferences(purpose_.options.references);
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (!inputs[k].inside.empty()) {
@@ -159,7 +155,7 @@ class LiveTrace::Recording : public CallHandler {
   void Stop() {
     if (stopped_) return;
     stopped_ = true;
-    seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+    seconds_ = SecondsSince(start_);
   }
 
   void AddNote(const std::string& note) { notes_.push_back(note); }
@@ -189,18 +185,14 @@ class LiveTrace::Recording : public CallHandler {
 
   Decomposition Finish() {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
-    End();
-    Decomposition decomposition =
-        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_, lines_);
+    Decomposition decomposition = DecomposeRun(End(), purpose_.options);
     AddNotes(decomposition.report);
     return decomposition;
   }
 
   Attribution FinishAttribution() {
     if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
-    End();
-    Attribution attribution = addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_,
-                                                        *purpose_.attribution, seconds_, lines_);
+    Attribution attribution = AttributeRun(End(), *purpose_.attribution);
     AddNotes(attribution.report);
     return attribution;
   }
@@ -210,12 +202,21 @@ class LiveTrace::Recording : public CallHandler {
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
   }
 
-  void End() {
+  RecordedRun End() {
     if (finished_) throw FailedPrecondition("the trace has ended");
     finished_ = true;
     if (error_) std::rethrow_exception(error_);
     RequireOutputs();
     if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
+    const auto start = Clock::now();
+    RecordedRun run;
+    run.trace = std::make_shared<TracedRun>(FinishedRun(tracer_, lines_));
+    run.outputs = std::move(outputs_);
+    run.inputs = asked_;
+    run.declared = declared_;
+    run.policy = policy_;
+    run.seconds = seconds_ + SecondsSince(start);
+    return run;
   }
 
   void AddNotes(Report& report) const { report.notes.insert(report.notes.end(), notes_.begin(), notes_.end()); }
@@ -295,7 +296,7 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options};
+  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options.progress};
   absl::flat_hash_map<const void*, Waiting> waiting_;
   absl::flat_hash_map<c10::StorageImpl*, Known> known_;
   int64_t sights_ = 0;
@@ -316,10 +317,7 @@ namespace {
 // What both kinds of runs have in common.
 DecomposeOptions RunOptionsOf(const AttributeOptions& options) {
   DecomposeOptions run;
-  run.policy = options.policy;
-  run.references = options.references;
-  run.registry = options.registry;
-  run.progress = options.progress;
+  static_cast<RunOptions&>(run) = options;
   return run;
 }
 

@@ -61,12 +61,6 @@ std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) 
   return whole;
 }
 
-double ElementOf(const at::Tensor& tensor, const std::vector<int64_t>& index) {
-  at::Tensor element = tensor;
-  for (const int64_t i : index) element = element.select(0, i);
-  return element.item<double>();
-}
-
 }  // namespace
 
 Target ParseTarget(const std::string& text) {
@@ -130,18 +124,25 @@ double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtyp
   return std::min(relative * (contributions.mass + std::abs(contributions.value)), own);
 }
 
+at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index) {
+  for (const int64_t i : index) tensor = tensor.select(0, i);
+  return tensor;
+}
+
+double NumberAt(const at::Tensor& tensor, const TargetElements& target) {
+  const double first = ElementAt(tensor, target.index).item<double>();
+  return target.subtract.empty() ? first : first - ElementAt(tensor, target.subtract).item<double>();
+}
+
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
   Contributions result;
   const TargetElements elements = FindElements(value, target);
   result.index = elements.index;
   result.subtract = elements.subtract;
-  const auto number = [&](const at::Tensor& tensor) {
-    return ElementOf(tensor, result.index) - (result.subtract.empty() ? 0 : ElementOf(tensor, result.subtract));
-  };
-  result.value = number(value);
+  result.value = NumberAt(value, elements);
   result.scale = LargestFinite(value);
-  result.reference = number(composition.reference());
-  result.leftover = number(composition.leftover());
+  result.reference = NumberAt(composition.reference(), elements);
+  result.leftover = NumberAt(composition.leftover(), elements);
   at::Tensor parts = composition.components().to(at::kDouble);
   at::Tensor minus = parts;
   for (const int64_t i : result.index) parts = parts.select(1, i);

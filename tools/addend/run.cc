@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
+#include "core/explain/inside.h"
 #include "core/program/program.h"
 #include "tools/addend/progress.h"
 
