@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/explain/inside.h"
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
@@ -23,8 +24,6 @@
 
 namespace addend {
 namespace {
-
-std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
 std::vector<double> Numbers(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.to(at::kCPU, at::kDouble).contiguous();
@@ -42,8 +41,9 @@ std::vector<TargetElements> FindTargets(const at::Tensor& value, const Attribute
   const int64_t examples = value.dim() == 0 ? 0 : value.size(0);
   const int64_t given = static_cast<int64_t>(options.targets.size());
   if (given != 1 && given != examples) {
-    throw InvalidArgument(absl::StrCat("there are ", given, " targets for an output of shape ", ShapeOf(value),
-                                       "; give one for each of its ", examples, " rows, or one for all"));
+    throw InvalidArgument(absl::StrCat("there are ", given, " targets for an output of shape ",
+                                       ShapeText(value.sizes()), "; give one for each of its ", examples,
+                                       " rows, or one for all"));
   }
   for (int64_t i = 0; i < examples; ++i) {
     const Target& target = options.targets[given == 1 ? 0 : i];
@@ -68,8 +68,9 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
                                          "each example's target by its whole index"));
     }
     if (value.dim() > 0 && input.value.dim() > 0 && input.value.size(0) == value.size(0)) continue;
-    throw InvalidArgument(absl::StrCat("each example has a target, but input ", k, " of shape ", ShapeOf(input.value),
-                                       " and the output of shape ", ShapeOf(value),
+    throw InvalidArgument(absl::StrCat("each example has a target, but input ", k, " of shape ",
+                                       ShapeText(input.value.sizes()), " and the output of shape ",
+                                       ShapeText(value.sizes()),
                                        " do not hold equally many examples in their first dimension"));
   }
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/explain/inside.h"
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
@@ -149,7 +150,7 @@ c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {
   for (const at::Tensor& input : inputs) {
     if (!input.defined()) throw InvalidArgument("an input is no tensor");
     arguments.emplace_back(input);
-    shapes.push_back(absl::StrCat(DtypeName(input.scalar_type()), "[", absl::StrJoin(input.sizes(), ", "), "]"));
+    shapes.push_back(TensorText(input));
   }
   return RunModel(*model_, arguments, absl::StrJoin(shapes, ", "));
 }

@@ -85,6 +85,8 @@ struct PreparedInputs {
   std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
 };
 
+// What messages call an input by its position: its name, or "input 0".
+std::string InputName(const Input& input, size_t position);
 // "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" where one is given.
 std::string DescribeSplit(const Split& split, const std::string& source = "");
 // Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.

@@ -38,7 +38,7 @@ PreparedInputs ArgumentsOf(const std::vector<Input>& inputs) {
   PreparedInputs plain;
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Input& input = inputs[k];
-    const std::string name = input.name.empty() ? absl::StrCat("input ", k) : input.name;
+    const std::string name = InputName(input, k);
     if (IsInside(input)) {
       if (input.split.kind == Split::Kind::kDims || input.split.kind == Split::Kind::kLabels) continue;
       throw InvalidArgument(absl::StrCat(name, " is inside the model: it is split along dimensions or by labels"));

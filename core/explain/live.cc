@@ -50,7 +50,7 @@ class LiveTrace::Recording : public CallHandler {
         continue;
       }
       const at::Tensor& value = inputs[k].value;
-      const std::string name = inputs[k].name.empty() ? absl::StrCat("input ", k) : inputs[k].name;
+      const std::string name = InputName(inputs[k], k);
       if (!value.is_contiguous()) throw InvalidArgument(absl::StrCat(name, " is not contiguous; trace a copy of it"));
       // Of an empty tensor nobody can tell where it lies; it has no parts that could begin.
       if (prepared_.inputs[k].kind == Split::Kind::kPlain || value.numel() == 0) continue;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/explain/verify.h"
 #include "core/model/run_model.h"
 #include "core/program/program.h"
@@ -21,7 +22,7 @@ namespace {
 
 std::string DescribeInputs(const PreparedInputs& inputs) {
   return absl::StrJoin(inputs.inputs, ", ", [](std::string* out, const PreparedInput& input) {
-    absl::StrAppend(out, DtypeName(input.value.scalar_type()), "[", absl::StrJoin(input.value.sizes(), ", "), "]");
+    absl::StrAppend(out, TensorText(input.value));
   });
 }
 

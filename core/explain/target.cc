@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
@@ -46,8 +47,8 @@ size_t FindSecond(const std::string& text) {
 // Completes an index that leaves out leading dimensions of size 1, and checks it.
 std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) {
   const auto fail = [&] {
-    return InvalidArgument(absl::StrCat("target ", absl::StrJoin(index, ","), " does not fit an output of shape [",
-                                        absl::StrJoin(sizes, ", "), "]"));
+    return InvalidArgument(
+        absl::StrCat("target ", absl::StrJoin(index, ","), " does not fit an output of shape ", ShapeText(sizes)));
   };
   if (index.size() > sizes.size()) throw fail();
   const size_t missing = sizes.size() - index.size();
@@ -86,8 +87,8 @@ TargetElements FindElements(const at::Tensor& value, const Target& target) {
     while (row.dim() > 1) {
       const bool last = row.dim() == 2 && value.dim() > 2;
       if (row.size(0) != 1 && !last) {
-        throw InvalidArgument(absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
-                                           "] has more than one largest element; choose a row of the input, or a ",
+        throw InvalidArgument(absl::StrCat("an output of shape ", ShapeText(value.sizes()),
+                                           " has more than one largest element; choose a row of the input, or a ",
                                            "target i,j"));
       }
       found.index.push_back(row.size(0) - 1);

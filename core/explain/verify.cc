@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
 #include "core/linearize/row_sums.h"
 #include "core/model/run_model.h"
@@ -20,8 +20,6 @@ namespace addend {
 namespace {
 
 constexpr double kRoundings = 1000;
-
-std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
 // The largest difference over the largest magnitude on the baseline (over 1 where that is zero); NaN where the one is
 // NaN and the other is not.
@@ -100,7 +98,7 @@ void CompareReference(const std::string& name, const at::Tensor& reference, cons
   const std::string found = fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name,
                                                 ", apart by ", error, " of their largest magnitude")
                                  : absl::StrCat("run on the baseline, the model gives ", name, " of shape ",
-                                                ShapeOf(on_baseline), ", not ", ShapeOf(reference));
+                                                ShapeText(on_baseline.sizes()), ", not ", ShapeText(reference.sizes()));
   const std::string known = report.reference_is_model_on_baseline == "yes" ? "" : report.reference_reason;
   report.reference_is_model_on_baseline = "no";
   report.reference_reason = known.empty() ? found : absl::StrCat(found, "; ", known);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/tensor_text.h"
 
 namespace addend {
 
@@ -68,42 +69,11 @@ std::string FullName(const c10::FunctionSchema& schema) {
   return schema.overload_name().empty() ? schema.name() : absl::StrCat(schema.name(), ".", schema.overload_name());
 }
 
-std::string DtypeName(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return "f32";
-    case at::kDouble:
-      return "f64";
-    case at::kHalf:
-      return "f16";
-    case at::kBFloat16:
-      return "bf16";
-    case at::kLong:
-      return "i64";
-    case at::kInt:
-      return "i32";
-    case at::kShort:
-      return "i16";
-    case at::kChar:
-      return "i8";
-    case at::kByte:
-      return "u8";
-    case at::kBool:
-      return "bool";
-    case at::kComplexFloat:
-      return "c64";
-    case at::kComplexDouble:
-      return "c128";
-    default:
-      return c10::toString(dtype);
-  }
-}
-
 namespace {
 
 std::string DescribeOperand(const Operand& operand) {
   if (operand.storage < 0) return "None";
-  return absl::StrCat(DtypeName(operand.dtype), "[", absl::StrJoin(operand.geometry.sizes, ", "), "]");
+  return TensorText(operand.dtype, operand.geometry.sizes);
 }
 
 }  // namespace

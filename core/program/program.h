@@ -110,8 +110,6 @@ std::string RuleName(const std::string& schema_name);
 std::string FullName(const c10::FunctionSchema& schema);
 // One line: "add(f32[2, 3], f32[3], 1) -> f32[2, 3]".
 std::string DescribeCall(const Call& call);
-// "f32", "i64", "bf16" ...
-std::string DtypeName(at::ScalarType dtype);
 
 }  // namespace addend
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/base/tensor_text.h"
 
 namespace addend {
 
@@ -54,9 +55,7 @@ Position PositionOf(const RecordedProgram& program, int call) {
   return position;
 }
 
-std::string DescribeValue(const RecordedValue& value) {
-  return absl::StrCat(DtypeName(value.dtype), "[", absl::StrJoin(value.geometry.sizes, ", "), "]");
-}
+std::string DescribeValue(const RecordedValue& value) { return TensorText(value.dtype, value.geometry.sizes); }
 
 std::string DescribeCall(const RecordedProgram& program, int call) {
   const RecordedCall& recorded = program.calls.at(call);
