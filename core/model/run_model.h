@@ -4,12 +4,17 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <exception>
 #include <string>
 #include <vector>
 
 #include "core/model/model.h"
 
 namespace addend {
+
+// What went wrong, in one line. LibTorch's messages are pages: the sentence is the first line of its own errors and the
+// last of its interpreter's.
+std::string SentenceOf(const std::exception& error);
 
 // Runs the model without gradients. What it throws becomes InvalidArgument with one line, in which `described` stands
 // for the inputs; errors of Addend's own pass through.
