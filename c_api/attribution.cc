@@ -12,12 +12,8 @@
 namespace addend::c_api {
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request) {
-  const DecomposeOptions run = OptionsOf(context, request);
   AttributeOptions options;
-  options.policy = run.policy;
-  options.registry = run.registry;
-  options.verify_reference = run.verify_reference;
-  options.progress = run.progress;
+  static_cast<RunOptions&>(options) = OptionsOf(context, request);
   options.at = request.explained;
   if (!request.targets.empty()) options.targets = request.targets;
   options.each_example = request.each_example;

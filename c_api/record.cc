@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c_api/explanation.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
 
 namespace addend::c_api {
 namespace {

@@ -261,10 +261,6 @@ struct RecoveryBound {
 // where the expectation is.
 void CheckRecovery(const Composition& composition, const at::Tensor& expected, const RecoveryBound& bound = {});
 
-// The text that PyTorch prints for a tensor under its default options. Autograd is not mentioned. Throws
-// InvalidArgument for what is neither dense nor made of real numbers or bools.
-std::string FormatTensor(const at::Tensor& tensor);
-
 }  // namespace addend
 
 #endif  // ADDEND_CORE_COMPOSITION_COMPOSITION_H_

@@ -8,7 +8,6 @@
 #include <array>
 #include <map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
@@ -18,16 +17,11 @@
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
+#include "core/model/run_model.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
 namespace {
-
-std::string FirstLine(const std::exception& e) {
-  const auto* own = dynamic_cast<const c10::Error*>(&e);
-  const std::string text = own != nullptr ? own->what_without_backtrace() : e.what();
-  return std::string(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
-}
 
 bool InGraph(const Composition& composition) {
   return composition.requires_grad() ||
@@ -132,7 +126,7 @@ class EagerRun {
       throw;
     } catch (const std::exception& e) {
       if (tracer_.error()) std::rethrow_exception(tracer_.error());
-      throw InvalidArgument(absl::StrCat(what, ": ", FirstLine(e)));
+      throw InvalidArgument(absl::StrCat(what, ": ", SentenceOf(e)));
     }
   }
 

@@ -347,18 +347,13 @@ TEST(Decompose, ProbesAreTakenInTime) {
   EXPECT_TRUE(at::allclose(result.probes[0].composition.components(), at::diag(x * 2)));
 }
 
-TEST(Decompose, TracingOffRunsThePlainModel) {
+TEST(Decompose, RunIsThePlainModel) {
   const Tensor w = Random({50, 40}, 4, at::kFloat);
   const Tensor x = Random({3, 40}, 5, at::kFloat);
-  TracedModel model =
+  const TracedModel model =
       Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::gelu(at::linear(in[0], w)); }));
-  model.trace(false);
-  const Decomposition plain = model({SplitInput(x, {1})});
-  EXPECT_TRUE(at::equal(plain.outputs[0].value, at::gelu(at::linear(x, w))));
-  EXPECT_EQ(plain.numc, 0);
   EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), at::gelu(at::linear(x, w))));
-  model.trace(true);
-  EXPECT_EQ(model({SplitInput(x, {1})}).numc, 40);
+  EXPECT_EQ(model.Decompose({SplitInput(x, {1})}).numc, 40);
 }
 
 // Numbers beside tensors that have no parts.
@@ -370,16 +365,15 @@ class ModelOfSeveralResults : public Model {
   }
 };
 
-TEST(Decompose, OutputsHaveTheSameNamesWithTracingOff) {
-  TracedModel model = Trace(std::make_shared<ModelOfSeveralResults>());
+TEST(Decompose, OutputsAreNamedByTheirPlaceAmongAllTensors) {
   const Tensor x = Random({4}, 5);
-  for (const bool traced : {true, false}) {
-    model.trace(traced);
-    const Decomposition found = model({SplitInput(x, {0})});
-    ASSERT_EQ(found.outputs.size(), 2u);
-    EXPECT_EQ(found.outputs[0].name, "output.1");
-    EXPECT_EQ(found.outputs[1].name, "output.3");
-  }
+  const Decomposition found = Trace(std::make_shared<ModelOfSeveralResults>()).Decompose({SplitInput(x, {0})});
+  ASSERT_EQ(found.outputs.size(), 2u);
+  EXPECT_EQ(found.outputs[0].name, "output.1");
+  EXPECT_EQ(found.outputs[1].name, "output.3");
+  ASSERT_EQ(found.plain.size(), 2u);
+  EXPECT_EQ(found.plain[0].name, "output");
+  EXPECT_EQ(found.plain[1].name, "output.2");
 }
 
 TEST(Decompose, HalfInputsHaveSinglePrecisionParts) {

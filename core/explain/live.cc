@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -11,8 +10,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
+#include "core/explain/inside.h"
+#include "core/explain/recorded_model.h"
 #include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
@@ -21,11 +22,6 @@
 #include "core/program/storage_table.h"
 
 namespace addend {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
 
 class LiveTrace::Recording : public CallHandler {
  public:
@@ -45,7 +41,7 @@ class LiveTrace::Recording : public CallHandler {
         asked_(std::move(asked)),
         prepared_(purpose_.attribution ? LabelEveryId(asked_) : asked_),
         policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
-        tracer_(&RulesOf(purpose_.options), &policy_, prepared_.numc) {
+        tracer_(&purpose_.options.Rules(), &policy_, prepared_.numc) {
     if (!finds_inside_) tracer_.UseReferences(purpose_.options.references);
     for (size_t k = 0; k < inputs_.size(); ++k) {
       if (!inputs_[k].inside.empty()) {
@@ -55,11 +51,11 @@ class LiveTrace::Recording : public CallHandler {
       }
       const at::Tensor& value = inputs_[k].value;
       if (!value.is_contiguous()) {
-        throw InvalidArgument(absl::StrCat(NameOf(k), " is not contiguous; trace a copy of it"));
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k), " is not contiguous; trace a copy of it"));
       }
       if (prepared_.inputs[k].kind == Split::Kind::kPlain) continue;
       if (memory_.OverlapsInput(value)) {
-        throw InvalidArgument(absl::StrCat(NameOf(k), " shares the memory of another input"));
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k), " shares the memory of another input"));
       }
       memory_.DeclareInput(static_cast<int>(k), value);
     }
@@ -130,7 +126,7 @@ class LiveTrace::Recording : public CallHandler {
   void Stop() {
     if (stopped_) return;
     stopped_ = true;
-    seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+    seconds_ = SecondsSince(start_);
   }
 
   void AddNote(const std::string& note) { notes_.push_back(note); }
@@ -160,18 +156,14 @@ class LiveTrace::Recording : public CallHandler {
 
   Decomposition Finish() {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
-    End();
-    Decomposition decomposition =
-        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_, lines_);
+    Decomposition decomposition = DecomposeRun(End(), purpose_.options);
     AddNotes(decomposition.report);
     return decomposition;
   }
 
   Attribution FinishAttribution() {
     if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
-    End();
-    Attribution attribution = addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_,
-                                                        *purpose_.attribution, seconds_, lines_);
+    Attribution attribution = AttributeRun(End(), *purpose_.attribution);
     AddNotes(attribution.report);
     return attribution;
   }
@@ -181,20 +173,24 @@ class LiveTrace::Recording : public CallHandler {
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
   }
 
-  void End() {
+  RecordedRun End() {
     if (finished_) throw FailedPrecondition("the trace has ended");
     finished_ = true;
     if (error_) std::rethrow_exception(error_);
     RequireOutputs();
     if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
+    const auto start = Clock::now();
+    RecordedRun run;
+    run.trace = std::make_shared<TracedRun>(FinishedRun(tracer_, lines_));
+    run.outputs = std::move(outputs_);
+    run.inputs = asked_;
+    run.declared = declared_;
+    run.policy = policy_;
+    run.seconds = seconds_ + SecondsSince(start);
+    return run;
   }
 
   void AddNotes(Report& report) const { report.notes.insert(report.notes.end(), notes_.begin(), notes_.end()); }
-
-  // As errors call an input.
-  std::string NameOf(size_t input) const {
-    return inputs_[input].name.empty() ? absl::StrCat("input ", input) : inputs_[input].name;
-  }
 
   void Record(const Operator& op, Stack* stack) {
     const size_t first = stack->size() - op.schema().arguments().size();
@@ -249,7 +245,7 @@ class LiveTrace::Recording : public CallHandler {
     for (const LiveMemory::Met& input : inputs) {
       const at::Tensor& value = prepared_.inputs[input.number].value;
       if (tensor.storage().nbytes() != value.nbytes() || tensor.scalar_type() != value.scalar_type()) {
-        throw InvalidArgument(absl::StrCat(NameOf(input.number), " has ", value.nbytes(),
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[input.number], input.number), " has ", value.nbytes(),
                                            " bytes, but the storage that it lies in has ", tensor.storage().nbytes(),
                                            "; trace a contiguous copy of it"));
       }
@@ -271,7 +267,7 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options};
+  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options.progress};
   StorageTable storages_;
   LiveMemory memory_{&storages_};  // inputs and named tensors are declared by their positions in inputs_ and named_
   std::vector<size_t> declared_;   // inputs, in the order in which the tracer was told of them
@@ -291,10 +287,7 @@ namespace {
 // What both kinds of runs have in common.
 DecomposeOptions RunOptionsOf(const AttributeOptions& options) {
   DecomposeOptions run;
-  run.policy = options.policy;
-  run.references = options.references;
-  run.registry = options.registry;
-  run.progress = options.progress;
+  static_cast<RunOptions&>(run) = options;
   return run;
 }
 

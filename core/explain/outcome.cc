@@ -16,7 +16,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"

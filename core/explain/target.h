@@ -31,6 +31,11 @@ struct TargetElements {
 // the largest element is asked for of a value that holds several rows, and where the value is complex or empty.
 TargetElements FindElements(const at::Tensor& value, const Target& target);
 
+// One element as a view without dimensions. index: complete.
+at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index);
+// The number that a target is in a tensor of the value's shape.
+double NumberAt(const at::Tensor& tensor, const TargetElements& target);
+
 // One number and its parts. contributions: [numc]; their sum plus reference and leftover is the recovery.
 struct Contributions {
   std::vector<int64_t> index;  // of the element, or of the first of two

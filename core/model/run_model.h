@@ -4,6 +4,7 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,12 @@
 
 namespace addend {
 
-// Runs the model without gradients. An exception of the model becomes InvalidArgument with one line, in which
-// `described` stands for the inputs; errors of Addend's own pass through.
+// What went wrong, in one line. LibTorch's messages are pages: the sentence is the first line of its own errors and the
+// last of its interpreter's.
+std::string SentenceOf(const std::exception& error);
+
+// Runs the model without gradients. What it throws becomes InvalidArgument with one line, in which `described` stands
+// for the inputs; errors of Addend's own pass through.
 c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described);
 
 }  // namespace addend

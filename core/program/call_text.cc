@@ -20,41 +20,6 @@ std::string FullName(const c10::FunctionSchema& schema) {
   return schema.overload_name().empty() ? schema.name() : absl::StrCat(schema.name(), ".", schema.overload_name());
 }
 
-std::string DtypeName(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kFloat:
-      return "f32";
-    case at::kDouble:
-      return "f64";
-    case at::kHalf:
-      return "f16";
-    case at::kBFloat16:
-      return "bf16";
-    case at::kLong:
-      return "i64";
-    case at::kInt:
-      return "i32";
-    case at::kShort:
-      return "i16";
-    case at::kChar:
-      return "i8";
-    case at::kByte:
-      return "u8";
-    case at::kBool:
-      return "bool";
-    case at::kComplexFloat:
-      return "c64";
-    case at::kComplexDouble:
-      return "c128";
-    default:
-      return c10::toString(dtype);
-  }
-}
-
-std::string DescribeTensor(at::ScalarType dtype, at::IntArrayRef sizes) {
-  return absl::StrCat(DtypeName(dtype), "[", absl::StrJoin(sizes, ", "), "]");
-}
-
 std::string DescribeCall(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments,
                          const CallText& text) {
   std::vector<std::string> parts;

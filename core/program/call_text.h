@@ -1,10 +1,9 @@
-// Calls of operators in words: names of operators and dtypes, and a call in one line.
+// Calls of operators in words: their names, and a call in one line.
 #ifndef ADDEND_CORE_PROGRAM_CALL_TEXT_H_
 #define ADDEND_CORE_PROGRAM_CALL_TEXT_H_
 
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
-#include <c10/core/ScalarType.h>
 #include <c10/util/ArrayRef.h>
 
 #include <cstdint>
@@ -17,10 +16,6 @@ namespace addend {
 std::string RuleName(const std::string& schema_name);
 // "aten::add.Tensor"
 std::string FullName(const c10::FunctionSchema& schema);
-// "f32", "i64", "bf16" ...
-std::string DtypeName(at::ScalarType dtype);
-// "f32[2, 3]".
-std::string DescribeTensor(at::ScalarType dtype, at::IntArrayRef sizes);
 
 // What a recorder notes of a call, in words.
 struct CallText {

@@ -1,5 +1,7 @@
 #include "core/program/program.h"
 
+#include "core/base/tensor_text.h"
+
 namespace addend {
 
 bool CoversWhole(const Operand& operand, const StorageInfo& storage) {
@@ -17,7 +19,7 @@ bool Call::Traced() const {
 namespace {
 
 std::string DescribeOperand(const Operand& operand) {
-  return operand.storage < 0 ? "None" : DescribeTensor(operand.dtype, operand.geometry.sizes);
+  return operand.storage < 0 ? "None" : TensorText(operand.dtype, operand.geometry.sizes);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/tensor_text.h"
 
 namespace addend {
 
@@ -52,7 +53,7 @@ Position PositionOf(const RecordedProgram& program, int call) {
   return position;
 }
 
-std::string DescribeValue(const RecordedValue& value) { return DescribeTensor(value.dtype, value.geometry.sizes); }
+std::string DescribeValue(const RecordedValue& value) { return TensorText(value.dtype, value.geometry.sizes); }
 
 std::string DescribeCall(const RecordedProgram& program, int call) {
   const RecordedCall& recorded = program.calls.at(call);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/tensor_text.h"
 #include "core/program/call_arguments.h"
 
 namespace addend {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/tensor_text.h"
 #include "core/intercept/operator.h"
 #include "core/model/torchscript.h"
 #include "core/program/operator_traits.h"

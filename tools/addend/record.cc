@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/version.h"
 

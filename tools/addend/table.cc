@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
 
 namespace addend::cli {
 namespace {
@@ -348,9 +348,8 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
     const std::string number = several ? absl::StrCat(" ", k) : "";
     out += Fact((loaded.inside() ? "Inside" : "Input") + number, loaded.path, terminal);
     out += Fact("",
-                absl::StrCat(run.row && !loaded.inside() ? absl::StrCat("row ", *run.row, ", ") : "",
-                             DtypeName(value.scalar_type()), "[", absl::StrJoin(value.sizes(), ", "),
-                             "], split: ", loaded.split),
+                absl::StrCat(run.row && !loaded.inside() ? absl::StrCat("row ", *run.row, ", ") : "", TensorText(value),
+                             ", split: ", loaded.split),
                 terminal);
     if (loaded.plain()) continue;
     out += Fact("Baseline" + number, absl::StrCat(loaded.baseline, loaded.baseline_given ? "" : " (none was given)"),

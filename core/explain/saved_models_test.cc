@@ -1,9 +1,16 @@
-// A recorded program is decomposed as the model it was recorded from: the same numbers, the same positions.
-#include "core/model/program_model.h"
-
+// TorchScript files and recorded programs are decomposed alike: the same numbers, the same positions.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
 
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
 #include "core/explain/decompose.h"
+#include "core/model/program_model.h"
 #include "core/model/script_testing.h"
 #include "core/recording/record_program.h"
 
@@ -44,6 +51,29 @@ TEST_P(DecomposedScripts, DecomposeAsTheModelsDo) {
 
 INSTANTIATE_TEST_SUITE_P(Conformance, DecomposedScripts, testing::ValuesIn(ScriptCases()),
                          [](const auto& info) { return info.param.model; });
+
+TEST(DecomposedScript, GivesTheSourceLineOfAnOperator) {
+  torch::jit::Module module("model");
+  module.define(
+      "def forward(self, x: Tensor) -> Tensor:\n"
+      "  y = x * x\n"
+      "  return torch.special_bessel_j0(y)\n");
+  const std::string path = testing::TempDir() + "line.pt";
+  module.save(path);
+  Input input;
+  input.value = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
+  input.split = Split::AlongDims({0});
+  try {
+    Trace(LoadTorchScript(path)).Decompose({input});
+    FAIL() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.position().op, "aten::special_bessel_j0");
+    EXPECT_EQ(e.position().op_index, 1);
+    EXPECT_EQ(e.position().line, 3);
+    EXPECT_THAT(e.what(), testing::HasSubstr("no composition rule for aten::special_bessel_j0 (op #1, "));
+    EXPECT_THAT(e.what(), testing::HasSubstr(":3); see docs/extending.md"));
+  }
+}
 
 }  // namespace
 }  // namespace addend

@@ -1,4 +1,4 @@
-// TorchScript files as models: what is loaded, what is refused, and where operators are said to be.
+// TorchScript files as models: what is loaded, what is refused, and how it runs.
 #include "core/model/torchscript.h"
 
 #include <ATen/ATen.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/explain/decompose.h"
+#include "core/model/run_model.h"
 
 namespace addend {
 namespace {
@@ -25,6 +25,8 @@ std::string SavedScript(const std::string& name, const std::string& source) {
   return path;
 }
 
+at::Tensor RunOn(Model& model, const at::Tensor& x) { return RunModel(model, {x}, "x").toTensor(); }
+
 std::string WhyNot(const std::string& path) {
   try {
     LoadTorchScript(path);
@@ -38,17 +40,11 @@ std::string WhyNot(const std::string& path) {
 TEST(TorchScript, RunsAsSaved) {
   const std::string path =
       SavedScript("runs.pt", "def forward(self, x: Tensor) -> Tensor:\n  return x * self.weight\n");
-  const TracedModel model = Trace(LoadTorchScript(path));
   const at::Tensor x = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
-  EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), x * 2));
-  Input input;
-  input.value = x;
-  input.split = Split::AlongDims({0});
-  const Decomposition result = model.Decompose({input});
-  EXPECT_TRUE(at::equal(result.outputs[0].composition.components(), at::diag(x * 2)));
+  EXPECT_TRUE(at::equal(RunOn(*LoadTorchScript(path), x), x * 2));
   ScriptOptions options;
   options.dtype = at::kDouble;
-  EXPECT_EQ(Trace(LoadTorchScript(path, options)).Run({x.to(at::kDouble)}).toTensor().scalar_type(), at::kDouble);
+  EXPECT_EQ(RunOn(*LoadTorchScript(path, options), x.to(at::kDouble)).scalar_type(), at::kDouble);
 }
 
 TEST(TorchScript, IsCopiedToADevice) {
@@ -68,26 +64,6 @@ TEST(TorchScript, IsCopiedToADevice) {
   }
 }
 
-TEST(TorchScript, GivesTheSourceLineOfAnOperator) {
-  const std::string path = SavedScript("line.pt",
-                                       "def forward(self, x: Tensor) -> Tensor:\n"
-                                       "  y = x * self.weight\n"
-                                       "  return torch.special_bessel_j0(y)\n");
-  Input input;
-  input.value = at::tensor({1.0, 2.0, 3.0}, at::kFloat);
-  input.split = Split::AlongDims({0});
-  try {
-    Trace(LoadTorchScript(path)).Decompose({input});
-    FAIL() << "nothing was thrown";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.position().op, "aten::special_bessel_j0");
-    EXPECT_EQ(e.position().op_index, 1);
-    EXPECT_EQ(e.position().line, 3);
-    EXPECT_THAT(e.what(), HasSubstr("no composition rule for aten::special_bessel_j0 (op #1, "));
-    EXPECT_THAT(e.what(), HasSubstr(":3); see docs/extending.md"));
-  }
-}
-
 // LibTorch's modules branch like this one; the fused operator has no rule, its parts have.
 TEST(TorchScript, TakesThePartsOfFusedAttention) {
   const std::string path = SavedScript("fused.pt", R"(
@@ -96,7 +72,7 @@ def forward(self, x: Tensor) -> Tensor:
     return x * 2
   return torch._native_multi_head_attention(x, x, x, 3, 1, x, x, x, x)[0]
 )");
-  EXPECT_TRUE(at::equal(Trace(LoadTorchScript(path)).Run({at::ones({3})}).toTensor(), at::full({3}, 2.0)));
+  EXPECT_TRUE(at::equal(RunOn(*LoadTorchScript(path), at::ones({3})), at::full({3}, 2.0)));
 }
 
 TEST(TorchScript, RefusesWhatIsNone) {
