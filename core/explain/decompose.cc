@@ -380,13 +380,8 @@ const Registry& RulesOf(const DecomposeOptions& options) {
 }
 
 void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
-  try {
-    if (options_->progress) options_->progress("trace", calls_++, 0);
-  } catch (...) {
-    if (!error_) error_ = std::current_exception();
-    throw;
-  }
-  recorder_->Handle(op, stack);
+  if (options_->progress) first_error_.In([&] { options_->progress("trace", calls_++, 0); });
+  next_->Handle(op, stack);
 }
 
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer) {
@@ -528,7 +523,7 @@ RecordedModel RecordModel(Model& model, const PreparedInputs& prepared, const De
     for (const auto& [name, tensor] : held) versions.push_back(VersionOf(tensor));
   }
   c10::IValue result;
-  ReportingRecorder recorder(&tracer.recorder(), &options);
+  ReportingRecorder recorder(&tracer, &options);
   try {
     const TracingScope scope(&recorder);
     result = RunModel(model, arguments, DescribeInputs(prepared));

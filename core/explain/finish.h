@@ -14,6 +14,7 @@
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
 #include "core/explain/model.h"
+#include "core/intercept/first_error.h"
 #include "core/intercept/script_frames.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
@@ -96,19 +97,20 @@ std::string Unreached(const TracedRun& trace, const std::string& name);
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
 
-// A recorder that reports each operator as a step of the stage "trace", of a total that is not known. What the
+// A handler that reports each operator as a step of the stage "trace", of a total that is not known. What the
 // report throws ends the run, and error() still has it when an interpreter has made something else of it.
 class ReportingRecorder : public CallHandler {
  public:
-  ReportingRecorder(Recorder* recorder, const DecomposeOptions* options) : recorder_(recorder), options_(options) {}
+  // `next` handles the operators and must outlive it, as must the options.
+  ReportingRecorder(CallHandler* next, const DecomposeOptions* options) : next_(next), options_(options) {}
   void Handle(const Operator& op, Stack* stack) override;
-  std::exception_ptr error() const { return error_; }
+  std::exception_ptr error() const { return first_error_.error(); }
 
  private:
-  Recorder* recorder_;
+  CallHandler* next_;
   const DecomposeOptions* options_;
   int64_t calls_ = 0;
-  std::exception_ptr error_;
+  FirstError first_error_;
 };
 
 }  // namespace addend

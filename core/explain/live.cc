@@ -295,7 +295,7 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options};
+  ReportingRecorder recorder_{&tracer_, &purpose_.options};
   absl::flat_hash_map<const void*, Waiting> waiting_;
   absl::flat_hash_map<c10::StorageImpl*, Known> known_;
   int64_t sights_ = 0;

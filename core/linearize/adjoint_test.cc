@@ -46,7 +46,7 @@ Recorded Record(const Model& model, const Tensor& value, const Policy& policy, i
   begin(tracer, input);
   std::vector<Tensor> outputs;
   {
-    const TracingScope scope(&tracer.recorder());
+    const TracingScope scope(&tracer);
     const at::NoGradGuard no_grad;
     outputs = model(input);
   }

@@ -237,7 +237,7 @@ Recorded Record(const Network& network, const Policy& policy, const Registry& re
   tracer.AddFloatInput(input, baseline, at::arange(30, at::kLong).remainder(5).view({5, 2, 3}));
   Recorded recorded;
   {
-    const TracingScope scope(&tracer.recorder());
+    const TracingScope scope(&tracer);
     const at::NoGradGuard no_grad;
     recorded.values = network.run(input);
   }
@@ -382,7 +382,7 @@ TEST(FusedRule, TakesManyRows) {
   tracer.AddFloatInput(input, at::zeros_like(input), at::arange(steps * size, at::kLong).view(input.sizes()));
   Tensor output;
   {
-    const TracingScope scope(&tracer.recorder());
+    const TracingScope scope(&tracer);
     const at::NoGradGuard no_grad;
     const Tensor zeros = at::zeros({1, 1, size}, at::kDouble);
     output = std::get<1>(
