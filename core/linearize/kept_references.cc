@@ -142,7 +142,7 @@ void KeptReferences::Keep(CallAtHand& own) {
       continue;
     }
     StorageState& state = states_->Of(output.storage);
-    own.seen.references.push_back(state.reference);
+    own.seen.references.push_back(state.unknown ? at::Tensor() : state.reference);
     own.seen.finite.push_back(state.kept.back().reference_is_finite);
     state.reference_shared = true;
     state.reference_known = own.known != nullptr;

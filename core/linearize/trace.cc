@@ -37,11 +37,13 @@ bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
 
 // Parts are of elements that lie in memory one by one.
 void RequireDense(const CallAtHand& own, const std::vector<c10::IValue>& values, const char* verb) {
-  for (const at::Tensor& tensor : TensorsIn(values)) {
-    if (!tensor.defined() || (tensor.has_storage() && !tensor.is_nested())) continue;
-    Refuse(own, absl::StrCat(verb,
-                             " a tensor that is not dense (sparse, nested), whose parts cannot be found; use a dense "
-                             "one (to_dense())"));
+  for (const c10::IValue& value : values) {
+    ForEachTensor(value, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || (tensor.has_storage() && !tensor.is_nested())) return;
+      Refuse(own, absl::StrCat(verb,
+                               " a tensor that is not dense (sparse, nested), whose parts cannot be found; use a dense "
+                               "one (to_dense())"));
+    });
   }
 }
 
@@ -264,26 +266,34 @@ void Tracer::RequireRule(const CallAtHand& own) const {
               own.call.position, "see docs/extending.md");
 }
 
+// Whether the last run has references for all outputs that get some. Another registry may let other results carry rows.
+bool Tracer::KnowsOutputs(const CallAtHand& own) const {
+  for (size_t k = 0; k < own.call.outputs.size(); ++k) {
+    if (!Carries(own, k) && !Tracks(own, k)) continue;
+    if (k >= own.known->references.size() || !own.known->references[k].defined()) return false;
+    if (own.known->references[k].numel() != states_.Info(own.call.outputs[k].storage).numel) return false;
+  }
+  return true;
+}
+
 void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors, bool starts) {
   Call& call = own.call;
-  // Another registry may let other results carry rows.
-  for (size_t k = 0; own.known != nullptr && k < call.outputs.size(); ++k) {
-    if (!Carries(own, k) && !Tracks(own, k)) continue;
-    if (k >= own.known->references.size() || !own.known->references[k].defined()) own.known = nullptr;
-  }
+  if (own.known != nullptr && !KnowsOutputs(own)) own.known = nullptr;
   std::vector<at::Tensor> references;
   if (own.known == nullptr) references = TensorsIn(reference_run_.Run(own));
   references.resize(std::max(references.size(), call.outputs.size()));
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     Operand& output = call.outputs[k];
     if (output.storage < 0) continue;
+    const at::Tensor known = own.known != nullptr ? own.known->references[k] : at::Tensor();
     if (Tracks(own, k)) {
-      ids_.Adopt(call, tensors[k], own.known != nullptr ? own.known->references[k] : references[k], {}, output);
+      ids_.Adopt(call, tensors[k], known.defined() ? ViewOf(known, output) : references[k], {}, output);
     }
     if (Carries(own, k)) {
-      SetReference(own, k, tensors[k], references[k]);
+      if (!known.defined()) SetReference(own, k, tensors[k], references[k]);
       states_.Of(output.storage).decomposed = output.decomposed = true;
     }
+    if (known.defined()) states_.Of(output.storage).reference = known;
     states_.Keep(output, tensors[k]);
     Kept& kept = states_.Of(output.storage).kept.back();
     if (starts && Carries(own, k) && IdReadingOf(call.op.schema(), call.arguments) == IdReading::kNone) {
@@ -299,13 +309,9 @@ void Tracer::SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors,
   }
 }
 
-// `reference`: what the call gave on the baseline as output `k`, where that is not the last run's.
+// `reference`: what the call gave on the baseline as output `k`.
 void Tracer::SetReference(const CallAtHand& own, size_t k, const at::Tensor& value, const at::Tensor& reference) {
   const Operand& output = own.call.outputs[k];
-  if (own.known != nullptr) {
-    states_.Of(output.storage).reference = own.known->references[k];
-    return;
-  }
   if (output.written && !own.call.resized_output) return;  // it was written in place
   // Another shape on the baseline (residuals of a system that has full rank at the value only) is no reference.
   const bool other_shape = reference.defined() && reference.sizes() != value.sizes();

@@ -91,6 +91,7 @@ class Tracer : public CallHandler {
   // Notes the conditions that a call reads. Returns whether they are the same on the baseline.
   bool NoteConditions(const CallAtHand& own);
   void RequireRule(const CallAtHand& own) const;
+  bool KnowsOutputs(const CallAtHand& own) const;
   // Sets the references of outputs and keeps them.
   void SetOutputs(CallAtHand& own, const std::vector<at::Tensor>& tensors, bool starts);
   void SetReference(const CallAtHand& own, size_t k, const at::Tensor& value, const at::Tensor& reference);
