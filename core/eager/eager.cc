@@ -120,8 +120,8 @@ class EagerRun {
     c10::AutoGradMode grad(differentiable_);
     try {
       if (!traced_) return call(nullptr);
-      const TracingScope scope(&tracer_.recorder());
-      return call(&tracer_.recorder());
+      const TracingScope scope(&tracer_);
+      return call(&tracer_);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
@@ -299,8 +299,8 @@ Results CallOperator(const std::string& name, const std::vector<Argument>& argum
   std::vector<std::string> given;
   for (const Argument& argument : arguments) given.push_back(argument.Describe());
   const std::string what = absl::StrCat(full_name, " refuses its arguments (", absl::StrJoin(given, ", "), ")");
-  const std::vector<c10::IValue> returned = run.Run(what, [&](Recorder* recorder) {
-    recorder != nullptr ? recorder->Handle(bound.op, &stack) : bound.op.Call(&stack);
+  const std::vector<c10::IValue> returned = run.Run(what, [&](Tracer* tracer) {
+    tracer != nullptr ? tracer->Handle(bound.op, &stack) : bound.op.Call(&stack);
     return std::vector<c10::IValue>(stack);
   });
   return run.Finish(returned, written);
@@ -314,7 +314,7 @@ Results Compute(const std::function<at::Tensor(const std::vector<at::Tensor>&)>&
   EagerRun run(options, partners);
   std::vector<at::Tensor> tensors;
   for (const Composition& input : inputs) tensors.push_back(run.Admit(input));
-  const at::Tensor result = run.Run("the function fails", [&](Recorder*) { return function(tensors); });
+  const at::Tensor result = run.Run("the function fails", [&](Tracer*) { return function(tensors); });
   return run.Finish({result}, {});
 }
 

@@ -235,6 +235,27 @@ TEST(Ids, ThatDependOnSeveralAreLeftOverAndNamed) {
   ExpectAttributionAgrees(both, input, equal, Conditions::kBaseline);
 }
 
+// What a comparison says is no id: with the baseline's conditions its step is leftover, as numbers and as rows of a
+// table.
+TEST(Ids, ThatAComparisonMadeConditionsStartNoRows) {
+  for (const bool looked_up : {false, true}) {
+    const Function condition = [looked_up](const Tensor& i) {
+      const Tensor above = i.gt(8);
+      return looked_up ? at::embedding(Table(), above.to(at::kLong))
+                       : above.to(at::kDouble).unsqueeze(2).mul(Table()[0]);
+    };
+    const Function model = [&](const Tensor& i) { return condition(i) + at::embedding(Table(), i); };
+    const Input input = SplitIds();
+    const Decomposition result = Decompose(model, input, Conditions::kBaseline);
+    ExpectRecovery(result);
+    const Composition& composition = result.outputs[0].composition;
+    const Tensor baseline = at::full({1, 4}, 3, at::kLong);
+    EXPECT_TRUE(at::equal(composition.reference(), model(baseline)));
+    EXPECT_TRUE(at::allclose(composition.leftover(), condition(Ids()) - condition(baseline), 1e-12, 1e-12));
+    ExpectAttributionAgrees(model, input, result, Conditions::kBaseline);
+  }
+}
+
 // ---- conditions and indices
 
 Tensor Value() { return Random({4, 3}, 1).abs() + 0.5; }

@@ -267,7 +267,7 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options.progress};
+  ReportingRecorder recorder_{&tracer_, &purpose_.options.progress};
   StorageTable storages_;
   LiveMemory memory_{&storages_};  // inputs and named tensors are declared by their positions in inputs_ and named_
   std::vector<size_t> declared_;   // inputs, in the order in which the tracer was told of them

@@ -78,7 +78,7 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
     if (input.inside.call < 0) arguments.emplace_back(value);
     AddInput(input, value, tracer);
   }
-  ReportingRecorder recorder(&tracer.recorder(), &options.progress);
+  ReportingRecorder recorder(&tracer, &options.progress);
   try {
     const TracingScope scope(&recorder);
     return RunModel(model, arguments, DescribeInputs(inputs));
@@ -176,13 +176,8 @@ TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
 }
 
 void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
-  try {
-    if (*progress_) (*progress_)("trace", calls_++, 0);
-  } catch (...) {
-    if (!error_) error_ = std::current_exception();
-    throw;
-  }
-  recorder_->Handle(op, stack);
+  if (*progress_) first_error_.In([&] { (*progress_)("trace", calls_++, 0); });
+  next_->Handle(op, stack);
 }
 
 }  // namespace addend

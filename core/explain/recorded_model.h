@@ -15,6 +15,7 @@
 #include "core/base/progress.h"
 #include "core/explain/input.h"
 #include "core/explain/run_options.h"
+#include "core/intercept/first_error.h"
 #include "core/intercept/script_frames.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
@@ -69,19 +70,20 @@ using CallLines = std::map<int64_t, SourceFrame>;
 // The run that a tracer has followed. Its calls know these lines, and so does what was derived by them.
 TracedRun FinishedRun(Tracer& tracer, const CallLines& lines);
 
-// A recorder that reports each operator as a step of the stage "trace", of a total that is not known. What the
-// report throws ends the run, and error() still has it when an interpreter has made something else of it.
+// A handler that reports each operator as a step of the stage "trace", of a total that is not known. What the report
+// throws ends the run, and error() still has it when an interpreter has made something else of it.
 class ReportingRecorder : public CallHandler {
  public:
-  ReportingRecorder(Recorder* recorder, const StageProgress* progress) : recorder_(recorder), progress_(progress) {}
+  // `next` handles the operators. It and `progress` must outlive this.
+  ReportingRecorder(CallHandler* next, const StageProgress* progress) : next_(next), progress_(progress) {}
   void Handle(const Operator& op, Stack* stack) override;
-  std::exception_ptr error() const { return error_; }
+  std::exception_ptr error() const { return first_error_.error(); }
 
  private:
-  Recorder* recorder_;
+  CallHandler* next_;
   const StageProgress* progress_;
   int64_t calls_ = 0;
-  std::exception_ptr error_;
+  FirstError first_error_;
 };
 
 }  // namespace addend

@@ -8,7 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
-#include "core/linearize/trace.h"
+#include "core/linearize/traced_run.h"
+#include "core/program/program.h"
 #include "core/rules/rule.h"
 
 namespace addend {

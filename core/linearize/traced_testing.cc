@@ -17,7 +17,7 @@ Traced TraceOf(const std::function<std::vector<Tensor>(const Tensor&)>& model, c
   begin(tracer, input);
   Traced traced;
   {
-    const TracingScope scope(&tracer.recorder());
+    const TracingScope scope(&tracer);
     const at::NoGradGuard no_grad;
     traced.values = model(input);
   }

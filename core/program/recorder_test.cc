@@ -4,19 +4,36 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/intercept/tracing_scope.h"
+
 namespace addend {
 namespace {
 
 using testing::ElementsAre;
 
+// Records every operator as it is called.
+class Handler : public CallHandler {
+ public:
+  void Handle(const Operator& op, Stack* stack) override {
+    Call call = recorder.Begin(op, *stack);
+    const TracingPause pause;
+    const std::vector<c10::IValue> arguments = recorder.Place(*stack, call);
+    op.Run(stack);
+    recorder.AddOutputs(arguments, ResultsOf(op, *stack), call);
+    recorder.End(std::move(call));
+  }
+
+  Recorder recorder;
+};
+
 template <typename Run>
 Program Record(Run run) {
-  Recorder recorder(nullptr);
+  Handler handler;
   {
-    TracingScope scope(&recorder);
+    TracingScope scope(&handler);
     run();
   }
-  return std::move(recorder.program());
+  return std::move(handler.recorder.program());
 }
 
 TEST(Recorder, DescribesCalls) {
@@ -123,14 +140,14 @@ TEST(Recorder, ListsWithoutTensorsAreLists) {
 }
 
 TEST(Recorder, NamesOfParametersTellModules) {
-  Recorder recorder(nullptr);
+  Handler handler;
   const at::Tensor w = at::ones({3, 3});
-  recorder.NameStorage(w, "layers.0.fc.weight");
+  handler.recorder.NameStorage(w, "layers.0.fc.weight");
   {
-    TracingScope scope(&recorder);
+    TracingScope scope(&handler);
     at::linear(at::ones({1, 3}), w);
   }
-  const Position& position = recorder.program().calls.back().position;
+  const Position& position = handler.recorder.program().calls.back().position;
   EXPECT_EQ(position.module_path, "layers.0.fc");
   EXPECT_THAT(position.parameters, ElementsAre("layers.0.fc.weight"));
 }
