@@ -58,10 +58,7 @@ bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
 }
 
 RewriteCall DescribeForRewrite(const Call& call, const std::vector<c10::IValue>& arguments) {
-  const c10::FunctionSchema& schema = call.op.schema();
-  RewriteCall described = {RuleName(schema.name()), schema.overload_name(), arguments, {}};
-  for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
-  return described;
+  return {ArgumentsOf(call, arguments)};
 }
 
 std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values) {
@@ -480,7 +477,7 @@ void Tracer::BeforeRun(const Call& call, const std::vector<c10::IValue>& argumen
     if (traced && UnderAutocast()) Refuse(call, "runs under autocast, which casts behind the operators; turn it off");
     if (traced && role.rule != nullptr && role.rule->precondition) {
       try {
-        role.rule->precondition(arguments);
+        role.rule->precondition(ArgumentsOf(call, arguments));
       } catch (const Error& e) {
         throw Error(e.code(), e.what(), call.position);
       }
@@ -680,7 +677,7 @@ void Tracer::Adopt(const Call& call, const at::Tensor& result, const at::Tensor&
 
 bool Tracer::IsFused(const Call& call, const std::vector<c10::IValue>& arguments,
                      const addend::Rewrite& rewrite) const {
-  const FusedRewrite* fused = FusedOf(&rewrite);
+  const FusedRule* fused = FusedOf(&rewrite);
   if (fused == nullptr || trace_.differentiable || !AllowsFused(*policy_)) return false;
   const TracingPause pause;
   std::vector<bool> moves(arguments.size(), false);
