@@ -29,7 +29,7 @@ const Registry& Expanding() {
   static const Registry& registry = *[] {
     auto* all = new Registry(Registry::Default());
     for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
-      if (const FusedRewrite* fused = FusedOf(rewrite)) all->Register(Rewrite{rewrite->name, fused->steps});
+      if (FusedOf(rewrite) != nullptr) all->Register(Rewrite{rewrite->name, rewrite->run});
     }
     return all;
   }();

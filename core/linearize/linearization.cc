@@ -40,9 +40,7 @@ double Eps(at::ScalarType dtype) {
 
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
-  described.name = RuleName(call.op.schema().name());
-  described.overload = call.op.schema().overload_name();
-  described.arguments = call.arguments;
+  static_cast<CallArguments&>(described) = ArgumentsOf(call, call.arguments);
   described.policy = &policy;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const Operand& operand = call.operands[k];
@@ -59,8 +57,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   for (const Operand& output : call.outputs) {
     described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
   }
-  described.run = [&call](const std::vector<at::Tensor>& operands) { return Rerun(call, operands); };
-  described.run_with = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
+  described.run = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
     return Rerun(call, arguments, operands);
   };
   return described;
@@ -81,7 +78,8 @@ void SharpenHalfOutputs(const Call& call, RuleCall& described) {
     values.push_back(operand.value);
     references.push_back(operand.reference);
   }
-  described.outputs[0] = {described.run(values)[0], described.run(references)[0]};
+  described.outputs[0] = {described.run(described.arguments, values)[0],
+                          described.run(described.arguments, references)[0]};
 }
 
 // What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or

@@ -55,12 +55,14 @@ class Marks {
     uint32_t content_first = 0;  // those that it does not freeze and for which content comes first
   };
   Mark Of(size_t call, size_t operand) const;
+  bool Overwrites(const c10::FunctionSchema& schema);
   void Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
               std::vector<Mark>& by_storage);
 
   std::vector<c10::SmallVector<Mark, 4>> by_call_;  // by call and operand
   absl::flat_hash_map<int, Operand> gate_of_;       // a storage that a gate was written to, and what it gates by
   std::vector<uint32_t> of_probes_;
+  absl::flat_hash_map<const c10::FunctionSchema*, bool> overwrites_;  // what OperatorTraits say
 };
 
 }  // namespace addend

@@ -83,7 +83,8 @@ void References::Follow(const Call& call, const Rule* rule) {
   }
   std::vector<at::Tensor> results;
   if (rule != nullptr && rule->again != nullptr) {
-    results = rule->again(call.arguments, operands[0], [&](size_t k) { return trace_->Value(call.outputs[k]); });
+    results = rule->again(ArgumentsOf(call, call.arguments), operands[0],
+                          [&](size_t k) { return trace_->Value(call.outputs[k]); });
   } else if (OperatorTraits(call.op.schema()).Draws(call.arguments)) {
     throw Error(absl::StatusCode::kUnimplemented, "a random operator would have to run again on another reference",
                 call.position);

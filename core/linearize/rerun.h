@@ -8,8 +8,12 @@
 #include <vector>
 
 #include "core/program/program.h"
+#include "core/rules/call_arguments.h"
 
 namespace addend {
+
+// The arguments of a call as rules and rewrites read them. `arguments`: by schema position.
+CallArguments ArgumentsOf(const Call& call, std::vector<c10::IValue> arguments);
 
 // One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns
 // the tensors among the results. Not traced.

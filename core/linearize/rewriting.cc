@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/replace_tensors.h"
+#include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
 #include "core/rules/fused.h"
 #include "core/rules/kinds.h"
@@ -21,10 +22,7 @@ namespace addend {
 namespace {
 
 RewriteCall DescribeForRewrite(const CallAtHand& own) {
-  const c10::FunctionSchema& schema = own.call.op.schema();
-  RewriteCall described = {RuleName(schema.name()), schema.overload_name(), own.arguments, {}};
-  for (const c10::Argument& argument : schema.arguments()) described.names.push_back(argument.name());
-  return described;
+  return {ArgumentsOf(own.call, own.arguments)};
 }
 
 // How far two ways to compute the same may lie apart, relative to the largest value.
@@ -69,7 +67,7 @@ bool Reads(const Call& call, int storage) {
 }  // namespace
 
 bool Rewriting::IsFused(const CallAtHand& own) const {
-  const FusedRewrite* fused = FusedOf(own.role.rewrite);
+  const FusedRule* fused = FusedOf(own.role.rewrite);
   if (fused == nullptr || differentiable_ || !AllowsFused(*policy_)) return false;
   const TracingPause pause;
   std::vector<bool> moves(own.arguments.size(), false);

@@ -27,10 +27,10 @@ at::Tensor MaskOf(const RuleCall& call, const Addends& addends) {
   if (output.is_complex() || output.numel() == 0) return {};
   for (int argument = 0; argument < addends.count; ++argument) {
     const double coefficient = addends.coefficient(call, argument);
-    const RuleOperand* operand = call.Find(argument);
+    const RuleOperand* operand = call.Find(call.NameOf(argument));
     if (operand == nullptr) {
-      if (argument != 1 || !call.arguments[1].isScalar() || call.arguments[1].toScalar().isComplex()) continue;
-      const double number = coefficient * call.Double(1, 0);
+      if (argument != 1 || !call.Given("other").isScalar() || call.Given("other").toScalar().isComplex()) continue;
+      const double number = coefficient * call.Double("other", 0);
       return std::isfinite(number) && std::abs(number) >= kMask ? at::full({}, number, output.options()) : at::Tensor();
     }
     if (operand->decomposed || !operand->value.defined() || !operand->value.is_floating_point()) continue;

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
+#include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
 #include "core/rules/id_flow.h"
 #include "core/rules/kinds.h"
@@ -153,7 +154,9 @@ void Tracer::BeforeRun(CallAtHand& own) {
     RequireDense(own, own.arguments, "cannot read");
     if (UnderAutocast()) Refuse(own, "runs under autocast, which casts behind the operators; turn it off");
     try {
-      if (own.role.rule != nullptr && own.role.rule->precondition) own.role.rule->precondition(own.arguments);
+      if (own.role.rule != nullptr && own.role.rule->precondition) {
+        own.role.rule->precondition(ArgumentsOf(own.call, own.arguments));
+      }
     } catch (const Error& e) {
       throw Error(e.code(), e.what(), own.call.position);
     }

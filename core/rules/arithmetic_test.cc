@@ -430,7 +430,7 @@ TEST(ContentFirstTest, WeightedBags) {
   const at::Tensor offsets = at::tensor({0, 2}, at::kLong);
   RuleCall call = OperatorCall("aten::_embedding_bag", {table, ids, offsets, false, int64_t{0}, false, weights})
                       .Describe(Faithful());
-  const int samples = call.OperandAt(6);
+  const int samples = call.OperandAt("per_sample_weights");
   call.operands[samples].content_first = kFreezeAttention;
   const auto vectors = [&](const at::Tensor& t) { return t.index_select(-2, ids); };
   const at::Tensor moved =

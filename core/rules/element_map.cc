@@ -321,8 +321,8 @@ RuleResult Rearrangement(const RuleCall& call, Kind kind) {
     minus.push_back(-plus.back());
     next += operand.value.numel();
   }
-  const std::vector<at::Tensor> there = call.run(plus);
-  const std::vector<at::Tensor> back = call.run(minus);
+  const std::vector<at::Tensor> there = call.run(call.arguments, plus);
+  const std::vector<at::Tensor> back = call.run(call.arguments, minus);
   std::vector<at::Tensor> sources;
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     if (!IsFloating(call.outputs[k].value)) continue;

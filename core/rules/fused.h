@@ -11,9 +11,7 @@
 #ifndef ADDEND_CORE_RULES_FUSED_H_
 #define ADDEND_CORE_RULES_FUSED_H_
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "core/base/policy.h"
 #include "core/rules/registry.h"
@@ -22,19 +20,8 @@
 
 namespace addend {
 
-// Goes where a RewriteFunction does.
-struct FusedRewrite {
-  RewriteFunction steps;
-  Rule rule;
-  // Whether the rule covers a call. `moves`: by argument, whether a tensor of it is decomposed; the references of those
-  // are finite.
-  std::function<bool(const RewriteCall&, const std::vector<bool>& moves)> covers;
-
-  std::vector<at::Tensor> operator()(const RewriteCall& call) const { return steps(call); }
-};
-
 // Null where there is no rewrite, or none that a rule stands in for.
-const FusedRewrite* FusedOf(const Rewrite* rewrite);
+const FusedRule* FusedOf(const Rewrite* rewrite);
 // Whether the policy treats every operator of a rewrite alike and by a map of its own.
 bool AllowsFused(const Policy& policy);
 // As Registry::Find, and where there is a rewrite instead, the rule that stands in for it.

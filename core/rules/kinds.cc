@@ -284,13 +284,15 @@ RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms)
   return result;
 }
 
-RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function<at::Tensor(const at::Tensor&)> forward,
+RuleResult LinearIn(const RuleCall& call, Kind kind, std::string_view argument,
+                    std::function<at::Tensor(const at::Tensor&)> forward,
                     std::function<at::Tensor(const at::Tensor&)> transpose) {
   RuleResult result;
   result.kind = kind;
   const int operand = call.OperandAt(argument);
   if (operand < 0 || !call.operands[operand].decomposed) {
-    throw Unimplemented(absl::StrCat("rule of ", call.name, " covers a decomposed argument ", argument, " only"));
+    throw Unimplemented(
+        absl::StrCat("rule of ", call.name, " covers a decomposed argument ", std::string(argument), " only"));
   }
   result.inputs = {operand};
   RowsFunction transposed;
@@ -492,7 +494,7 @@ JointFunction Spread(const at::Tensor& slope, std::optional<double> threshold) {
 }  // namespace
 
 RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
-  const int operand = call.OperandAt(0);
+  const int operand = call.OperandAt(call.First());
   if (operand < 0 || !call.operands[operand].decomposed) {
     throw Unimplemented(absl::StrCat("rule of ", call.name, " covers a decomposed argument 0 only"));
   }
@@ -516,7 +518,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
     std::vector<at::Tensor> operands;
     for (const RuleOperand& o : call.operands) operands.push_back(o.value);
     operands[operand] = leaf;
-    const at::Tensor y = call.run(operands)[0];
+    const at::Tensor y = call.run(call.arguments, operands)[0];
     const at::Tensor gradient =
         torch::autograd::grad({y}, {leaf}, {at::ones_like(y)}, {}, /*create_graph=*/in_graph)[0];
     // A holomorphic function has one derivative, and its gradient is the conjugate of that.
@@ -550,7 +552,7 @@ RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known) {
       for (const RuleOperand& o : call.operands) operands.push_back(o.value);
       operands[operand] = at::zeros_like(x.value);
       const c10::AutoGradMode no_grad(false);
-      const at::Tensor pole = at::isfinite(call.run(operands)[0]).logical_not_().logical_and_(crosses);
+      const at::Tensor pole = at::isfinite(call.run(call.arguments, operands)[0]).logical_not_().logical_and_(crosses);
       broken = broken.defined() ? broken.logical_or(pole) : pole;
     }
   }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,8 @@ struct Term {
 RuleResult Elementwise(const RuleCall& call, Kind kind, std::vector<Term> terms);
 
 // The operator itself on every row of its operand `argument`: `forward` gets and gives rows.
-RuleResult LinearIn(const RuleCall& call, Kind kind, int argument, std::function<at::Tensor(const at::Tensor&)> forward,
+RuleResult LinearIn(const RuleCall& call, Kind kind, std::string_view argument,
+                    std::function<at::Tensor(const at::Tensor&)> forward,
                     std::function<at::Tensor(const at::Tensor&)> transpose = nullptr);
 
 // How near to each other value and reference may be before the secant slope gives way to the derivative.
@@ -72,7 +74,7 @@ enum class Curve {
 };
 // The derivative of an elementwise function at some points, of a shape of their own.
 using KnownDerivative = at::Tensor (*)(const RuleCall& call, const at::Tensor& points);
-// Elementwise functions of the operand at argument 0. Without `known` autograd differentiates them, which takes longer.
+// Elementwise functions of the first argument. Without `known` autograd differentiates them, which takes longer.
 RuleResult Pointwise(const RuleCall& call, Curve curve, KnownDerivative known = nullptr);
 // The slope alone: f(value) - f(reference) over the move. `derivative` is called with points of value's shape, or,
 // where it is the same function for each element (`pointwise`), with some of the points in one dimension.

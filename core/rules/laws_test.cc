@@ -69,7 +69,7 @@ TEST(RoiAlignTest, BoxesAreTheValuesForEveryRow) {
   EXPECT_EQ(rule.inputs, std::vector<int>({0}));
   EXPECT_FALSE(rule.exact);
   const at::Tensor moved = rule.map->Forward({both.Move(0).unsqueeze(0)})[0].select(0, 0);
-  const at::Tensor resting = both.run({both.operands[0].reference, both.operands[1].value})[0];
+  const at::Tensor resting = both.run(both.arguments, {both.operands[0].reference, both.operands[1].value})[0];
   EXPECT_LE(Difference(both.outputs[0].value - resting, moved), 1e-12);
   EXPECT_EQ(BuildRule(op.Describe(Faithful(), /*decomposed=*/2)).kind, Kind::kOpaque);
 }
@@ -394,7 +394,7 @@ TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
       }
       // Copies, since as_strided counts from the start of the storage.
       for (size_t k = 0; row >= 0 && k < rows.size(); ++k) operands[rule.inputs[k]] = rows[k].select(0, row).clone();
-      return call.run(operands);
+      return call.run(call.arguments, operands);
     };
     const auto constant = run(-1);
     for (int64_t row = 0; row < count; ++row) {

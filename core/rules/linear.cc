@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,9 +50,9 @@ at::Tensor DropVectorDims(at::Tensor product, const Factor& left, const Factor& 
   return product;
 }
 
-// alpha * left x right + beta * addend.
-RuleResult Product(const RuleCall& call, int left_argument, int right_argument, bool right_transposed,
-                   int addend_argument = -1, double alpha = 1, double beta = 1) {
+// alpha * left x right + beta * addend; arguments by name, "" for no addend.
+RuleResult Product(const RuleCall& call, std::string_view left_argument, std::string_view right_argument,
+                   bool right_transposed, std::string_view addend_argument = "", double alpha = 1, double beta = 1) {
   Factor left;
   Factor right;
   left.operand = call.OperandAt(left_argument);
@@ -75,9 +76,9 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   result.kind = a.decomposed && b.decomposed ? Kind::kBilinear : Kind::kLinear;
   if (left.moves) result.inputs.push_back(left.operand);
   if (right.moves) result.inputs.push_back(right.operand);
-  const int addend = addend_argument < 0 ? -1 : call.OperandAt(addend_argument);
+  const int addend = call.OperandAt(addend_argument);
   const bool addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
-  if (addend_argument >= 0 && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
+  if (!addend_argument.empty() && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
   if (addend_moves) result.inputs.push_back(addend);
   if (addend >= 0 && !addend_moves && beta != 0) {
     result.constant = beta == 1 ? call.operands[addend].value : call.operands[addend].value * beta;
@@ -133,13 +134,13 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
 
 using OnRows = std::function<at::Tensor(const at::Tensor&)>;
 
-// beta * self + alpha * a product of arguments 1 and 2: `of_first` takes rows of the one to where they meet the other,
-// `of_second` those of the other.
+// beta * self + alpha * a product of the two arguments behind it: `of_first` takes rows of the one to where they meet
+// the other, `of_second` those of the other.
 RuleResult AddedProduct(const RuleCall& call, const Meeting& meeting, const OnRows& of_first, const OnRows& of_second) {
-  const int first = call.OperandAt(1);
-  const int second = call.OperandAt(2);
-  const int addend = call.OperandAt(0);
-  const double beta = call.Double(3, 1);
+  const int first = call.OperandAt(call.NameOf(1));
+  const int second = call.OperandAt(call.NameOf(2));
+  const int addend = call.OperandAt("self");
+  const double beta = call.Double("beta", 1);
   const bool first_moves = meeting.first_moves;
   const bool second_moves = meeting.second_moves;
   const bool addend_moves = call.operands[addend].decomposed && beta != 0;
@@ -163,10 +164,10 @@ RuleResult AddedProduct(const RuleCall& call, const Meeting& meeting, const OnRo
 
 // The sum over the batch of batch1 x batch2: [B, N, M] and [B, M, P] are one product of [N, B * M] and [B * M, P].
 RuleResult SumOfProducts(const RuleCall& call) {
-  const double alpha = call.Double(4, 1);
+  const double alpha = call.Double("alpha", 1);
   const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
   const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
-  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const Meeting meeting = Meet(*call.policy, call.Require("batch1"), call.Require("batch2"));
   const at::Tensor left = wide(meeting.first) * alpha;
   const at::Tensor right = high(meeting.second) * alpha;
   return AddedProduct(
@@ -176,8 +177,8 @@ RuleResult SumOfProducts(const RuleCall& call) {
 
 // vec1 vec2^T.
 RuleResult AddOuter(const RuleCall& call) {
-  const double alpha = call.Double(4, 1);
-  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const double alpha = call.Double("alpha", 1);
+  const Meeting meeting = Meet(*call.policy, call.Require("vec1"), call.Require("vec2"));
   const at::Tensor column = meeting.first.unsqueeze(-1) * alpha;
   const at::Tensor row = meeting.second * alpha;
   return AddedProduct(
@@ -187,12 +188,12 @@ RuleResult AddOuter(const RuleCall& call) {
 
 // linalg_cross(self, other, *, dim)
 RuleResult Cross(const RuleCall& call) {
-  const int a = call.OperandAt(0);
-  const int b = call.OperandAt(1);
+  const int a = call.OperandAt("self");
+  const int b = call.OperandAt("other");
   const RuleOperand& x = call.operands[a];
   const RuleOperand& y = call.operands[b];
   const int64_t rank = call.outputs[0].value.dim();
-  const int64_t dim = RowDim(call.Int(2, -1), rank);
+  const int64_t dim = RowDim(call.Int("dim", -1), rank);
   const at::DimVector sizes(call.outputs[0].value.sizes());
   const Meeting meeting = Meet(*call.policy, x, y);
   const at::Tensor left = meeting.first.expand(sizes).unsqueeze(0);
@@ -215,16 +216,16 @@ RuleResult Cross(const RuleCall& call) {
 }
 
 RuleResult Trace(const RuleCall& call) {
-  return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
+  return LinearIn(call, Kind::kLinear, "self", [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
 }
 
 // tensordot(self, other, dims_self, dims_other): a matrix product of what is left and what is summed over. One of a
 // pair of dimensions may have one element where the other has more: it is summed by itself first.
 std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
-  at::Tensor a = call.Tensor(0);
-  at::Tensor b = call.Tensor(1);
-  std::vector<int64_t> over_a = call.Ints(2);
-  std::vector<int64_t> over_b = call.Ints(3);
+  at::Tensor a = call.Tensor("self");
+  at::Tensor b = call.Tensor("other");
+  std::vector<int64_t> over_a = call.Ints("dims_self");
+  std::vector<int64_t> over_b = call.Ints("dims_other");
   int64_t summed = 1;
   for (size_t k = 0; k < over_a.size(); ++k) {
     over_a[k] = at::maybe_wrap_dim(over_a[k], a.dim());
@@ -258,11 +259,11 @@ std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
 // of a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two
 // batches are multiplied matrix by matrix.
 std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
-  const at::Tensor a = call.Tensor(0);
-  const at::Tensor b = call.Tensor(1);
-  if (call.Tensor(3).defined()) throw Unimplemented(call.name + " with a bias");
+  const at::Tensor a = call.Tensor("self");
+  const at::Tensor b = call.Tensor("mat2");
+  if (call.Tensor("bias").defined()) throw Unimplemented(call.name + " with a bias");
   const auto as_asked = [&](const at::Tensor& product) {
-    return call.IsNone(4) ? product : product.to(call.arguments[4].toScalarType());
+    return call.IsNone("out_dtype") ? product : product.to(call.Given("out_dtype").toScalarType());
   };
   if (a.dim() == 3 && b.dim() == 3) return {as_asked(at::bmm(a, b))};
   const bool cuts_rows = a.dim() == 2 && b.dim() == 3;
@@ -271,7 +272,7 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   std::vector<int64_t> ends;
   {
     const TracingPause pause;
-    const at::Tensor offsets = call.Tensor(2).to(at::kCPU, at::kLong).contiguous();
+    const at::Tensor offsets = call.Tensor("offs").to(at::kCPU, at::kLong).contiguous();
     ends.assign(offsets.data_ptr<int64_t>(), offsets.data_ptr<int64_t>() + offsets.numel());
   }
   const int64_t cut = cuts_rows ? a.size(0) : cuts_columns ? b.size(1) : a.size(1);
@@ -300,23 +301,28 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
 // _weight_int8pack_mm(self, mat2, scales): a linear layer whose weights are integers, with a scale for each row of
 // them.
 std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  return {at::matmul(x, call.Tensor(1).to(x.scalar_type()).t()) * call.Tensor(2)};
+  const at::Tensor x = call.Tensor("self");
+  return {at::matmul(x, call.Tensor("mat2").to(x.scalar_type()).t()) * call.Tensor("scales")};
 }
 
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
-  registry.Register(
-      Rule{"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, 0, 1, true, 2); }}.CoversComplex());
-  const auto product = [](const RuleCall& c) { return Product(c, 0, 1, false); };
+  registry.Register(Rule{
+      "aten::linear", Kind::kAffine, [](const RuleCall& c) {
+        return Product(c, "input", "weight", true, "bias");
+      }}.CoversComplex());
+  // Each of these names its factors otherwise.
+  const auto product = [](const RuleCall& c) { return Product(c, c.NameOf(0), c.NameOf(1), false); };
   for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
     registry.Register(Rule{name, Kind::kBilinear, product}.CoversComplex());
   }
   // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
   for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});
-  const auto sum = [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); };
-  const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double(3, 1); };
+  const auto sum = [](const RuleCall& c) {
+    return Product(c, c.NameOf(1), c.NameOf(2), false, "self", c.Double("alpha", 1), c.Double("beta", 1));
+  };
+  const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double("beta", 1); };
   for (const char* name : {"aten::addmm", "aten::baddbmm"}) {
     registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).CoversComplex());
   }

@@ -7,9 +7,9 @@
 namespace addend {
 
 // `steps` is the rewrite of the same operator.
-FusedRewrite FusedPaddedLstm(RewriteFunction steps);  // lstm.input
-FusedRewrite FusedPackedLstm(RewriteFunction steps);  // lstm.data
-FusedRewrite FusedLstmCell(RewriteFunction steps);    // lstm_cell
+Rewrite FusedPaddedLstm(RewriteFunction steps);  // lstm.input
+Rewrite FusedPackedLstm(RewriteFunction steps);  // lstm.data
+Rewrite FusedLstmCell(RewriteFunction steps);    // lstm_cell
 
 }  // namespace addend
 

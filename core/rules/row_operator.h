@@ -2,6 +2,7 @@
 #ifndef ADDEND_CORE_RULES_ROW_OPERATOR_H_
 #define ADDEND_CORE_RULES_ROW_OPERATOR_H_
 
+#include <string>
 #include <vector>
 
 #include "core/rules/rule.h"
@@ -10,15 +11,14 @@ namespace addend {
 
 // How an operator is told of the row axis in front of its operands.
 struct RowAxis {
-  // Positions in the schema of arguments that number dimensions of the operand: an integer or a list of integers. None
+  // Names of the arguments that number dimensions of the operand: an integer or a list of integers. None
   // is handed on as it is, so an operator that then flattens its operand is not for this rule.
-  std::vector<int> dims = {};
-  // The argument that moves. All others rest.
-  int argument = 0;
+  std::vector<std::string> dims = {};
   // The operator takes one batch dimension in front, dimension 0 of its operand: rows and batch become one.
   bool fold_batch = false;
 };
 
+// The first argument moves, all others rest.
 // output rows = operator(rows) - operator(zeros): the second term is left out for Kind::kLinear. The operator treats
 // what is in front of the dimensions that it works on as a batch.
 RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis = {});

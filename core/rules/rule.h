@@ -2,8 +2,9 @@
 //
 // Note [Rows]
 // What moves together through a model is stacked in front: a tensor of shape S has rows of shape [R, *S], one row for
-// each component and, last, one for the leftover. A rule never asks what a row stands for. Broadcasting happens behind
-// the row axis (RightAlign), and every map folds the rows into a batch: one kernel for all rows, no loop over them.
+// each component, then one for the leftover and one for the move (see Note [The move row] in sweep.cc). A rule never
+// asks what a row stands for. Broadcasting happens behind the row axis (RightAlign), and every map folds the rows into
+// a batch: one kernel for all rows, no loop over them.
 #ifndef ADDEND_CORE_RULES_RULE_H_
 #define ADDEND_CORE_RULES_RULE_H_
 
@@ -13,10 +14,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/policy.h"
+#include "core/rules/call_arguments.h"
 
 namespace addend {
 
@@ -77,31 +80,22 @@ struct RuleOutput {
   at::Tensor reference;
 };
 
-// One call as a rule sees it.
-struct RuleCall {
-  std::string name;                    // "aten::add"
-  std::string overload;                // "Tensor"
-  std::vector<c10::IValue> arguments;  // by schema position, tensors replaced by None
+// One call as a rule sees it: tensors among `arguments` are replaced by None, they are operands.
+struct RuleCall : CallArguments {
   std::vector<RuleOperand> operands;
   std::vector<RuleOutput> outputs;  // every tensor output; those that are not floating-point carry no rows
   const Policy* policy = nullptr;
-  // Calls the operator on other operand values, out of place and untraced.
-  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run;
-  // The same with other `arguments`.
-  std::function<std::vector<at::Tensor>(const std::vector<c10::IValue>&, const std::vector<at::Tensor>&)> run_with;
+  // Calls the operator with these `arguments` on other operand values, out of place and untraced.
+  std::function<std::vector<at::Tensor>(const std::vector<c10::IValue>& arguments,
+                                        const std::vector<at::Tensor>& operands)>
+      run;
 
-  // Index of the operand for a schema argument, or -1 where it is None or no tensor.
-  int OperandAt(int argument) const;
-  const RuleOperand* Find(int argument) const;
-  const RuleOperand& Require(int argument) const;
-  bool Decomposed(int argument) const;
-  bool IsNone(int argument) const;
-  int64_t Int(int argument, int64_t otherwise) const;
-  double Double(int argument, double otherwise) const;
-  bool Bool(int argument, bool otherwise) const;
-  // A list of integers; one integer counts as a list of one, None as an empty list.
-  std::vector<int64_t> Ints(int argument) const;
-  size_t num_arguments() const { return arguments.size(); }
+  // Index of the (first) operand for an argument, or -1 where it is None or no tensor.
+  int OperandAt(std::string_view argument) const;
+  const RuleOperand* Find(std::string_view argument) const;
+  const RuleOperand& Require(std::string_view argument) const;
+  bool Decomposed(std::string_view argument) const;
+  bool IsNone(std::string_view argument) const;
 
   // value - reference, zero where both are equal, also where both are the same infinity or NaN.
   at::Tensor Move(int operand) const;
@@ -140,13 +134,13 @@ using RuleFunction = std::function<RuleResult(const RuleCall&)>;
 // gate) hand on the mark that all their decomposed operands share. What is marked and frozen is used as a plain factor
 // by products, quotients and matrix products.
 
-// What a call's arguments say about where its result comes from (bits of Freeze), beyond the operator's name.
-// `arguments`: by schema position, tensors replaced by None; `decomposed`: by operand.
-using MarkFunction = uint32_t (*)(const std::vector<c10::IValue>& arguments, const std::vector<bool>& decomposed);
+// What a call's arguments say about where its result comes from (bits of Freeze), beyond the operator's name. Tensors
+// among the arguments are replaced by None; `decomposed`: by operand.
+using MarkFunction = uint32_t (*)(const CallArguments& call, const std::vector<bool>& decomposed);
 
 // The results of a call that drew random numbers, with the same draws, on another operand 0. `drawn`: its results,
 // those that no number depends on as tensors that may be undefined.
-using AgainFunction = std::vector<at::Tensor> (*)(const std::vector<c10::IValue>& arguments, const at::Tensor& operand,
+using AgainFunction = std::vector<at::Tensor> (*)(const CallArguments& call, const at::Tensor& operand,
                                                   const std::function<at::Tensor(size_t)>& drawn);
 
 // A sum with coefficients: of how many arguments, from the first on, and what each is multiplied by.
@@ -165,13 +159,12 @@ struct Rule {
   MarkFunction mark_by = nullptr;  // more of it, where the arguments decide
   bool keeps_marks = false;        // the output keeps the provenance that all decomposed operands share
   bool gates = false;              // the product of a gate with what it was computed from is a gate too
-  bool overwrites = false;         // does not read the operand that it writes
   bool plain_output = false;       // the result depends on sizes only: zeros_like and its kind
   bool complex = false;            // covers complex tensors too
   // Outputs that carry rows; those behind them are for the operator's own derivative only. -1: all of them.
   int carried = -1;
   // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
-  std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
+  std::function<void(const CallArguments&)> precondition = nullptr;
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a
   // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
   bool has_poles = false;
@@ -182,11 +175,10 @@ struct Rule {
   Rule&& MarksBy(MarkFunction function) && { return mark_by = function, std::move(*this); }
   Rule&& KeepsMarks() && { return keeps_marks = true, std::move(*this); }
   Rule&& Gates() && { return gates = true, std::move(*this); }
-  Rule&& Overwrites() && { return overwrites = true, std::move(*this); }
   Rule&& GivesSizesOnly() && { return plain_output = true, std::move(*this); }
   Rule&& CoversComplex() && { return complex = true, std::move(*this); }
   Rule&& Carries(int outputs) && { return carried = outputs, std::move(*this); }
-  Rule&& Requires(std::function<void(const std::vector<c10::IValue>&)> function) && {
+  Rule&& Requires(std::function<void(const CallArguments&)> function) && {
     return precondition = std::move(function), std::move(*this);
   }
   Rule&& HasPoles() && { return has_poles = true, std::move(*this); }

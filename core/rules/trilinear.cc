@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/rules/element_families.h"
+#include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -24,21 +24,22 @@ RuleResult Trilinear(const RuleCall& call) {
   if (result.inputs.empty()) return result;
 
   // The rows are one more dimension in front, which the factors that rest lack.
-  const int64_t rank = call.operands[0].value.dim() + static_cast<int64_t>(call.Ints(3).size());
+  const int64_t rank = call.operands[0].value.dim() + static_cast<int64_t>(call.Ints("expand1").size());
   std::vector<c10::IValue> arguments = call.arguments;
-  for (int a = 3; a <= 6; ++a) {
-    std::vector<int64_t> dims = call.Ints(a);
+  const std::array<int, 3> expand = {call.At("expand1"), call.At("expand2"), call.At("expand3")};
+  for (const char* name : {"expand1", "expand2", "expand3", "sumdim"}) {
+    std::vector<int64_t> dims = call.Ints(name);
     for (int64_t& d : dims) d = RowDim(d, rank);
-    arguments[a] = dims;
+    arguments[call.At(name)] = dims;
   }
-  arguments[7] = RowDim(call.Int(7, 1), rank);
+  arguments[call.At("unroll_dim")] = RowDim(call.Int("unroll_dim", 1), rank);
   const auto arguments_for = [&](int moving) {
     std::vector<c10::IValue> own = arguments;
     for (int k = 0; k < 3; ++k) {
       if (k == moving) continue;
-      std::vector<int64_t> dims = own[3 + k].toIntVector();
+      std::vector<int64_t> dims = own[expand[k]].toIntVector();
       dims.insert(dims.begin(), 0);
-      own[3 + k] = dims;
+      own[expand[k]] = dims;
     }
     return own;
   };
@@ -63,7 +64,7 @@ RuleResult Trilinear(const RuleCall& call) {
       parts.push_back(std::move(part));
     }
   }
-  result.map = MakeMap(call, result.inputs, [=, run = call.run_with](const Rows& rows) -> Rows {
+  result.map = MakeMap(call, result.inputs, [=, run = call.run](const Rows& rows) -> Rows {
     at::Tensor sum;
     for (const Part& part : parts) {
       std::vector<at::Tensor> factors = part.factors;

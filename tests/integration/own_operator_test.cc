@@ -162,8 +162,8 @@ TEST(OwnOperatorTest, WithoutADerivativeAllOfItIsLeftOver) {
   Registry registry = Registry::Default();
   registry.Register({"my_ops::plain", Kind::kPointwise, [](const RuleCall& call) {
                        // Its derivative is known, if not to LibTorch: x / sqrt(x^2 + w^2).
-                       const RuleOperand& x = call.Require(0);
-                       const double w = call.Double(1, 0);
+                       const RuleOperand& x = call.Require("x");
+                       const double w = call.Double("width", 0);
                        const Tensor slope =
                            SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference,
                                        Curve::kSmooth, [w](const Tensor& at) { return at / (at * at + w * w).sqrt(); });
@@ -182,7 +182,7 @@ TEST(OwnOperatorTest, SideEffectsMayBeRefusedAndRandomOnesAre) {
   const Function logged = [](const Tensor& x) { return Call("my_ops::logged", "", {x}); };
   registry.Register(rule);
   ExpectBothTruths(Decompose(logged, &registry, MissingRule::kError), logged, 1e-13);
-  rule.precondition = [](const std::vector<c10::IValue>&) {
+  rule.precondition = [](const CallArguments&) {
     throw Unimplemented("my_ops::logged writes a log, and would write it twice");
   };
   registry.Register(rule);
