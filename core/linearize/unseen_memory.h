@@ -20,7 +20,7 @@ namespace addend {
 class UnseenMemory {
  public:
   // `recorder` must outlive it.
-  explicit UnseenMemory(const Recorder* recorder) : recorder_(recorder) {}
+  explicit UnseenMemory(Recorder* recorder) : recorder_(recorder) {}
 
   // Before a call that is recorded: what it writes is seen.
   void BeforeRun(const Role& role, const Call& call);
@@ -36,7 +36,7 @@ class UnseenMemory {
   bool MadeInside(int storage) const;
   bool ReadsUnseen(const Call& call) const;
 
-  const Recorder* recorder_;
+  Recorder* recorder_;
   std::vector<bool> unseen_;  // by storage id: allocated, and no operator has written it since
 };
 
