@@ -180,22 +180,29 @@ typedef int32_t (*addend_progress_fn)(void* payload, const char* stage, int64_t 
 /* The defaults. out: out_options (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_context_options** out_options)
     ADDEND_NOEXCEPT;
-/* One choice of the policy, as text. Keys, with their values, the default first:
- *   preset           auto, faithful, fast
- *   segments         1, 2, ...
- *   nonlinearity     path, abs_affine, hybrid_affine, hybrid_affine(0.15), scaling, gradient, none
- *   bias             residual, abs, hybrid, hybrid_threshold, sign, sign_threshold, norm, and with a number in brackets
- *   freeze           what the preset freezes; none, or attention, normalizer, denominator, gate joined by "+"
- *   content_first    attention+normalizer+denominator; none, or some of the words of freeze: of a product of such a
- *                    coefficient and content, the content moves after the coefficient; others move by half
- *   conditions       value, baseline: whose masks and indices the reference takes
- *   anchor           baseline, residual
- *   missing_rule     error, path, absorb
- *   on_failure       error, warn, absorb, ignore
- *   check            every_op, outputs, off
- *   tolerance        by dtype; a number
- * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside. See
- * docs/policies.md. */
+/* One choice of the policy, as text. Keys of the policy, with what they take, the default first:
+ *   preset: auto, faithful, fast. How faithfully operators are linearized between the baseline and the input.
+ *   segments: 1, or a whole number. How many pieces the line from baseline to input is cut into; what each gives is
+ *     added up.
+ *   nonlinearity: path, abs_affine, hybrid_affine(0.15), scaling, gradient, none. How elementwise functions of one
+ *     tensor are linearized.
+ *   bias: residual, abs, hybrid(0.15), hybrid_threshold(0.15), sign(0.4), sign_threshold(0.4), norm(inf). Who is paid
+ *     the constant of an affine operator, its bias.
+ *   freeze: preset (what the preset freezes), none, or some of attention, normalizer, denominator, gate joined by +.
+ *     Which coefficients are used as plain factors, by their values; what their own parts bring is left over.
+ *   content_first: attention+normalizer+denominator, none, or some of attention, normalizer, denominator, gate joined
+ *     by +. Which coefficients move while the content that they multiply is the reference's, before the content moves;
+ *     all other products share by half.
+ *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
+ *     decomposed tensors.
+ *   anchor: baseline, residual. What the reference of an operator is computed from.
+ *   missing_rule: error, path, absorb. What happens at an operator that has no rule.
+ *   on_failure: error, warn, absorb, ignore. What a tracing failure does.
+ *   check: every_op, outputs, off. Where recovery and bracket are judged.
+ *   tolerance: dtype (8 eps sqrt(numc * depth) of the dtype), or a number. How far recovery may be from the value,
+ *     relative to the magnitudes that were summed.
+ * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside, where a choice
+ * says how an operator is linearized. A number in brackets may be another one. See docs/policies.md. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_policy(addend_context_options* options,
                                                                              const char* key,
                                                                              const char* value) ADDEND_NOEXCEPT;
@@ -606,18 +613,33 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_mode
 /* Whether a recording is the model: records twice, replays, and tries every further example of the request. options:
  * {"tolerance": 1e-5, "strict": true, "out_of_place": false}, a JSON object as addend_program_code_text describes it;
  * out_of_place also replays without writes in place, which finds aliases that nobody sees. out: out_json (new),
- * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}: `kind` "graph", "value",
- * "guard", "constant", "random", "training", "state" or "output"; `error` false for what is only worth knowing;
- * `input_set` which further example showed it, or null. */
+ * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}. Fields of a trace check:
+ *   ok: Whether no finding is an error.
+ *   worst_error: The largest difference between a replay and the model, relative to the model's result.
+ *   findings: Errors, and what is worth knowing, in the order in which they were found.
+ * Fields of a finding:
+ *   kind: What it is: "graph" (another run calls other operators, or with other arguments), "value" (results differ
+ *     by more than the tolerance), "guard" (a number that left the tensors is another one for a further input),
+ *     "constant" (a constant of the program is another one for a further input or in a second run), "random" (an
+ *     operator draws random numbers), "training" (an operator runs in training mode), "state" (the model overwrites
+ *     its own parameters or buffers) or "output" (the output holds lists or dictionaries, which the caller could
+ *     change).
+ *   error: Whether the program gives something else than the model; else it is worth knowing.
+ *   input_set: Which further example showed it; nothing where the inputs of the recording did.
+ *   position: The operator to blame, with its place; empty where none is.
+ *   message: What was found, in one line. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_check_trace(const addend_model* model,
                                                                     const addend_request* request, const char* options,
                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
 /* What a run with the inputs of the request lacks, all of it, before anything runs: of a TorchScript model by reading
  * its source, branches that are not taken included; of a program by what it recorded. in: context (whose rules count;
  * borrowed, may be NULL), model, request (borrowed). out: out_json (new), {"format": "addend.requirements", "version":
- * 1, "unmet": [{"kind", "error", "position", "message"}]}: `kind` "input" (number, shape, dtype or device of what is
- * given), "mode" (something runs as in training) or "operator" (no rule); `error` false for what is only worth
- * knowing. */
+ * 1, "unmet": [{"kind", "error", "position", "message"}]}. Fields of a requirement:
+ *   kind: What it is about: "input" (number, kind, shape, dtype or device of what is given), "mode" (something runs
+ *     as in training) or "operator" (it has no rule).
+ *   error: Whether the run would fail; else it is worth knowing.
+ *   position: The first operator concerned, with its place; empty for inputs.
+ *   message: What is missing, in one line. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_requirements(const addend_context* context,
                                                                      const addend_model* model,
                                                                      const addend_request* request,
@@ -657,14 +679,34 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_number(const addend_re
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_results* results, const char* name,
                                                                   const char* target,
                                                                   addend_explanation** out_explanation) ADDEND_NOEXCEPT;
-/* One number of the report: "operators", "nodes", "worst_recovery_error", "worst_bracket", "failures", "absorbed",
- * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
- * "sweep_seconds", "backward" (1: see addend_request_set_direction), "conditioning" and "leftover_share" (of the result
- * where they are the largest), "reference_error" (see addend_request_set_verify_reference); NaN where there is no such
- * number. */
+/* One number of the report; NaN where there is no such number. Numbers of the report:
+ *   operators: How many operators were recorded.
+ *   nodes: How many operators components passed through.
+ *   worst_recovery_error: The largest difference between the sum of an operator's parts and its value, over the
+ *     largest magnitude there, of all operators that were checked: some roundings of the dtype where all is well.
+ *   worst_bracket: The largest leftover that an operator made whose rule claims to leave nothing, over the largest
+ *     magnitude there: some roundings of the dtype where all is well.
+ *   conditioning: The magnitudes of all parts over that of the move that they sum to, of the result where that is
+ *     the largest; 1 where nothing cancels.
+ *   leftover_share: The magnitude of the leftover over that of the move, of the result where that is the largest; 0
+ *     where nothing is left over.
+ *   reference_error: How far the reference is from what the model gives on the baseline, over the largest magnitude
+ *     there; NaN unless the request asked to verify the reference.
+ *   backward: Whether components were found backward, from the numbers that are asked for. 1 or 0.
+ *   failures: How many tracing failures there were that the policy did not make an error.
+ *   absorbed: How many operators without a rule became leftover.
+ *   absorbed_failures: How many of the tracing failures became leftover.
+ *   path_ruled: How many operators were integrated along the path.
+ *   stand_in_references: How many references have a stand-in, because they are not finite.
+ *   unattributed: How many calls used ids in a way in which no component follows.
+ *   trace_seconds: How long running the model and its references took. In seconds.
+ *   linearize_seconds: How long coefficients took. In seconds.
+ *   sweep_seconds: How long moving the components took. In seconds. */
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
-/* One text of the report: "reference_is_model_on_baseline" ("yes", "no", or "unknown" where the model reads a number
- * that is another on the baseline) and "reference_reason", why not; NULL where there is no such text. Borrowed. */
+/* One text of the report, borrowed; NULL where there is no such text. Texts of the report:
+ *   reference_is_model_on_baseline: Whether the reference is what the model computes on the baseline: "yes" (it is),
+ *     "no" (it is not) or "unknown" (the model reads a number that is another on the baseline).
+ *   reference_reason: Why the reference is not what the model computes on the baseline; empty where it is. */
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;

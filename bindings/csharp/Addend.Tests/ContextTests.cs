@@ -66,13 +66,40 @@ public sealed class ContextTests : IDisposable
             .Concat(Enum.GetValues<Conditions>().Select(word => new Policy { Conditions = word }))
             .Concat(Enum.GetValues<MissingRule>().Select(word => new Policy { MissingRule = word }))
             .Concat(Enum.GetValues<OnFailure>().Select(word => new Policy { OnFailure = word }))
-            .Concat(Enum.GetValues<Check>().Select(word => new Policy { Check = word })))
+            .Concat(Enum.GetValues<Check>().Select(word => new Policy { Check = word }))
+            .Concat(Rules.Nonlinearities.Select(rule => new Policy { Nonlinearity = rule }))
+            .Concat(Rules.Biases.Select(rule => new Policy { Bias = rule })))
         {
             using var context = new Context(policy);
             (string key, string value) = Assert.Single(policy.Choices());
             using JsonDocument json = JsonDocument.Parse(context.PolicyJson);
             Assert.Equal(value, json.RootElement.GetProperty(key).GetString());
         }
+    }
+
+    [Fact]
+    public void Rules_are_members_or_text()
+    {
+        var policy = new Policy { Nonlinearity = "gradient", Bias = Bias.Norm(2) };
+        Assert.Equal(Nonlinearity.Gradient, policy.Nonlinearity);
+        Assert.Equal(new Policy { Bias = "norm(2)" }.Bias, policy.Bias);
+        Assert.Null(new Policy { Bias = (string?)null }.Bias);
+        Assert.Equal("hybrid_affine(0.25)", Nonlinearity.HybridAffine(0.25).ToString());
+    }
+
+    private static class Rules
+    {
+        internal static readonly Nonlinearity[] Nonlinearities =
+        [
+            Nonlinearity.Path, Nonlinearity.AbsAffine, Nonlinearity.HybridAffine(), Nonlinearity.HybridAffine(0.25),
+            Nonlinearity.Scaling, Nonlinearity.Gradient, Nonlinearity.None,
+        ];
+
+        internal static readonly Bias[] Biases =
+        [
+            Bias.Residual, Bias.Abs, Bias.Hybrid(), Bias.HybridThreshold(0.5), Bias.Sign(0.25), Bias.SignThreshold(),
+            Bias.Norm(), Bias.Norm(2),
+        ];
     }
 
     [Fact]
