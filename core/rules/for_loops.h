@@ -24,6 +24,18 @@ inline bool ForFlatLoops(const at::Tensor& a, const at::Tensor& b) {
   return ForFlatLoops(a) && ForFlatLoops(b) && a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
 }
 
+// All elements in some order, by a loop that neither a sign nor a gradient matters to.
+inline bool IsDenseOnCpu(const at::Tensor& t) {
+  return t.device().is_cpu() && t.is_non_overlapping_and_dense() &&
+         (t.scalar_type() == at::kFloat || t.scalar_type() == at::kDouble);
+}
+
+// f(float()) or f(double()), by the dtype of numbers that a loop may read.
+template <typename Function>
+auto DispatchReal(at::ScalarType dtype, Function&& f) {
+  return dtype == at::kFloat ? f(float{}) : f(double{});
+}
+
 }  // namespace addend
 
 #endif  // ADDEND_CORE_RULES_FOR_LOOPS_H_

@@ -98,11 +98,10 @@ at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].v
 at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
   if (ForFlatLoops(value, reference)) {
     const at::Tensor move = at::empty(value.sizes(), value.options());
-    if (value.scalar_type() == at::kFloat) {
-      Moves(value.data_ptr<float>(), reference.data_ptr<float>(), move.data_ptr<float>(), value.numel());
-    } else {
-      Moves(value.data_ptr<double>(), reference.data_ptr<double>(), move.data_ptr<double>(), value.numel());
-    }
+    DispatchReal(value.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      Moves(value.data_ptr<T>(), reference.data_ptr<T>(), move.data_ptr<T>(), value.numel());
+    });
     return move;
   }
   at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);
