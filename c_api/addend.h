@@ -409,7 +409,8 @@ ADDEND_API const char* addend_explanation_name(const addend_explanation* explana
                                                int64_t component) ADDEND_NOEXCEPT;
 /* The component at a rank, the largest magnitude first (rank 0), equal ones in their order; -1 where there is none. */
 ADDEND_API int64_t addend_explanation_ranked(const addend_explanation* explanation, int64_t rank) ADDEND_NOEXCEPT;
-/* All of it as a JSON object, and as a page for a browser that needs nothing else. out: out_json, out_html (new). */
+/* All of it as a JSON object, {"format": "addend.explanation", "version": 1, ...}, and as a page for a browser that needs
+ * nothing else. docs/schemas has the schema of this and of every other document. out: out_json, out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_explanation* explanation,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_explanation* explanation,
@@ -613,7 +614,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_mode
 /* Whether a recording is the model: records twice, replays, and tries every further example of the request. options:
  * {"tolerance": 1e-5, "strict": true, "out_of_place": false}, a JSON object as addend_program_code_text describes it;
  * out_of_place also replays without writes in place, which finds aliases that nobody sees. out: out_json (new),
- * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}. Fields of a trace check:
+ * {"format": "addend.check_trace", "version": 1, "ok", "worst_error", "findings": [{"kind", "error", "input_set",
+ * "position", "message"}]}. Fields of a trace check:
  *   ok: Whether no finding is an error.
  *   worst_error: The largest difference between a replay and the model, relative to the model's result.
  *   findings: Errors, and what is worth knowing, in the order in which they were found.
@@ -710,8 +712,8 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* The report as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst first.
- * out: out_json (new). */
+/* The report as a JSON object, {"format": "addend.report", "version": 1, ...}: policy, counts, errors, notes, tracing
+ * failures, and every check, worst first. out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_report(const addend_results* results,
                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
@@ -731,8 +733,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_results(const addend_attribution* attribution,
                                                                       addend_results** out_results) ADDEND_NOEXCEPT;
 /* All targets in one, as addend_explanation_json and addend_explanation_html have them. Where the request asked for
- * operators, the JSON has "operators": [{"index", "op", "output", "call", "module", "passed", "leftover"}], numbers by
- * target (one for all examples together). out: out_json, out_html (new). */
+ * operators, the JSON has "operators": [{"index", "operator", "output", "call", "program_call", "module_path", "passed",
+ * "leftover"}], numbers by target (one for all examples together). out: out_json, out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_attribution* attribution,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_html(const addend_attribution* attribution,
@@ -788,10 +790,10 @@ ADDEND_API size_t addend_program_num_operators(const addend_program* program) AD
 ADDEND_API size_t addend_program_num_values(const addend_program* program) ADDEND_NOEXCEPT;
 ADDEND_API const char* addend_program_value_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
-/* {"operators": 7, "inputs": [{"name", "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}],
- * "guards": [{"kind", "call", "value", "position"}], "free": [{"input", "dim", "like"}]}: `free` has the dimensions of
- * inputs that may have another size, with the one (a position in the list, or null) whose size they share.
- * out: out_json (new). */
+/* {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name", "structure"}], "output",
+ * "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value", "position"}], "free": [{"input",
+ * "dim", "like"}]}: `free` has the dimensions of inputs that may have another size, with the one (a position in the
+ * list, or null) whose size they share. out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_summary(const addend_program* program,
                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
 /* Its operators as text, each under the source lines that called it. options, here and elsewhere: a JSON object in

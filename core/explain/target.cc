@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/explain/report.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
@@ -130,7 +131,8 @@ double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtyp
   return std::min(relative * (contributions.mass + std::abs(contributions.value)), own);
 }
 
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
+                         const Report* report) {
   Contributions result;
   const TargetElements elements = FindElements(value, target);
   result.index = elements.index;
@@ -152,6 +154,9 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   parts = parts.to(at::kCPU).contiguous();
   result.contributions.assign(parts.data_ptr<double>(), parts.data_ptr<double>() + parts.numel());
   AddUp(result);
+  const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
+  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,
+                                       report == nullptr ? std::nullopt : report->policy.tolerance);
   return result;
 }
 
