@@ -84,7 +84,7 @@ void WriteAttributions(const Folder& folder) {
   const TensorFile heads = TensorFile::Read(std::string(kModels) + "heads.safetensors");
   Request inside;
   inside.Input(heads.tensor("table")).Inside("aten::contiguous").SplitAlong({1}).Target("0,1");
-  const Model model = Model::Load(std::string(kModels) + "heads.pt", ADDEND_FLOAT64);
+  const Model model = Model::Load(std::string(kModels) + "heads.pt");
   folder.Write("explanation.inside.json", model.Attribute(inside).Json());
 }
 

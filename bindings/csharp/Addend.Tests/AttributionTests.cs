@@ -81,7 +81,7 @@ public sealed class AttributionTests : IDisposable
         }
         Assert.Equal("aten::relu:0", inner.ToResults().Names[0]);
         AttributedOperator first = inner.Operators[0];
-        Assert.Equal(("aten::sub", 0, null), (first.Op, first.Output, first.Module));
+        Assert.Equal(("aten::sub", 0, ""), (first.Op, first.Output, first.Module));
         Assert.StartsWith("sub.Tensor(f32[1, 30]", first.Call);
         // In a chain all of it passes through every operator.
         Samples.Close(
