@@ -478,7 +478,8 @@ ADDEND_API const char* addend_explanation_name(const addend_explanation* explana
 /* Returns the component at a rank, where rank 0 has the contribution of the largest magnitude and equal ones keep their
  * order; -1 where there is none. */
 ADDEND_API int64_t addend_explanation_ranked(const addend_explanation* explanation, int64_t rank) ADDEND_NOEXCEPT;
-/* Writes all of the explanation as a JSON object.
+/* Writes all of the explanation as a JSON object, {"format": "addend.explanation", "version": 1, ...}. docs/schemas has
+ * the schema of this and of every other document.
  * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_explanation* explanation,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
@@ -725,7 +726,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_mode
  * request.
  * in: options: {"tolerance": 1e-5, "strict": true, "out_of_place": false}, as described at addend_program_code_text.
  * out_of_place also replays without writes in place, which finds aliases that no operator shows.
- * out: out_json (new), {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}.
+ * out: out_json (new), {"format": "addend.check_trace", "version": 1, "ok", "worst_error", "findings": [{"kind", "error",
+ * "input_set", "position", "message"}]}.
  * Fields of a trace check:
  *   ok: Whether no finding is an error.
  *   worst_error: The largest difference between a replay and the model, relative to the model's result.
@@ -836,8 +838,8 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
 /* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* The report as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst first.
- * out: out_json (new). */
+/* The report as a JSON object, {"format": "addend.report", "version": 1, ...}: policy, counts, errors, notes, tracing
+ * failures, and every check, worst first. out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_report(const addend_results* results,
                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
@@ -859,8 +861,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_results(const addend_attribution* attribution,
                                                                       addend_results** out_results) ADDEND_NOEXCEPT;
 /* Writes all targets into one JSON object, as addend_explanation_json does. Where the request asked for operators, the
- * object has "operators": [{"index", "op", "output", "call", "program_call", "module", "passed", "leftover"}], with
- * numbers by target (one for all examples together).
+ * object has "operators": [{"index", "operator", "output", "call", "program_call", "module_path", "passed", "leftover"}],
+ * with numbers by target (one for all examples together).
  * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_attribution* attribution,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
@@ -932,10 +934,10 @@ ADDEND_API const char* addend_program_value_name(const addend_program* program, 
  * Borrowed. */
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
 /* Writes a summary of the program as JSON.
- * out: out_json (new), {"operators": 7, "inputs": [{"name", "structure"}], "output", "values": [{"name", "kind",
- * "dtype", "shape"}], "guards": [{"kind", "call", "value", "position"}], "free": [{"input", "dim", "like"}]}. `free`
- * has the dimensions of inputs that may have another size, with the dimension (a position in the list, or null) whose
- * size they share. */
+ * out: out_json (new), {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name",
+ * "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value",
+ * "position"}], "free": [{"input", "dim", "like"}]}. `free` has the dimensions of inputs that may have another size, with
+ * the dimension (a position in the list, or null) whose size they share. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_summary(const addend_program* program,
                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
 /* Prints the operators of the program as text, each under the source lines that called it; see docs/tracing.md.

@@ -171,6 +171,8 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   double leftover() const { return addend_explanation_number(get(), ADDEND_NUMBER_LEFTOVER); }
   double recovery() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY); }
   double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
+  double conditioning() const { return addend_explanation_number(get(), ADDEND_NUMBER_CONDITIONING); }
+  double mass() const { return addend_explanation_number(get(), ADDEND_NUMBER_MASS); }
   std::string target() const { return addend_explanation_target(get()); }
   int64_t numc() const { return addend_explanation_numc(get()); }
 

@@ -260,6 +260,9 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   judged.failures = adjoint.failures;
   judged.worst_recovery_error = adjoint.recovery_error;
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
+  for (Contributions& target : result.targets) {
+    target.tolerance = RecoveryAllowance(target, result.value.scalar_type(), result.report.operators, policy.tolerance);
+  }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
   CompareReference(result.name, reference, explained.on_baseline, result.report);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
+#include "core/explain/report.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
@@ -135,7 +136,8 @@ double NumberAt(const at::Tensor& tensor, const TargetElements& target) {
   return target.subtract.empty() ? first : first - ElementAt(tensor, target.subtract).item<double>();
 }
 
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
+                         const Report* report) {
   Contributions result;
   const TargetElements elements = FindElements(value, target);
   result.index = elements.index;
@@ -154,6 +156,9 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   parts = parts.to(at::kCPU).contiguous();
   result.contributions.assign(parts.data_ptr<double>(), parts.data_ptr<double>() + parts.numel());
   AddUp(result);
+  const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
+  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,
+                                       report == nullptr ? std::nullopt : report->policy.tolerance);
   return result;
 }
 

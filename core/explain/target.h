@@ -11,6 +11,8 @@
 
 namespace addend {
 
+struct Report;
+
 struct Target {
   // The largest element; of [1, positions, classes], what models of sequences give, that of the last position.
   bool top1 = true;
@@ -47,6 +49,7 @@ struct Contributions {
   double conditioning = 1;  // (sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels
   double mass = 0;          // sum |c| + |leftover| + |reference|: what rounding is measured against
   double scale = 0;         // the largest magnitude of the value that the target is an element of
+  double tolerance = 0;     // how far recovery and value may be apart by rounding; see RecoveryAllowance
   std::vector<double> contributions;
 };
 
@@ -58,8 +61,10 @@ void AddUp(Contributions& contributions);
 double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance);
 
-// Throws what FindElements throws.
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target);
+// `report`: of the run that gave the composition; its operators and its policy tell what rounding may do. Null: the
+// operators are those that the composition itself knows of. Throws what FindElements throws.
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
+                         const Report* report = nullptr);
 
 }  // namespace addend
 

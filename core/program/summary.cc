@@ -9,7 +9,10 @@
 namespace addend {
 
 Json SummaryRecord(const RecordedProgram& program) {
-  Json record = {{"operators", program.calls.size()}, {"inputs", Json::array()}};
+  Json record = {{"format", "addend.program_summary"},
+                 {"version", 1},
+                 {"operators", program.calls.size()},
+                 {"inputs", Json::array()}};
   for (const RecordedInput& input : program.inputs) {
     record["inputs"].push_back({{"name", input.name}, {"structure", DescribeStructure(input.structure)}});
   }

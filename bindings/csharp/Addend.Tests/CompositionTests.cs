@@ -97,10 +97,10 @@ public sealed class CompositionTests
         Assert.Equal([1, -3, 2], explanation.Contributions.Select(c => c.Value));
         Assert.Equal([1L, 2L, 0L], explanation.Ranking.Select(c => c.Component));
         Assert.Equal([-3, 2], explanation.Top(2).Select(c => c.Value));
-        Assert.Equal(10, explanation.Completeness.Reference);
-        Assert.Equal(0.5, explanation.Completeness.Leftover);
-        Assert.Equal(10.5, explanation.Completeness.Recovery);
-        Assert.Equal(16.5, explanation.Completeness.Mass);
+        Assert.Equal(10, explanation.Reference);
+        Assert.Equal(0.5, explanation.Leftover);
+        Assert.Equal(10.5, explanation.Recovery);
+        Assert.Equal(16.5, explanation.Mass);
         Assert.Equal("[0]", explanation.Target);
         Assert.Equal(x.Explain("0").Contributions, explanation.Contributions);
 

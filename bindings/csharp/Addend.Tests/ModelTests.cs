@@ -42,10 +42,10 @@ public sealed class ModelTests : IDisposable
         Assert.Equal(
             explanation.Contributions.OrderByDescending(c => Math.Abs(c.Value)).Take(3).Select(c => c.Component),
             explanation.Top(3).Select(c => c.Component));
-        Completeness sum = explanation.Completeness;
-        Samples.Close(sum.Recovery, explanation.Contributions.Sum(c => c.Value) + sum.Reference + sum.Leftover, 1e-5);
-        Samples.Close(sum.RecoveryError, sum.Recovery - sum.Value, 1e-12);
-        Samples.Close(0, sum.RecoveryError, 1e-4);
+        double contributed = explanation.Contributions.Sum(c => c.Value);
+        Samples.Close(explanation.Recovery, contributed + explanation.Reference + explanation.Leftover, 1e-5);
+        Samples.Close(explanation.RecoveryError, explanation.Recovery - explanation.Value, 1e-12);
+        Samples.Close(0, explanation.RecoveryError, 1e-4);
         Assert.Equal(explanation.Contributions, results.Explain("8", "output").Contributions);
         Assert.Throws<KeyNotFoundException>(() => results.Explain("top1", "no such output"));
     }
@@ -197,9 +197,9 @@ public sealed class ModelTests : IDisposable
         Explanation exact = model.Shapley(new Request(row)).Explain("0,0");
         Assert.Equal(6, exact.Contributions.Count);
         Samples.Close(
-            exact.Completeness.Value - exact.Completeness.Reference, exact.Contributions.Sum(c => c.Value), 1e-4);
-        Samples.Close(fast.Completeness.Value, exact.Completeness.Value, 1e-5);
-        Samples.Close(fast.Completeness.Reference, exact.Completeness.Reference, 1e-5);
+            exact.Value - exact.Reference, exact.Contributions.Sum(c => c.Value), 1e-4);
+        Samples.Close(fast.Value, exact.Value, 1e-5);
+        Samples.Close(fast.Reference, exact.Reference, 1e-5);
     }
 
     [Fact]
@@ -211,7 +211,7 @@ public sealed class ModelTests : IDisposable
         Tensor image = eight.Value.To(DType.Float64);
         Composition logits = model.Decompose(eight with { Value = image }).Composition();
         Assert.Equal(DType.Float64, logits.DType);
-        Samples.Close(0, model.Decompose(eight with { Value = image }).Explain().Completeness.RecoveryError, 1e-12);
+        Samples.Close(0, model.Decompose(eight with { Value = image }).Explain().RecoveryError, 1e-12);
     }
 
     [Fact]

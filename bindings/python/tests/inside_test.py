@@ -84,7 +84,7 @@ class InsideTest(unittest.TestCase):
         self.expect(output.leftover, torch.zeros(4, 3))
         self.expect(results[HEADS].value, self.heads)
         explanation = results.explain((1, 2))
-        self.assertEqual(explanation.names, ["left", "[1]"])
+        self.assertEqual(explanation.names, ["left", "position 1"])
         told = explanation.to_dict()["inputs"][1]
         self.assertEqual((told["name"], told["inside"], told["shape"]), (HEADS, True, [4, 2, 3]))
         # Every neuron; the tensor is told by its number as well, and inputs by their names.

@@ -36,7 +36,7 @@ class ModelTest extends ScopedTest {
       assertEquals(dark[digit], e.reference(), 1e-5);
       final double sum = e.contributions().stream().mapToDouble(Contribution::value).sum();
       assertEquals(logits[digit] - dark[digit], sum + e.leftover(), 1e-4);
-      assertEquals(1, e.completeness(), 1e-4);
+      assertEquals(0, e.leftover(), 1e-4);
       assertEquals(64, e.contributions().size());
     }
     assertEquals(8, results.explain(Target.largest()).target().charAt(4) - '0');
