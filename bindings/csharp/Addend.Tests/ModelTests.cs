@@ -72,7 +72,7 @@ public sealed class ModelTests : IDisposable
         Assert.True(words.Report.Conditioning >= 1);
         Assert.True(words.Report.LeftoverShare < 0.01);
         Input grey = new(eight.Value) { Split = Split.Along(2, 3), Baseline = "grey" };
-        Exception error = Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(grey)));
+        Exception error = Assert.Throws<ArgumentException>(() => model.Decompose(new Request(grey)));
         Assert.Contains("there is no such word", error.Message);
     }
 
@@ -94,9 +94,9 @@ public sealed class ModelTests : IDisposable
         {
             Samples.Close(one, other, 1e-4);
         }
-        Exception error = Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Memory = 100 }));
+        Exception error = Assert.Throws<ArgumentException>(() => model.Decompose(new Request(eight) { Memory = 100 }));
         Assert.Contains("allow more memory", error.Message);
-        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Memory = -1 }));
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Request(eight) { Memory = -1 }));
     }
 
     [Fact]
@@ -117,7 +117,7 @@ public sealed class ModelTests : IDisposable
                 Samples.Close(one, other, 1e-4);
             }
         }
-        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Direction = (Direction)7 }));
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Request(eight) { Direction = (Direction)7 }));
     }
 
     [Fact]
@@ -140,7 +140,7 @@ public sealed class ModelTests : IDisposable
         Assert.Equal(["corner", "näxt"], explanation.Contributions.Take(2).Select(c => c.Name));
 
         var wrong = new Dictionary<string, Input> { ["no such input"] = eight };
-        Assert.Contains("no such input", Assert.ThrowsAny<Exception>(() => model.Decompose(wrong)).Message);
+        Assert.Contains("no such input", Assert.Throws<ArgumentException>(() => model.Decompose(wrong)).Message);
         Assert.Throws<ArgumentNullException>(() => new Request(new Dictionary<string, Input> { [name] = null! }));
     }
 
@@ -212,6 +212,24 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void Copies_have_another_dtype_or_device()
+    {
+        Model model = Samples.Digits();
+        Tensor image = Samples.Eight().Value;
+        Assert.Equal(DType.Float64, model.To(DType.Float64).Run(image.To(DType.Float64)).Tensor().DType);
+        Assert.Equal(DType.Float32, model.To(device: "cpu").Run(image).Tensor().DType);
+        Assert.ThrowsAny<Exception>(() => model.To(device: "nowhere:7"));
+    }
+
+    [Fact]
+    public void Results_may_be_chosen()
+    {
+        Model model = Samples.Digits();
+        Assert.Equal(["output"], model.Decompose(new Request(Samples.Eight()) { Outputs = ["output"] }).Names);
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Request(Samples.Eight()) { Outputs = ["output.3"] }));
+    }
+
+    [Fact]
     public void Loads_bytes_and_other_dtypes()
     {
         byte[] content = File.ReadAllBytes(Samples.DigitsPath);
@@ -243,13 +261,13 @@ public sealed class ModelTests : IDisposable
         Model model = Samples.Digits();
         Input eight = Samples.Eight();
         Tensor row = Tensor.From(new float[5]);
-        Assert.ThrowsAny<Exception>(() => model.Decompose(new Input(row) { Split = Split.Along(0) }));
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Input(row) { Split = Split.Along(0) }));
         Assert.Throws<ArgumentException>(() => model.Decompose(eight with { Split = Split.Along(9) }));
         Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Split = Split.Labels(row) }));
         Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Split = Split.Parts(row) }));
         Assert.ThrowsAny<ArgumentException>(() => model.Decompose(eight with { Baseline = row }));
-        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request()));
-        Assert.ThrowsAny<Exception>(() => model.Decompose(new Request(eight) { Probes = ["no.such.module"] }));
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Request()));
+        Assert.Throws<ArgumentException>(() => model.Decompose(new Request(eight) { Probes = ["no.such.module"] }));
         Assert.Throws<ArgumentNullException>(() => model.Decompose((Request)null!));
         Assert.Throws<ArgumentNullException>(() => model.Decompose((Input)null!));
         Assert.Throws<ArgumentNullException>(() => model.Decompose(new Input(null!)));

@@ -58,6 +58,19 @@ public sealed class Model : AddendObject
         }
     }
 
+    /// <summary>A copy of a model from a TorchScript file, of another dtype or on another device. Its inputs have to be
+    /// there too.</summary>
+    /// <param name="dtype">Of parameters and floating-point buffers; null: as they are.</param>
+    /// <param name="device">The device, <c>cuda:0</c>; null: where it is.</param>
+    /// <returns>A new model.</returns>
+    /// <exception cref="NotSupportedException">The model does not come from a TorchScript file.</exception>
+    public Model To(DType? dtype = null, string? device = null)
+    {
+        AddendNative.addend_model_to(
+            Handle, (int)(dtype ?? 0), device is null ? null! : Text.Checked(device, nameof(device)), out ModelHandle copy);
+        return new Model(copy);
+    }
+
     /// <summary>Forgets what requests with <see cref="Request.KeepReferences"/> made it keep: to free the memory, or after
     /// writes to parameters that no operator made.</summary>
     public void ForgetReferences() => AddendNative.addend_model_forget_references(Handle);
