@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
-#include "core/explain/argument.h"
-#include "core/explain/eager.h"
-#include "core/explain/shapley.h"
+#include "core/composition/shapley.h"
+#include "core/eager/argument.h"
+#include "core/eager/eager.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {

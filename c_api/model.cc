@@ -9,15 +9,15 @@
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
-#include "core/explain/check_trace.h"
+#include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
-#include "core/explain/learn_sizes.h"
-#include "core/explain/record_program.h"
-#include "core/explain/requirements.h"
-#include "core/explain/shapley.h"
-#include "core/explain/torchscript.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/model/torchscript.h"
 #include "core/program/recorder.h"
+#include "core/recording/check_trace.h"
+#include "core/recording/learn_sizes.h"
+#include "core/recording/record_program.h"
+#include "core/recording/requirements.h"
 
 namespace addend::c_api {
 namespace {

@@ -12,11 +12,11 @@
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/structure.h"
-#include "core/explain/check_trace.h"
-#include "core/explain/learn_sizes.h"
 #include "core/explain/live.h"
-#include "core/explain/live_program.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/recording/check_trace.h"
+#include "core/recording/learn_sizes.h"
+#include "core/recording/live_program.h"
 
 namespace addend::c_api {
 

@@ -20,7 +20,7 @@
 #include "core/explain/outcome.h"
 #include "core/explain/verify.h"
 #include "core/linearize/segments.h"
-#include "core/linearize/settle.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/view.h"
 
 namespace addend {

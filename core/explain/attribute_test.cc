@@ -9,8 +9,8 @@
 #include <map>
 
 #include "core/base/error_testing.h"
-#include "core/explain/record_program.h"
 #include "core/linearize/small_models.h"
+#include "core/recording/record_program.h"
 
 namespace addend {
 namespace {

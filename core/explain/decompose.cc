@@ -22,7 +22,6 @@
 #include "core/explain/baselines.h"
 #include "core/explain/finish.h"
 #include "core/explain/outcome.h"
-#include "core/explain/run_model.h"
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/linearization.h"
@@ -30,6 +29,7 @@
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
 #include "core/linearize/view.h"
+#include "core/model/run_model.h"
 #include "core/program/operator_traits.h"
 #include "core/program/random_state.h"
 #include "core/rules/kinds.h"
@@ -253,8 +253,8 @@ void FillReport(const Linearization& linearization, const SweepResult& sweep, bo
   }
   report.worst_recovery_error = sweep.worst_recovery_error;
   report.backward = sweep.backward;
-  report.absorbed = linearization.absorbed;
-  report.path_ruled = linearization.path_ruled;
+  report.absorbed = CountOf(linearization, Kind::kAbsorbed);
+  report.path_ruled = CountOf(linearization, Kind::kPath);
   report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
   if (auto_preset) {
     report.notes.push_back(report.policy.preset == Preset::kFast

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "core/base/policy.h"
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
 #include "core/explain/report.h"
 #include "core/linearize/direction.h"
+#include "core/model/model.h"
 #include "core/rules/registry.h"
 
 namespace addend {

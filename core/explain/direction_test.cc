@@ -10,8 +10,8 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
-#include "core/explain/script_testing.h"
 #include "core/linearize/small_models.h"
+#include "core/model/script_testing.h"
 
 namespace addend {
 namespace {

@@ -13,10 +13,10 @@
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
 #include "core/intercept/script_frames.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
+#include "core/model/model.h"
 
 namespace addend {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 #include "core/linearize/inside_place.h"
 
 namespace addend {

@@ -18,8 +18,8 @@
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
-#include "core/explain/live_scope.h"
 #include "core/intercept/script_frames.h"
+#include "core/model/live_scope.h"
 
 namespace addend {
 

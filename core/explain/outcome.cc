@@ -17,7 +17,8 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/finish.h"
-#include "core/linearize/chunks.h"
+#include "core/linearize/payments.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 

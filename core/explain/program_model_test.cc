@@ -1,11 +1,11 @@
 // A recorded program is decomposed as the model it was recorded from: the same numbers, the same positions.
-#include "core/explain/program_model.h"
+#include "core/model/program_model.h"
 
 #include <gtest/gtest.h>
 
 #include "core/explain/decompose.h"
-#include "core/explain/record_program.h"
-#include "core/explain/script_testing.h"
+#include "core/model/script_testing.h"
+#include "core/recording/record_program.h"
 
 namespace addend {
 namespace {

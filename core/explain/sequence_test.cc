@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
 
 namespace addend {
 namespace {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
 namespace addend {

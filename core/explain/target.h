@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 
 namespace addend {
 

@@ -1,5 +1,5 @@
 // TorchScript files as models: what is loaded, what is refused, and where operators are said to be.
-#include "core/explain/torchscript.h"
+#include "core/model/torchscript.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/explain/run_model.h"
-#include "core/linearize/settle.h"
+#include "core/linearize/row_sums.h"
+#include "core/model/run_model.h"
 #include "core/program/program.h"
 
 namespace addend {

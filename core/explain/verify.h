@@ -14,8 +14,8 @@
 
 #include "core/explain/finish.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
 #include "core/explain/report.h"
+#include "core/model/model.h"
 
 namespace addend {
 

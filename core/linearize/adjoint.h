@@ -21,11 +21,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/sweep.h"
+#include "core/linearize/operator_check.h"
 
 namespace addend {
 
@@ -36,8 +36,7 @@ struct AdjointOptions {
   bool nodes = false;
   // Finds where the terms grow most that all targets are summed from; see Growth.
   bool growth = false;
-  // Counts nodes; may be empty.
-  std::function<void(int64_t done, int64_t total)> progress;
+  Progress progress;  // counts nodes
 };
 
 // What passes through one output of an operator: <cotangent, value - reference>, of all components together and the

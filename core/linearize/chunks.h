@@ -10,7 +10,6 @@
 #define ADDEND_CORE_LINEARIZE_CHUNKS_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
@@ -25,18 +24,14 @@ struct ChunkOptions {
   int64_t memory_bytes = 0;
 };
 
-// Whether a node's policy looks at all components together: they can move neither in groups nor backward.
-bool LooksAtAll(const Node& node);
-
-// What the rows of a sweep take at most, for one row: those that live at the same time, and the copies that products
-// make of what they read and write.
+// Peak bytes of a sweep per row: all rows that are alive at the same node, and the copies that its map makes.
 int64_t PeakBytesPerRow(const Linearization& linearization);
 
 // As SweepForward, the same to rounding however many chunks there are. Throws also FailedPrecondition, with the
 // operator's position, where more than one chunk is needed but the policy's choice looks at all components together,
 // and InvalidArgument where not even one component fits into the memory.
 SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options,
-                          const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
+                          const Progress& progress = nullptr);
 
 }  // namespace addend
 

@@ -10,7 +10,6 @@
 #define ADDEND_CORE_LINEARIZE_DIRECTION_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "core/linearize/chunks.h"
@@ -29,7 +28,7 @@ Direction ParseDirection(const std::string& text);
 
 struct SweepOptions {
   Direction direction = Direction::kAuto;
-  // Components that are to move at once make kAuto forward. The bytes hold for cotangents as well.
+  // `chunks.components` makes kAuto choose forward. `chunks.memory_bytes` also limits the cotangents of a backward sweep.
   ChunkOptions chunks;
 };
 
@@ -38,7 +37,7 @@ struct SweepOptions {
 // failure that the policy does not make an error, and components that come back otherwise than their sum went, send all
 // components forward, even for kBackward; and so do runs that autograd follows.
 SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options,
-                           const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
+                           const Progress& progress = nullptr);
 
 }  // namespace addend
 

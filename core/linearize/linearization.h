@@ -44,22 +44,36 @@ struct Node {
   double swamped_in = 0;
 };
 
+// The nodes between which a storage has rows that somebody reads: from the first that touches it to the last.
+struct Life {
+  int64_t first = -1;  // -1: before all nodes
+  int64_t last = -2;   // the number of nodes: a probe reads it; -1: only a start touches it; -2: nothing does
+};
+
 struct Linearization {
+  // The run with the references that nodes were made from: as `recorded`, but for stand-ins and anchors.
   std::shared_ptr<const TracedRun> trace;
+  // The run as the model made it. Maps may refer to its calls.
+  std::shared_ptr<const TracedRun> recorded;
   Policy policy;            // resolved
   std::vector<Node> nodes;  // in the order of their calls
+  std::vector<Life> lives;  // by storage
   std::vector<Probe> probes;
   std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
-  int64_t absorbed = 0;
-  int64_t path_ruled = 0;
   // Operators whose reference was not finite and was replaced; see references.h.
   std::vector<int64_t> stand_ins;
 };
 
-// Coefficients of the calls that the probes depend on; rules are not asked about others. `everything`: all traced
-// calls. Throws Error with the operator's position where a rule cannot cover a call.
-Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+// The rule of each call, or null.
+std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry);
+
+// Coefficients of the calls that the probes depend on; rules are not asked about others. The trace stays as it is.
+// `everything`: all traced calls. Throws Error with the operator's position where a rule cannot cover a call.
+Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything);
+
+// How many nodes are of a kind.
+int64_t CountOf(const Linearization& linearization, Kind kind);
 
 // "every result of call k"
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call);

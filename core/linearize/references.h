@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -19,14 +20,20 @@
 
 namespace addend {
 
-// Goes through the calls of a trace in their order. What is changed stays changed in the trace; nothing is written in
-// place, so that copies of the trace made before keep what they have.
+// Goes through the calls of a trace in their order. The trace that is given stays as the model ran it: the first change
+// makes a copy, which shares all tensors that are not changed.
 class References {
  public:
-  explicit References(TracedRun* trace) : trace_(trace) {}
+  explicit References(std::shared_ptr<const TracedRun> recorded) : recorded_(std::move(recorded)), trace_(recorded_) {}
+
+  // The trace as it was given, and with what has been changed so far; the same object as long as nothing has.
+  const std::shared_ptr<const TracedRun>& recorded() const { return recorded_; }
+  const std::shared_ptr<const TracedRun>& trace() const { return trace_; }
 
   // Another reference for where rows begin.
   void ReplaceStart(const Operand& start, const at::Tensor& reference);
+  // Adds the leftovers that starts bring along to their references.
+  void AbsorbStartLeftovers();
   // Another reference for an output of a call.
   void Replace(const Call& call, size_t output, const at::Tensor& reference);
   // Runs the call on the references of its operands where one of them was changed. `rule`: of the call, or null. Throws
@@ -37,7 +44,11 @@ class References {
   void Write(const Operand& target, const at::Tensor& before, const at::Tensor& now);
   at::Tensor BeforeWrite(const Call& call, const Operand& target) const;
 
-  TracedRun* trace_;
+  TracedRun& Changed();
+
+  std::shared_ptr<const TracedRun> recorded_;
+  std::shared_ptr<const TracedRun> trace_;
+  std::shared_ptr<TracedRun> own_;  // trace_, once something was changed
   absl::flat_hash_set<std::pair<int, int>> changed_;  // storage and version
 };
 

@@ -22,36 +22,37 @@
 
 namespace addend {
 
-struct Explained {
+// What both directions give.
+struct Pieces {
   // Of the first piece; stand_ins are those of all pieces.
   Linearization linearization;
+  double linearize_seconds = 0;
+  double sweep_seconds = 0;
+};
+
+struct Explained : Pieces {
   // Of all pieces together: for each operator the worst of its checks.
   SweepResult sweep;
-  double linearize_seconds = 0;
-  double sweep_seconds = 0;
 };
 
-// `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and
-// SweepEitherWay throw.
-Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                            std::vector<Probe> probes, bool everything,
-                            const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr,
-                            const SweepOptions& options = {});
-
-struct Attributed {
-  // As in Explained.
-  Linearization linearization;
+struct Attributed : Pieces {
   // Of all pieces together.
   AdjointResult adjoint;
-  double linearize_seconds = 0;
-  double sweep_seconds = 0;
 };
 
-// The same backwards. `cotangents` and `nodes`: as SweepBackward takes them. Throws what it throws.
-Attributed LinearizeAndTranspose(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                                 std::vector<Probe> probes, const std::vector<at::Tensor>& cotangents,
-                                 bool nodes = false,
-                                 const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
+// Progress of one stage, "linearize" or "sweep"; may be empty.
+using StageProgress = std::function<void(const char* stage, int64_t done, int64_t total)>;
+
+// Throws what Linearize and SweepEitherWay throw.
+Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                            const Policy& policy, const std::vector<Probe>& probes, bool everything,
+                            const StageProgress& progress = nullptr, const SweepOptions& options = {});
+
+// Throws what Linearize and SweepBackward throw. `cotangents` and `nodes`: as SweepBackward takes them.
+Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const std::vector<at::Tensor>& cotangents, bool nodes = false,
+                                 const StageProgress& progress = nullptr);
 
 }  // namespace addend
 

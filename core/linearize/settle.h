@@ -1,5 +1,5 @@
-// What happens to the rows of a tensor right after an operator: the bracket is found, and recovery is judged. And moves
-// by themselves, with what cotangents make of them: the reverse sweep asks for no more.
+// The numbers of a forward sweep's check after an operator: the bracket, which goes into the leftover, and how far the
+// recovery is from the value.
 #ifndef ADDEND_CORE_LINEARIZE_SETTLE_H_
 #define ADDEND_CORE_LINEARIZE_SETTLE_H_
 
@@ -49,34 +49,6 @@ double OwnAllowance(bool single, double value, double terms, std::optional<doubl
 // The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
 // Stops looking once it has found `enough`.
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);
-
-// value - reference, zero where both are the same and where the value is not finite: nothing can be missing there.
-at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference);
-at::Tensor FiniteMoveByOperators(const at::Tensor& value, const at::Tensor& reference);
-
-// cotangents [R, *S], value and reference [*S] -> [R], float64: the sum of cotangent * move, the real part of
-// conj(cotangent) * move where they are complex.
-at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference);
-at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
-                                       const at::Tensor& reference);
-
-// What rows lack of a value: value - reference - their sum, in the rows' dtype but added up in float64; zero where that
-// is not finite. rows [R, *S], value and reference [*S] -> [*S].
-at::Tensor MissingOf(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
-at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
-
-// The largest finite magnitude; 0 where there is none.
-double LargestFinite(const at::Tensor& tensor);
-// Spacing of the numbers near 1; of a complex dtype, that of its parts.
-double EpsilonOf(at::ScalarType dtype);
-
-// Re conj(a) * b, element by element.
-at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b);
-// [R, *S] -> [R], added up in float64.
-at::Tensor SumOfEach(const at::Tensor& rows);
-// The same of RealProduct(rows, other), other [*S], and of the magnitudes of rows.
-at::Tensor ProductsOfEach(const at::Tensor& rows, const at::Tensor& other);
-at::Tensor MagnitudeOfEach(const at::Tensor& rows);
 
 }  // namespace addend
 

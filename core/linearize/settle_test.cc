@@ -1,4 +1,5 @@
 // The fused loop against the form composed of LibTorch operators, and both against hand-made cases.
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
 #include <ATen/ATen.h>

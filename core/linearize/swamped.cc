@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/linearize/settle.h"
+#include "core/linearize/row_sums.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

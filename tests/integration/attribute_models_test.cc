@@ -9,8 +9,8 @@
 
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
-#include "core/explain/tensor_io.h"
-#include "core/explain/torchscript.h"
+#include "core/model/torchscript.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
 #include "core/explain/target.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {

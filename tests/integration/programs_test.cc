@@ -11,14 +11,14 @@
 #include <set>
 
 #include "core/base/error_testing.h"
-#include "core/explain/export_torchscript.h"
-#include "core/explain/program_model.h"
-#include "core/explain/record_program.h"
-#include "core/explain/script_testing.h"
+#include "core/model/program_model.h"
+#include "core/model/script_testing.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/recording/export_torchscript.h"
+#include "core/recording/record_program.h"
 
 namespace addend {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "core/base/error.h"
+#include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
-#include "core/explain/shapley.h"
 
 namespace addend {
 namespace {

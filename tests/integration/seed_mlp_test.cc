@@ -9,7 +9,7 @@
 #include <torch/utils.h>
 
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
 
 namespace addend {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/record_program.h"
-#include "core/explain/tensor_io.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
+#include "core/program/tensor_io.h"
+#include "core/recording/record_program.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/explanation.h"
 #include "tools/addend/files.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/explain/target.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/explanation.h"
 #include "tools/addend/files.h"

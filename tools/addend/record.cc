@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/tensor_io.h"
 #include "core/program/program.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/version.h"
 
 namespace addend::cli {

@@ -217,7 +217,7 @@ public sealed class OperatorTests : IDisposable
     public void Every_everyday_operator_has_its_method()
     {
         HashSet<string> methods = [.. typeof(Composition).GetMethods().Select(method => method.Name)];
-        string[] lines = File.ReadAllLines(Samples.Runfile("core/explain/everyday_operators.txt"));
+        string[] lines = File.ReadAllLines(Samples.Runfile("core/composition/everyday_operators.txt"));
         string[] names = [.. lines
             .Where(line => line.StartsWith("aten::", StringComparison.Ordinal))
             .Select(line => line["aten::".Length..line.IndexOf('(', StringComparison.Ordinal)].Split('.')[0])

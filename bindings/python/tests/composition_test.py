@@ -179,7 +179,7 @@ class OperatorsTest(unittest.TestCase):
 
     def test_every_operator_of_the_list_is_there(self):
         # The list as the core has it, by way of the schemas: not what the generator of this face made of it.
-        with open("core/explain/everyday_operators.txt", encoding="utf-8") as lines:
+        with open("core/composition/everyday_operators.txt", encoding="utf-8") as lines:
             names = [(line.split("(")[0].split("::")[1].split(".")[0], line) for line in lines if line.startswith("aten::")]
         self.assertGreater(len(names), 150)
         for name, line in names:

@@ -36,7 +36,7 @@ class OperatorsTest extends ScopedTest {
     final Set<String> methods = publicMethods(Composition.class);
     final Pattern signature = Pattern.compile("aten::(\\w+?)_?(?:\\.\\w+)?\\((Tensor\\??|\\S+) (\\w+).*");
     int entries = 0;
-    for (String line : Files.readAllLines(Path.of("core/explain/everyday_operators.txt"))) {
+    for (String line : Files.readAllLines(Path.of("core/composition/everyday_operators.txt"))) {
       if (line.isEmpty() || line.startsWith("#")) {
         continue;
       }

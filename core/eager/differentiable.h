@@ -1,0 +1,28 @@
+// Which operators gradients pass through when compositions are in autograd's graph.
+//
+// Note [Gradients]
+// The parts of a result depend on the parts of the operands twice: the map is applied to them, and its coefficients
+// come from the value, which is their sum. Gradients are right where a rule computes both by LibTorch operators alone;
+// loops of our own and derivatives that autograd took outside the graph would silently drop out. So gradients pass only
+// through the rules named here, each of which is tested against finite differences, and everything else is refused.
+#ifndef ADDEND_CORE_EAGER_DIFFERENTIABLE_H_
+#define ADDEND_CORE_EAGER_DIFFERENTIABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "core/base/policy.h"
+#include "core/program/program.h"
+
+namespace addend {
+
+// The names of those rules.
+const std::vector<std::string>& DifferentiableRules();
+
+// Throw Unimplemented that names what no gradient passes through.
+void RequireDifferentiable(const Program& program);
+void RequireDifferentiable(const Policy& policy);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EAGER_DIFFERENTIABLE_H_

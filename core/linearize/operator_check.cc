@@ -1,0 +1,27 @@
+#include "core/linearize/operator_check.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+
+namespace addend {
+
+void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
+                 std::vector<OperatorCheck>& failures) {
+  if (on_failure == OnFailure::kError) {
+    throw Error(absl::StatusCode::kInternal, absl::StrCat("tracing failure: ", what), position,
+                "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
+  }
+  failures.push_back(check);
+}
+
+std::string BracketTooLarge(const std::string& operator_name, const OperatorCheck& check) {
+  return absl::StrCat("the coefficients of ", operator_name, " leave a bracket of ", check.bracket,
+                      " of its value, bound ", check.bracket_bound);
+}
+
+void NoteWorst(double error, double& worst) {
+  if (!std::isnan(worst) && !(error <= worst)) worst = error;
+}
+
+}  // namespace addend
