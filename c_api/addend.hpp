@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "addend.h"
+#include "addend_ext.h"
 
 namespace addend::api {
 
@@ -57,6 +59,42 @@ inline std::string Take(addend_string* text) {
   const std::unique_ptr<addend_string, void (*)(addend_string*)> owner(text, addend_string_release);
   return std::string(addend_string_data(text), addend_string_size(text));
 }
+
+// The release, "0.1.0", and the LibTorch that the library was built for, "1.13.1".
+inline std::string Version() { return addend_version(); }
+inline std::string LibTorchVersion() { return addend_libtorch_version(); }
+// Throws unless this process has loaded that LibTorch, and only one.
+inline void CheckLibTorch() { Check(addend_check_libtorch()); }
+// How many threads LibTorch computes with, here and in everything else of this process.
+inline void SetNumThreads(int32_t num_threads) { Check(addend_set_num_threads(num_threads)); }
+
+// An operator that has a rule.
+struct Operator {
+  std::string name;     // "aten::softmax"
+  std::string kind;     // "path"
+  std::string schemas;  // in this LibTorch, one a line
+};
+inline std::vector<Operator> Operators() {
+  std::vector<Operator> operators;
+  for (size_t k = 0; k < addend_op_count(); ++k) {
+    operators.push_back({addend_op_name(k), addend_op_kind(k), addend_op_schema(k)});
+  }
+  return operators;
+}
+
+// A switch that ends runs from another thread; see Request::CancelledBy.
+class Cancellation : public Handle<addend_cancellation, addend_cancellation_release> {
+ public:
+  Cancellation() : Handle(Created()) {}
+  void Cancel() const { addend_cancellation_cancel(get()); }
+
+ private:
+  static addend_cancellation* Created() {
+    addend_cancellation* cancellation = nullptr;
+    Check(addend_cancellation_create(&cancellation));
+    return cancellation;
+  }
+};
 
 template <typename T>
 constexpr int32_t kDtypeOf = 0;
@@ -166,6 +204,13 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
  public:
   using Handle::Handle;
 
+  // From what Json() gave.
+  static Explanation Read(const std::string& json) {
+    addend_explanation* explanation = nullptr;
+    Check(addend_explanation_read(json.c_str(), &explanation));
+    return Explanation(explanation);
+  }
+
   double value() const { return addend_explanation_number(get(), ADDEND_NUMBER_VALUE); }
   double reference() const { return addend_explanation_number(get(), ADDEND_NUMBER_REFERENCE); }
   double leftover() const { return addend_explanation_number(get(), ADDEND_NUMBER_LEFTOVER); }
@@ -231,6 +276,9 @@ class Composition : public Handle<addend_composition, addend_composition_release
   }
 
   int64_t numc() const { return addend_composition_numc(get()); }
+  // Of the value; the parts of half types are float32.
+  int32_t dtype() const { return addend_composition_dtype(get()); }
+  std::string device() const { return addend_composition_device(get()); }
   std::vector<int64_t> sizes() const {
     std::vector<int64_t> sizes(addend_composition_num_dims(get()));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_composition_size(get(), d);
@@ -246,6 +294,18 @@ class Composition : public Handle<addend_composition, addend_composition_release
     addend_tensor* tensor = nullptr;
     Check(addend_composition_component(get(), index, &tensor));
     return Tensor(tensor);
+  }
+  // Some components, negative indices from the end, with the residual or with none.
+  Composition Select(const std::vector<int64_t>& indices, bool with_residual = true) const {
+    addend_composition* composition = nullptr;
+    Check(addend_composition_select(get(), indices.data(), indices.size(), with_residual ? 1 : 0, &composition));
+    return Composition(composition);
+  }
+  // The gradient of sum(cotangent * this) with respect to the parts of `input`, which was made in_graph and led here.
+  Composition Gradient(const Composition& cotangent, const Composition& input) const {
+    addend_composition* gradient = nullptr;
+    Check(addend_composition_grad(get(), cotangent.get(), input.get(), &gradient));
+    return Composition(gradient);
   }
   Explanation Explain(const std::string& target = "top1") const {
     addend_explanation* explanation = nullptr;
@@ -348,22 +408,82 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   }
 };
 
-// A policy. Immutable; Context() holds the defaults.
+// What a context is made of. Each function gives the options themselves, so that calls follow one another.
+class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
+ public:
+  ContextOptions() : Handle(Created()) {}
+
+  ContextOptions& Policy(const std::string& key, const std::string& value) {
+    Check(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  // By op the principle of its rule ("pointwise"), as addend_rules_add takes them. In place of earlier ones.
+  ContextOptions& Rules(const std::vector<std::pair<std::string, std::string>>& rules) {
+    addend_rules* made = nullptr;
+    Check(addend_rules_create(&made));
+    const Handle<addend_rules, addend_rules_release> added(made);
+    for (const auto& [op, principle] : rules) Check(addend_rules_add(made, op.c_str(), principle.c_str()));
+    Check(addend_context_options_set_rules(get(), made));
+    return *this;
+  }
+  // Gets a level of addend_log_level and a line of text, on the thread that runs. It must not throw.
+  ContextOptions& Log(std::function<void(int32_t, const std::string&)> log) {
+    using Function = decltype(log);
+    auto payload = std::make_unique<Function>(std::move(log));
+    Check(addend_context_options_set_log(
+        get(), [](void* held, int32_t level, const char* message) { (*static_cast<Function*>(held))(level, message); },
+        payload.get(), [](void* held) { delete static_cast<Function*>(held); }));
+    payload.release();
+    return *this;
+  }
+  // Gets a stage, the steps done and all steps, on the thread that runs. False ends the run. It must not throw.
+  ContextOptions& Progress(std::function<bool(const std::string&, int64_t, int64_t)> progress) {
+    using Function = decltype(progress);
+    auto payload = std::make_unique<Function>(std::move(progress));
+    Check(addend_context_options_set_progress(
+        get(),
+        [](void* held, const char* stage, int64_t done, int64_t total) -> int32_t {
+          return (*static_cast<Function*>(held))(stage, done, total) ? 0 : 1;
+        },
+        payload.get(), [](void* held) { delete static_cast<Function*>(held); }));
+    payload.release();
+    return *this;
+  }
+  // Whether errors tell in their detail where in the library they come from.
+  ContextOptions& Detail(bool detail = true) {
+    Check(addend_context_options_set_detail(get(), detail ? 1 : 0));
+    return *this;
+  }
+
+ private:
+  static addend_context_options* Created() {
+    addend_context_options* options = nullptr;
+    Check(addend_context_options_create(&options));
+    return options;
+  }
+};
+
+// A policy with what surrounds a run. Immutable; Context() holds the defaults.
 class Context : public Handle<addend_context, addend_context_release> {
  public:
   using Handle::Handle;
 
+  static Context Of(const ContextOptions& options) {
+    addend_context* context = nullptr;
+    Check(addend_context_create(options.get(), &context));
+    return Context(context);
+  }
   // Context::Of({{"preset", "faithful"}, {"segments", "4"}})
   static Context Of(const std::vector<std::pair<std::string, std::string>>& policy) {
-    addend_context_options* made = nullptr;
-    Check(addend_context_options_create(&made));
-    const Handle<addend_context_options, addend_context_options_release> options(made);
-    for (const auto& [key, value] : policy) {
-      Check(addend_context_options_set_policy(made, key.c_str(), value.c_str()));
-    }
-    addend_context* context = nullptr;
-    Check(addend_context_create(made, &context));
-    return Context(context);
+    ContextOptions options;
+    for (const auto& [key, value] : policy) options.Policy(key, value);
+    return Of(options);
+  }
+  // Every choice of the policy: a JSON object of texts.
+  std::string PolicyJson() const {
+    addend_string* text = nullptr;
+    Check(addend_context_policy(get(), &text));
+    return Take(text);
   }
 };
 
@@ -473,6 +593,21 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_probe(get(), selector.c_str()));
     return *this;
   }
+  // A parameter of a live model, so that reports name operators by what they read.
+  Request& Parameter(const std::string& name, const Tensor& tensor) {
+    Check(addend_request_add_parameter(get(), name.c_str(), tensor.get()));
+    return *this;
+  }
+  // The same for a buffer: one that is not learned.
+  Request& Buffer(const std::string& name, const Tensor& tensor) {
+    Check(addend_request_add_buffer(get(), name.c_str(), tensor.get()));
+    return *this;
+  }
+  // Who may end runs of this request.
+  Request& CancelledBy(const Cancellation& cancellation) {
+    Check(addend_request_set_cancellation(get(), cancellation.get()));
+    return *this;
+  }
   // Asks for one of the model's results; results that are not asked for are left out. Without any call, all are
   // decomposed.
   Request& Output(const std::string& name) {
@@ -580,6 +715,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     addend_model* model = nullptr;
     Check(addend_model_methods(get(), names.c_str(), &model));
     return Model(model);
+  }
+  // The arguments that the model takes, in order.
+  std::vector<std::string> input_names() const {
+    std::vector<std::string> names(addend_model_num_inputs(get()));
+    for (size_t k = 0; k < names.size(); ++k) names[k] = addend_model_input_name(get(), k);
+    return names;
   }
   // Lists, as JSON, what a run would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
@@ -717,6 +858,8 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   void AddOutput(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
   }
+  // A line that the notes of the report shall hold too.
+  void AddNote(const std::string& note) { Check(addend_trace_add_note(get(), note.c_str())); }
   // Stops recording.
   Results End() {
     addend_results* results = nullptr;

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "core/document/explanation.h"
 #include "core/base/tensor_text.h"
+#include "core/document/explanation.h"
 #include "core/rules/rule.h"
 
 namespace addend {

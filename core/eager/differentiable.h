@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/policy.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
@@ -21,7 +21,7 @@ namespace addend {
 const std::vector<std::string>& DifferentiableRules();
 
 // Throw Unimplemented, with the name of an operator or a choice that no gradient passes through.
-void RequireDifferentiable(const Program& program);
+void RequireDifferentiable(const TracedCalls& program);
 void RequireDifferentiable(const Policy& policy);
 
 }  // namespace addend

@@ -20,7 +20,7 @@
 #include "core/linearize/row_sums.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/view.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

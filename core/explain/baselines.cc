@@ -15,8 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
-#include "core/program/program.h"
 #include "core/program/tensor_io.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

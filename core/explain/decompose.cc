@@ -22,7 +22,7 @@
 #include "core/linearize/segments.h"
 #include "core/linearize/view.h"
 #include "core/model/run_model.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

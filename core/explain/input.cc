@@ -21,7 +21,7 @@
 #include "core/base/tensor_text.h"
 #include "core/composition/labels.h"
 #include "core/explain/baselines.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/linearize/view.h"
 #include "core/program/operator_traits.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
 namespace addend {

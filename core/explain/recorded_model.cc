@@ -13,9 +13,9 @@
 #include "core/base/tensor_text.h"
 #include "core/explain/verify.h"
 #include "core/model/run_model.h"
-#include "core/program/program.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/explain/notes.h"
 #include "core/explain/verify.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

@@ -14,8 +14,8 @@
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
 #include "core/explain/rewrite_cases.h"
-#include "core/program/program.h"
 #include "core/program/random_testing.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 

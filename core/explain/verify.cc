@@ -14,7 +14,7 @@
 #include "core/explain/notes.h"
 #include "core/linearize/row_sums.h"
 #include "core/model/run_model.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

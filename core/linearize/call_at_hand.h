@@ -13,8 +13,8 @@
 #include "core/linearize/reference_cache.h"
 #include "core/linearize/replace_tensors.h"
 #include "core/linearize/role.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

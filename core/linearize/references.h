@@ -17,7 +17,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "core/linearize/traced_run.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
 
 namespace addend {

@@ -13,8 +13,8 @@
 #include "core/linearize/kept_references.h"
 #include "core/linearize/reference_run.h"
 #include "core/linearize/storage_states.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/rewrite.h"
 
 namespace addend {

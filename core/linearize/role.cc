@@ -1,6 +1,6 @@
 #include "core/linearize/role.h"
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/fused.h"
 
 namespace addend {

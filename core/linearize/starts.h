@@ -13,7 +13,7 @@
 #include "core/linearize/kept_references.h"
 #include "core/linearize/storage_states.h"
 #include "core/linearize/traced_run.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

@@ -14,8 +14,8 @@
 
 #include "core/base/error.h"
 #include "core/linearize/traced_run.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

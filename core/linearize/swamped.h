@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
 
 namespace addend {

@@ -27,8 +27,8 @@
 #include "core/linearize/traced_run.h"
 #include "core/linearize/tracked_ids.h"
 #include "core/linearize/unseen_memory.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/registry.h"
 
 namespace addend {

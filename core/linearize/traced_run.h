@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
@@ -52,7 +52,7 @@ struct RowStart {
 };
 
 struct TracedRun {
-  Program program;
+  TracedCalls program;
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
   std::vector<Start> starts;
   int64_t numc = 0;

@@ -11,7 +11,7 @@
 #include "core/linearize/call_at_hand.h"
 #include "core/linearize/ids.h"
 #include "core/linearize/storage_states.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/linearize/role.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 

@@ -1,4 +1,4 @@
-// Writes the program of a run while the unmodified model computes on its own tensors.
+// Writes down the calls of a run while the unmodified model computes on its own tensors, for a tracer.
 #ifndef ADDEND_CORE_PROGRAM_RECORDER_H_
 #define ADDEND_CORE_PROGRAM_RECORDER_H_
 
@@ -16,8 +16,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/intercept/operator.h"
 #include "core/program/module_paths.h"
-#include "core/program/program.h"
 #include "core/program/storage_table.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
@@ -61,8 +61,8 @@ class Recorder {
   // The operand that `tensor` is right now.
   Operand Describe(const at::Tensor& tensor);
 
-  Program& program() { return program_; }
-  const Program& program() const { return program_; }
+  TracedCalls& program() { return program_; }
+  const TracedCalls& program() const { return program_; }
   // Where the operator that runs now is called; `call` may lack its position still.
   Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
@@ -80,7 +80,7 @@ class Recorder {
   void AddWritten(const std::vector<c10::IValue>& arguments, Call& call);
   void AddReturned(const std::vector<c10::IValue>& results, Call& call);
 
-  Program program_;
+  TracedCalls program_;
   int16_t depth_ = 0;
   int64_t program_call_ = -1;
   CurrentModule module_;

@@ -27,7 +27,7 @@ class Handler : public CallHandler {
 };
 
 template <typename Run>
-Program Record(Run run) {
+TracedCalls Record(Run run) {
   Handler handler;
   {
     TracingScope scope(&handler);
@@ -40,7 +40,7 @@ TEST(Recorder, DescribesCalls) {
   const at::Tensor x = at::ones({2, 3});
   const at::Tensor w = at::ones({4, 3});
   const at::Tensor bias = at::ones({4});
-  const Program program = Record([&] {
+  const TracedCalls program = Record([&] {
     at::linear(x, w, bias);
     at::linear(x, w);
     at::cat({x, x}, 1);
@@ -57,7 +57,7 @@ TEST(Recorder, DescribesCalls) {
 }
 
 TEST(Recorder, ViewsShareAStorageAndKeepTheirGeometry) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     const at::Tensor x = at::zeros({2, 3});
     const at::Tensor y = x.t().slice(0, 1, 3);
     at::relu(y);
@@ -74,7 +74,7 @@ TEST(Recorder, ViewsShareAStorageAndKeepTheirGeometry) {
 }
 
 TEST(Recorder, WritesCountVersions) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor x = at::zeros({4});
     x.add_(1);
     x.slice(0, 0, 2).mul_(2);
@@ -91,7 +91,7 @@ TEST(Recorder, WritesCountVersions) {
 }
 
 TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor out = at::empty({0});
     at::add_out(out, at::ones({3}), at::ones({3}));
     at::add_out(out, at::ones({3}), at::ones({3}));
@@ -105,14 +105,14 @@ TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
 
 // Allocators hand out a freed address again at once; the recorder must not take two storages for one.
 TEST(Recorder, FreedStoragesAreNotConfused) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     for (int k = 0; k < 20; ++k) at::ones({1000}).add(1);
   });
   EXPECT_EQ(program.storages.size(), 40u);
 }
 
 TEST(Recorder, InPlaceViewsWriteNothing) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor x = at::zeros({2, 3});
     x.t_();
     x.unsqueeze_(0);
@@ -121,7 +121,7 @@ TEST(Recorder, InPlaceViewsWriteNothing) {
 }
 
 TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     const at::Tensor x = at::ones({4});
     at::Tensor y = at::zeros({2});
     y.set_(x);
@@ -134,7 +134,7 @@ TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
 }
 
 TEST(Recorder, ListsWithoutTensorsAreLists) {
-  const Program program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
+  const TracedCalls program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
   ASSERT_EQ(program.calls.size(), 1u);
   EXPECT_EQ(DescribeCall(program.calls[0]), "broadcast_tensors([]) -> ()");
 }

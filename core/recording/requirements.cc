@@ -13,9 +13,9 @@
 #include "core/intercept/operator.h"
 #include "core/model/torchscript.h"
 #include "core/program/operator_traits.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

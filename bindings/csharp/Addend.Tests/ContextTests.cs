@@ -78,6 +78,26 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
+    public void Rules_of_operators_are_replaced()
+    {
+        Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }));
+        using var opaque = new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["aten::tanh"] = Principle.Opaque },
+        });
+        CompositionTests.Expect([0, 0, 0, 0], x.Tanh(opaque).Components());
+        foreach (Principle principle in Enum.GetValues<Principle>())
+        {
+            new Context(new ContextOptions { Rules = new Dictionary<string, Principle> { ["my_ops::unknown"] = principle } })
+                .Dispose();
+        }
+        Assert.Throws<ArgumentException>(() => new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["no name"] = Principle.Path },
+        }));
+    }
+
+    [Fact]
     public void Rules_are_members_or_text()
     {
         var policy = new Policy { Nonlinearity = "gradient", Bias = Bias.Norm(2) };

@@ -203,6 +203,24 @@ public sealed class ModelTests : IDisposable
     }
 
     [Fact]
+    public void Copies_have_another_dtype_or_device()
+    {
+        Model model = Samples.Digits();
+        Tensor image = Samples.Eight().Value;
+        Assert.Equal(DType.Float64, model.To(DType.Float64).Run(image.To(DType.Float64)).Tensor().DType);
+        Assert.Equal(DType.Float32, model.To(device: "cpu").Run(image).Tensor().DType);
+        Samples.Refuses(() => model.To(device: "nowhere:7"));
+    }
+
+    [Fact]
+    public void Results_may_be_chosen()
+    {
+        Model model = Samples.Digits();
+        Assert.Equal(["output"], model.Decompose(new Request(Samples.Eight()) { Outputs = ["output"] }).Names);
+        Samples.Refuses(() => model.Decompose(new Request(Samples.Eight()) { Outputs = ["output.3"] }));
+    }
+
+    [Fact]
     public void Models_from_bytes_are_converted()
     {
         byte[] content = File.ReadAllBytes(Samples.DigitsPath);

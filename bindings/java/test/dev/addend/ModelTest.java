@@ -213,6 +213,23 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void copiesHaveAnotherDtypeOrDevice() {
+    final Model model = Models.load(Models.BREAST_CANCER);
+    final Tensor row = Models.sample(Models.BREAST_CANCER);
+    assertEquals(DType.FLOAT64, model.to(DType.FLOAT64).run(row.to(DType.FLOAT64)).tensor(0).dtype());
+    assertEquals(DType.FLOAT32, model.to("cpu").run(row).tensor(0).dtype());
+    assertThrows(AddendException.class, () -> model.to("nowhere:7"));
+  }
+
+  @Test
+  void resultsMayBeChosen() {
+    final Model model = Models.load(Models.DIGITS);
+    final Request request = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
+    assertEquals(List.of("output"), model.decompose(request.output("output")).names());
+    assertThrows(AddendException.class, () -> model.decompose(request.output("output.3")));
+  }
+
+  @Test
   void modelsFromBytesAreConverted() throws IOException {
     final byte[] bytes = Files.readAllBytes(Models.BREAST_CANCER.resolve("model.pt"));
     final Model model = Model.load(ByteBuffer.wrap(bytes), DType.FLOAT64);

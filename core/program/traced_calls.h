@@ -1,11 +1,14 @@
-// The recorded program of one run: every operator call with its operands as (storage, version, geometry).
+// The calls of one traced run: every operator call with its operands as (storage, version, geometry).
+//
+// This is what a tracer follows and a linearization is made of. It lives as long as they do; what is saved, replayed
+// and exported is a program, see recorded_program.h.
 //
 // Note [Storages, not tensors]
 // A tensor object is no identity: LibTorch shallow-copies, resizes and re-wraps them. What a model reads and writes are
 // storages. An operand is therefore a storage id, the version that the storage had at the call, and the geometry at the
 // call. Views need no record of their own, and a write through a view, into a buffer or by out= falls out of geometry.
-#ifndef ADDEND_CORE_PROGRAM_PROGRAM_H_
-#define ADDEND_CORE_PROGRAM_PROGRAM_H_
+#ifndef ADDEND_CORE_PROGRAM_TRACED_CALLS_H_
+#define ADDEND_CORE_PROGRAM_TRACED_CALLS_H_
 
 #include <ATen/core/ivalue.h>
 #include <c10/core/ScalarType.h>
@@ -76,7 +79,7 @@ struct StorageInfo {
 // True where the operand is the storage from its start to its end, each element as it is stored.
 bool CoversWhole(const Operand& operand, const StorageInfo& storage);
 
-struct Program {
+struct TracedCalls {
   std::vector<Call> calls;
   std::vector<StorageInfo> storages;
 };
@@ -86,4 +89,4 @@ std::string DescribeCall(const Call& call);
 
 }  // namespace addend
 
-#endif  // ADDEND_CORE_PROGRAM_PROGRAM_H_
+#endif  // ADDEND_CORE_PROGRAM_TRACED_CALLS_H_

@@ -1,4 +1,4 @@
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 #include "core/base/tensor_text.h"
 
