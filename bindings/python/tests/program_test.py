@@ -593,7 +593,7 @@ class LiveProgramTest(unittest.TestCase):
         program = addend.compile(self.network).record(self.x)
         text = program.code()
         lines = text.split("\n")
-        self.assertRegex(lines[0], r"^program = addend\.compile\(self\.network\)\.record\(self\.x\)  # .*test\.py:\d+ in test_code_has")
+        self.assertRegex(lines[0], r"^program = addend\.compile\(self\.network\)\.record\(self\.x\)  # .*test\.py:\d+ in test_operators_stand")
         self.assertEqual(lines[1], "\u2502 \u2b07\ufe0f")
         self.assertRegex(lines[2], r"^\u2502 h = self\.fc\(x\)\.relu\(\)  # .*test\.py:\d+ in forward:$")
         self.assertEqual(lines[3], "\u2502 \u2502 # linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4];")
