@@ -250,7 +250,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
 
   Given given = ByElement(run, adjoint, static_cast<int64_t>(targets.size()), options.each_example);
   result.inputs = std::move(given.inputs);
-  // A stand-in may have taken the place of a reference, so that is read behind the sweep.
+  // The trace of the linearization has stand-ins in the place of references that were not finite.
   const at::Tensor reference = swept.linearization.trace->Reference(explained.probe.operand);
   ByTarget(targets, reference, given.components,
            options.each_example ? std::vector<double>() : Numbers(adjoint.leftover), result);
@@ -261,7 +261,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   judged.worst_recovery_error = adjoint.recovery_error;
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
   for (Contributions& target : result.targets) {
-    target.tolerance = RecoveryAllowance(target, result.value.scalar_type(), result.report.operators, policy.tolerance);
+    target.tolerance = RecoveryAllowance(target, result.value.scalar_type(), result.report.operators,
+                                         run.policy.tolerance);
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
