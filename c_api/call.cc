@@ -142,7 +142,7 @@ ResultsBody CallByName(const ContextBody& context, const std::string& op, const 
     composed |= called[k].is_composition();
   }
   if (composed) {
-    auto run = std::make_shared<RunRecord>();
+    auto run = std::make_shared<ExplainedRun>();
     run->report = called.report();
     run->preset = context.policy.preset;
     results.run = std::move(run);

@@ -62,7 +62,7 @@ def summary(text, indent="", tag="summary"):
 
 
 def of_type(key):
-    return summary(key.says + (" " + key.more if key.more else ""))
+    return summary(" ".join(key.about_type))
 
 
 def enumeration(key):

@@ -12,11 +12,12 @@ number: what the number is that it may take in brackets, "threshold"; "" where i
 default: that number where none is given, as text.
 """
 
-Key = collections.namedtuple("Key", "name kind enum default scope since says more unset values")
+Key = collections.namedtuple("Key", "name kind enum default scope since says about_type unset values")
 Key.__doc__ = """One key.
 
 kind: "one", "some", "whole" or "number".
 enum: the name of the enumeration; "" for numbers.
+about_type: what is said of the enumeration, a list of paragraphs.
 unset: (word, what it comes to), None where nothing chosen has no word of its own.
 values: empty for numbers; where another key has the same enumeration, those of that key.
 """
@@ -62,7 +63,7 @@ def _key(name, entries):
         said["scope"],
         said["since"],
         said["says"],
-        said.get("more", ""),
+        [said["enumeration"]] if "enumeration" in said else [said[head] for head in ("says", "more") if head in said],
         unset[0] if unset else None,
         values,
     )

@@ -43,7 +43,8 @@ def rewrite(path, new_path, parts):
 
 
 def paragraph(key):
-    text = "%s: %s. %s" % (key.name, takes(key), key.says)
+    since = "" if key.since == "1" else " Since ABI %s." % key.since
+    text = "%s: %s. %s%s" % (key.name, takes(key), key.says, since)
     return blocks.wrap(text, _COLUMNS, " *   ", " *     ") + "\n"
 
 

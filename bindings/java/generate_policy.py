@@ -36,7 +36,7 @@ def text(sentence):
 
 
 def enumeration(key):
-    lines = [text(key.says)] + (["", "<p>" + text(key.more)] if key.more else [])
+    lines = [text(key.about_type[0])] + [line for more in key.about_type[1:] for line in ("", "<p>" + text(more))]
     values = []
     for value in key.values:
         number = " Takes a number, its %s: %s unless given." % (value.number, value.default) if value.number else ""

@@ -4,6 +4,10 @@
 %pragma(csharp) moduleclassmodifiers="internal static class"
 %pragma(csharp) imclassclassmodifiers="internal static class"
 
+%{
+#include "c_api/addend_ext.h"
+%}
+
 %include "bindings/swig/signal_handlers.i"
 
 /* Numbers of enumerations as constants, which the enumerations that users see are made of. */
@@ -105,3 +109,9 @@ ADDEND_SAFE_HANDLE(addend_##noun, Name##Handle)
 ADDEND_OUT(double, double)
 ADDEND_OUT(int32_t, int)
 ADDEND_OUT(void*, global::System.IntPtr)
+
+/* Rules without code, of addend_ext.h. */
+
+addend_status* addend_rules_create(addend_rules** out_rules);
+addend_status* addend_rules_add(addend_rules* rules, const char* op, const char* principle);
+addend_status* addend_context_options_set_rules(addend_context_options* options, const addend_rules* rules);

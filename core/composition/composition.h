@@ -1,4 +1,4 @@
-// A tensor written as a sum of components and a residual: how it is made, asked, taken apart, and printed.
+// Compositions: tensors written as a sum of components and a residual.
 #ifndef ADDEND_CORE_COMPOSITION_COMPOSITION_H_
 #define ADDEND_CORE_COMPOSITION_COMPOSITION_H_
 
@@ -25,7 +25,7 @@ namespace addend {
 
 class Composition;
 
-// What a composition knows of the operator that gave it.
+// What a composition knows about the operator that gave it.
 struct Origin {
   at::Tensor value;    // what the operator computed, in its dtype; undefined: the recovery stands for it
   uint32_t marks = 0;  // bits of Freeze (policy.h): where the value comes from
@@ -33,7 +33,7 @@ struct Origin {
   bool plain = false;  // nothing of any input reaches it: the components are zero, the reference is the value
 };
 
-// An argument that may be a tensor as well as a composition, or nothing.
+// A tensor, a composition, or nothing: an argument that may be either.
 class TensorOrComposition {
  public:
   TensorOrComposition() = default;
@@ -51,11 +51,12 @@ class TensorOrComposition {
 };
 
 // A tensor of shape S as numc components and a residual, each of shape S. The residual is kept in two parts: the
-// reference, which is the value where every component is zero, and the leftover, which is what no component could take.
+// reference, which is the value if every component is zero, and the leftover, which is what could not be attributed to
+// any component.
 //
-// A value: nothing changes a composition once it is made. Methods that end in an underscore make a new one and put it
-// into the variable that they are called on, as += does; other copies stay as they were. Copies share memory, also with
-// the tensors that a composition was made from.
+// A composition is a value: nothing changes it once it is made. Methods that end in an underscore make a new
+// composition and put it into the variable that they are called on, as += does; other copies stay as they were. Copies
+// share memory, also with the tensors that a composition was made from.
 //
 // Methods whose names begin with c_ act on components, all others on the tensor that the composition stands for. Those
 // of the everyday operators (x.relu(), x.softmax(-1), x.view({2, 3}), generated from everyday_operators.txt) are
@@ -67,11 +68,11 @@ class Composition {
   // that says what is wrong.
   Composition(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover = at::Tensor());
 
-  // The same, but the parts stay in autograd's graph, so that gradients pass through everything that is computed from
-  // the composition.
+  // Makes a composition whose parts stay in autograd's graph, so that gradients pass through everything that is
+  // computed from it.
   static Composition InGraph(const at::Tensor& components, const at::Tensor& reference,
                              const at::Tensor& leftover = at::Tensor());
-  // InGraph, for the result of an operator. Half types may have parts in float32.
+  // Makes the result of an operator, with its parts in autograd's graph. Half types may have parts in float32.
   static Composition FromOperator(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover,
                                   Origin origin);
 
@@ -79,22 +80,22 @@ class Composition {
   // Zeros of the shape, the number of components, the dtype and the device of another composition.
   static Composition ZerosLike(const Composition& other);
 
-  // Parts of shape S become the components; the residual becomes the reference. Undefined: zeros. No parts: numc is 0,
-  // and the residual must be defined.
+  // Makes a composition from tensors of shape S, which become the components; the residual becomes the reference. An
+  // undefined residual is zeros. Without parts numc is 0, and the residual must be defined.
   static Composition FromParts(const std::vector<at::Tensor>& parts, const at::Tensor& residual = at::Tensor());
 
-  // One component for each position along some dimensions of a value: component offset + i is value - baseline where
-  // the index over `dims`, flattened with the last of them fastest, is i; it is zero elsewhere. The reference is the
-  // baseline, which broadcasts to the value; undefined: zeros. Negative dims count from the end; without any dims the
-  // whole value is one component. numc -1: no more components than needed.
+  // Splits a value along dimensions, with one component for each position: component offset + i is value - baseline
+  // where the index over `dims`, flattened with the last of them fastest, is i; it is zero elsewhere. The reference is
+  // the baseline, which broadcasts to the value; undefined: zeros. Negative dims count from the end; without any dims
+  // the whole value is one component. numc -1: no more components than needed.
   static Composition Diagonal(const at::Tensor& value, const std::vector<int64_t>& dims,
                               const at::Tensor& baseline = at::Tensor(), int64_t offset = 0, int64_t numc = -1);
 
-  // One component for each label: component l is value - baseline where the label is l; it is zero elsewhere. Labels
-  // are integers, and their shape is that of the value or of its leading dimensions: what lies behind shares a label
-  // (labels [batch, token] for a value [batch, token, feature]). A label dimension of size 1 stands for all positions.
-  // Elements with the label -1 belong to no component: the reference has their value, and the baseline elsewhere. numc
-  // -1: the largest label + 1.
+  // Splits a value by labels, with one component for each label: component l is value - baseline where the label is l;
+  // it is zero elsewhere. Labels are integers, and their shape is that of the value or of its leading dimensions:
+  // elements along the other dimensions share a label (labels [batch, token] for a value [batch, token, feature]). A
+  // label dimension of size 1 stands for all positions. Elements with the label -1 belong to no component: the
+  // reference has their value, and the baseline elsewhere. numc -1: the largest label + 1.
   static Composition FromLabels(const at::Tensor& value, const at::Tensor& labels,
                                 const at::Tensor& baseline = at::Tensor(), int64_t numc = -1);
 
@@ -113,7 +114,7 @@ class Composition {
   int64_t c_numel(bool count_residual = false) const {
     return components_.numel() + (count_residual ? reference_.numel() : 0);
   }
-  // Of the value: what operators compute in. Parts of half types are float32 once an operator gave them.
+  // The dtype of the value, in which operators compute. Parts of half types are float32 once an operator gave them.
   at::ScalarType dtype() const { return origin_.value.defined() ? origin_.value.scalar_type() : parts_dtype(); }
   at::ScalarType parts_dtype() const { return components_.scalar_type(); }
   at::Device device() const { return components_.device(); }
@@ -130,8 +131,8 @@ class Composition {
   at::Tensor residual() const;
   // The sum of the components, plus the residual.
   at::Tensor recovery() const;
-  // What the composition stands for: what an operator computed (the recovery equals it up to rounding), or else the
-  // recovery. Conditions, comparisons and further operators read it.
+  // The tensor that the composition stands for: what an operator computed (the recovery equals it up to rounding), or
+  // else the recovery. Conditions, comparisons and further operators read it.
   at::Tensor value() const;
 
   // ---- components
@@ -156,24 +157,25 @@ class Composition {
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, numc()}; }
 
-  // Some components, told by integers [n] (negative ones count from the end) or by a mask [numc] of bools. With the
-  // residual as it is, or without any: the recovery changes either way.
+  // Selects components by integers [n] (negative ones count from the end) or by a mask [numc] of bools, with the
+  // residual as it is or without any. The recovery changes either way.
   Composition c_index_select(const at::Tensor& index, bool with_residual = true) const;
-  // Components start, start + step, ... before end, as Python slices.
+  // Selects the components start, start + step, ... before end, as Python slices do.
   Composition c_slice(int64_t start, std::optional<int64_t> end = std::nullopt, int64_t step = 1,
                       bool with_residual = true) const;
-  // Components with other numbers where the mask (bools, [numc] or [numc, *S]) holds; the residual stays.
+  // Replaces numbers of components where the mask (bools, [numc] or [numc, *S]) holds; the residual stays.
   Composition c_masked_fill(const at::Tensor& mask, const at::Scalar& number) const;
   Composition& c_masked_fill_(const at::Tensor& mask, const at::Scalar& number);
-  // One component, some (told as in c_index_select; parts [n, *S] or what broadcasts to it), or the residual replaced.
+  // Replaces one component, some components (selected as in c_index_select; parts [n, *S] or what broadcasts to that),
+  // or the residual.
   Composition with_component(int64_t index, const at::Tensor& part) const;
   Composition with_components(const at::Tensor& index, const at::Tensor& parts) const;
   Composition with_residual(const at::Tensor& residual) const;
-  // A function of rows [n, *S], applied to the components, and to reference and leftover as one row each. The recovery
-  // becomes that of the function only where it is linear and treats all rows alike.
+  // Applies a function of rows [n, *S] to the components, and to reference and leftover as one row each. The recovery
+  // becomes that of the function only if the function is linear and treats all rows alike.
   using RowFunction = std::function<at::Tensor(const at::Tensor& rows)>;
   Composition c_apply(const RowFunction& function) const;
-  // A function of one tensor of shape S, applied to each component, the reference and the leftover on its own.
+  // Applies a function of one tensor of shape S to each component, the reference and the leftover, one by one.
   using PartFunction = std::function<at::Tensor(const at::Tensor& part)>;
   Composition c_map(const PartFunction& function) const;
 
@@ -209,8 +211,8 @@ class Composition {
   Composition clone() const;
   Composition contiguous() const;
 
-  // Elements by indices of the tensor's dimensions, as Tensor::index: x.index({0, "...", Slice(1, None), mask}) with
-  // the names of <ATen/TensorIndexing.h>.
+  // Selects elements by indices of the tensor's dimensions, as Tensor::index: x.index({0, "...", Slice(1, None), mask})
+  // with the names of <ATen/TensorIndexing.h>.
   Composition index(at::ArrayRef<at::indexing::TensorIndex> indices, const CallOptions& options = {}) const;
 
 #include "core/composition/composition_methods.inc"  // generated from everyday_operators.txt
@@ -221,7 +223,7 @@ class Composition {
  private:
   Composition() = default;
   void Set(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover);
-  // The same parts through one function each; what operators computed goes along where `keeps_origin`.
+  // Applies one function to each part and to what operators computed.
   Composition Each(const std::function<at::Tensor(const at::Tensor&)>& function) const;
   Composition Replace(const at::Tensor& components, const at::Tensor& reference, const at::Tensor& leftover) const;
 
@@ -231,15 +233,15 @@ class Composition {
   Origin origin_;
 };
 
-// The components of all of them, one behind the other; residuals add up. All of one shape, dtype and device.
+// Joins compositions: their components, one behind the other; residuals add up. All have one shape, dtype and device.
 // `sum_residual` false: the residual is zero.
 Composition c_cat(const std::vector<Composition>& compositions, bool sum_residual = true);
-// Tensors of one shape as the components of one composition without residual.
+// Makes a composition without residual whose components are tensors of one shape.
 Composition c_stack(const std::vector<at::Tensor>& components);
 
 std::ostream& operator<<(std::ostream& out, const Composition& composition);
 
-// How far a recovery is from what it should be. NaN counts as equal to NaN only, an infinity to itself only.
+// The difference between a recovery and what it should be. NaN equals NaN only, an infinity itself only.
 struct RecoveryDifference {
   double largest = 0;      // of |recovery - expected|, over elements where both are finite
   double sum = 0;          // likewise
@@ -255,13 +257,9 @@ struct RecoveryBound {
   at::Tensor without_components;  // [numc] of bools: components that do not count; undefined: all count
   at::Tensor without_elements;    // S, of bools: elements that do not count; undefined: all count
 };
-// Throws FailedPrecondition that says by how much where the recovery misses the bound, or is not finite where the
-// expectation is.
+// Checks a recovery. Throws FailedPrecondition, with the difference, if the recovery misses the bound, or is not finite
+// where the expectation is.
 void CheckRecovery(const Composition& composition, const at::Tensor& expected, const RecoveryBound& bound = {});
-
-// The text that PyTorch prints for a tensor under its default options. Autograd is not mentioned. Throws
-// InvalidArgument for what is neither dense nor made of real numbers or bools.
-std::string FormatTensor(const at::Tensor& tensor);
 
 }  // namespace addend
 

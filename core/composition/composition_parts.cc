@@ -16,14 +16,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/composition/composition.h"
 
 namespace addend {
 namespace {
-
-std::string ShapeText(at::IntArrayRef shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 // The indices of components that integers or a mask tell, as int64 on the device of the components.
 at::Tensor ComponentIndex(const Composition& composition, const at::Tensor& index) {

@@ -1,5 +1,5 @@
-// Exact Shapley values of the components of a few compositions under any function: what the path rule is compared with
-// where components are few.
+// Exact Shapley values of the components of a few compositions under any function: a yardstick for the path rule where
+// components are few.
 //
 // Note [Exact Shapley values]
 // A coalition is a set of components; the residual is always present. v(S) = f(residual + sum of the components in S).
@@ -21,10 +21,10 @@ namespace addend {
 
 constexpr int64_t kMostShapleyComponents = 16;
 
-// `f` gets one tensor for each composition and must compute the same thing every time; plain tensors it may have
-// caught. All compositions share one component axis. The components of the result sum to f(recovery) - f(residual); its
-// reference is f(reference), its leftover f(residual) - f(reference). Differences are summed in float64. Throws
-// InvalidArgument where there are more than 16 components, or numbers of components that differ.
+// Computes the Shapley values. `f` gets one tensor for each composition and must compute the same thing every time; it
+// may capture plain tensors. All compositions share one component axis. The components of the result sum to f(recovery)
+// - f(residual); its reference is f(reference), its leftover f(residual) - f(reference). Differences are summed in
+// float64. Throws InvalidArgument if there are more than 16 components, or if numbers of components differ.
 Composition Shapley(const std::function<at::Tensor(const std::vector<at::Tensor>&)>& f,
                     const std::vector<Composition>& inputs);
 

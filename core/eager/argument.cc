@@ -9,16 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {
 
 using Form = Argument::Form;
-
-std::string TensorText(at::ScalarType dtype, at::IntArrayRef sizes) {
-  return absl::StrCat(DtypeName(dtype), "[", absl::StrJoin(sizes, ", "), "]");
-}
 
 const c10::TypePtr& ElementType(const c10::TypePtr& type) {
   return type->kind() == c10::TypeKind::ListType ? type->expectRef<c10::ListType>().getElementType()

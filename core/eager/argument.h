@@ -24,8 +24,8 @@
 
 namespace addend {
 
-// One argument. Converts from what operators take: compositions, tensors, numbers, bools, text, dtypes, devices, lists
-// of these, std::nullopt for None.
+// One argument of a call. It converts from what operators take: compositions, tensors, numbers, bools, text, dtypes,
+// devices, lists of these, std::nullopt for None.
 class Argument {
  public:
   enum class Form {
@@ -42,7 +42,7 @@ class Argument {
   Argument(std::nullopt_t) {}
   Argument(const Composition& composition)
       : form_(Form::kComposition), composition_(std::make_shared<const Composition>(composition)) {}
-  // For arguments that the operator writes: after the call the variable holds the new state.
+  // An argument that the operator writes: after the call the variable holds the new state.
   Argument(Composition* variable);
   Argument(const at::Tensor& tensor);
   Argument(const TensorOrComposition& either);
@@ -63,7 +63,7 @@ class Argument {
   Argument(at::Layout layout) : form_(Form::kEnumeration), constant_(static_cast<int64_t>(layout)) {}
   Argument(at::MemoryFormat format) : form_(Form::kEnumeration), constant_(static_cast<int64_t>(format)) {}
   Argument(at::Device device) : form_(Form::kConstant), constant_(device) {}
-  // What LibTorch's interpreter would pass. Tensors in it have no parts.
+  // A value as LibTorch's interpreter would pass it. Tensors in it have no parts.
   Argument(const c10::IValue& value);
   Argument(at::IntArrayRef list) : form_(Form::kConstant), constant_(list.vec()) {}
   Argument(const std::vector<int64_t>& list) : form_(Form::kConstant), constant_(list) {}
@@ -104,19 +104,19 @@ class Argument {
 // A keyword argument: Named("alpha", 2).
 Argument Named(std::string name, Argument argument);
 
-// An operator, and what is passed for each argument of its schema; null: its default.
+// An operator with the argument for each parameter of its schema; null: the default.
 struct BoundCall {
   Operator op;
   std::vector<const Argument*> arguments;
 };
 
 // Finds the operator ("aten::add.Tensor", or "aten::add" where the arguments fit one overload best) and binds the
-// arguments, which must live as long as the result is used. Throws NotFound where there is no such operator and
-// InvalidArgument that says which argument is wrong and what it should be.
+// arguments, which must outlive the result. Throws NotFound if there is no such operator, and InvalidArgument that says
+// which argument is wrong and what it should be.
 BoundCall Bind(const std::string& name, const std::vector<Argument>& arguments);
 
-// The arguments as the dispatcher takes them. `tensor_of`: the tensor that stands for an argument that is a tensor or a
-// composition.
+// Makes the arguments as the dispatcher takes them. `tensor_of`: gives the tensor that stands for an argument that is a
+// tensor or a composition.
 Stack MakeStack(const BoundCall& call, const std::function<at::Tensor(const Argument&)>& tensor_of);
 
 }  // namespace addend

@@ -81,7 +81,7 @@ const std::vector<std::string>& DifferentiableRules() {
   return names;
 }
 
-void RequireDifferentiable(const Program& program) {
+void RequireDifferentiable(const TracedCalls& program) {
   const std::vector<std::string>& names = DifferentiableRules();
   for (const Call& call : program.calls) {
     const bool carries_rows =

@@ -8,7 +8,6 @@
 #include <array>
 #include <map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
@@ -18,16 +17,11 @@
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
 #include "core/linearize/trace.h"
+#include "core/model/run_model.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
 namespace {
-
-std::string FirstLine(const std::exception& e) {
-  const auto* own = dynamic_cast<const c10::Error*>(&e);
-  const std::string text = own != nullptr ? own->what_without_backtrace() : e.what();
-  return std::string(absl::StripAsciiWhitespace(text.substr(0, text.find('\n'))));
-}
 
 bool InGraph(const Composition& composition) {
   return composition.requires_grad() ||
@@ -126,13 +120,13 @@ class EagerRun {
     c10::AutoGradMode grad(differentiable_);
     try {
       if (!traced_) return call(nullptr);
-      const TracingScope scope(&tracer_.recorder());
-      return call(&tracer_.recorder());
+      const TracingScope scope(&tracer_);
+      return call(&tracer_);
     } catch (const Error&) {
       throw;
     } catch (const std::exception& e) {
       if (tracer_.error()) std::rethrow_exception(tracer_.error());
-      throw InvalidArgument(absl::StrCat(what, ": ", FirstLine(e)));
+      throw InvalidArgument(absl::StrCat(what, ": ", SentenceOf(e)));
     }
   }
 
@@ -305,8 +299,8 @@ Results CallOperator(const std::string& name, const std::vector<Argument>& argum
   std::vector<std::string> given;
   for (const Argument& argument : arguments) given.push_back(argument.Describe());
   const std::string what = absl::StrCat(full_name, " refuses its arguments (", absl::StrJoin(given, ", "), ")");
-  const std::vector<c10::IValue> returned = run.Run(what, [&](Recorder* recorder) {
-    recorder != nullptr ? recorder->Handle(bound.op, &stack) : bound.op.Call(&stack);
+  const std::vector<c10::IValue> returned = run.Run(what, [&](Tracer* tracer) {
+    tracer != nullptr ? tracer->Handle(bound.op, &stack) : bound.op.Call(&stack);
     return std::vector<c10::IValue>(stack);
   });
   return run.Finish(returned, written);
@@ -320,7 +314,7 @@ Results Compute(const std::function<at::Tensor(const std::vector<at::Tensor>&)>&
   EagerRun run(options, partners);
   std::vector<at::Tensor> tensors;
   for (const Composition& input : inputs) tensors.push_back(run.Admit(input));
-  const at::Tensor result = run.Run("the function fails", [&](Recorder*) { return function(tensors); });
+  const at::Tensor result = run.Run("the function fails", [&](Tracer*) { return function(tensors); });
   return run.Finish({result}, {});
 }
 

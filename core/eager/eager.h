@@ -1,10 +1,10 @@
-// The eager way: operators called one by one, by name, on compositions.
+// Eager calls: operators called one by one, by name, on compositions.
 //
 // Note [Eager calls]
-// A call is a program of one operator: it is recorded, linearized and swept like any model. So every rule, every policy
-// and every check holds, and composite operators expand. A composition carries what the next call needs: the value, the
-// leftover, where it comes from (what freezing looks at) and how many operators led to it. A chain of calls therefore
-// gives what the same operators give inside a model.
+// A call is a program of one operator: it is recorded, linearized and swept like any model. So every rule, policy and
+// check holds, and composite operators expand. A composition carries what the next call needs: the value, the leftover,
+// the marks that freezing looks at, and how many operators led to it. A chain of calls therefore gives the same as
+// these operators inside a model.
 #ifndef ADDEND_CORE_EAGER_EAGER_H_
 #define ADDEND_CORE_EAGER_EAGER_H_
 
@@ -33,11 +33,11 @@ class Result {
 
   // Floating-point results are compositions; integers and bools are plain tensors or numbers.
   bool is_composition() const { return composition_.has_value(); }
-  // Throws InvalidArgument where it is none.
+  // The composition. Throws InvalidArgument if the result is none.
   const Composition& composition() const;
   // The plain tensor, or the value of the composition.
   at::Tensor tensor() const;
-  // As LibTorch gave it; None for a composition.
+  // The value as LibTorch gave it; None for a composition.
   const c10::IValue& plain() const { return plain_; }
 
  private:
@@ -57,12 +57,12 @@ class Results {
   std::vector<Result>::const_iterator end() const { return results_.end(); }
   const Composition& composition(size_t index = 0) const { return (*this)[index].composition(); }
   at::Tensor tensor(size_t index = 0) const { return (*this)[index].tensor(); }
-  // All of them; throws InvalidArgument where one is no composition.
+  // All compositions. Throws InvalidArgument if a result is no composition.
   std::vector<Composition> compositions() const;
   // Throws InvalidArgument unless there is one result and it is a composition.
   operator Composition() const;  // NOLINT(google-explicit-constructor): see above
 
-  // What the checks found, as for a whole model. Empty where no composition was among the arguments.
+  // The report of the call, as for a whole model. Empty if no composition was among the arguments.
   const Report& report() const { return report_; }
 
  private:
@@ -82,14 +82,14 @@ template <typename... Arguments>
 Results Call(const std::string& name, const Arguments&... arguments) {
   return CallOperator(name, std::vector<Argument>{Argument(arguments)...});
 }
-// The same under a policy or with other rules: CallWith(policy, "aten::softmax", x, -1).
+// Calls an operator under a policy or with other rules: CallWith(policy, "aten::softmax", x, -1).
 template <typename... Arguments>
 Results CallWith(const CallOptions& options, const std::string& name, const Arguments&... arguments) {
   return CallOperator(name, std::vector<Argument>{Argument(arguments)...}, options);
 }
 
-// Several operators at once: a function of tensors, run on the values of compositions and decomposed as a whole.
-//   Composition y = Compute([](const std::vector<at::Tensor>& x) { return x[0].t().relu(); }, {x});
+// Computes several operators at once: a function of tensors is run on the values of compositions and decomposed as a
+// whole.
 Results Compute(const std::function<at::Tensor(const std::vector<at::Tensor>&)>& function,
                 const std::vector<Composition>& inputs, const CallOptions& options = {});
 

@@ -42,7 +42,8 @@ TEST(FromPydecTest, EveryNewNameExists) {
        {"core/base/policy.h", "core/base/policy_choices.h", "core/eager/argument.h", "core/composition/call_options.h",
         "core/composition/composition.h", "core/composition/composition_methods.inc",
         "core/eager/composition_operators.h", "core/eager/composition_ops.h", "core/explain/decompose.h",
-        "core/eager/eager.h", "core/explain/input.h", "core/program/tensor_io.h", "core/rules/registry.h"}) {
+        "core/eager/eager.h", "core/explain/input.h", "core/explain/run_options.h", "core/program/tensor_io.h",
+        "core/rules/registry.h"}) {
     for (const std::string& word : Words(WithoutComments(Read(header)))) known.insert(word);
   }
   // Of the language and of LibTorch, and what stands for an argument in the table.

@@ -3,7 +3,6 @@
 #include "core/eager/eager.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorIndexing.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include "core/base/error_testing.h"
 #include "core/eager/composition_ops.h"
 #include "core/explain/decompose.h"
+#include "core/program/random_testing.h"
 
 namespace addend {
 namespace {
@@ -20,11 +20,6 @@ using at::Tensor;
 using Ints = std::vector<int64_t>;
 using testing::AllOf;
 using testing::HasSubstr;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype = at::kDouble) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(dtype));
-}
 
 // Components, reference and leftover, none of them zero.
 Composition RandomComposition(at::IntArrayRef sizes, uint64_t seed, int64_t numc = 3,

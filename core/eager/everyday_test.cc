@@ -16,6 +16,7 @@
 #include "core/eager/composition_ops.h"
 #include "core/eager/differentiable.h"
 #include "core/eager/eager.h"
+#include "core/program/random_testing.h"
 
 namespace addend {
 namespace {
@@ -25,11 +26,6 @@ using Ints = std::vector<int64_t>;
 using List = std::vector<Argument>;
 
 constexpr int64_t kComponents = 3;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
 
 Tensor Uniform(at::IntArrayRef sizes, uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);

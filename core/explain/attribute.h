@@ -3,22 +3,20 @@
 #ifndef ADDEND_CORE_EXPLAIN_ATTRIBUTE_H_
 #define ADDEND_CORE_EXPLAIN_ATTRIBUTE_H_
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "core/base/policy.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
+#include "core/explain/recorded_model.h"
 #include "core/explain/report.h"
+#include "core/explain/run_options.h"
 #include "core/explain/target.h"
-#include "core/rules/registry.h"
 
 namespace addend {
 
-struct AttributeOptions {
-  Policy policy;
+struct AttributeOptions : RunOptions {
   // The tensor that the targets are elements of: empty or "output": the model's first result; "output.1" ...; else a
   // selector as of DecomposeOptions::probes, such as "logits" for what a final softmax reads.
   std::string at;
@@ -32,11 +30,6 @@ struct AttributeOptions {
   bool each_example = false;
   // Finds what passes through every operator; see Attribution::operators.
   bool operators = false;
-  // As of DecomposeOptions.
-  std::shared_ptr<ReferenceCache> references;
-  bool verify_reference = false;
-  const Registry* registry = nullptr;
-  std::function<void(const std::string& stage, int64_t done, int64_t total)> progress;
 };
 
 // What passes through one output of an operator on its way to the targets.
@@ -75,6 +68,10 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
 // looks at all components together and so has no adjoint, Unimplemented with the position of an operator that no rule
 // covers, Internal with that of a tracing failure.
 Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options = {});
+
+// Linearizes a recorded run, whose ids were labelled by LabelEveryId(), and goes back from the targets. The policy is
+// that of the run; that of the options is as asked for. Throws what Attribute() throws.
+Attribution AttributeRun(RecordedRun run, const AttributeOptions& options);
 
 }  // namespace addend
 

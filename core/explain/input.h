@@ -85,6 +85,8 @@ struct PreparedInputs {
   std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
 };
 
+// What messages call an input by its position: its name, or "input 0".
+std::string InputName(const Input& input, size_t position);
 // "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" where one is given.
 std::string DescribeSplit(const Split& split, const std::string& source = "");
 // Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
@@ -94,6 +96,10 @@ int64_t NumComponents(const Input& input);
 // holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
+
+// For a sweep back, ids get components of their own, one for each element, behind those that the caller asked for: an
+// embedding knows its ids by labels only.
+PreparedInputs LabelEveryId(PreparedInputs prepared);
 
 }  // namespace addend
 

@@ -43,7 +43,7 @@ struct Report {
   // program read (and may have branched on) is another there.
   std::string reference_is_model_on_baseline = "unknown";
   std::string reference_reason;  // why not; empty with "yes"
-  // Where the model ran on the baseline (DecomposeOptions::verify_reference): the largest difference between that and
+  // Where the model ran on the baseline (RunOptions::verify_reference): the largest difference between that and
   // the reference, over the largest magnitude there, the worst of all outputs.
   std::optional<double> reference_error;
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen
@@ -52,7 +52,11 @@ struct Report {
   double sweep_seconds = 0;
 };
 
-// Writes what linearizing and sweeping found. `auto_preset`: the caller left the preset open.
+// A check with where its operator was called.
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
+
+// Writes what linearizing and sweeping found: counts, checks, whether the reference is the model on the baseline, and
+// notes. `auto_preset`: the caller left the preset open.
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report);
 
 // The checks of a report, failed ones first, then by how near they came to their limits.

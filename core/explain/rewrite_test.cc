@@ -2,7 +2,6 @@
 // recover it, under `faithful` nothing is left over, and for small moves the parts are those of the operator's own
 // differences. A new rewrite needs one case in rewrite_cases.cc.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
@@ -15,7 +14,8 @@
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
 #include "core/explain/rewrite_cases.h"
-#include "core/program/program.h"
+#include "core/program/random_testing.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 
@@ -434,10 +434,6 @@ INSTANTIATE_TEST_SUITE_P(All, RewriteLaws, testing::ValuesIn(Cases()), [](const 
 });
 
 // ---- the mechanism, with rewrites of the test's own
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kDouble));
-}
 
 // input + value * t1 * t2, without the rule.
 std::vector<Tensor> AddProduct(const RewriteCall& call) {

@@ -1,5 +1,5 @@
-// What can be found beside the components on the way back: the relevance of operators, where terms grow, and which node
-// fits its own transpose worst.
+// Observers of the backward sweep: what can be found beside the components, which is the relevance of operators, where
+// terms grow, and which node fits its own transpose worst.
 #ifndef ADDEND_CORE_LINEARIZE_BACKWARD_OBSERVERS_H_
 #define ADDEND_CORE_LINEARIZE_BACKWARD_OBSERVERS_H_
 
@@ -17,14 +17,14 @@ namespace addend {
 class BackwardObserver {
  public:
   virtual ~BackwardObserver() = default;
-  // Cotangents of a probe join those of its operand.
+  // Called when the cotangents of a probe are added to those of its operand.
   virtual void AfterSeed(const TargetProducts&, const at::Tensor& /*cotangents*/, const Operand&) {}
   virtual void AfterNode(const TargetProducts& products, const BackwardStep& step) = 0;
-  // After a node at which rows begin; nothing comes back from it.
+  // Called after a node at which rows begin; it passes nothing back.
   virtual void AfterStart(const TargetProducts&, const BackwardStep&) {}
 };
 
-// What passes through each operator's outputs.
+// Finds what passes through each operator's outputs.
 class RelevanceObserver : public BackwardObserver {
  public:
   void AfterNode(const TargetProducts& products, const BackwardStep& step) override;
@@ -36,7 +36,7 @@ class RelevanceObserver : public BackwardObserver {
   std::vector<NodeRelevance> nodes_;  // latest call first
 };
 
-// Where the terms grow most; see Growth.
+// Finds where the terms grow most; see Growth.
 class GrowthObserver : public BackwardObserver {
  public:
   void AfterSeed(const TargetProducts& products, const at::Tensor& cotangents, const Operand& operand) override;
@@ -48,14 +48,14 @@ class GrowthObserver : public BackwardObserver {
   Growth growth_;
 };
 
-// How large the terms are on both sides of each node, and how far its sides are apart for that. Values are rounded, so a
-// cotangent times the rounding of what it meets is no failure. Asked for only where recovery fails.
+// Finds how large the terms are on both sides of each node, and how far the two sides differ for that. Values are
+// rounded, so a cotangent times the rounding of a value is no failure. It is used only where recovery fails.
 class TermsObserver : public BackwardObserver {
  public:
   void AfterNode(const TargetProducts& products, const BackwardStep& step) override;
-  // What the terms at any one node came to, [targets]; undefined: no node was met.
+  // The largest terms at any one node, [targets]; undefined: no node was met.
   const at::Tensor& largest_terms() const { return largest_terms_; }
-  // The node whose two sides differ most for its terms.
+  // The node whose two sides differ most in relation to its terms.
   const std::optional<OperatorCheck>& worst() const { return worst_; }
 
  private:

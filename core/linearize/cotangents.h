@@ -11,8 +11,8 @@
 
 namespace addend {
 
-// The backward sweep's counterpart to the writes and reads of a ForwardStep: what a call wrote is taken, what it read is
-// added to.
+// The cotangents of every storage: the backward sweep's counterpart to the reads and writes of a ForwardStep.
+// Cotangents of what a call wrote are taken; those of what it read are added to.
 class Cotangents {
  public:
   // `count`: cotangents of each storage, R. The trace must outlive this.
@@ -22,8 +22,8 @@ class Cotangents {
   const at::Tensor& Flat(int storage) const { return rows_.Flat(storage); }
   // Adds `given` [R, *S] to the cotangents of an operand. Elements that the operand sees several times get the sum.
   void Add(const Operand& operand, const at::Tensor& given);
-  // Takes the cotangents of what a call wrote, [R, *S]: what stood there before plays no part in them, so they are zero
-  // afterwards. Undefined where they are zero everywhere.
+  // Takes the cotangents of what a call wrote, [R, *S]. They are zero afterwards, because the elements that were
+  // overwritten have no effect. Undefined if they are zero everywhere.
   at::Tensor Take(const Call& call, const Operand& output);
 
  private:

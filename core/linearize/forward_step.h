@@ -1,9 +1,9 @@
 // One step of the forward sweep: the rows of a node's inputs become the rows of its outputs.
 //
 // Note [The move row]
-// Behind the rows of components and leftover there is one more: the move, value - reference, of the tensor itself. It
-// goes through every map with the others, comes out as L(move), gives the bracket, and is then set to the output's own
-// move. So a bracket costs one row more instead of a second run of every operator.
+// The move row is one more row behind those of components and leftover: value - reference of the tensor itself. It goes
+// through every map with the others and comes out as L(move), which gives the bracket; then it is set to the output's
+// own move. So a bracket costs one row more instead of a second run of every operator.
 #ifndef ADDEND_CORE_LINEARIZE_FORWARD_STEP_H_
 #define ADDEND_CORE_LINEARIZE_FORWARD_STEP_H_
 
@@ -18,7 +18,7 @@
 
 namespace addend {
 
-// Which rows a sweep carries: the components, and behind them those of leftover and move where all is carried.
+// The rows that a sweep carries: the components and, if `all`, those of leftover and move behind them.
 struct RowLayout {
   int64_t components = 0;
   bool all = true;
@@ -35,10 +35,10 @@ class ForwardStep {
   ForwardStep(const Linearization& linearization, RowLayout layout, const std::vector<at::Tensor>* sums_of_all,
               std::vector<at::Tensor>* sums_before, RowTable* rows);
 
-  // Rows begin in an input: with the parts that are given, or each element in the component of its label.
+  // Starts rows in an input: with the parts that are given, or with each element in the component of its label.
   void Begin(const Start& start);
-  // Makes the rows of node n's outputs. True where they are a map's results, so that there is a bracket to find: false
-  // where rows begin, or stay as they were.
+  // Makes the rows of node n's outputs. Returns true if they are the result of a map, so that there is a bracket to
+  // find; false if rows begin, or stay as they were.
   bool Apply(size_t n);
   // Drops the rows that no later node or probe reads.
   void Release(size_t n);

@@ -22,7 +22,7 @@ bool SameTensor(const Operand& a, const Operand& b) {
 
 }  // namespace
 
-CallPolicies::CallPolicies(const Program& program, const Policy& policy) : common_(&policy) {
+CallPolicies::CallPolicies(const TracedCalls& program, const Policy& policy) : common_(&policy) {
   if (policy.overrides.empty()) return;
   for (const Call& call : program.calls) {
     own_.push_back(policy.For(FullName(call.op.schema()), call.position.module_path));

@@ -8,7 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
-#include "core/linearize/trace.h"
+#include "core/linearize/traced_run.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
 
 namespace addend {
@@ -18,7 +19,7 @@ struct Probe;
 // The policy with its overrides applied, call by call. Refers to the policy that it is made from.
 class CallPolicies {
  public:
-  CallPolicies(const Program& program, const Policy& policy);
+  CallPolicies(const TracedCalls& program, const Policy& policy);
   const Policy& Of(size_t call) const { return own_.empty() ? *common_ : own_[call]; }
   bool differ() const { return !own_.empty(); }
 

@@ -6,12 +6,17 @@
 
 namespace addend {
 
+void ThrowIfError(OnFailure on_failure, const std::string& what, const Position& position,
+                  const std::string& remedies) {
+  if (on_failure != OnFailure::kError) return;
+  const std::string choices = "on_failure=warn goes on and reports it, on_failure=absorb makes it leftover";
+  throw Error(absl::StatusCode::kInternal, absl::StrCat("tracing failure: ", what), position,
+              remedies.empty() ? absl::StrCat("policy ", choices) : absl::StrCat(remedies, "; ", choices));
+}
+
 void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
                  std::vector<OperatorCheck>& failures) {
-  if (on_failure == OnFailure::kError) {
-    throw Error(absl::StatusCode::kInternal, absl::StrCat("tracing failure: ", what), position,
-                "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
-  }
+  ThrowIfError(on_failure, what, position);
   failures.push_back(check);
 }
 

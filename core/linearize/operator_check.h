@@ -1,4 +1,4 @@
-// What the check after an operator found, and what Policy::on_failure does where it failed.
+// The check after an operator: what it found, and what Policy::on_failure does if it failed.
 #ifndef ADDEND_CORE_LINEARIZE_OPERATOR_CHECK_H_
 #define ADDEND_CORE_LINEARIZE_OPERATOR_CHECK_H_
 
@@ -12,8 +12,8 @@
 
 namespace addend {
 
-// Errors are relative to the largest magnitude of the operator's value; the bracket may be relative to the terms that
-// it is summed from where those cancel.
+// The result of a check. Errors are relative to the largest magnitude of the operator's value; the bracket may be
+// relative to the terms that it is summed from, if those cancel.
 struct OperatorCheck {
   int64_t call = -1;
   Kind kind = Kind::kLinear;
@@ -30,12 +30,17 @@ struct OperatorCheck {
   bool ok() const { return recovered && bracket_holds; }
 };
 
-// Appends a failed check to `failures`; throws Error(kInternal) that says "tracing failure: `what`" instead where the
-// policy makes it an error.
+// Throws Error(kInternal) that says "tracing failure: `what`" if the policy makes failures an error. `remedies`: what else
+// the caller can try, for the error's hint.
+void ThrowIfError(OnFailure on_failure, const std::string& what, const Position& position,
+                  const std::string& remedies = "");
+
+// Appends a failed check to `failures`, or throws as above.
 void NoteFailure(OnFailure on_failure, const OperatorCheck& check, const std::string& what, const Position& position,
                  std::vector<OperatorCheck>& failures);
 
-// "the coefficients of aten::mul leave a bracket of 0.1 of its value, bound 1e-06"
+// Describes a bracket that is too large: "the coefficients of aten::mul leave a bracket of 0.1 of its value, bound
+// 1e-06".
 std::string BracketTooLarge(const std::string& operator_name, const OperatorCheck& check);
 
 // Replaces `worst` by `error` where that is larger. NaN is larger than any number and stays.

@@ -1,4 +1,5 @@
-// Nodes that look at all components together, and the constant that some of them distribute over the components.
+// Payments: nodes that depend on all components together, and the constant that some of them distribute over the
+// components.
 //
 // Note [Paid by share of the sum]
 // Bias::kSignThreshold pays component c of a node's output the share c / S of a constant, where S is the sum of all

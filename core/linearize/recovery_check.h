@@ -1,11 +1,11 @@
-// The check of a forward sweep: after a node, and at probes, does the recovery equal the value, and is the bracket as
-// small as the rule claims.
+// The check of a forward sweep, after a node and at probes: does the recovery equal the value, and is the bracket as
+// small as the rule claims?
 //
 // Note [Inherited errors]
-// A layer norm on its way from zero has terms a hundred times as large as what they sum to, and may err by their
-// rounding. The next linear map makes the same error of a value of the same size, but its own terms are small. What
-// its operands' parts miss, sent through the map, is therefore no failure of the map: they have been judged before.
-// That holds while every operator is checked and none has failed.
+// A layer norm on its way from zero has terms a hundred times as large as their sum, and may err by their rounding. The
+// next linear map carries the same error on a value of the same size, but its own terms are small. What its operands'
+// parts miss, sent through the map, is therefore no failure of that map: the operands have been judged before. This
+// holds while every operator is checked and none has failed.
 #ifndef ADDEND_CORE_LINEARIZE_RECOVERY_CHECK_H_
 #define ADDEND_CORE_LINEARIZE_RECOVERY_CHECK_H_
 
@@ -27,26 +27,25 @@ class RecoveryCheck {
  public:
   // `components`: how many there are in all, for tolerances; the sweep may hold a part of them. What is given must
   // outlive the check.
-  RecoveryCheck(const Linearization& linearization, const RowTable& rows, const Rounding& rounding,
-                int64_t components);
+  RecoveryCheck(const Linearization& linearization, const RowTable& rows, const Rounding& rounding, int64_t components);
 
-  // Judges output k of a node by what Settle found of its rows [numc + 2, *S]. The largest numbers so far stay in `check`.
-  // `whole`: the output covers its storage. False where it fails.
+  // Judges output k of a node by what Settle found of its rows [numc + 2, *S]. `check` keeps the largest numbers so
+  // far. `whole`: the output covers its storage. Returns false if the output fails.
   bool JudgeOutput(const Node& node, size_t k, const Settled& settled, const at::Tensor& rows,
                    const at::Tensor& reference, bool whole, OperatorCheck& check);
-  // Judges an operand by itself; as above.
+  // Judges an operand by itself. Returns false if it fails.
   bool JudgeRecovery(const Operand& operand, const at::Tensor& rows, const at::Tensor& reference,
                      const Settled& settled, OperatorCheck& check) const;
   // Keeps the check of a node.
   void Finish(const OperatorCheck& check);
 
-  // By node, where Policy::check is every_op.
+  // Checks by node, if Policy::check is every_op.
   std::vector<OperatorCheck> checks;
   std::vector<OperatorCheck> failures;
   double worst_recovery_error = 0;
 
  private:
-  // What a check that would fail is looked at again with; absolute.
+  // What else is allowed where a check would fail; absolute.
   struct Allowance {
     double reach = 0;
     double inherited = 0;
@@ -67,8 +66,8 @@ class RecoveryCheck {
   std::vector<double> errors_;  // by storage: how far recovery was off where it was judged; see Note [Inherited errors]
 };
 
-// Makes the recovery of an operator's output its value; see Note [Absorbing]. components: [numc, *S], leftover: [*S]; both
-// are written. Throws FailedPrecondition where the reference is not finite though the value is.
+// Absorbs a failure: makes the recovery of an operator's output its value; see Note [Absorbing]. components: [numc,
+// *S], leftover: [*S]; both are written. Throws FailedPrecondition if the reference is not finite though the value is.
 void Absorb(at::Tensor components, at::Tensor leftover, const at::Tensor& value, const at::Tensor& reference,
             const Call& call);
 

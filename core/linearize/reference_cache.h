@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
@@ -55,13 +55,6 @@ struct RunReferences {
   // them; references by result, as the operator itself gives them.
   absl::flat_hash_map<int64_t, Known> rewrites;
 };
-
-// What is known of a plain operand before its call; `written`: the run has written its storage.
-RunReferences::Plain PlainSeen(const at::Tensor& tensor, bool written);
-// Whether a plain operand is what it was, element by element.
-bool SamePlain(const RunReferences::Plain& known, const RunReferences::Plain& now);
-// Whether two calls read the same places with the same arguments, so that equal elements give equal results.
-bool SameCall(const RunReferences::Known& a, const RunReferences::Known& b);
 
 // For one model. Several threads may use it at a time: each compares with what was the last run when it began.
 class ReferenceCache {

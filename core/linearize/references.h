@@ -16,7 +16,9 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "core/linearize/trace.h"
+#include "core/linearize/traced_run.h"
+#include "core/program/traced_calls.h"
+#include "core/rules/rule.h"
 
 namespace addend {
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/call_arguments.h"
 
 namespace addend {

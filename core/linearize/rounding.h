@@ -1,4 +1,4 @@
-// What rounds the rows of each storage: how many operators one behind the other, in which precision.
+// The rounding of each storage's rows: how many operators led to it, in which precision.
 #ifndef ADDEND_CORE_LINEARIZE_ROUNDING_H_
 #define ADDEND_CORE_LINEARIZE_ROUNDING_H_
 
@@ -14,7 +14,7 @@ class Rounding {
  public:
   explicit Rounding(const Linearization& linearization);
 
-  // Where rows begin with an input that some node or probe reads.
+  // Starts with an input in which rows begin and which some node or probe reads.
   void Begin(const Start& start);
   void Follow(const Node& node);
   void FollowAll();

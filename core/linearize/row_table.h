@@ -1,10 +1,10 @@
 // Rows of every storage of a run: what both sweeps carry from node to node.
 //
 // Note [Rows of storages]
-// A storage owns rows [R, numel]. Operands view them as the model viewed the storage, so that views need no node of
-// their own. Two storages may have the same rows, where an operator changes nothing or a map hands on what it was given;
-// rows are therefore copied before they are written, unless nobody else has them. LibTorch's own counts do not tell
-// that, because views keep their bases alive. Rows that are not there are zero.
+// A storage owns rows [R, numel]. Operands view them as the model viewed the storage, so views need no node of their
+// own. Two storages may share rows, if an operator changes nothing or a map hands on its input; so rows are copied
+// before they are written, unless no other storage has them. LibTorch's own counts do not tell this, because views keep
+// their bases alive. Missing rows are zero.
 #ifndef ADDEND_CORE_LINEARIZE_ROW_TABLE_H_
 #define ADDEND_CORE_LINEARIZE_ROW_TABLE_H_
 
@@ -20,7 +20,7 @@ namespace addend {
 
 class RowTable {
  public:
-  // Has no rows yet. `count`: R. The trace must outlive the table.
+  // Makes a table without rows. `count`: R. The trace must outlive the table.
   RowTable(const TracedRun& trace, int64_t count);
 
   int64_t count() const { return count_; }
@@ -32,26 +32,26 @@ class RowTable {
   // New rows [R, numel] of an operand's storage, all zero; the table does not keep them.
   at::Tensor Zeros(const Operand& operand) const;
 
-  // Rows of an operand, [R, *S], which share memory with those of its storage; zeros are made where it has none. The view
-  // may be lazily conjugated or negated; a write through it lands where the model's write landed.
+  // Rows of an operand, [R, *S], which share memory with those of its storage; zeros are made where it has none. The
+  // view may be lazily conjugated or negated; a write through it lands where the model's write landed.
   at::Tensor View(const Operand& operand);
-  // Makes rows that nobody else has, which may be written through View. To be called before each write.
+  // Makes rows that no other storage has, which may be written through View. Call it before each write.
   void Own(const Operand& operand);
   // Replaces the rows of an operand's storage by `rows` [R, *S]; what the operand does not cover becomes zero. The
   // table's rows may share memory with `rows`: see NoteSharing.
   void Put(const Operand& operand, const at::Tensor& rows);
   // Replaces the rows of a storage by new ones, [R, numel].
   void PutFlat(int storage, at::Tensor flat);
-  // Adds `rows` [R, *S] to the rows of an operand that covers its storage. The table may keep `rows`, which somebody else
-  // may have as well.
+  // Adds `rows` [R, *S] to the rows of an operand that covers its storage. The table may keep `rows`, which may have
+  // other owners.
   void AddWhole(const Operand& operand, const at::Tensor& rows);
-  // Gives `to` the rows of `from`, and the sum that is known of them.
+  // Lets `to` share the rows of `from`, and the sum that is known of them.
   void Share(int from, int to);
-  // Finds out whether two storages have the same memory, after `to` was given something that was made from `from`.
+  // Notes whether two storages have the same memory, after `to` was given rows that were made from `from`.
   void NoteSharing(int from, int to);
   void Drop(int storage) { entries_[storage] = {}; }
 
-  // Sum of components and leftover of a storage, as the check found it; undefined where it is not known. Own and Put
+  // The sum of components and leftover of a storage, as the check found it; undefined if it is not known. Own and Put
   // forget it.
   at::Tensor& SumOf(int storage) { return entries_[storage].sum; }
 

@@ -5,20 +5,16 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/clock.h"
 #include "core/linearize/references.h"
 
 namespace addend {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // What every version of every storage holds at one point of the line, as TracedRun::storages; undefined: its value.
 using Point = std::vector<std::vector<at::Tensor>>;
@@ -132,8 +128,7 @@ void Add(SweepResult piece, SweepResult& sum) {
 // directions have in common.
 void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry& registry, const Policy& policy,
                   const std::vector<Probe>& probes, bool everything, const StageProgress& progress,
-                  const std::function<void(const Linearization&, int64_t piece, const Progress&)>& sweep,
-                  Pieces& all) {
+                  const std::function<void(const Linearization&, int64_t piece, const Progress&)>& sweep, Pieces& all) {
   const int64_t pieces = std::max<int64_t>(policy.segments, 1);
   const auto report = [&](const char* stage, int64_t done, int64_t total) {
     if (progress) progress(stage, done, total);
@@ -219,8 +214,7 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
 
 Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
-                                 const std::vector<at::Tensor>& cotangents, bool nodes,
-                                 const StageProgress& progress) {
+                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
   Attributed all;
   const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
     AdjointOptions options;

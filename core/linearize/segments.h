@@ -10,11 +10,10 @@
 #ifndef ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 #define ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/linearize/adjoint.h"
 #include "core/linearize/direction.h"
 #include "core/linearize/linearization.h"
@@ -40,15 +39,13 @@ struct Attributed : Pieces {
   AdjointResult adjoint;
 };
 
-// Progress of one stage, "linearize" or "sweep"; may be empty.
-using StageProgress = std::function<void(const char* stage, int64_t done, int64_t total)>;
-
-// Throws what Linearize and SweepEitherWay throw.
+// Tells the progress of the stages "linearize" and "sweep". Throws what Linearize and SweepEitherWay throw.
 Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
                             const Policy& policy, const std::vector<Probe>& probes, bool everything,
                             const StageProgress& progress = nullptr, const SweepOptions& options = {});
 
-// Throws what Linearize and SweepBackward throw. `cotangents` and `nodes`: as SweepBackward takes them.
+// The same backward. Throws what Linearize and SweepBackward throw. `cotangents` and `nodes`: as SweepBackward takes
+// them.
 Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const std::vector<at::Tensor>& cotangents, bool nodes = false,

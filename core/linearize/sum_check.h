@@ -21,7 +21,7 @@ class SumCheck {
   // components: [n, *S] of a probe. `terms`: [*S], the magnitudes of what they were summed from; undefined: their own.
   void Add(size_t probe, const at::Tensor& components, const at::Tensor& terms = at::Tensor());
 
-  // How far the components that were added are from their sum, where the probe's value is finite.
+  // The gap between the components that were added and their sum, where the probe's value is finite.
   struct Gap {
     at::Tensor missing;  // [*S]: what they lack
     double error = 0;    // its largest magnitude

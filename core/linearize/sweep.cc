@@ -4,9 +4,9 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "core/base/clock.h"
 #include "core/linearize/forward_step.h"
 #include "core/linearize/part.h"
 #include "core/linearize/recovery_check.h"
@@ -17,8 +17,6 @@
 
 namespace addend {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // What a sweep carries beside the components of its trace, and for whom.
 struct SweepKind {
@@ -102,7 +100,7 @@ class Sweep {
       check.absorbed = true;
     }
     if (!options.judge) return;
-    check.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    check.seconds = SecondsSince(begin);
     check_.Finish(check);
   }
 

@@ -1,4 +1,4 @@
-// The forward sweep: rows of all components and of the leftover, sent through a linearization at once.
+// The forward sweep: it sends the rows of all components and of the leftover through a linearization at once.
 #ifndef ADDEND_CORE_LINEARIZE_SWEEP_H_
 #define ADDEND_CORE_LINEARIZE_SWEEP_H_
 
@@ -27,19 +27,18 @@ struct SweepResult {
   std::vector<OperatorCheck> checks;    // one for each node where Policy::check is every_op
   std::vector<OperatorCheck> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;      // of all checks, those of outputs and probes included
-  // See direction.h. The components of the probes were found backward; or that was tried, and they did not come to what
-  // their sum became.
+  // See direction.h. `backward`: the components of the probes were found backward. `turned`: that was tried, but they
+  // did not add up to their sum, so all components went forward.
   bool backward = false;
   bool turned = false;
 };
 
 // Note [Absorbing]
-// Where Policy::on_failure is kAbsorb, a tracing failure is mended right after the operator that failed, before
-// anything reads its rows: what the recovery lacks of the value is added to the leftover. Elements with parts that are
-// not finite though the value is lose their parts, and all of value - reference is leftover. Later operators so go on
-// with a true recovery. A closed form whose coefficients leave a bracket beyond its bound ends up with that bracket in
-// its leftover. Nothing else moves an error into the leftover. With Check::kOutputs only outputs and probes are looked
-// at; where one is off, a second sweep looks at every operator.
+// With Policy::on_failure kAbsorb, a tracing failure is mended right after the operator that failed, before anything
+// reads its rows: what the recovery lacks of the value is added to the leftover. Elements with parts that are not
+// finite, though the value is, lose their parts: all of value - reference is leftover. So later operators continue with
+// a true recovery, and a bracket beyond its bound ends in the leftover. Nothing else moves an error into the leftover.
+// With Check::kOutputs only outputs and probes are checked; if one is off, a second sweep checks every operator.
 
 // Sends all rows through a linearization. `progress` counts nodes; may be empty. Throws Error(kInternal) with the
 // operator's position on a tracing failure where Policy::on_failure is kError.
@@ -49,9 +48,8 @@ SweepResult SweepForward(const Linearization& linearization, const Progress& pro
 // `components`, the number in the whole run.
 SweepResult SweepPart(const Linearization& linearization, int64_t components, const Progress& progress = nullptr);
 
-// As SweepForward for the components alone: no leftover, no moves, and nothing is checked. `sums`: what
-// SumsBeforePayments gives for all components of the run that these are a part of. No node may look at all components
-// together (see payments.h).
+// As SweepForward for components only: no leftover, no moves, no checks. `sums`: what SumsBeforePayments gives for all
+// components of the run that these are a part of. No node may depend on all components together (see payments.h).
 SweepResult SweepComponents(const Linearization& linearization, const std::vector<at::Tensor>& sums,
                             const Progress& progress = nullptr);
 

@@ -1,4 +1,4 @@
-// Products of cotangents with the values of a run: what the tensors on both sides of a node give to each target.
+// Products of cotangents with the values of a run: what the tensors on both sides of a node contribute to each target.
 #ifndef ADDEND_CORE_LINEARIZE_TARGET_PRODUCTS_H_
 #define ADDEND_CORE_LINEARIZE_TARGET_PRODUCTS_H_
 
@@ -10,7 +10,7 @@
 
 namespace addend {
 
-// What a backward sweep found at one node. Rows of cotangents are [R, *S]; an undefined one is zero.
+// The tensors of a backward sweep at one node. Rows of cotangents are [R, *S]; an undefined one is zero.
 struct BackwardStep {
   const Node& node;
   const Rows& behind;      // by output of the call
@@ -18,8 +18,8 @@ struct BackwardStep {
   const at::Tensor& left;  // [targets]: what the node leaves over; undefined: nothing, or not asked for
 };
 
-// Cotangents have one row for each target, or, where nodes pay by share of the sum, two blocks of them: those of the
-// components, then those of the leftover. All results are float64.
+// Computes contributions to targets, in float64. Cotangents have one row for each target or, if nodes pay by share of
+// the sum, two blocks of them: those of the components, then those of the leftover.
 class TargetProducts {
  public:
   // `rows`: targets or twice as many. The trace must outlive this.
@@ -30,9 +30,7 @@ class TargetProducts {
   int64_t rows() const { return rows_; }
   bool has_blocks() const { return rows_ > targets_; }
   at::Tensor OfComponents(const at::Tensor& cotangents) const { return cotangents.narrow(0, 0, targets_); }
-  at::Tensor OfLeftover(const at::Tensor& cotangents) const {
-    return cotangents.narrow(0, rows_ - targets_, targets_);
-  }
+  at::Tensor OfLeftover(const at::Tensor& cotangents) const { return cotangents.narrow(0, rows_ - targets_, targets_); }
 
   at::Tensor Zeros() const;                    // [targets]
   at::Tensor Zeros(int64_t components) const;  // [targets, components]
@@ -44,9 +42,9 @@ class TargetProducts {
   // The largest finite magnitude of value and reference.
   double Largest(const Operand& operand) const;
 
-  // What the move of an operand gives to each target, [targets].
+  // The contribution of an operand's move to each target, [targets].
   at::Tensor OfMove(const at::Tensor& cotangents, const Operand& operand) const;
-  // The same of all outputs of a node's call, and of all inputs of the node.
+  // The contributions of all outputs of a node's call, and of all inputs of the node.
   at::Tensor OfOutputs(const Node& node, const Rows& behind) const;
   at::Tensor OfInputs(const Node& node, const Rows& back) const;
 

@@ -1,4 +1,4 @@
-// Interception of a program that is not ours to call: begun by one call, ended by another.
+// Interception of a program that Addend does not call: begun by one call, ended by another.
 #ifndef ADDEND_CORE_MODEL_LIVE_SCOPE_H_
 #define ADDEND_CORE_MODEL_LIVE_SCOPE_H_
 
@@ -8,13 +8,13 @@
 
 namespace addend {
 
-// A TracingScope that lives as long as its owner says and may be let go on any thread.
+// A TracingScope that lives as long as its owner wants and may be released on any thread.
 class LiveScope {
  public:
   // From now on operators of this thread go to `handler`.
   explicit LiveScope(std::shared_ptr<CallHandler> handler);
-  // Closes the scope. Only its own thread could: on another one it stays open, and does nothing any more; it and the
-  // handler are then never freed.
+  // Closes the scope, if this is its own thread. On another thread the scope stays open without any effect, and it and
+  // the handler are never freed.
   ~LiveScope();
   LiveScope(const LiveScope&) = delete;
   LiveScope& operator=(const LiveScope&) = delete;

@@ -1,4 +1,4 @@
-// Models: anything that runs LibTorch operators. They run unmodified; tracing happens below them.
+// Models: anything that runs LibTorch operators. A model runs unmodified; tracing happens below it.
 #ifndef ADDEND_CORE_MODEL_MODEL_H_
 #define ADDEND_CORE_MODEL_MODEL_H_
 
@@ -19,9 +19,9 @@ class Model {
   virtual ~Model() = default;
   // Runs the model on tensors (and what else it takes). May be called with a tracing scope open.
   virtual c10::IValue Run(const std::vector<c10::IValue>& inputs) = 0;
-  // Parameters and buffers by name; positions of operators are told by them.
+  // Parameters and buffers by name, which positions of operators mention.
   virtual std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const { return {}; }
-  // Which of the named tensors are buffers: not learned.
+  // The named tensors that are buffers: not learned.
   virtual std::vector<std::string> BufferNames() const { return {}; }
   // Paths of all modules ("layers.0.attention"); empty where the model has none.
   virtual std::vector<std::string> ModulePaths() const { return {}; }
@@ -32,13 +32,13 @@ struct ScriptOptions {
   std::optional<at::ScalarType> dtype;
 };
 
-// A TorchScript file, in evaluation mode, on the CPU. A TorchScript file is a program: load only what you trust.
-// Throws NotFound, InvalidArgument (not a TorchScript file), or Unimplemented where the file holds compiled tensor
-// operations that tracing cannot see.
+// Loads a TorchScript file, in evaluation mode, on the CPU. The file is a program: load only what you trust. Throws
+// NotFound, InvalidArgument (not a TorchScript file), or Unimplemented if the file holds compiled tensor operations
+// that tracing cannot see.
 std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options = {});
 
-// A C++ function of tensors. `named`: what it reads beside its inputs, for positions; `buffers`: which of these are not
-// learned.
+// Makes a model of a C++ function of tensors. `named`: what the function reads beside its inputs, for positions;
+// `buffers`: which of these are not learned.
 std::shared_ptr<Model> FromFunction(std::function<at::Tensor(const std::vector<at::Tensor>&)> function,
                                     std::vector<std::pair<std::string, at::Tensor>> named = {},
                                     std::vector<std::string> module_paths = {}, std::vector<std::string> buffers = {});

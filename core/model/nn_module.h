@@ -1,4 +1,4 @@
-// C++ torch::nn::Modules as models. Apart from model.h because it includes LibTorch's C++ frontend.
+// C++ torch::nn::Modules as models. Apart from model.h, because this header includes LibTorch's C++ frontend.
 #ifndef ADDEND_CORE_MODEL_NN_MODULE_H_
 #define ADDEND_CORE_MODEL_NN_MODULE_H_
 
@@ -12,11 +12,11 @@
 
 namespace addend {
 
-// The parameters, buffers and paths of `module`, and `forward` as what it does.
+// Makes a model with the parameters, buffers and paths of `module` that runs `forward`.
 std::shared_ptr<Model> FromModule(const torch::nn::Module& module,
                                   std::function<at::Tensor(const std::vector<at::Tensor>&)> forward);
 
-// A module with forward(Tensor) -> Tensor; it is put into evaluation mode and shared.
+// Makes a model of a module with forward(Tensor) -> Tensor, which is put into evaluation mode and shared.
 template <typename M>
 std::shared_ptr<Model> FromModule(std::shared_ptr<M> module) {
   module->eval();

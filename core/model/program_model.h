@@ -1,4 +1,4 @@
-// Recorded programs as models: they are decomposed and attributed like the model that was recorded.
+// Recorded programs as models, which are decomposed and attributed like the model that was recorded.
 #ifndef ADDEND_CORE_MODEL_PROGRAM_MODEL_H_
 #define ADDEND_CORE_MODEL_PROGRAM_MODEL_H_
 
@@ -9,8 +9,8 @@
 
 namespace addend {
 
-// The program, with every guard checked. Its operators say that they stand where they stood in the recorded model.
-// Throws InvalidArgument where there is no program.
+// Makes a model of a program, with every guard checked. Its operators have the positions that they had in the recorded
+// model. Throws InvalidArgument if there is no program.
 std::shared_ptr<Model> FromProgram(std::shared_ptr<const RecordedProgram> program);
 
 }  // namespace addend

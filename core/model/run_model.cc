@@ -1,19 +1,19 @@
 #include "core/model/run_model.h"
 
 #include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 
 namespace addend {
-namespace {
 
-// LibTorch's messages are pages: the sentence is the first line of its own errors and the last of the interpreter's.
-std::string OneLine(const std::exception& e) {
-  const auto* own = dynamic_cast<const c10::Error*>(&e);
-  const std::string text = own != nullptr ? own->what_without_backtrace() : e.what();
+std::string SentenceOf(const std::exception& error) {
+  const auto* own = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = own != nullptr ? own->what_without_backtrace() : error.what();
   std::vector<std::string> lines;
   for (const auto line : absl::StrSplit(text, '\n')) {
     const auto trimmed = absl::StripAsciiWhitespace(line);
@@ -27,8 +27,6 @@ std::string OneLine(const std::exception& e) {
   return lines.back();
 }
 
-}  // namespace
-
 c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described) {
   c10::AutoGradMode no_grad(false);
   try {
@@ -36,7 +34,7 @@ c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    throw InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", OneLine(e)));
+    throw InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", SentenceOf(e)));
   }
 }
 

@@ -1,4 +1,4 @@
-// Tensors known by their memory: an exchange format tells where elements lie, not which storage object they belong to.
+// Where tensors lie in memory: an exchange format tells where elements lie, not which storage object they belong to.
 #ifndef ADDEND_CORE_PROGRAM_MEMORY_H_
 #define ADDEND_CORE_PROGRAM_MEMORY_H_
 
@@ -18,6 +18,9 @@ bool LiesIn(const c10::StorageImpl& storage, const at::Tensor& tensor);
 // The same elements through another storage object, in which they lie; undefined where they are no whole number of
 // elements from its beginning.
 at::Tensor SeenIn(const c10::Storage& storage, const at::Tensor& tensor);
+// One-dimensional over the tensor's whole storage, in its dtype where the storage is a whole number of such elements,
+// else in bytes.
+at::Tensor WholeStorage(const at::Tensor& tensor);
 
 }  // namespace addend
 

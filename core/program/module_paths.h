@@ -3,7 +3,10 @@
 #define ADDEND_CORE_PROGRAM_MODULE_PATHS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "absl/container/flat_hash_map.h"
 
 namespace addend {
 
@@ -13,6 +16,24 @@ namespace addend {
 // settles it, else what the interpreter says.
 std::string ResolveModulePath(const std::string& script_path, const std::string& parameter,
                               const std::vector<std::string>& known);
+
+// The module of the operator that runs, for recorders.
+class CurrentModule {
+ public:
+  // All paths of the model, in any order.
+  void SetPaths(std::vector<std::string> paths);
+  // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
+  void Set(std::string path) { told_ = std::move(path); }
+  const std::string& told() const { return told_; }
+  // `script_path` and `parameter`: as for ResolveModulePath().
+  std::string PathOf(const std::string& script_path, const std::string& parameter);
+
+ private:
+  std::string told_;
+  std::vector<std::string> paths_;  // sorted
+  // Comparing a place with every module takes a while, and the operators of a module share it.
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::string> resolved_;
+};
 
 }  // namespace addend
 

@@ -28,7 +28,8 @@
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/script_frames.h"
-#include "core/program/program.h"
+#include "core/program/call_text.h"
+#include "core/program/geometry.h"
 #include "core/program/structure.h"
 
 namespace addend {

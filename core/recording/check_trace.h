@@ -1,4 +1,5 @@
-// Is a recording the model? Records again, replays, and names the first operator that is to blame where it is not.
+// Checks whether a recording stands for the model: records again, replays, and names the first operator to blame if
+// not.
 #ifndef ADDEND_CORE_RECORDING_CHECK_TRACE_H_
 #define ADDEND_CORE_RECORDING_CHECK_TRACE_H_
 
@@ -28,7 +29,7 @@ const char* FindingKindName(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::kGraph;
-  // Whether the program gives something else than the model. Else it is worth knowing.
+  // Whether the program gives something else than the model. Otherwise the finding is only worth knowing.
   bool error = false;
   int input_set = -1;  // which of CheckOptions::inputs showed it; -1: the inputs of the recording
   Position position;   // of the operator; empty where none is to blame
@@ -36,12 +37,12 @@ struct Finding {
 };
 
 struct CheckOptions {
-  // Further inputs to try, each as the model takes them. Only they show what depends on the input.
+  // Further inputs to try, each as the model takes them. Without them nothing that depends on the input is found.
   std::vector<std::vector<c10::IValue>> inputs;
   // |found - expected| <= tolerance * |expected| + a few units in the last place of the dtype.
   double tolerance = 1e-5;
   bool strict = true;
-  // Also replays without writes in place: what differs then is an alias that the program does not know of.
+  // Also replays without writes in place. A difference is then an alias that the program does not know of.
   bool out_of_place = false;
 };
 
@@ -49,18 +50,19 @@ struct CheckReport {
   Recording recording;
   std::vector<Finding> findings;  // errors and hints, in the order of the procedure
   double worst_error = 0;         // the largest difference between a replay and the model, relative
-  // No finding is an error.
+  // True if no finding is an error.
   bool ok() const;
 };
 
-// Runs the model twice on the inputs and once on each further set, always on copies. The default generator of the CPU
-// is left as it was found. Throws what Record() throws for the inputs themselves.
+// Checks a model: runs it twice on the inputs and once on each further set, always on copies. The default generator of
+// the CPU is restored afterwards. Throws what Record() throws for the inputs themselves.
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options = {},
                        const RecordOptions& record_options = {});
-// The same of whatever `record` records; `inputs` are example 0, and the further sets those behind it.
+// Checks whatever `record` records. `inputs` are example 0, and the further sets are the examples behind it.
 CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs,
                        const CheckOptions& options);
 
+// Writes the findings:
 // {"format": "addend.check_trace", "version": 1, "ok", "worst_error",
 //  "findings": [{"kind", "error", "input_set", "position", "message"}]}; `input_set` is null for the recording's own.
 Json FindingsRecord(const CheckReport& report);

@@ -1,9 +1,9 @@
 // Recorded programs as TorchScript files, which plain LibTorch runs.
 //
 // Note [What a TorchScript file cannot say]
-// A program compares the numbers that left the tensors with those of the recording and stops where they differ. A
-// TorchScript file would go the recorded way without a word. So a program with such guards is not exported. Sizes are
-// those of the recording, or follow the inputs where the program has learned how.
+// A program compares the numbers that left the tensors with those of the recording, and stops if they differ. A
+// TorchScript file would silently go the recorded way, so a program with such guards is not exported. Sizes are those
+// of the recording, or follow the inputs where the program has learned how.
 #ifndef ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
 #define ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
 

@@ -2,7 +2,6 @@
 // else. A program without such a guard is exported and gives what the model gives for another input; a program with one
 // stops.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +14,7 @@
 #include "core/base/error_testing.h"
 #include "core/model/script_testing.h"
 #include "core/program/program_file.h"
+#include "core/program/random_testing.h"
 #include "core/program/replay.h"
 #include "core/recording/export_torchscript.h"
 #include "core/recording/learn_sizes.h"
@@ -27,9 +27,7 @@ using at::Tensor;
 using testing::HasSubstr;
 using Inputs = std::vector<c10::IValue>;
 
-Tensor Drawn(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::TensorOptions());
-}
+Tensor Drawn(at::IntArrayRef sizes, uint64_t seed) { return Random(sizes, seed, at::kFloat); }
 
 struct Construct {
   std::string name;

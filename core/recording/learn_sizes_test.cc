@@ -2,12 +2,12 @@
 #include "core/recording/learn_sizes.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/base/error_testing.h"
 #include "core/program/program_file.h"
+#include "core/program/random_testing.h"
 #include "core/program/replay.h"
 
 namespace addend {
@@ -18,11 +18,6 @@ using testing::HasSubstr;
 using testing::SizeIs;
 
 using Function = std::function<Tensor(const std::vector<Tensor>&)>;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
 
 // Sizes are [batch, time, 4].
 std::vector<c10::IValue> Example(int64_t batch, int64_t time) { return {Random({batch, time, 4}, batch * 10 + time)}; }

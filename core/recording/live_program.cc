@@ -1,9 +1,11 @@
 #include "core/recording/live_program.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/program/program_recorder.h"
 
 namespace addend {
@@ -26,15 +28,35 @@ class LiveProgram::Run : public CallHandler {
     recorder_.AddInput(name.empty() && k < names_.size() ? names_[k] : name, value);
   }
 
+  void SetModule(const std::string& path) {
+    recorder().SetModule(path);
+    const bool known = std::find(module_paths_.begin(), module_paths_.end(), path) != module_paths_.end();
+    if (!path.empty() && !known) module_paths_.push_back(path);
+  }
+
+  void AddOutput(const at::Tensor& tensor) {
+    recorder();
+    outputs_.push_back(tensor);
+  }
+
   ProgramRecorder& recorder() {
     if (finished_) throw FailedPrecondition("the recording has ended");
     return recorder_;
   }
 
+  // The outputs that were added; none: None.
+  c10::IValue Outputs() const {
+    if (outputs_.empty()) return {};
+    if (outputs_.size() == 1) return outputs_[0];
+    return c10::ivalue::Tuple::create(std::vector<c10::IValue>(outputs_.begin(), outputs_.end()));
+  }
+
   Recording Finish(const c10::IValue& output) {
+    const TracingPause pause;
     ProgramRecorder& own = recorder();
     finished_ = true;
     if (own.error()) std::rethrow_exception(own.error());
+    own.SetModulePaths(module_paths_);
     Recording recording;
     recording.program = std::make_shared<const RecordedProgram>(own.Finish(output));
     recording.output = output;
@@ -44,6 +66,8 @@ class LiveProgram::Run : public CallHandler {
  private:
   const std::vector<std::string> names_;
   size_t inputs_ = 0;
+  std::vector<at::Tensor> outputs_;
+  std::vector<std::string> module_paths_;
   bool finished_ = false;
   ProgramRecorder recorder_;
 };
@@ -64,14 +88,14 @@ void LiveProgram::NameTensor(const std::string& name, const at::Tensor& tensor, 
   run_->recorder().NameTensor(name, tensor, learned);
 }
 
-void LiveProgram::SetModulePaths(std::vector<std::string> paths) {
-  scope_->RequireOwnThread();
-  run_->recorder().SetModulePaths(std::move(paths));
-}
-
 void LiveProgram::SetModule(const std::string& module_path) {
   scope_->RequireOwnThread();
-  run_->recorder().SetModule(module_path);
+  run_->SetModule(module_path);
+}
+
+void LiveProgram::AddOutput(const std::string& /*name*/, const at::Tensor& tensor) {
+  scope_->RequireOwnThread();
+  run_->AddOutput(tensor);
 }
 
 void LiveProgram::Stop() { scope_->Close(); }
@@ -79,6 +103,13 @@ void LiveProgram::Stop() { scope_->Close(); }
 Recording LiveProgram::Finish(const c10::IValue& output) {
   Stop();
   return run_->Finish(output);
+}
+
+Recording LiveProgram::Finish() {
+  const c10::IValue outputs = run_->Outputs();
+  Recording recording = Finish(outputs);
+  if (outputs.isNone()) throw InvalidArgument("no output of the trace was named");
+  return recording;
 }
 
 }  // namespace addend

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
 #include "core/model/torchscript.h"
@@ -41,7 +42,7 @@ std::string Describe(const std::vector<c10::IValue>& inputs) {
   return absl::StrJoin(inputs, ", ", [](std::string* out, const c10::IValue& input) {
     if (input.isTensor() && input.toTensor().defined()) {
       const at::Tensor& tensor = input.toTensor();
-      absl::StrAppend(out, DtypeName(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ", "), "]");
+      absl::StrAppend(out, TensorText(tensor));
     } else {
       absl::StrAppend(out, DescribeStructure(TakeApart(input, "an input", [](const at::Tensor&) { return 0; })));
     }

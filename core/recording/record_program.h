@@ -15,7 +15,7 @@
 namespace addend {
 
 struct RecordOptions {
-  // Of the arguments, in order; by default what a TorchScript model calls them, else "input_0", "input_1".
+  // Names of the arguments, in order; by default what a TorchScript model calls them, else "input_0", "input_1".
   std::vector<std::string> input_names;
   // Asked at every operator outside TorchScript for the caller's own source lines, outermost first.
   std::function<std::vector<SourceFrame>()> frames;
@@ -31,8 +31,8 @@ struct Recording {
 // fails, and Unimplemented, with the position, for what cannot be recorded (tensors that are not dense, autocast).
 Recording Record(Model& model, const std::vector<c10::IValue>& inputs, const RecordOptions& options = {});
 
-// Records a model for inputs of its own, whatever it is: what checks recordings and learns from several. `example`:
-// which of those given the inputs are, or which they were derived from.
+// Records a model, whatever it is, for inputs that the caller chooses: what checks recordings, or learns from several,
+// calls it. `example`: which of the given examples the inputs are, or were derived from.
 using RecordExample = std::function<Recording(const std::vector<c10::IValue>& inputs, size_t example)>;
 
 }  // namespace addend

@@ -9,12 +9,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/tensor_text.h"
 #include "core/intercept/operator.h"
 #include "core/model/torchscript.h"
 #include "core/program/operator_traits.h"
-#include "core/program/program.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {

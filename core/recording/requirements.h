@@ -1,4 +1,4 @@
-// What a run needs, found before it runs and told all at once.
+// Requirements of a run, found before it runs and reported all at once.
 #ifndef ADDEND_CORE_RECORDING_REQUIREMENTS_H_
 #define ADDEND_CORE_RECORDING_REQUIREMENTS_H_
 
@@ -30,15 +30,17 @@ struct UnmetRequirement {
   Position position;  // of the first operator concerned; empty for inputs
 };
 
-// By a static scan of a TorchScript model: all its operators, on branches that are not taken too. Of other models only
-// the devices and dtypes are compared, with those of their parameters; record such a model for more. Nothing runs.
+// Lists what a run of a model lacks; nothing runs. A TorchScript model is scanned: all its operators, on branches that
+// are not taken too. For other models only devices and dtypes are compared with those of their parameters; record such
+// a model for more.
 std::vector<UnmetRequirement> UnmetRequirements(const Model& model, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules = Registry::Default());
-// Of a replay with these inputs.
+// Lists what a replay with these inputs lacks.
 std::vector<UnmetRequirement> UnmetRequirements(const RecordedProgram& program, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules = Registry::Default());
 
-// {"format": "addend.requirements", "version": 1, "unmet": [{"kind", "error", "position", "message"}]}.
+// Writes the list: {"format": "addend.requirements", "version": 1, "unmet": [{"kind", "error", "position",
+// "message"}]}.
 Json RequirementsRecord(const std::vector<UnmetRequirement>& unmet);
 
 }  // namespace addend

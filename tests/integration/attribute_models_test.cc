@@ -90,6 +90,7 @@ TEST_P(BothWays, GiveTheSameContributions) {
   DecomposeOptions forward;
   forward.policy = PolicyUnderTest();
   const Decomposition whole = model.Decompose(inputs, forward);
+  ASSERT_FALSE(whole.outputs.empty());
   for (const Decomposed& output : whole.outputs) {
     std::vector<int64_t> first;
     std::vector<int64_t> last;

@@ -3,7 +3,6 @@
 #include "docs/examples/operators/own_operator.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/program/random_testing.h"
 
 namespace my_program {
 
@@ -63,11 +63,6 @@ namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
 
 c10::OperatorHandle Find(const char* name, const char* overload = "") {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);

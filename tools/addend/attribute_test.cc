@@ -61,7 +61,7 @@ TEST_F(AttributeTest, ShowsWhatPassesThroughOperators) {
   // The last operator of the model is a linear layer: all of the difference passes through it.
   const Json& last = record["operators"].back();
   const Json& target = record["targets"][0];
-  EXPECT_EQ(last["op"], "aten::linear");
+  EXPECT_EQ(last["operator"], "aten::linear");
   EXPECT_NEAR(last["passed"][0].get<double>(), target["value"].get<double>() - target["reference"].get<double>(),
               1e-5 * target["mass"].get<double>());
   const Result table = Run(Arguments{"attribute"} + Examples()[1].input + Arguments{"--nodes", "--top", "11"});

@@ -25,7 +25,6 @@
 #include "tools/addend/commands.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
-#include "tools/addend/record.h"
 #include "tools/addend/text.h"
 
 namespace addend::cli {

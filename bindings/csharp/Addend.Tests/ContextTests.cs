@@ -44,7 +44,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Choices_come_as_text_too()
+    public void Policies_are_text()
     {
         Policy policy = new Policy { Segments = 2, ["bias@aten::linear"] = "abs" }
             .With("preset", "fast").With("segments", "3").With("bias@aten::linear", "norm");
@@ -57,7 +57,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Every_word_of_the_enumerations_is_known_to_the_library()
+    public void Every_choice_exists()
     {
         foreach (Policy policy in Enum.GetValues<Preset>().Select(word => new Policy { Preset = word })
             .Concat(Enum.GetValues<Anchor>().Select(word => new Policy { Anchor = word }))
@@ -75,6 +75,26 @@ public sealed class ContextTests : IDisposable
             using JsonDocument json = JsonDocument.Parse(context.PolicyJson);
             Assert.Equal(value, json.RootElement.GetProperty(key).GetString());
         }
+    }
+
+    [Fact]
+    public void Rules_of_operators_are_replaced()
+    {
+        Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }));
+        using var opaque = new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["aten::tanh"] = Principle.Opaque },
+        });
+        CompositionTests.Expect([0, 0, 0, 0], x.Tanh(opaque).Components());
+        foreach (Principle principle in Enum.GetValues<Principle>())
+        {
+            new Context(new ContextOptions { Rules = new Dictionary<string, Principle> { ["my_ops::unknown"] = principle } })
+                .Dispose();
+        }
+        Assert.Throws<ArgumentException>(() => new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["no name"] = Principle.Path },
+        }));
     }
 
     [Fact]
@@ -103,7 +123,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Choices_that_do_not_exist_are_refused()
+    public void Wrong_choices_are_explained()
     {
         Assert.Contains("sideways", Assert.Throws<ArgumentException>(() => new Context(new Policy { Bias = "sideways" })).Message);
         Assert.Throws<ArgumentException>(() => new Context(new Policy { Segments = 0 }));
@@ -112,7 +132,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Progress_is_told_stage_by_stage_on_the_thread_that_runs()
+    public void Progress_is_heard_on_the_thread_that_runs()
     {
         var told = new List<RunProgress>();
         int thread = Environment.CurrentManagedThreadId;
@@ -130,7 +150,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void What_a_progress_callback_throws_ends_the_run_and_is_thrown_by_it()
+    public void What_progress_throws_reaches_the_caller()
     {
         using var context = new Context(new ContextOptions
         {
@@ -144,7 +164,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void The_log_gets_what_a_reader_should_know()
+    public void Log_tells_what_a_reader_should_know()
     {
         var lines = new List<(LogLevel Level, string Line)>();
         using Context context = Warning((level, line) => lines.Add((level, line)));
@@ -166,7 +186,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Callbacks_live_as_long_as_their_context()
+    public void Contexts_let_go_of_their_listeners()
     {
         WeakReference reporter = Reporting(out Context context);
         TensorTests.Collect();
@@ -191,7 +211,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void A_run_is_cancelled_from_another_thread()
+    public void Another_thread_ends_runs()
     {
         using var source = new CancellationTokenSource();
         using var started = new ManualResetEventSlim();
@@ -235,12 +255,13 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Errors_tell_where_in_the_library_they_come_from_if_asked()
+    public void Detail_is_given_where_it_is_asked_for()
     {
         using Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }), 0);
         using var detailed = new Context(new ContextOptions { Detail = true });
         AddendException Cause(Context? context) => Assert.IsType<AddendException>(
-            Assert.ThrowsAny<Exception>(() => Operators.Call(context, "aten::matmul", x, Tensor.From(new double[3]))).InnerException);
+            Assert.Throws<ArgumentException>(
+                () => Operators.Call(context, "aten::matmul", x, Tensor.From(new double[3]))).InnerException);
         Assert.Equal("", Cause(null).Detail);
         Assert.NotEqual("", Cause(detailed).Detail);
     }

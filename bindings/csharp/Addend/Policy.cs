@@ -43,14 +43,8 @@ public sealed partial record Policy
     }
 
     private static string? Word<T>(T? choice)
-        where T : struct, Enum => choice is { } chosen ? Snake(chosen.ToString()) : null;
+        where T : struct, Enum => choice is { } chosen ? Native.Words.Snake(chosen.ToString()) : null;
 
     private static string? Words<T>(T? choices)
         where T : struct, Enum => Word(choices)?.Replace(", ", "+", StringComparison.Ordinal);
-
-    /// <summary>EveryOp: every_op.</summary>
-    private static string Snake(string name) => string.Concat(name.Select((letter, position) =>
-        position > 0 && char.IsUpper(letter) && char.IsLower(name[position - 1])
-            ? "_" + char.ToLowerInvariant(letter)
-            : char.ToLowerInvariant(letter).ToString()));
 }

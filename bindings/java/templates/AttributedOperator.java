@@ -20,6 +20,6 @@ public final class AttributedOperator {
    */
   @Override
   public String toString() {
-    return op + (module.isEmpty() ? "" : " in " + module);
+    return operator + (modulePath.isEmpty() ? "" : " in " + modulePath);
   }
 }

@@ -23,7 +23,7 @@ struct Key {
   std::string default_value;
   std::string scope;
   std::string says;
-  std::string more;
+  std::string about_type;  // what is said of the enumeration
   std::string unset;
   std::vector<Value> values;
 };
@@ -80,7 +80,9 @@ void ParseLine(const std::string& line, Key& key) {
   } else if (head == "says") {
     key.says = text;
   } else if (head == "more") {
-    key.more = text;
+    key.about_type = key.says + " " + text;
+  } else if (head == "enumeration") {
+    key.about_type = text;
   } else if (head.rfind("unset ", 0) == 0) {
     key.unset = head.substr(6);
   } else if (head.rfind("value ", 0) == 0) {
@@ -147,7 +149,7 @@ std::string Comment(const std::string& text, const std::string& indent) {
 }
 
 std::string Enumeration(const Key& key) {
-  std::string out = "\n" + Comment(key.says + (key.more.empty() ? "" : " " + key.more), "");
+  std::string out = "\n" + Comment(key.about_type.empty() ? key.says : key.about_type, "");
   const std::string flags = EnumOf(key, "some of ");
   const std::string choice = EnumOf(key, "one of ");
   out += flags.empty() ? "enum class " + choice + " {\n"

@@ -31,7 +31,7 @@ class OperatorsTest extends ScopedTest {
   }
 
   @Test
-  void everyEntryOfTheListHasItsMethod() throws IOException {
+  void everyEverydayOperatorHasItsMethod() throws IOException {
     final Set<String> functions = publicMethods(Operators.class);
     final Set<String> methods = publicMethods(Composition.class);
     final Pattern signature = Pattern.compile("aten::(\\w+?)_?(?:\\.\\w+)?\\((Tensor\\??|\\S+) (\\w+).*");
