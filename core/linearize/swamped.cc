@@ -6,8 +6,8 @@
 #include <ATen/ops/where.h>
 
 #include <cmath>
-#include <string>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "core/linearize/row_sums.h"

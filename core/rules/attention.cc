@@ -84,9 +84,10 @@ SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
 at::Tensor HalfRangesOf(const SoftmaxPath& path) {
   if (Fused(path)) {
     at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
-    const bool finite = path.reference.scalar_type() == at::kFloat
-                            ? HalfRanges(EndsOf<float>(path), half_range.data_ptr<float>())
-                            : HalfRanges(EndsOf<double>(path), half_range.data_ptr<double>());
+    const bool finite = DispatchReal(path.reference.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      return HalfRanges(EndsOf<T>(path), half_range.data_ptr<T>());
+    });
     return finite ? half_range : at::Tensor();
   }
   const at::Tensor move = MoveOf(path.value, path.reference);
@@ -246,11 +247,10 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
   const at::Tensor rows = given.contiguous();
   at::Tensor out = at::empty(rows.sizes(), rows.options());
   const RowRules rules(path);
-  if (rows.scalar_type() == at::kFloat) {
-    SoftmaxAlongPath(EndsOf<float>(path), rules.data(), rows.data_ptr<float>(), rows.size(0), out.data_ptr<float>());
-  } else {
-    SoftmaxAlongPath(EndsOf<double>(path), rules.data(), rows.data_ptr<double>(), rows.size(0), out.data_ptr<double>());
-  }
+  DispatchReal(rows.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    SoftmaxAlongPath(EndsOf<T>(path), rules.data(), rows.data_ptr<T>(), rows.size(0), out.data_ptr<T>());
+  });
   return out;
 }
 
@@ -297,11 +297,10 @@ at::Tensor MeanProbabilities(const SoftmaxPath& path) {
   at::Tensor mean = at::empty(path.reference.sizes(), path.reference.options());
   if (Fused(path)) {
     const RowRules rules(path);
-    if (mean.scalar_type() == at::kFloat) {
-      MeanSoftmaxAlongPath(EndsOf<float>(path), rules.data(), mean.data_ptr<float>());
-    } else {
-      MeanSoftmaxAlongPath(EndsOf<double>(path), rules.data(), mean.data_ptr<double>());
-    }
+    DispatchReal(mean.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      MeanSoftmaxAlongPath(EndsOf<T>(path), rules.data(), mean.data_ptr<T>());
+    });
     return mean;
   }
   for (const NodeGroup& group : GroupsOf(path)) {

@@ -70,6 +70,15 @@ at::Tensor RowsOfWeights(const Convolution& convolution, const at::Tensor& input
   return output.reshape(apart).movedim(2, 0).reshape(together);
 }
 
+// Rows of a bias [R, channels] as rows of the output, which has so many dimensions behind its channels.
+at::Tensor RowsOfBias(const at::Tensor& rows, const at::DimVector& output_sizes, int64_t behind_channels) {
+  at::DimVector sizes = {rows.size(0)};
+  sizes.resize(output_sizes.size() - behind_channels, 1);
+  sizes.push_back(rows.size(1));
+  sizes.resize(1 + output_sizes.size(), 1);
+  return rows.reshape(sizes).expand(WithRows(rows.size(0), output_sizes));
+}
+
 RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   const int input = call.OperandAt(call.First());
   const int weight = call.OperandAt("weight");
@@ -111,7 +120,6 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
     };
   }
   const auto forward = [=](const Rows& rows) -> Rows {
-    const int64_t r = rows[0].size(0);
     at::Tensor sum;
     size_t next = 0;
     if (x_moves) {
@@ -124,13 +132,7 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
     if (time_first && sum.defined()) sum = TimeFirst(sum);
     if (lone && sum.defined()) sum = sum.squeeze(1);
     if (bias_moves) {
-      at::DimVector sizes = {r};
-      sizes.resize(output_sizes.size() - behind_channels, 1);
-      sizes.push_back(rows[next].size(1));
-      sizes.resize(1 + output_sizes.size(), 1);
-      at::DimVector all = {r};
-      all.append(output_sizes.begin(), output_sizes.end());
-      const at::Tensor moved = rows[next].reshape(sizes).expand(all);
+      const at::Tensor moved = RowsOfBias(rows[next], output_sizes, behind_channels);
       sum = sum.defined() ? sum + moved : moved;
     }
     return {sum};

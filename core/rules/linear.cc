@@ -50,11 +50,62 @@ at::Tensor DropVectorDims(at::Tensor product, const Factor& left, const Factor& 
   return product;
 }
 
+// left x right + beta * addend, of which the addend may be missing.
+struct MatrixProduct {
+  Factor left;
+  Factor right;
+  bool addend_moves = false;
+  double beta = 1;
+  at::DimVector left_sizes;
+  at::DimVector right_sizes;
+  at::DimVector addend_sizes;
+  at::DimVector output_sizes;
+
+  Rows Forward(const Rows& rows) const {
+    at::Tensor sum;
+    size_t next = 0;
+    if (left.moves) {
+      sum = DropVectorDims(RowsTimesPlain(AsMatrix(rows[next++], true, left), right.meets), left, right);
+    }
+    if (right.moves) {
+      const at::Tensor rows_matrix = AsMatrix(rows[next++], false, right);
+      const at::Tensor product = DropVectorDims(PlainTimesRows(left.meets, rows_matrix), left, right);
+      sum = sum.defined() ? sum.add_(product) : product;
+    }
+    if (addend_moves) {
+      const at::Tensor moved = RightAlign(rows[next], static_cast<int64_t>(output_sizes.size())) * beta;
+      sum = sum.defined() ? sum + moved : moved.expand(WithRows(moved.size(0), output_sizes));
+    }
+    return {sum};
+  }
+
+  // Of matrices only.
+  Rows Transpose(const Rows& cotangents) const {
+    const at::Tensor& g = cotangents[0];
+    Rows out;
+    if (left.moves) {
+      // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
+      const at::Tensor plain = Transposed(right.meets);
+      const at::Tensor product =
+          plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
+      out.push_back(at::sum_to(product, left_sizes));
+    }
+    if (right.moves) {
+      at::Tensor product = at::matmul(Transposed(left.meets), g);
+      while (right.transposed && product.dim() > 2) product = product.sum(0);
+      out.push_back(at::sum_to(right.transposed ? Transposed(product) : product, right_sizes));
+    }
+    if (addend_moves) out.push_back(at::sum_to(g * beta, addend_sizes));
+    return out;
+  }
+};
+
 // alpha * left x right + beta * addend; arguments by name, "" for no addend.
 RuleResult Product(const RuleCall& call, std::string_view left_argument, std::string_view right_argument,
                    bool right_transposed, std::string_view addend_argument = "", double alpha = 1, double beta = 1) {
-  Factor left;
-  Factor right;
+  MatrixProduct map;
+  Factor& left = map.left;
+  Factor& right = map.right;
   left.operand = call.OperandAt(left_argument);
   right.operand = call.OperandAt(right_argument);
   const RuleOperand& a = call.operands[left.operand];
@@ -77,58 +128,23 @@ RuleResult Product(const RuleCall& call, std::string_view left_argument, std::st
   if (left.moves) result.inputs.push_back(left.operand);
   if (right.moves) result.inputs.push_back(right.operand);
   const int addend = call.OperandAt(addend_argument);
-  const bool addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
+  map.beta = beta;
+  map.addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
   if (!addend_argument.empty() && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
-  if (addend_moves) result.inputs.push_back(addend);
-  if (addend >= 0 && !addend_moves && beta != 0) {
+  if (map.addend_moves) result.inputs.push_back(addend);
+  if (addend >= 0 && !map.addend_moves && beta != 0) {
     result.constant = beta == 1 ? call.operands[addend].value : call.operands[addend].value * beta;
   }
   if (result.inputs.empty()) return result;
 
-  const int64_t rank = call.outputs[0].value.dim();
-  const at::DimVector output_sizes(call.outputs[0].value.sizes());
-  const auto forward = [=](const Rows& rows) -> Rows {
-    at::Tensor sum;
-    size_t next = 0;
-    if (left.moves) {
-      sum = DropVectorDims(RowsTimesPlain(AsMatrix(rows[next++], true, left), right.meets), left, right);
-    }
-    if (right.moves) {
-      const at::Tensor rows_matrix = AsMatrix(rows[next++], false, right);
-      const at::Tensor product = DropVectorDims(PlainTimesRows(left.meets, rows_matrix), left, right);
-      sum = sum.defined() ? sum.add_(product) : product;
-    }
-    if (addend_moves) {
-      const at::Tensor moved = RightAlign(rows[next], rank) * beta;
-      sum = sum.defined() ? sum + moved : moved.expand(WithRows(moved.size(0), output_sizes));
-    }
-    return {sum};
-  };
-  const at::DimVector a_sizes(a.value.sizes());
-  const at::DimVector b_sizes(b.value.sizes());
-  const at::DimVector addend_sizes(addend_moves ? call.operands[addend].value.sizes() : at::IntArrayRef());
+  map.output_sizes = at::DimVector(call.outputs[0].value.sizes());
+  map.left_sizes = at::DimVector(a.value.sizes());
+  map.right_sizes = at::DimVector(b.value.sizes());
+  if (map.addend_moves) map.addend_sizes = at::DimVector(call.operands[addend].value.sizes());
   RowsFunction transpose;
-  if (!left.vector && !right.vector) {
-    transpose = [=](const Rows& cotangents) -> Rows {
-      const at::Tensor& g = cotangents[0];
-      Rows out;
-      if (left.moves) {
-        // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
-        const at::Tensor plain = Transposed(right.meets);
-        const at::Tensor product =
-            plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
-        out.push_back(at::sum_to(product, a_sizes));
-      }
-      if (right.moves) {
-        at::Tensor product = at::matmul(Transposed(left.meets), g);
-        while (right.transposed && product.dim() > 2) product = product.sum(0);
-        out.push_back(at::sum_to(right.transposed ? Transposed(product) : product, b_sizes));
-      }
-      if (addend_moves) out.push_back(at::sum_to(g * beta, addend_sizes));
-      return out;
-    };
-  }
-  result.map = MakeMap(call, result.inputs, forward, transpose);
+  if (!left.vector && !right.vector) transpose = [map](const Rows& g) { return map.Transpose(g); };
+  result.map = MakeMap(
+      call, result.inputs, [map](const Rows& rows) { return map.Forward(rows); }, transpose);
   return result;
 }
 

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
 #include "core/rules/lstm_kernel.h"
 #include "core/rules/row_product.h"
@@ -574,29 +575,27 @@ at::Tensor OutputOfLayer(const Layout& layout, const Parameters& parameters, int
   return at::stack(ends);
 }
 
-// `input`: the operand; the initial states are this one and the next after `states`.
-RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& parameters, int states) {
-  if (!AllowsFused(*call.policy)) throw Internal(call.name + " was recorded whole under another policy");
-  const c10::AutoGradMode no_grad(false);
-  const int input = call.OperandAt(call.First());
-  const RuleOperand& x = call.operands[input];
-  const RuleOperand& h = call.operands[states];
-  const RuleOperand& c = call.operands[states + 1];
-  const uint32_t frozen = call.policy->FrozenKinds();
+// What the policy says about the factors of a cell; `cell`: its initial state.
+Choice ChoiceOf(const Policy& policy, const RuleOperand& cell) {
   Choice choice;
-  choice.slope = SlopeOf(*call.policy);
-  const bool gates_frozen = call.policy->Freezes(kFreezeGate);
-  if ((call.policy->content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
-  if (gates_frozen) choice.gates = LstmFactor::kFrozen;
-  const bool cell_frozen = c.decomposed && (c.marks & frozen) != 0;
-  if (c.content_first != 0) choice.initial = LstmFactor::kLeads;
-  if (cell_frozen) choice.initial = LstmFactor::kFrozen;
-  if (!c.decomposed) choice.initial = LstmFactor::kRests;
+  choice.slope = SlopeOf(policy);
+  if ((policy.content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
+  if (policy.Freezes(kFreezeGate)) choice.gates = LstmFactor::kFrozen;
+  if (cell.content_first != 0) choice.initial = LstmFactor::kLeads;
+  if ((cell.marks & policy.FrozenKinds()) != 0) choice.initial = LstmFactor::kFrozen;
+  if (!cell.decomposed) choice.initial = LstmFactor::kRests;
+  return choice;
+}
 
-  const auto ends = [](const RuleOperand& operand) { return at::stack({operand.value, operand.reference}); };
-  at::Tensor sequence = layout.AsSequence(ends(x));
-  const at::Tensor hidden = layout.AsStates(ends(h));
-  const at::Tensor cell = layout.AsStates(ends(c));
+// The layers with their coefficients; the initial states are the operands `states` and the next one.
+std::vector<Direction> LinearizedDirections(const RuleCall& call, const Layout& layout, const Parameters& parameters,
+                                            int states, const Choice& choice) {
+  const auto ends = [&](int operand) {
+    return at::stack({call.operands[operand].value, call.operands[operand].reference});
+  };
+  at::Tensor sequence = layout.AsSequence(ends(call.OperandAt(call.First())));
+  const at::Tensor hidden = layout.AsStates(ends(states));
+  const at::Tensor cell = layout.AsStates(ends(states + 1));
   std::vector<Direction> directions = DirectionsOf(layout, parameters);
   for (int64_t layer = 0; layer < layout.layers; ++layer) {
     at::Tensor output;
@@ -613,15 +612,22 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
       const at::Tensor own = output.defined() ? output.narrow(2, d * width, width).contiguous() : output;
       const at::Tensor h0 = hidden.select(1, k).contiguous();
       const at::Tensor c0 = cell.select(1, k).contiguous();
-      if (sequence.scalar_type() == at::kDouble) {
-        FindCoefficients<double>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
-      } else {
-        FindCoefficients<float>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
-      }
+      DispatchReal(sequence.scalar_type(), [&](auto zero) {
+        FindCoefficients<decltype(zero)>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
+      });
     }
     sequence = output;
   }
+  return directions;
+}
 
+// The initial states are the operands `states` and the next one.
+RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& parameters, int states) {
+  if (!AllowsFused(*call.policy)) throw Internal(call.name + " was recorded whole under another policy");
+  const c10::AutoGradMode no_grad(false);
+  const int input = call.OperandAt(call.First());
+  const Choice choice = ChoiceOf(*call.policy, call.operands[states + 1]);
+  std::vector<Direction> directions = LinearizedDirections(call, layout, parameters, states, choice);
   RuleResult result;
   result.kind = Kind::kRewrite;
   Positions positions;
@@ -633,17 +639,16 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
   add(input, &positions.input);
   add(states, &positions.hidden);
   add(states + 1, &positions.cell);
-  const bool is_double = x.value.scalar_type() == at::kDouble;
-  if (is_double) {
-    result.map = std::make_shared<LstmMap<double>>(layout, std::move(directions), positions);
-  } else {
-    result.map = std::make_shared<LstmMap<float>>(layout, std::move(directions), positions);
-  }
+  const at::ScalarType dtype = call.operands[input].value.scalar_type();
+  DispatchReal(dtype, [&](auto zero) {
+    result.map = std::make_shared<LstmMap<decltype(zero)>>(layout, std::move(directions), positions);
+  });
   // LibTorch's own results round otherwise than what the coefficients are made of; that is leftover, within bounds.
   result.exact = false;
   result.inner_terms = 1;
-  const bool complete = choice.slope == GateSlope::kSecant && !gates_frozen && !cell_frozen;
-  if (complete) result.quadrature = is_double ? 5e-12 : 5e-5;
+  const bool complete = choice.slope == GateSlope::kSecant && choice.gates != LstmFactor::kFrozen &&
+                        choice.initial != LstmFactor::kFrozen;
+  if (complete) result.quadrature = dtype == at::kDouble ? 5e-12 : 5e-5;
   return result;
 }
 

@@ -264,8 +264,73 @@ Layout ByChannel(const at::Tensor& input) {
   return layout;
 }
 
-// Any of input, scale and shift may move: scale * normalized is a product of two. Outputs 1 and 2, where there are any,
-// are the mean and 1/std of each group.
+// scale * normalized + shift, any of which may move: a product of two and a sum. Rows, and cotangents, of outputs 1 and
+// 2 are those of the mean and 1/std of each group.
+struct ScaledNormalizer {
+  Normalizer n;
+  Layout layout;
+  bool input_moves = false;
+  bool scale_moves = false;
+  bool shift_moves = false;
+  at::Tensor factor;                      // what rows of the input meet; undefined: 1
+  at::Tensor middle;                      // what rows of the scale meet
+  std::vector<at::DimVector> statistics;  // sizes of outputs 1 and 2, where there are any
+  std::vector<at::DimVector> sizes;       // of what moves
+  at::TensorOptions options;
+
+  Rows Forward(const Rows& rows) const {
+    const int64_t count = rows[0].size(0);
+    at::Tensor sum;
+    const auto add = [&](const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
+    Rows out(1);
+    size_t next = 0;
+    at::Tensor flat;
+    if (input_moves) {
+      flat = layout.In(rows[next++]);
+      const at::Tensor moved = layout.Out(Apply(n, flat, false));
+      add(factor.defined() ? moved * factor : moved);
+    }
+    if (scale_moves) add(layout.Align(rows[next++]) * middle);
+    if (shift_moves) add(layout.Align(rows[next++]));
+    at::DimVector all = WithRows(count, layout.sizes);
+    out[0] = sum.expand(all);
+    if (statistics.size() < 2) return out;
+    const Rows own = input_moves ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
+    for (size_t k = 0; k < 2; ++k) {
+      at::DimVector shape = WithRows(count, statistics[k]);
+      out.push_back(own[k].reshape(shape));
+    }
+    return out;
+  }
+
+  Rows Transpose(const Rows& g) const {
+    Rows out;
+    if (input_moves) out.push_back(TransposeToInput(g));
+    for (size_t k = out.size(); k < sizes.size(); ++k) {
+      const bool is_scale = scale_moves && k == (input_moves ? 1u : 0u);
+      const at::Tensor own = !g[0].defined() ? at::zeros(sizes[k], options)
+                                             : at::sum_to(is_scale ? g[0] * middle : g[0], layout.parameter);
+      out.push_back(own.reshape(sizes[k]));
+    }
+    return out;
+  }
+
+  at::Tensor TransposeToInput(const Rows& g) const {
+    at::Tensor sum;
+    if (statistics.size() == 2) {
+      sum =
+          TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(), layout.size);
+    }
+    if (g[0].defined()) {
+      const at::Tensor met = factor.defined() ? g[0] * factor : g[0];
+      const at::Tensor own = Apply(n, layout.In(met.unsqueeze(0)), true).squeeze(0);
+      sum = sum.defined() ? sum + own : own;
+    }
+    return sum.defined() ? layout.Out(sum.unsqueeze(0)).squeeze(0) : at::zeros(layout.sizes, options);
+  }
+};
+
+// Outputs 1 and 2, where there are any, are the mean and 1/std of each group.
 RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double eps) {
   RuleResult result;
   result.kind = Kind::kRewrite;
@@ -275,86 +340,41 @@ RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double 
   RuleOperand grouped = input;
   grouped.value = layout.In(input.value.unsqueeze(0)).squeeze(0);
   grouped.reference = layout.In(input.reference.unsqueeze(0)).squeeze(0);
-  const Normalizer n = MakeNormalizer(grouped, layout.size, eps, sharing, at::Tensor());
-  const auto normalized = [&](const at::Tensor& t) {
-    const at::Tensor centred = t - t.mean(-1, true);
-    const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
-    return layout.Out(out.unsqueeze(0)).squeeze(0);
-  };
-  const int x = input.decomposed ? call.OperandAt("input") : -1;
-  const int scale = call.Decomposed("weight") ? call.OperandAt("weight") : -1;
-  const int shift = call.Decomposed("bias") ? call.OperandAt("bias") : -1;
-  at::Tensor factor;
-  if (const RuleOperand* operand = call.Find("weight")) factor = layout.AlignOne(Middle(*operand));
-  at::Tensor middle;
-  if (scale >= 0) middle = (normalized(grouped.value) + normalized(grouped.reference)) / 2;
-  for (const int operand : {x, scale, shift}) {
-    if (operand >= 0) result.inputs.push_back(operand);
+  ScaledNormalizer map;
+  map.n = MakeNormalizer(grouped, layout.size, eps, sharing, at::Tensor());
+  map.layout = layout;
+  map.options = map.n.inverse.options();
+  map.input_moves = input.decomposed;
+  map.scale_moves = call.Decomposed("weight");
+  map.shift_moves = call.Decomposed("bias");
+  const RuleOperand* scale = call.Find("weight");
+  if (scale != nullptr) map.factor = layout.AlignOne(Middle(*scale));
+  if (map.scale_moves) {
+    const auto normalized = [&](const at::Tensor& t) {
+      const at::Tensor centred = t - t.mean(-1, true);
+      const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
+      return layout.Out(out.unsqueeze(0)).squeeze(0);
+    };
+    map.middle = (normalized(grouped.value) + normalized(grouped.reference)) / 2;
+  }
+  for (const char* argument : {"input", "weight", "bias"}) {
+    if (!call.Decomposed(argument)) continue;
+    result.inputs.push_back(call.OperandAt(argument));
+    map.sizes.emplace_back(call.Require(argument).value.sizes());
   }
   if (result.inputs.empty()) return result;
   result.exact = sharing != Sharing::kFrozen;
   if (result.exact) {
-    const RuleOperand* own = call.Find("weight");
-    result.inner_terms =
-        InnerTerms(n, grouped, own == nullptr ? at::Tensor() : own->value.abs() + own->reference.abs());
+    const at::Tensor largest = scale == nullptr ? at::Tensor() : scale->value.abs() + scale->reference.abs();
+    result.inner_terms = InnerTerms(map.n, grouped, largest);
   }
-  std::vector<at::DimVector> statistics;
   for (size_t k = 1; k < 3 && k < call.outputs.size(); ++k) {
     const at::Tensor& own = call.outputs[k].value;
-    if (own.numel() == layout.groups) statistics.emplace_back(own.sizes());
+    if (own.numel() == layout.groups) map.statistics.emplace_back(own.sizes());
   }
-  std::vector<at::DimVector> sizes;
-  for (const int operand : result.inputs) sizes.emplace_back(call.operands[operand].value.sizes());
-  const at::TensorOptions options = n.inverse.options();
   result.map = MakeMap(
-      call, result.inputs,
-      [=](const Rows& rows) -> Rows {
-        const int64_t count = rows[0].size(0);
-        at::Tensor sum;
-        const auto add = [&](const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
-        Rows out(1);
-        size_t next = 0;
-        at::Tensor flat;
-        if (x >= 0) {
-          flat = layout.In(rows[next++]);
-          const at::Tensor moved = layout.Out(Apply(n, flat, false));
-          add(factor.defined() ? moved * factor : moved);
-        }
-        if (scale >= 0) add(layout.Align(rows[next++]) * middle);
-        if (shift >= 0) add(layout.Align(rows[next++]));
-        at::DimVector all = WithRows(count, layout.sizes);
-        out[0] = sum.expand(all);
-        if (statistics.size() < 2) return out;
-        const Rows own = x >= 0 ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
-        for (size_t k = 0; k < 2; ++k) {
-          at::DimVector shape = WithRows(count, statistics[k]);
-          out.push_back(own[k].reshape(shape));
-        }
-        return out;
-      },
-      [=](const Rows& g) -> Rows {
-        Rows out;
-        if (x >= 0) {
-          at::Tensor sum;
-          if (statistics.size() == 2) {
-            sum = TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(),
-                                       layout.size);
-          }
-          if (g[0].defined()) {
-            const at::Tensor met = factor.defined() ? g[0] * factor : g[0];
-            const at::Tensor own = Apply(n, layout.In(met.unsqueeze(0)), true).squeeze(0);
-            sum = sum.defined() ? sum + own : own;
-          }
-          out.push_back(sum.defined() ? layout.Out(sum.unsqueeze(0)).squeeze(0) : at::zeros(layout.sizes, options));
-        }
-        for (size_t k = out.size(); k < sizes.size(); ++k) {
-          const bool is_scale = scale >= 0 && k == (x >= 0 ? 1u : 0u);
-          const at::Tensor own = !g[0].defined() ? at::zeros(sizes[k], options)
-                                                 : at::sum_to(is_scale ? g[0] * middle : g[0], layout.parameter);
-          out.push_back(own.reshape(sizes[k]));
-        }
-        return out;
-      });
+      call, result.inputs, [map](const Rows& rows) { return map.Forward(rows); },
+      [map](const Rows& g) { return map.Transpose(g); });
   return result;
 }
 
@@ -439,6 +459,52 @@ RuleResult NativeGroupNorm(const RuleCall& call) {
   return NormalizeAndScale(call, ByGroups(call.Require("input").value, call.Int("group", 1)), call.Double("eps", 1e-5));
 }
 
+// What the rows of an argument are multiplied by; undefined: they are not read.
+struct ChannelTerm {
+  const char* argument;
+  at::Tensor coefficient;
+};
+
+// The sum of terms with the input's sizes; those of other arguments have one number for each channel, which `shape`
+// aligns.
+RuleResult SumByChannel(const RuleCall& call, const std::vector<ChannelTerm>& terms, const at::DimVector& shape) {
+  RuleResult result;
+  result.kind = Kind::kRewrite;
+  std::vector<at::Tensor> coefficients;
+  std::vector<at::DimVector> aligned;
+  std::vector<at::DimVector> own;
+  for (const ChannelTerm& term : terms) {
+    if (!call.Decomposed(term.argument) || !term.coefficient.defined()) continue;
+    result.inputs.push_back(call.OperandAt(term.argument));
+    coefficients.push_back(term.coefficient);
+    const at::Tensor& value = call.Require(term.argument).value;
+    own.emplace_back(value.sizes());
+    aligned.emplace_back(call.At(term.argument) == 0 ? value.sizes() : value.view(shape).sizes());
+  }
+  if (result.inputs.empty()) return result;
+  const at::DimVector sizes(call.Require("input").value.sizes());
+  result.map = MakeMap(
+      call, result.inputs,
+      [=](const Rows& rows) -> Rows {
+        at::DimVector all = WithRows(rows[0].size(0), sizes);
+        at::Tensor sum;
+        for (size_t k = 0; k < rows.size(); ++k) {
+          at::DimVector met = WithRows(rows[k].size(0), aligned[k]);
+          const at::Tensor part = rows[k].reshape(met) * coefficients[k];
+          sum = sum.defined() ? sum + part : part;
+        }
+        return {sum.expand(all)};
+      },
+      [=](const Rows& g) -> Rows {
+        Rows out;
+        for (size_t k = 0; k < own.size(); ++k) {
+          out.push_back(at::sum_to(g[0] * coefficients[k], aligned[k]).reshape(own[k]));
+        }
+        return out;
+      });
+  return result;
+}
+
 // scale * (x - mean) * 1/std + shift by channel, with statistics that do not depend on x but may move themselves.
 RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   const at::Tensor& input = call.Require("input").value;
@@ -471,53 +537,17 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
     factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
     normalized = met * ((inverse + inverse_reference) / 2).view(shape);
   }
-  struct Part {
-    const char* argument;
-    at::Tensor coefficient;
-  };
-  const std::vector<Part> parts = {{"input", factor},
-                                   {"weight", normalized},
-                                   {"bias", at::ones_like(factor)},
-                                   {"running_mean", -factor},
-                                   {"running_var", frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
+  const std::vector<ChannelTerm> parts = {
+      {"input", factor},
+      {"weight", normalized},
+      {"bias", at::ones_like(factor)},
+      {"running_mean", -factor},
+      {"running_var", frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
   if (!ParametersMove(call) && !mean.decomposed && !variance.decomposed) {
     return Elementwise(call, Kind::kAffine, {{call.OperandAt("input"), factor}});
   }
-  RuleResult result;
-  result.kind = Kind::kRewrite;
+  RuleResult result = SumByChannel(call, parts, shape);
   result.exact = !frozen;
-  std::vector<at::Tensor> coefficients;
-  std::vector<at::DimVector> aligned;
-  std::vector<at::DimVector> own;
-  for (const Part& part : parts) {
-    if (!call.Decomposed(part.argument) || !part.coefficient.defined()) continue;
-    result.inputs.push_back(call.OperandAt(part.argument));
-    coefficients.push_back(part.coefficient);
-    const at::Tensor& value = call.Require(part.argument).value;
-    own.emplace_back(value.sizes());
-    aligned.emplace_back(call.At(part.argument) == 0 ? value.sizes() : value.view(shape).sizes());
-  }
-  if (result.inputs.empty()) return result;
-  const at::DimVector sizes(input.sizes());
-  result.map = MakeMap(
-      call, result.inputs,
-      [=](const Rows& rows) -> Rows {
-        at::DimVector all = WithRows(rows[0].size(0), sizes);
-        at::Tensor sum;
-        for (size_t k = 0; k < rows.size(); ++k) {
-          at::DimVector met = WithRows(rows[k].size(0), aligned[k]);
-          const at::Tensor part = rows[k].reshape(met) * coefficients[k];
-          sum = sum.defined() ? sum + part : part;
-        }
-        return {sum.expand(all)};
-      },
-      [=](const Rows& g) -> Rows {
-        Rows out;
-        for (size_t k = 0; k < own.size(); ++k) {
-          out.push_back(at::sum_to(g[0] * coefficients[k], aligned[k]).reshape(own[k]));
-        }
-        return out;
-      });
   return result;
 }
 

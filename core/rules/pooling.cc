@@ -131,8 +131,8 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const at::Tensor within = Combine(windows, sizes).contiguous();
   Maxima found;
   if (ForLoops(value) && (fast || ForLoops(reference))) {
-    found = value.scalar_type() == at::kFloat ? MaximaOnCpu<float>(value, reference, within)
-                                              : MaximaOnCpu<double>(value, reference, within);
+    found = DispatchReal(value.scalar_type(),
+                         [&](auto zero) { return MaximaOnCpu<decltype(zero)>(value, reference, within); });
   } else {
     found = MaximaOf(value, reference, within);
   }
