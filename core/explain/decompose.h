@@ -1,4 +1,4 @@
-// The main job: a model, its inputs split into components, and the compositions of what it computes.
+// Decomposes a model: its inputs are split into components, and every tensor that it computes becomes a composition.
 #ifndef ADDEND_CORE_EXPLAIN_DECOMPOSE_H_
 #define ADDEND_CORE_EXPLAIN_DECOMPOSE_H_
 
@@ -25,18 +25,18 @@ struct DecomposeOptions : RunOptions {
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
   //   "logits"               what a final softmax or log_softmax reads; the output itself where there is none.
   std::vector<std::string> probes;
-  // Those of the model's results that are decomposed, "output.1"; the others are left out. Empty: all.
+  // The results of the model to decompose, such as "output.1"; others are left out. Empty: all.
   std::vector<std::string> outputs;
-  // Sweeps every operator, not only those that outputs and probes depend on.
+  // Whether to sweep every operator, not only those that outputs and probes depend on.
   bool everything = false;
-  // Whether components go forward through the model, or come back from what is asked for: the same to rounding. See
-  // Note [Directions] in core/linearize/direction.h. With `everything`, kAuto is forward.
+  // Whether components go forward through the model or are found backward from what is asked for; the results are the
+  // same to rounding. See Note [Directions] in core/linearize/direction.h. With `everything`, kAuto is forward.
   Direction direction = Direction::kAuto;
-  // Components that move through the model at once; 0: as many as `memory_bytes` allows. The model runs once all the
-  // same, and the result is the same to rounding.
+  // How many components move through the model at once; 0: as many as `memory_bytes` allows. The model still runs once,
+  // and the results are the same to rounding.
   int64_t chunk = 0;
-  // What the parts of outputs and probes and all rows on their way there may take together, beside the model and its
-  // recorded run; 0: any amount.
+  // The memory limit in bytes for the parts of outputs and probes and all rows on their way there, beside the model and
+  // its recorded run; 0: none.
   int64_t memory_bytes = 0;
 };
 
@@ -62,7 +62,7 @@ struct Decomposition {
 // TracedModel::Decompose throws.
 Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options);
 
-// The composition of a probe, with what it knows of the operator that gave it. `marks`: bits of Freeze.
+// Makes the composition of a probe, with its origin. `marks`: bits of Freeze.
 Composition MakeComposition(const ProbeRows& rows, uint32_t marks);
 
 class TracedModel {
@@ -80,7 +80,8 @@ class TracedModel {
   std::shared_ptr<Model> model_;
 };
 
-// A C++ module, a TorchScript file or a function (see model.h), ready to be decomposed. The model itself is unchanged.
+// Wraps a model (a C++ module, a TorchScript file, a function; see model.h) so that it can be decomposed. The model
+// itself is unchanged.
 TracedModel Trace(std::shared_ptr<Model> model);
 
 }  // namespace addend

@@ -20,15 +20,15 @@ namespace addend {
 // Whether a split starts inside the model.
 bool HasInside(const std::vector<Input>& inputs);
 
-// The inputs made ready. Where some are inside the model, it is run once to find them. Throws what Prepare() and
-// RecordModel() throw, and InvalidArgument where the options ask to verify the reference of a split inside.
+// Prepares inputs. If some are inside the model, the model runs once to find them. Throws what Prepare() and
+// RecordModel() throw, and InvalidArgument if the options ask to verify the reference of a split inside.
 PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options);
 
-// The arguments among inputs of which some are inside the model, for the run that finds those. Throws InvalidArgument
-// where an argument is split as well.
+// Prepares the arguments among inputs of which some are inside the model, for the run that finds those. Throws
+// InvalidArgument if an argument is split as well.
 PreparedInputs ArgumentsOf(const std::vector<Input>& inputs);
 
-// All inputs made ready, those inside the model as the run of the arguments showed them; `output`: its first result;
+// Prepares all inputs, those inside the model as the run of the arguments showed them; `output`: its first result;
 // `held`: what the model holds.
 PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
                            const std::vector<std::pair<std::string, at::Tensor>>& held);

@@ -25,7 +25,7 @@ std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool o
 
 // Says where components ended that should have reached the tensor that is called `name`.
 std::string Unreached(const TracedRun& trace, const std::string& name);
-// Throws that as FailedPrecondition: a table of zeros would look like an answer.
+// Throws the sentence of Unreached() as FailedPrecondition: a table of zeros would look like an answer.
 [[noreturn]] void ThrowUnreached(const TracedRun& trace, const std::string& name);
 
 }  // namespace addend

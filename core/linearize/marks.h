@@ -1,4 +1,4 @@
-// Which choices hold for each call, and where the values of its operands come from.
+// Policies and marks of each call: which choices hold for it, and which operators made its operands.
 #ifndef ADDEND_CORE_LINEARIZE_MARKS_H_
 #define ADDEND_CORE_LINEARIZE_MARKS_H_
 
@@ -28,8 +28,9 @@ class CallPolicies {
   std::vector<Policy> own_;  // by call, where there are overrides
 };
 
-// See Note [Provenance] in core/rules/rule.h. Whether what is marked is frozen, or content_first, is settled
-// where it is made: an override for softmax speaks of the results of softmax, wherever they are used.
+// The marks of provenance, see Note [Provenance] in core/rules/rule.h. The call that makes a marked tensor settles
+// whether the tensor is frozen or comes before its content: an override for softmax holds for the results of softmax,
+// wherever they are used.
 class Marks {
  public:
   // `rules`: by call, null where there is none. `probes`: whose marks are asked for; see of_probes.

@@ -40,8 +40,8 @@ class Tracer : public CallHandler {
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // References are taken from the last run that the cache knows, where they are the same, and Finish() puts this run's
-  // there; see Note [Kept references]. Not for runs that autograd follows. To be called before inputs are declared.
+  // Reuses references of the last run in the cache where they are the same; Finish() stores those of this run. See Note
+  // [Kept references]. Not for runs that autograd follows. Call it before inputs are declared.
   void UseReferences(std::shared_ptr<ReferenceCache> cache);
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
@@ -68,7 +68,7 @@ class Tracer : public CallHandler {
   Recorder& recorder() { return recorder_; }
   // The first error of Addend's own during the run; see Note [First error].
   std::exception_ptr error() const { return first_error_.error(); }
-  // The operand that one of the model's results is; keeps its storage.
+  // Returns the operand that one of the model's results is, and keeps its storage.
   Operand Output(const at::Tensor& tensor);
   TracedRun Finish();
 

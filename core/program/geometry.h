@@ -23,11 +23,11 @@ struct Geometry {
   }
 };
 
-// Floating-point or complex: numbers that move, so that rows can follow them.
+// Whether a dtype is floating-point or complex: its numbers move, so that rows can follow them.
 bool Continuous(at::ScalarType dtype);
 // The dtype of a tensor's rows: its own, but float32 for half types.
 at::ScalarType RowDtype(at::ScalarType dtype);
-// float32 for complex64: the dtype of the real part; real dtypes as they are.
+// The dtype of the real part: float32 for complex64; real dtypes as they are.
 at::ScalarType RealDtype(at::ScalarType dtype);
 // Whether a tensor of dtype `view` may lie in a storage of dtype `storage` without its bytes getting another meaning:
 // of the same dtype, or complex numbers seen as pairs of real ones, or the reverse.

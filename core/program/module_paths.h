@@ -1,4 +1,4 @@
-// Which module an operator belongs to, from what the interpreter and the names of parameters tell.
+// Module paths of operators, from the interpreter's path and the names of parameters.
 #ifndef ADDEND_CORE_PROGRAM_MODULE_PATHS_H_
 #define ADDEND_CORE_PROGRAM_MODULE_PATHS_H_
 
@@ -10,10 +10,10 @@
 
 namespace addend {
 
-// `script_path`: as the interpreter tells it, with containers left out ("0.fc"); empty where it tells none.
-// `parameter`: the first parameter that the operator reads ("layers.0.fc.weight"), or empty. `known`: all paths of the
-// model, sorted, so that a place that is one of them is found at once. Returns the path in full where one of them
-// settles it, else what the interpreter says.
+// Resolves the module path of an operator. `script_path`: as the interpreter has it, without containers ("0.fc"); empty
+// if it has none. `parameter`: the first parameter that the operator reads ("layers.0.fc.weight"), or empty. `known`:
+// all paths of the model, sorted, so that a path that is one of them is found at once. Returns the full path if one of
+// them settles it, else the interpreter's.
 std::string ResolveModulePath(const std::string& script_path, const std::string& parameter,
                               const std::vector<std::string>& known);
 

@@ -28,9 +28,9 @@
 
 namespace addend {
 
-// Declare parameters and inputs, run the model with a TracingScope on the recorder, and Finish() with its result.
-// No tensor is copied but those from outside that the run overwrites, before it does; none is kept alive but those from
-// outside that it reads.
+// A recorder of complete programs. Declare parameters and inputs, run the model with a TracingScope on the recorder,
+// and call Finish() with its result. The recorder copies only tensors from outside that the run overwrites, before they
+// are overwritten, and keeps alive only those from outside that the run reads.
 class ProgramRecorder : public CallHandler {
  public:
   ProgramRecorder();
@@ -50,7 +50,7 @@ class ProgramRecorder : public CallHandler {
   void SetModulePaths(std::vector<std::string> paths) { places_.SetModulePaths(std::move(paths)); }
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
   void SetModule(const std::string& path) { places_.SetModule(path); }
-  // Asked at every operator outside TorchScript for the caller's own source lines, outermost first.
+  // Sets who gives the caller's own source lines, outermost first, at every operator outside TorchScript.
   void SetFrameProvider(std::function<std::vector<SourceFrame>()> frames) {
     places_.SetFrameProvider(std::move(frames));
   }

@@ -4,9 +4,10 @@
 // and exported is a program, see recorded_program.h.
 //
 // Note [Storages, not tensors]
-// A tensor object is no identity: LibTorch shallow-copies, resizes and re-wraps them. What a model reads and writes are
-// storages. An operand is therefore a storage id, the version that the storage had at the call, and the geometry at the
-// call. Views need no record of their own, and a write through a view, into a buffer or by out= falls out of geometry.
+// A tensor object has no stable identity: LibTorch shallow-copies, resizes and re-wraps tensors. A model reads and
+// writes storages. An operand is therefore a storage id, the version that the storage had at the call, and the geometry
+// at the call. Views need no record of their own, and a write through a view, into a buffer or by out= follows from
+// geometry.
 #ifndef ADDEND_CORE_PROGRAM_TRACED_CALLS_H_
 #define ADDEND_CORE_PROGRAM_TRACED_CALLS_H_
 
@@ -51,13 +52,13 @@ struct Call {
 
   Operator op;
   int64_t index = 0;
-  // Which of the operators that the model called this is, or was expanded from: the number of its call in a
-  // RecordedProgram of the same run.
+  // The operator of the model that this call is, or was expanded from: the number of its call in a RecordedProgram of
+  // the same run.
   int64_t program_call = 0;
   int16_t depth = 0;     // how many composite operators were expanded around it
   bool is_view = false;  // every result aliases an argument and nothing is written
-  // Set on the calls inside a rewrite that made its results: the rewritten operator's own numbers were put in their
-  // place (see Note [Rewrites] in core/rules/rewrite.h). How far those may be off, over the largest; 0: not set.
+  // Set on the calls of a rewrite that made its results, which were replaced by the rewritten operator's own numbers
+  // (see Note [Rewrites] in core/rules/rewrite.h): how far those may be off, relative to the largest; 0: not set.
   double adopted = 0;
   bool resized_output = false;            // out= into a tensor that the call gave a new size: nothing of it was kept
   std::vector<c10::IValue> arguments;     // as called, tensors replaced by None (they are operands)

@@ -26,8 +26,8 @@ using Optional = decltype(std::declval<const c10::IValue&>().toOptional<T>());
 
 // ---- maps
 
-// A map from two functions. Where `transpose` is empty, or complex numbers are involved, it is derived from `forward`
-// by autograd.
+// Makes a map from two functions. If `transpose` is empty, or complex numbers are involved, autograd derives the
+// transpose from `forward`.
 using RowsFunction = std::function<Rows(const Rows&)>;
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose = nullptr);
@@ -56,13 +56,13 @@ RuleResult LinearIn(const RuleCall& call, Kind kind, std::string_view argument,
                     std::function<at::Tensor(const at::Tensor&)> transpose = nullptr);
 
 // Note [Products]
-// A product of a and v moves from a' v' to a v. Complete is whatever lets one factor's rows meet a point of the other
-// and the other's rows the opposite point: by half both meet the middle, dv (a + a') / 2 + da (v + v') / 2. Where a is
-// a coefficient of v (Policy::content_first), da meets v' and dv meets a: the coefficient moves while the content is
-// the reference's, then the content moves at the coefficient's value. So no content is multiplied by a coefficient of
-// the reference, which may be huge (1 / std of nothing), and what moves in the coefficient alone is weighed by what the
-// reference had there. A frozen factor (Policy::freeze) is met at its value, and its own rows are not read. Of two
-// coefficients, and of two frozen factors, both move by half.
+// A product of a and v moves from a' v' to a v. A sharing is complete if the rows of one factor meet a point of the
+// other factor, and the other's rows the opposite point. By half both meet the middle: dv (a + a') / 2 + da (v + v') /
+// 2. If a is a coefficient of v (Policy::content_first), da meets v' and dv meets a: the coefficient moves while the
+// content is the reference's, then the content moves at the coefficient's value. So no content is multiplied by a
+// coefficient of the reference, which may be huge (1 / std of nothing), and a move of the coefficient alone is weighed
+// by the reference's content. A frozen factor (Policy::freeze) is met at its value, and its own rows are not read. Two
+// coefficients, and two frozen factors, move by half.
 struct Meeting {
   bool first_moves = false;  // whether the rows of the first factor are read
   bool second_moves = false;
@@ -71,7 +71,7 @@ struct Meeting {
 };
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
 
-// Nothing passes: the rows of the outputs are zero and the bracket becomes leftover.
+// The opaque kind: nothing passes, the rows of the outputs are zero, and the bracket becomes leftover.
 RuleResult Opaque(const RuleCall& call);
 
 // The middle of the line, (value + reference) / 2, with the shared infinities of both kept.

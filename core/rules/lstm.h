@@ -1,4 +1,4 @@
-// The rule that stands in for the rewrites of LSTMs; see Note [Fused rewrites] in fused.h.
+// Fused rewrites of LSTMs; see Note [Fused rewrites] in fused.h.
 #ifndef ADDEND_CORE_RULES_LSTM_H_
 #define ADDEND_CORE_RULES_LSTM_H_
 

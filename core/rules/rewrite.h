@@ -1,11 +1,11 @@
-// What a rewrite is: an operator computed by other operators that have rules. It is used where LibTorch fuses what has
-// closed forms part by part: recurrent cells, attention, normalizations.
+// Rewrites: operators computed by other operators that have rules. They are used where LibTorch fuses what has closed
+// forms part by part: recurrent cells, attention, normalizations.
 //
 // Note [Rewrites]
-// A rewrite runs in place of the operator, with tracing on: what it calls is recorded one by one, as the parts of a
-// composite operator are. Its results are compared with what the operator itself gives, then replaced by that bit for
-// bit, in the value and in the reference. So a rewrite cannot change a model, and a wrong one is an error; the rounding
-// between both goes to the leftover. In-place and out= forms use the rewrite of the functional form.
+// A rewrite runs in place of the operator, with tracing on: the operators that it calls are recorded one by one, like
+// the parts of a composite operator. Its results are compared with those of the operator itself, and then replaced by
+// them bit for bit, in value and reference. So a rewrite cannot change a model, and a wrong one is an error; the
+// rounding between both goes to the leftover. In-place and out= forms use the rewrite of the functional form.
 #ifndef ADDEND_CORE_RULES_REWRITE_H_
 #define ADDEND_CORE_RULES_REWRITE_H_
 
@@ -32,8 +32,9 @@ struct RewriteCall : CallArguments {
   std::vector<at::Tensor> Tensors(std::string_view argument) const;
 };
 
-// Returns the tensors among the operator's results, lists flattened, in their order. Undefined: the operator's own, for
-// results that are not floating-point or have no elements. Throws Unimplemented(sentence) for what it does not cover.
+// Returns the tensors among the operator's results, lists flattened, in their order. Undefined: the operator's own
+// result is used, for results that are not floating-point or have no elements. Throws Unimplemented(sentence) for calls
+// that it does not cover.
 using RewriteFunction = std::function<std::vector<at::Tensor>(const RewriteCall&)>;
 
 // See Note [Fused rewrites] in fused.h.
@@ -48,9 +49,9 @@ struct Rewrite {
   std::string name;  // "aten::group_norm", or "aten::lstm.input" for one overload
   RewriteFunction run = nullptr;
   // Arguments that the operator updates although its schema does not say so, such as running statistics. The model's
-  // own run updates them; nothing is known of them afterwards.
+  // own run updates them; afterwards their elements count as unknown.
   std::vector<int> updates = {};
-  // The rule that stands in for it, if there is one.
+  // The rule that stands in for the rewrite, if there is one.
   std::optional<FusedRule> fused = {};
 };
 
