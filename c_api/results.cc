@@ -160,7 +160,9 @@ ADDEND_API addend_status* addend_results_report(const addend_results* results, a
   return Guard([&] {
     const ResultsBody& body = Get(results, "results");
     RequireOut(out_json, "out_json");
-    Give(out_json, Dump(ReportJson(ReportOf(body), body.run->preset)));
+    // First of all: without a run there is no preset either.
+    const Report& report = ReportOf(body);
+    Give(out_json, Dump(ReportJson(report, body.run->preset)));
   });
 }
 

@@ -1,2 +1,2 @@
 #!/bin/sh
-exec /usr/bin/python3 "$@"
+exec /usr/bin/python3 -B "$@"
