@@ -395,7 +395,9 @@ TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
         expected = i == 0 ? sum.unsqueeze(0) : at::cat({expected, sum.unsqueeze(0)});
       }
       EXPECT_LE(Difference(rule.map->Forward(rows)[0], expected), 1e-13);
-      if (row.a_frozen == 0) EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      if (row.a_frozen == 0) {
+        EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      }
       // The transpose of the same map.
       const at::Tensor g = draw.Normal(Sizes(call.outputs[0].value.sizes().vec()));
       Rows one;
