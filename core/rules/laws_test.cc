@@ -249,7 +249,6 @@ std::vector<Exclusion> AllExclusions() {
       {kStrides, "aten::slow_conv_transpose2d", "one_image", "LibTorch fails with such strides", true},
       {kStrides, "aten::native_group_norm", "", "LibTorch fails with such strides", true},
       {kStrides, "aten::_unsafe_view", nullptr, "views only what has the strides for it"},
-      {kStrides, "aten::view_copy", nullptr, "views only what has the strides for it"},
       {kStrides, "aten::_reshape_alias_copy", nullptr, "is about strides"},
       {kStrides, "aten::as_strided_scatter", nullptr, "is about strides"},
       {kStrides, "aten::as_strided_copy", nullptr, "is about strides"},
