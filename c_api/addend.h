@@ -726,8 +726,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_mode
  * request.
  * in: options: {"tolerance": 1e-5, "strict": true, "out_of_place": false}, as described at addend_program_code_text.
  * out_of_place also replays without writes in place, which finds aliases that no operator shows.
- * out: out_json (new), {"format": "addend.check_trace", "version": 1, "ok", "worst_error", "findings": [{"kind", "error",
- * "input_set", "position", "message"}]}.
+ * out: out_json (new), {"format": "addend.check_trace", "version": 1, "ok", "worst_error", "findings": [{"kind",
+ * "error", "input_set", "position", "message"}]}.
  * Fields of a trace check:
  *   ok: Whether no finding is an error.
  *   worst_error: The largest difference between a replay and the model, relative to the model's result.
@@ -861,8 +861,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_results(const addend_attribution* attribution,
                                                                       addend_results** out_results) ADDEND_NOEXCEPT;
 /* Writes all targets into one JSON object, as addend_explanation_json does. Where the request asked for operators, the
- * object has "operators": [{"index", "operator", "output", "call", "program_call", "module_path", "passed", "leftover"}],
- * with numbers by target (one for all examples together).
+ * object has "operators": [{"index", "operator", "output", "call", "program_call", "module_path", "passed",
+ * "leftover"}], with numbers by target (one for all examples together).
  * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_attribution* attribution,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
@@ -936,8 +936,8 @@ ADDEND_API const char* addend_program_value_kind(const addend_program* program, 
 /* Writes a summary of the program as JSON.
  * out: out_json (new), {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name",
  * "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value",
- * "position"}], "free": [{"input", "dim", "like"}]}. `free` has the dimensions of inputs that may have another size, with
- * the dimension (a position in the list, or null) whose size they share. */
+ * "position"}], "free": [{"input", "dim", "like"}]}. `free` has the dimensions of inputs that may have another size,
+ * with the dimension (a position in the list, or null) whose size they share. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_summary(const addend_program* program,
                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
 /* Prints the operators of the program as text, each under the source lines that called it; see docs/tracing.md.

@@ -261,8 +261,8 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   judged.worst_recovery_error = adjoint.recovery_error;
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
   for (Contributions& target : result.targets) {
-    target.tolerance = RecoveryAllowance(target, result.value.scalar_type(), result.report.operators,
-                                         run.policy.tolerance);
+    target.tolerance =
+        RecoveryAllowance(target, result.value.scalar_type(), result.report.operators, run.policy.tolerance);
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);

@@ -133,7 +133,9 @@ TEST_P(FusedAndWritten, GiveTheSameParts) {
       // The softmax of either way has the error of its quadrature. Under "denominator" alone a normalizer is one
       // only where it divides.
       const bool differs = content_first == "denominator";
-      if (!differs) EXPECT_LE(Apart(one.components(), other.components()), 1e-9 * size);
+      if (!differs) {
+        EXPECT_LE(Apart(one.components(), other.components()), 1e-9 * size);
+      }
     }
   }
 }

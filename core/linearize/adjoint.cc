@@ -50,9 +50,9 @@ bool SomePayByShare(const Linearization& linearization) {
   return std::any_of(linearization.nodes.begin(), linearization.nodes.end(), PaysByShare);
 }
 
-// Sends the cotangents of all targets back through the nodes, last node first: what a call wrote is taken, transposed and
-// added to what the call read. Where nodes pay by share of the sum (see payments.h), components go on otherwise than the
-// leftover does, so that each target needs a cotangent for both: two blocks of rows.
+// Sends the cotangents of all targets back through the nodes, last node first: what a call wrote is taken, transposed
+// and added to what the call read. Where nodes pay by share of the sum (see payments.h), components go on otherwise
+// than the leftover does, so that each target needs a cotangent for both: two blocks of rows.
 class Adjoint {
  public:
   Adjoint(const Linearization& linearization, const std::vector<at::Tensor>& cotangents, const AdjointOptions& options,

@@ -144,8 +144,7 @@ int64_t PeakBytesPerRow(const Linearization& linearization) {
   return std::max(peak, live + ProbeBytes(linearization));
 }
 
-SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options,
-                          const Progress& progress) {
+SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options, const Progress& progress) {
   const TracedRun& trace = *linearization.trace;
   const int64_t chunk = ChunkOf(linearization, options);
   if (chunk >= trace.numc) return SweepForward(linearization, progress);

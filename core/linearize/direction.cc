@@ -109,8 +109,7 @@ struct ByTarget {
   at::Tensor terms;       // [targets]
 };
 
-ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64_t at_once,
-                      const Progress& progress) {
+ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64_t at_once, const Progress& progress) {
   std::vector<at::Tensor> components;
   std::vector<at::Tensor> terms;
   AdjointOptions options;
@@ -140,8 +139,8 @@ int64_t AtOnce(const Linearization& linearization, int64_t targets, int64_t memo
   return std::min(memory_bytes / per_row, all);
 }
 
-// Result of a forward sweep of the sum and a backward sweep of the targets. Components of the probes are undefined if the
-// sum's sweep failed a check, and not to be used if the two sweeps disagree.
+// Result of a forward sweep of the sum and a backward sweep of the targets. Components of the probes are undefined if
+// the sum's sweep failed a check, and not to be used if the two sweeps disagree.
 struct ThereAndBack {
   SweepResult result;
   bool failed = false;
@@ -201,8 +200,7 @@ Direction ParseDirection(const std::string& text) {
   throw InvalidArgument(absl::StrCat("a direction is auto, forward or backward, not ", text));
 }
 
-SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options,
-                           const Progress& progress) {
+SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options, const Progress& progress) {
   if (options.direction == Direction::kBackward) RequireBackward(linearization, options.chunks);
   const bool backward = options.direction == Direction::kBackward ||
                         (options.direction == Direction::kAuto && PaysOff(linearization, options.chunks));

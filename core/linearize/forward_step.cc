@@ -98,7 +98,8 @@ bool ForwardStep::SameRows(const Operand& input, const Operand& output) const {
          RowDtype(StorageOf(input).dtype) == RowDtype(StorageOf(output).dtype);
 }
 
-// Elementwise nodes with one output need no new memory where their input is not read again. False: it could not be done.
+// Elementwise nodes with one output need no new memory where their input is not read again. False: it could not be
+// done.
 bool ForwardStep::ApplyInPlace(const Node& node, const Call& call, size_t n) {
   if (!node.map || node.joint || node.inputs.empty() || call.outputs.size() != 1 || !CarriesRows(call.outputs[0])) {
     return false;

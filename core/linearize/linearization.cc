@@ -530,7 +530,8 @@ Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& 
                          : ReplaceBrokenReferences(references, choices, may_matter, is_finite);
   result.trace = references.trace();
   result.recorded = references.recorded();
-  // A stand-in is reported even if a later policy freezes the operator's result: its reference was replaced all the same.
+  // A stand-in is reported even if a later policy freezes the operator's result: its reference was replaced all the
+  // same.
   for (const auto& [c, node] : early) {
     if (node.stand_in && may_matter[c]) result.stand_ins.push_back(c);
   }

@@ -30,8 +30,8 @@ struct OperatorCheck {
   bool ok() const { return recovered && bracket_holds; }
 };
 
-// Throws Error(kInternal) that says "tracing failure: `what`" if the policy makes failures an error. `remedies`: what else
-// the caller can try, for the error's hint.
+// Throws Error(kInternal) that says "tracing failure: `what`" if the policy makes failures an error. `remedies`: what
+// else the caller can try, for the error's hint.
 void ThrowIfError(OnFailure on_failure, const std::string& what, const Position& position,
                   const std::string& remedies = "");
 

@@ -76,8 +76,7 @@ double RecoveryCheck::Reach(const Node& node, size_t output) const {
   for (const int input : node.inputs) {
     const Operand& operand = CallOf(node).operands[input];
     const at::ScalarType dtype = RowDtype(operand.dtype);
-    const at::Tensor size =
-        trace_.Value(operand).to(dtype).abs() + trace_.Reference(operand).to(dtype).abs();
+    const at::Tensor size = trace_.Value(operand).to(dtype).abs() + trace_.Reference(operand).to(dtype).abs();
     const at::Tensor real = UnderRandomSigns(size, random);
     probes.push_back(at::isComplexType(dtype) ? at::complex(real, UnderRandomSigns(size, random)) : real);
   }
@@ -172,10 +171,10 @@ void RecoveryCheck::Finish(const OperatorCheck& check) {
   const Call& call = trace_.program.calls[check.call];
   const std::string name = FullName(call.op.schema());
   // Wrong coefficients may spoil the recovery too; a wrong application spoils nothing else.
-  const std::string what =
-      !check.bracket_holds ? BracketTooLarge(name, check)
-                           : absl::StrCat("the parts of ", name, " differ from its value by ", check.recovery_error,
-                                          " of it, tolerance ", check.tolerance);
+  const std::string what = !check.bracket_holds
+                               ? BracketTooLarge(name, check)
+                               : absl::StrCat("the parts of ", name, " differ from its value by ", check.recovery_error,
+                                              " of it, tolerance ", check.tolerance);
   NoteFailure(linearization_.policy.on_failure, check, what, call.position, failures);
 }
 

@@ -21,9 +21,7 @@
 namespace addend {
 namespace {
 
-RewriteCall DescribeForRewrite(const CallAtHand& own) {
-  return {ArgumentsOf(own.call, own.arguments)};
-}
+RewriteCall DescribeForRewrite(const CallAtHand& own) { return {ArgumentsOf(own.call, own.arguments)}; }
 
 // How far two ways to compute the same may lie apart, relative to the largest value.
 double RewriteTolerance(at::ScalarType dtype) {

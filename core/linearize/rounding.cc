@@ -49,8 +49,7 @@ bool Rounding::IsSingle(const Operand& operand) const {
 }
 
 double Rounding::Tolerance(const Operand& operand, int64_t components) const {
-  return linearization_.policy.tolerance.value_or(
-      RecoveryTolerance(IsSingle(operand), components, Depth(operand)));
+  return linearization_.policy.tolerance.value_or(RecoveryTolerance(IsSingle(operand), components, Depth(operand)));
 }
 
 }  // namespace addend

@@ -1,5 +1,4 @@
 // The fused loop against the form composed of LibTorch operators, and both against hand-made cases.
-#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
 #include <ATen/ATen.h>
@@ -7,6 +6,8 @@
 
 #include <cmath>
 #include <limits>
+
+#include "core/linearize/row_sums.h"
 
 namespace addend {
 namespace {

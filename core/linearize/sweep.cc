@@ -20,7 +20,7 @@ namespace {
 
 // What a sweep carries beside the components of its trace, and for whom.
 struct SweepKind {
-  int64_t components = 0;                              // of all sweeps that this is a part of; for tolerances
+  int64_t components = 0;                                // of all sweeps that this is a part of; for tolerances
   const std::vector<at::Tensor>* sums_of_all = nullptr;  // set: components alone; see SweepComponents
   std::vector<at::Tensor>* sums_before = nullptr;        // set: gets SumsBeforePayments
 };

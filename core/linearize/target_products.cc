@@ -22,9 +22,7 @@ at::Tensor TargetProducts::Reference(const Operand& operand) const {
   return Resolved(trace_.Reference(operand)).to(RowDtype(operand.dtype));
 }
 
-at::Tensor TargetProducts::Move(const Operand& operand) const {
-  return FiniteMove(Value(operand), Reference(operand));
-}
+at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMove(Value(operand), Reference(operand)); }
 
 double TargetProducts::Largest(const Operand& operand) const {
   return std::max(LargestFinite(Value(operand)), LargestFinite(Reference(operand)));

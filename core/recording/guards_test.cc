@@ -216,7 +216,8 @@ INSTANTIATE_TEST_SUITE_P(Constructs, Guard, testing::ValuesIn(Guarded()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(Guards, NumbersThatWereDrawnAreGuards) {
-  const Construct drawing = {"drawn_number", "def forward(self, x):\n    return x * float(torch.rand([1]).item())\n"};
+  const Construct drawing = {
+      "drawn_number", "def forward(self, x):\n    return x * float(torch.rand([1]).item())\n", {}, {}};
   const Recording recording = Record(*Scripted(drawing), Ones());
   ASSERT_EQ(recording.program->guards.size(), 1u);
   EXPECT_EQ(recording.program->guards[0].kind, GuardKind::kNumber);

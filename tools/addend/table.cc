@@ -135,10 +135,10 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
                          ")")
           : "");
   if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
-  absl::StrAppend(&text,
-                  IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
-                  format(numbers.reference), ". The ", Plural(explanation.run->components.list.size(), explanation.run->components.noun),
-                  " of the input account for ");
+  absl::StrAppend(
+      &text, IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
+      format(numbers.reference), ". The ",
+      Plural(explanation.run->components.list.size(), explanation.run->components.noun), " of the input account for ");
   const double gap = std::abs(numbers.value - numbers.reference);
   if (gap > 0 && std::abs(numbers.leftover) > kMuchLeftover * gap) {
     absl::StrAppend(&text, "the difference only in part, ", Number(100 * std::abs(numbers.leftover) / gap, 2),
