@@ -24,8 +24,8 @@
 
 #include "benchmarks/encoder_model.h"
 #include "core/explain/attribute.h"
-#include "core/explain/nn_module.h"
 #include "core/linearize/reference_cache.h"
+#include "core/model/nn_module.h"
 
 namespace {
 

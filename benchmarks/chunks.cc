@@ -18,7 +18,7 @@
 
 #include "benchmarks/encoder_model.h"
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
 
 namespace {
 

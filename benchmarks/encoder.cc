@@ -14,8 +14,8 @@
 
 #include "benchmarks/encoder_model.h"
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/model/nn_module.h"
 #include "core/program/recorder.h"
 
 namespace {

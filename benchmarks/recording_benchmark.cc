@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/model.h"
-#include "core/explain/record_program.h"
+#include "core/model/model.h"
 #include "core/program/program_file.h"
 #include "core/program/replay.h"
+#include "core/recording/record_program.h"
 
 namespace {
 

@@ -1,28 +1,35 @@
-/* The C interface of Addend: explains neural networks by arithmetic that can be checked.
+/* The C interface of Addend, which explains neural networks by arithmetic that can be checked.
  *
- * C11, and as it stands C++17 and input of SWIG. The words are those of docs/glossary.md.
+ * The header is C11, and as it stands C++17 and input of SWIG. Its words are those of docs/glossary.md; docs/c_api.md
+ * is the guide. The comment of a function says first what the function does, then, where there is something to say:
+ *   in:      what it does with arguments: "borrowed" for the call, "shared" (kept alive as long as needed), "copied" or
+ *            "taken over"; without such a word, borrowed
+ *   out:     what it gives: "new" handles are the caller's to release
+ *   errors:  codes beside those that every function may give (below)
+ *   thread:  where it may be called, if not on any thread
  *
- * Objects. Every noun is an opaque struct behind a pointer, a handle. Who makes one releases it: functions that give a
- * handle in an `out_` parameter give a new one, which is the caller's, unless the comment says "borrowed". A function
- * that is given a handle borrows it for the call; what it has to keep it shares. So handles may be released in any
- * order, each exactly once. addend_*_release(NULL) does nothing.
+ * Handles. Every noun is an opaque struct behind a pointer, a handle. Functions that give a handle in an `out_`
+ * parameter give a new one, which the caller releases, exactly once. A function that is given a handle borrows it for
+ * the call; a handle shares what it needs of others, so handles may be released in any order. addend_*_release(NULL)
+ * does nothing.
  *
- * Errors. A function that can fail returns a status: NULL is success, everything else is a handle with code, message
- * and data that the caller releases. On failure `out_` parameters stay untouched. Where it is not said otherwise, NULL
- * for a parameter, a handle that was released, a text that is no UTF-8, and numbers that do not fit each other give
- * ADDEND_INVALID_ARGUMENT, memory that runs out gives ADDEND_RESOURCE_EXHAUSTED, and comments name further codes only.
- * Functions without status answer 0, NULL or NaN to handles and positions that are not there. No exception leaves the
- * library, it prints nothing and it ends no process.
+ * Errors. A function that can fail returns a status: NULL is success; any other status is a handle with code, message
+ * and data that the caller releases. On failure `out_` parameters stay untouched. Every function may give
+ * ADDEND_INVALID_ARGUMENT (NULL for a parameter that does not allow it, a handle that was released, text that is not
+ * UTF-8, numbers that do not fit each other) and ADDEND_RESOURCE_EXHAUSTED (memory that runs out). Functions without a
+ * status return 0, NULL or NaN for handles and positions that do not exist. No exception leaves the library; it prints
+ * nothing and ends no process.
  *
  * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations and
- * attributions never change and may be used by any number of threads at once; builders (context options, requests,
+ * attributions never change, and any number of threads may use them at once. Builders (context options, requests,
  * arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any thread.
- * Callbacks come on the thread that called; the library starts no thread beside those of LibTorch, and keeps nothing
- * per thread but an open trace.
+ * Callbacks are called on the thread that called the library. The library starts no thread beside those of LibTorch,
+ * and keeps nothing per thread but an open trace.
  *
- * Text is UTF-8 and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as the
- * handle that it was asked from. Dimensions and indices are int64_t, counts and bytes size_t, flags int32_t 0 or 1.
- * Every function is there since ABI 1 unless its comment says otherwise.
+ * Text is UTF-8, and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as
+ * the handle that it was asked from. Sizes of dimensions, numbers of components and positions of components are
+ * int64_t; sizes of memory that is passed, numbers of entries and positions in lists are size_t; flags are int32_t, 0
+ * or 1. Every function is there since ABI 1 unless its comment says otherwise.
  */
 #ifndef ADDEND_C_API_ADDEND_H_
 #define ADDEND_C_API_ADDEND_H_
@@ -53,7 +60,7 @@
 extern "C" {
 #endif
 
-/* The interface that this header describes; addend_abi_version() tells that of the library. */
+/* The version of the interface that this header describes; addend_abi_version() returns the library's. */
 #define ADDEND_ABI_VERSION 1
 
 typedef struct addend_status addend_status;
@@ -74,24 +81,28 @@ typedef struct addend_trace addend_trace;
 typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
 
-/* Told once that `payload` is no longer needed, on whatever thread. */
+/* Tells a callback's owner, once and on any thread, that `payload` is no longer needed. It must not throw. */
 typedef void (*addend_release_fn)(void* payload);
 
-/* ---- Versions --------------------------------------------------------------------------------------------------- */
+/* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
-/* The newest and the oldest interface that the library serves: a client built for N runs if min <= N <= version. */
+/* Returns the newest version of the interface that the library serves. A client built for version N runs if
+ * addend_abi_min_version() <= N <= addend_abi_version(). */
 ADDEND_API int32_t addend_abi_version(void) ADDEND_NOEXCEPT;
+/* Returns the oldest version of the interface that the library serves. */
 ADDEND_API int32_t addend_abi_min_version(void) ADDEND_NOEXCEPT;
-/* The release, as "0.1.0", and the LibTorch that it was built for, as "1.13.1". Borrowed, for ever. */
+/* Returns the release of the library, such as "0.1.0". Borrowed, for ever. */
 ADDEND_API const char* addend_version(void) ADDEND_NOEXCEPT;
+/* Returns the version of LibTorch that the library was built for, such as "1.13.1". Borrowed, for ever. */
 ADDEND_API const char* addend_libtorch_version(void) ADDEND_NOEXCEPT;
-/* Whether this process has loaded that LibTorch, and only one: ask before anything else. Functions that compute ask
- * themselves. errors: FAILED_PRECONDITION, which names both versions or both files. */
+/* Checks that this process has loaded the LibTorch that the library was built for, and only one. Call it before
+ * anything else; functions that compute make the same check.
+ * errors: FAILED_PRECONDITION, which names both versions or both files. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_check_libtorch(void) ADDEND_NOEXCEPT;
 
-/* ---- Status ----------------------------------------------------------------------------------------------------- */
+/* ---- Status ------------------------------------------------------------------------------------------------------ */
 
-/* The canonical codes of gRPC and Abseil. */
+/* The canonical error codes of gRPC and Abseil. */
 enum addend_code {
   ADDEND_OK = 0,
   ADDEND_CANCELLED = 1,
@@ -105,29 +116,33 @@ enum addend_code {
   ADDEND_INTERNAL = 13
 };
 
-/* One of addend_code; ADDEND_OK for NULL. */
+/* Returns one of addend_code; ADDEND_OK for NULL. */
 ADDEND_API int32_t addend_status_code(const addend_status* status) ADDEND_NOEXCEPT;
-/* One line that says what to do; "" for NULL. Borrowed. */
+/* Returns one line that says what went wrong and what to do; "" for NULL. Borrowed. */
 ADDEND_API const char* addend_status_message(const addend_status* status) ADDEND_NOEXCEPT;
-/* Where in C++ it happened; "" unless the context asked for it. Borrowed. */
+/* Returns the place in the C++ sources that the error comes from; "" unless the context asked for it
+ * (addend_context_options_set_detail). Borrowed. */
 ADDEND_API const char* addend_status_detail(const addend_status* status) ADDEND_NOEXCEPT;
-/* What the message says, as data: "op", "op_index", "module_path", "function", "file", "line", "parameters" of the
- * operator to blame, "callback" (the number that a callback returned). NULL where there is nothing. Borrowed. */
+/* Returns what the message says as data, by key; NULL where there is nothing. Borrowed.
+ * in: key: "op", "op_index", "module_path", "function", "file", "line" and "parameters" of the operator to blame;
+ * "callback": the number that a callback returned. */
 ADDEND_API const char* addend_status_payload(const addend_status* status, const char* key) ADDEND_NOEXCEPT;
 ADDEND_API void addend_status_release(addend_status* status) ADDEND_NOEXCEPT;
 
-/* ---- Text that was computed ------------------------------------------------------------------------------------- */
+/* ---- Text that was computed -------------------------------------------------------------------------------------- */
 
-/* The bytes, which may hold NUL; one more NUL follows them. Borrowed. */
+/* Returns the bytes of a text, which may hold NUL; one more NUL follows them. Borrowed. */
 ADDEND_API const char* addend_string_data(const addend_string* text) ADDEND_NOEXCEPT;
+/* Returns the number of bytes, without the NUL at the end. */
 ADDEND_API size_t addend_string_size(const addend_string* text) ADDEND_NOEXCEPT;
 ADDEND_API void addend_string_release(addend_string* text) ADDEND_NOEXCEPT;
 
-/* ---- The process ------------------------------------------------------------------------------------------------ */
+/* ---- The process ------------------------------------------------------------------------------------------------- */
 
-/* How many threads LibTorch computes with, here and in everything else of this process. */
+/* Sets how many threads LibTorch computes with, in this library and everything else of the process. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_set_num_threads(int32_t num_threads) ADDEND_NOEXCEPT;
 
+/* The kinds of handles, for addend_debug_live. */
 enum addend_handle_kind {
   ADDEND_HANDLE_ANY = 0,
   ADDEND_HANDLE_STATUS = 1,
@@ -151,70 +166,88 @@ enum addend_handle_kind {
   ADDEND_HANDLE_PROGRAM = 18
 };
 
-/* How many handles of a kind (one of addend_handle_kind) are not released yet; -1 where there is no such kind. For
- * tests: a program that has released everything reads 0. */
+/* Returns how many handles of a kind are not released yet; -1 where there is no such kind. For tests: a program that
+ * has released everything reads 0.
+ * in: kind: one of addend_handle_kind. */
 ADDEND_API int64_t addend_debug_live(int32_t kind) ADDEND_NOEXCEPT;
 
-/* ---- Cancellation ----------------------------------------------------------------------------------------------- */
+/* ---- Cancellation ------------------------------------------------------------------------------------------------ */
 
-/* A switch that ends runs from another thread; see addend_request_set_cancellation.
+/* Makes a switch that ends runs from another thread; see addend_request_set_cancellation.
  * out: out_cancellation (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_cancellation_create(addend_cancellation** out_cancellation)
     ADDEND_NOEXCEPT;
-/* Every run that holds it ends with ADDEND_CANCELLED before its next operator; so do runs that begin later. On any
- * thread at any time, also in a signal handler. */
+/* Ends every run that holds the switch, before its next operator, with ADDEND_CANCELLED; runs that begin later end in
+ * the same way.
+ * thread: any, at any time, also in a signal handler. */
 ADDEND_API void addend_cancellation_cancel(addend_cancellation* cancellation) ADDEND_NOEXCEPT;
 ADDEND_API void addend_cancellation_release(addend_cancellation* cancellation) ADDEND_NOEXCEPT;
 
-/* ---- Context: a policy with what surrounds a run ---------------------------------------------------------------- */
+/* ---- Context: a policy with what surrounds a run ----------------------------------------------------------------- */
 
+/* How important a log line is. */
 enum addend_log_level { ADDEND_LOG_INFO = 1, ADDEND_LOG_WARNING = 2 };
 
-/* Gets what a reader should know about a run: one line of text, borrowed. It must not throw. */
+/* Receives one line of text (borrowed) that a reader should know about a run. It must not throw.
+ * in: level: one of addend_log_level. */
 typedef void (*addend_log_fn)(void* payload, int32_t level, const char* message);
-/* Gets how far a run is: stage "trace", "linearize" or "sweep", and `done` of `total` steps; a total of 0 means that
- * it is not known. 0 goes on; anything else ends the run with ADDEND_CANCELLED and that number as payload "callback"
- * (a binding keeps its own exception and rethrows it). It must not throw. */
+/* Receives how far a run is: `done` of `total` steps of a stage; a total of 0 means that it is not known. It must not
+ * throw.
+ * in: stage: "trace", "linearize" or "sweep".
+ * out: 0 to go on. Any other number ends the run with ADDEND_CANCELLED and that number as payload "callback" (a binding
+ * keeps its own exception and rethrows it). */
 typedef int32_t (*addend_progress_fn)(void* payload, const char* stage, int64_t done, int64_t total);
 
-/* The defaults. out: out_options (new). */
+/* Makes options that hold the defaults.
+ * out: out_options (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_context_options** out_options)
     ADDEND_NOEXCEPT;
-/* One choice of the policy, as text. Keys, with their values, the default first:
- *   preset           auto, faithful, fast
- *   segments         1, 2, ...
- *   nonlinearity     path, abs_affine, hybrid_affine, hybrid_affine(0.15), scaling, gradient, none
- *   bias             residual, abs, hybrid, hybrid_threshold, sign, sign_threshold, norm, and with a number in brackets
- *   freeze           what the preset freezes; none, or attention, normalizer, denominator, gate joined by "+"
- *   content_first    attention+normalizer+denominator; none, or some of the words of freeze: of a product of such a
- *                    coefficient and content, the content moves after the coefficient; others move by half
- *   conditions       value, baseline: whose masks and indices the reference takes
- *   anchor           baseline, residual
- *   missing_rule     error, path, absorb
- *   on_failure       error, warn, absorb, ignore
- *   check            every_op, outputs, off
- *   tolerance        by dtype; a number
- * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside. See
- * docs/policies.md. */
+/* One choice of the policy, as text. Keys of the policy, with what they take, the default first:
+ *   preset: auto, faithful, fast. How faithfully operators are linearized between the baseline and the input.
+ *   segments: 1, or a whole number. How many pieces the line from baseline to input is cut into; what each gives is
+ *     added up.
+ *   nonlinearity: path, abs_affine, hybrid_affine(0.15), scaling, gradient, none. How elementwise functions of one
+ *     tensor are linearized.
+ *   bias: residual, abs, hybrid(0.15), hybrid_threshold(0.15), sign(0.4), sign_threshold(0.4), norm(inf). Who is paid
+ *     the constant of an affine operator, its bias.
+ *   freeze: preset (what the preset freezes), none, or some of attention, normalizer, denominator, gate joined by +.
+ *     Which coefficients are used as plain factors, by their values; what their own parts bring is left over.
+ *   content_first: attention+normalizer+denominator, none, or some of attention, normalizer, denominator, gate joined
+ *     by +. Which coefficients move while the content that they multiply is the reference's, before the content moves;
+ *     all other products share by half.
+ *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
+ *     decomposed tensors.
+ *   anchor: baseline, residual. What the reference of an operator is computed from.
+ *   missing_rule: error, path, absorb. What happens at an operator that has no rule.
+ *   on_failure: error, warn, absorb, ignore. What a tracing failure does.
+ *   check: every_op, outputs, off. Where recovery and bracket are judged.
+ *   tolerance: dtype (8 eps sqrt(numc * depth) of the dtype), or a number. How far recovery may be from the value,
+ *     relative to the magnitudes that were summed.
+ * "KEY@SELECTOR" sets it for an operator ("aten::softmax") or a module path with all that is inside, where a choice
+ * says how an operator is linearized. A number in brackets may be another one. See docs/policies.md. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_policy(addend_context_options* options,
                                                                              const char* key,
                                                                              const char* value) ADDEND_NOEXCEPT;
-/* NULL for `log` or `progress`: none, as at the beginning. `release` may be NULL; else it is called with the payload
- * when the callback is replaced, or the last that holds it is gone. If the call fails, the payload stays the
- * caller's. */
+/* Sets the callback that receives log lines; NULL: none, the default.
+ * in: release: may be NULL; otherwise called with `payload` once the callback is replaced, or once the last context
+ * that holds it is gone. If the call fails, the payload stays the caller's. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_log(addend_context_options* options,
                                                                           addend_log_fn log, void* payload,
                                                                           addend_release_fn release) ADDEND_NOEXCEPT;
+/* Sets the callback that receives progress; NULL: none, the default.
+ * in: release: as in addend_context_options_set_log. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_progress(
     addend_context_options* options, addend_progress_fn progress, void* payload,
     addend_release_fn release) ADDEND_NOEXCEPT;
-/* 1: statuses tell in their detail where in C++ an error comes from. */
+/* Sets whether statuses say in their detail where in C++ an error comes from (1) or not (0, the default). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_set_detail(addend_context_options* options,
                                                                              int32_t detail) ADDEND_NOEXCEPT;
 ADDEND_API void addend_context_options_release(addend_context_options* options) ADDEND_NOEXCEPT;
 
-/* The options as they are now; changing them later changes no context. Everywhere, a NULL context is that of the
- * defaults. in: options (borrowed). out: out_context (new). */
+/* Makes a context from the options as they are now; changing the options later changes no context. Wherever a function
+ * takes a context, NULL stands for the defaults.
+ * in: options (borrowed).
+ * out: out_context (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_context_create(const addend_context_options* options,
                                                                  addend_context** out_context) ADDEND_NOEXCEPT;
 /* Every choice of the policy as a JSON object of texts, overrides included. in: context (borrowed, may be NULL).
@@ -223,9 +256,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_policy(const addend_co
                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_context_release(addend_context* context) ADDEND_NOEXCEPT;
 
-/* ---- Tensors ---------------------------------------------------------------------------------------------------- */
+/* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
-/* DLPack's type code + 256 * bits; any other pair that LibTorch knows may be written in the same way. */
+/* Types of elements: DLPack's type code + 256 * bits. Any other pair that LibTorch knows may be written in the same
+ * way. */
 enum addend_dtype {
   ADDEND_UINT8 = 0x0801,
   ADDEND_INT8 = 0x0800,
@@ -241,80 +275,102 @@ enum addend_dtype {
   ADDEND_BOOL = 0x0806
 };
 
-/* Shares the memory of a DLManagedTensor (is_versioned 0) or DLManagedTensorVersioned (1) and takes it over: its
- * deleter is called when no handle needs it any more. On failure it stays the caller's. Memory on devices is taken as
- * ready on the current stream. in: managed (taken over). out: out_tensor (new). errors: UNIMPLEMENTED for devices and
- * types that LibTorch does not have. */
+/* Makes a tensor on the memory of a DLManagedTensor (is_versioned 0) or DLManagedTensorVersioned (1), without a copy.
+ * Memory on devices is taken as ready on the current stream.
+ * in: managed (taken over: its deleter is called once no handle needs it; if the call fails, it stays the caller's).
+ * out: out_tensor (new).
+ * errors: UNIMPLEMENTED for devices and types that LibTorch does not have. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_versioned,
                                                                      addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* A view of the tensor for other libraries: a DLManagedTensorVersioned where `max_major` is 1 or more, else the older
- * DLManagedTensor, which knows no bool (it is given as uint8). The caller calls its deleter once, on any thread.
- * out: out_managed (new), out_is_versioned. */
+/* Gives a view of the tensor to other libraries, without a copy: a DLManagedTensorVersioned where `max_major` is 1 or
+ * more, otherwise the older DLManagedTensor, which has no bool (it becomes uint8). The memory must not be written.
+ * out: out_managed (new: the caller calls its deleter once, on any thread), out_is_versioned. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major,
                                                                    void** out_managed,
                                                                    int32_t* out_is_versioned) ADDEND_NOEXCEPT;
-/* Shares `size` bytes of the caller's memory. `strides` count elements; NULL and 0: contiguous. `release` may be NULL,
- * then the memory has to outlive the process's use of it; else it is called with `payload` when no handle needs the
- * memory any more. On failure the memory stays the caller's. in: data (shared). out: out_tensor (new). */
+/* Makes a tensor on `size` bytes of the caller's memory, without a copy.
+ * in: data (shared); strides: counted in elements, or NULL with num_strides 0 for a contiguous tensor; release: called
+ * with `payload` once no handle needs the memory, or NULL, in which case the memory has to outlive the process's use of
+ * it. If the call fails, the memory stays the caller's.
+ * out: out_tensor (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_wrap(void* data, size_t size, int32_t dtype,
                                                               const int64_t* dims, size_t num_dims,
                                                               const int64_t* strides, size_t num_strides,
                                                               addend_release_fn release, void* payload,
                                                               addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* Copies `size` contiguous bytes. in: data (borrowed). out: out_tensor (new). */
+/* Makes a tensor from a copy of `size` contiguous bytes.
+ * in: data (borrowed).
+ * out: out_tensor (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_copy(const void* data, size_t size, int32_t dtype,
                                                               const int64_t* dims, size_t num_dims,
                                                               addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* The tensor itself where it is contiguous and has that dtype (0: any) and device ("cpu", "cuda:0"; NULL: any), else a
- * contiguous copy. out: out_tensor (new). */
+/* Gives the tensor itself if it is contiguous and has this dtype and device, otherwise a contiguous copy that has.
+ * in: dtype: 0 for any; device: "cpu", "cuda:0", or NULL for any.
+ * out: out_tensor (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to(const addend_tensor* tensor, int32_t dtype,
                                                             const char* device,
                                                             addend_tensor** out_tensor) ADDEND_NOEXCEPT;
+/* Returns the number of dimensions. */
 ADDEND_API size_t addend_tensor_num_dims(const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* -1 where there is no such dimension. */
+/* Returns the size of a dimension, in elements; -1 where there is no such dimension. */
 ADDEND_API int64_t addend_tensor_size(const addend_tensor* tensor, size_t dim) ADDEND_NOEXCEPT;
+/* Returns the dtype, as in addend_dtype. */
 ADDEND_API int32_t addend_tensor_dtype(const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* "cpu", "cuda:0". Borrowed. */
+/* Returns the device: "cpu", "cuda:0". Borrowed. */
 ADDEND_API const char* addend_tensor_device(const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* The elements of a contiguous tensor on the CPU, to be read; NULL for others. Borrowed. */
+/* Returns the elements of a contiguous tensor on the CPU, to be read; NULL for other tensors. Borrowed. */
 ADDEND_API const void* addend_tensor_data(const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* As PyTorch prints it. out: out_text (new). */
+/* Prints the tensor as PyTorch does.
+ * out: out_text (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_string(const addend_tensor* tensor,
                                                                    addend_string** out_text) ADDEND_NOEXCEPT;
 ADDEND_API void addend_tensor_release(addend_tensor* tensor) ADDEND_NOEXCEPT;
 
-/* ---- Tensors in files: .safetensors and .npy in, .safetensors out ----------------------------------------------- */
+/* ---- Tensors in files: .safetensors and .npy in, .safetensors out ------------------------------------------------ */
 
-/* Reads a file, or its bytes (`name` stands for the path in messages). out: out_file (new). errors: NOT_FOUND. */
+/* Reads a .safetensors or .npy file.
+ * out: out_file (new).
+ * errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_read(const char* path,
                                                                    addend_tensor_file** out_file) ADDEND_NOEXCEPT;
+/* Reads the bytes of a .safetensors or .npy file.
+ * in: data (borrowed); name: stands for the path in messages.
+ * out: out_file (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_decode(const void* data, size_t size, const char* name,
                                                                      addend_tensor_file** out_file) ADDEND_NOEXCEPT;
+/* Returns the number of tensors in the file. */
 ADDEND_API size_t addend_tensor_file_size(const addend_tensor_file* file) ADDEND_NOEXCEPT;
-/* The name of a tensor; "" for that of a .npy file. Borrowed until the file changes. */
+/* Returns the name of a tensor; "" for the tensor of a .npy file. Borrowed until the file changes. */
 ADDEND_API const char* addend_tensor_file_name(const addend_tensor_file* file, size_t index) ADDEND_NOEXCEPT;
-/* By name; NULL: the first one. out: out_tensor (new). errors: NOT_FOUND. */
+/* Gives a tensor of the file by its name; NULL: the first one.
+ * out: out_tensor (new).
+ * errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_tensor(const addend_tensor_file* file, const char* name,
                                                                      addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* What the file says under a key; NULL where it says nothing. Borrowed until the file changes. */
+/* Returns the file's metadata under a key; NULL where there is none. Borrowed until the file changes. */
 ADDEND_API const char* addend_tensor_file_metadata(const addend_tensor_file* file, const char* key) ADDEND_NOEXCEPT;
-/* An empty file. out: out_file (new). */
+/* Makes an empty file.
+ * out: out_file (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_create(addend_tensor_file** out_file) ADDEND_NOEXCEPT;
-/* Replaces what has the same name. in: tensor (shared until it is written). */
+/* Adds a tensor, in place of one with the same name.
+ * in: tensor (shared until it is written). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_add(addend_tensor_file* file, const char* name,
                                                                   const addend_tensor* tensor) ADDEND_NOEXCEPT;
+/* Sets the metadata under a key. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_set_metadata(addend_tensor_file* file, const char* key,
                                                                            const char* value) ADDEND_NOEXCEPT;
-/* As .safetensors, all or nothing. */
+/* Writes the file as .safetensors: all of it or nothing. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_write(const addend_tensor_file* file,
                                                                     const char* path) ADDEND_NOEXCEPT;
-/* What addend_tensor_file_write would write. out: out_bytes (new). */
+/* Gives the bytes that addend_tensor_file_write would write.
+ * out: out_bytes (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_file_encode(const addend_tensor_file* file,
                                                                      addend_string** out_bytes) ADDEND_NOEXCEPT;
 ADDEND_API void addend_tensor_file_release(addend_tensor_file* file) ADDEND_NOEXCEPT;
 
-/* ---- Compositions: a tensor of shape S as components and a residual --------------------------------------------- */
+/* ---- Compositions: a tensor of shape S as components and a residual ---------------------------------------------- */
 
+/* The tensors of a composition, for addend_composition_part. */
 enum addend_part {
   ADDEND_COMPONENTS = 0, /* [numc, *S] */
   ADDEND_REFERENCE = 1,
@@ -324,61 +380,78 @@ enum addend_part {
   ADDEND_VALUE = 5     /* what an operator or a model computed; else the recovery */
 };
 
-/* From components [numc, *S], reference and leftover (NULL: zeros). `in_graph` 1: autograd follows what is computed
- * from them, see addend_composition_grad. in: components, reference, leftover (shared).
+/* Makes a composition from its tensors.
+ * in: components [numc, *S], reference, leftover (shared; NULL for zeros); in_graph: 1 keeps autograd's graph, so that
+ * gradients of what is computed from the composition can be asked for (addend_composition_grad).
  * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_tensors(
     const addend_tensor* components, const addend_tensor* reference, const addend_tensor* leftover, int32_t in_graph,
     addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* One component for each position along `dims` of a value (negative ones count from the end; without any the whole
- * value is one component): component offset + i is value - baseline there and zero elsewhere. `baseline` NULL: zeros.
- * numc -1: no more than needed. out: out_composition (new). */
+/* Splits a value along dimensions, with one component for each position along `dims`. Component offset + i is value -
+ * baseline at position i and zero elsewhere. Without dimensions the whole value is one component.
+ * in: dims: negative ones count from the end; baseline: NULL for zeros; numc: -1 for no more than needed.
+ * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_diagonal(
     const addend_tensor* value, const int64_t* dims, size_t num_dims, const addend_tensor* baseline, int64_t offset,
     int64_t numc, addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* One component for each label: integers of the value's shape or of its leading dimensions, -1 for no component.
- * `baseline` NULL: zeros. numc -1: the largest label + 1. out: out_composition (new). */
+/* Splits a value by labels, with one component for each label.
+ * in: labels: integers of the value's shape or of its leading dimensions, -1 for no component; baseline: NULL for
+ * zeros; numc: -1 for the largest label + 1.
+ * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_labels(
     const addend_tensor* value, const addend_tensor* labels, const addend_tensor* baseline, int64_t numc,
     addend_composition** out_composition) ADDEND_NOEXCEPT;
+/* Returns the number of components. */
 ADDEND_API int64_t addend_composition_numc(const addend_composition* composition) ADDEND_NOEXCEPT;
-/* S; -1 where there is no such dimension. */
+/* Returns the number of dimensions of S. */
 ADDEND_API size_t addend_composition_num_dims(const addend_composition* composition) ADDEND_NOEXCEPT;
+/* Returns the size of a dimension of S; -1 where there is no such dimension. */
 ADDEND_API int64_t addend_composition_size(const addend_composition* composition, size_t dim) ADDEND_NOEXCEPT;
-/* Of the value; the parts of half types are float32. */
+/* Returns the dtype of the value; the parts of half types are float32. */
 ADDEND_API int32_t addend_composition_dtype(const addend_composition* composition) ADDEND_NOEXCEPT;
-/* "cpu", "cuda:0". Borrowed. */
+/* Returns the device: "cpu", "cuda:0". Borrowed. */
 ADDEND_API const char* addend_composition_device(const addend_composition* composition) ADDEND_NOEXCEPT;
-/* One of addend_part, sharing memory where it is stored. out: out_tensor (new). */
+/* Gives one tensor of the composition; it shares the composition's memory where it is stored.
+ * in: part: one of addend_part.
+ * out: out_tensor (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_part(const addend_composition* composition, int32_t part,
                                                                    addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* Component `index`, of shape S. out: out_tensor (new). errors: OUT_OF_RANGE. */
+/* Gives component `index`, of shape S.
+ * out: out_tensor (new).
+ * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_component(const addend_composition* composition,
                                                                         int64_t index,
                                                                         addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* Some components, negative indices from the end, with the residual or with none. out: out_composition (new). */
+/* Gives a composition of some components, with the residual (with_residual 1) or without (0).
+ * in: indices: negative ones count from the end.
+ * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_select(
     const addend_composition* composition, const int64_t* indices, size_t num_indices, int32_t with_residual,
     addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* The gradient of sum(cotangent * composition), summed over components, reference and leftover, with respect to the
- * parts of `input`, which was made with in_graph 1 and led to `composition` by calls: a composition of the shape of
- * `input`. in: cotangent (borrowed), of the shape of `composition`. out: out_gradient (new). errors:
- * FAILED_PRECONDITION where no gradient connects the two. */
+/* Gives the gradient of sum(cotangent * composition), summed over components, reference and leftover, with respect to
+ * the parts of `input`: a composition of the shape of `input`.
+ * in: cotangent (borrowed), of the shape of `composition`; input: made with in_graph 1, and led to `composition` by
+ * calls.
+ * out: out_gradient (new).
+ * errors: FAILED_PRECONDITION where no gradient connects the two. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_grad(const addend_composition* composition,
                                                                    const addend_composition* cotangent,
                                                                    const addend_composition* input,
                                                                    addend_composition** out_gradient) ADDEND_NOEXCEPT;
-/* Explains one number of it: see addend_results_explain. Components are named by their position.
+/* Explains one number of the composition. Components are named by their position.
+ * in: target: as in addend_results_explain.
  * out: out_explanation (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_explain(
     const addend_composition* composition, const char* target, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
-/* "composition 0:\n<tensor>\n...residual:\n<tensor>". out: out_text (new). */
+/* Prints the composition: "composition 0:\n<tensor>\n...residual:\n<tensor>".
+ * out: out_text (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_to_string(const addend_composition* composition,
                                                                         addend_string** out_text) ADDEND_NOEXCEPT;
 ADDEND_API void addend_composition_release(addend_composition* composition) ADDEND_NOEXCEPT;
 
-/* ---- Explanations: one number and what it is made of ------------------------------------------------------------ */
+/* ---- Explanations: one number and what it is made of ------------------------------------------------------------- */
 
+/* The numbers of an explanation beside its contributions c. */
 enum addend_number {
   ADDEND_NUMBER_VALUE = 0,
   ADDEND_NUMBER_REFERENCE = 1,
@@ -389,246 +462,314 @@ enum addend_number {
   ADDEND_NUMBER_MASS = 6            /* sum |c| + |leftover| + |reference|: what rounding is measured against */
 };
 
-/* One of addend_number; NaN where there is no such number. */
+/* Returns one number of the explanation; NaN where there is no such number.
+ * in: number: one of addend_number. */
 ADDEND_API double addend_explanation_number(const addend_explanation* explanation, int32_t number) ADDEND_NOEXCEPT;
-/* "[0, 7]": the element that is explained; "[0, 7] minus [0, 2]" for a difference. Borrowed. */
+/* Returns the element that is explained, "[0, 7]", or the difference, "[0, 7] minus [0, 2]". Borrowed. */
 ADDEND_API const char* addend_explanation_target(const addend_explanation* explanation) ADDEND_NOEXCEPT;
-/* How many contributions there are: one for each component. */
+/* Returns the number of contributions: one for each component. */
 ADDEND_API int64_t addend_explanation_numc(const addend_explanation* explanation) ADDEND_NOEXCEPT;
-/* The contribution and the name of a component; NaN and NULL where there is none. Borrowed. */
+/* Returns the contribution of a component; NaN where there is no such component. */
 ADDEND_API double addend_explanation_contribution(const addend_explanation* explanation,
                                                   int64_t component) ADDEND_NOEXCEPT;
+/* Returns the name of a component; NULL where there is no such component. Borrowed. */
 ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation,
                                                int64_t component) ADDEND_NOEXCEPT;
-/* The component at a rank, the largest magnitude first (rank 0), equal ones in their order; -1 where there is none. */
+/* Returns the component at a rank, where rank 0 has the contribution of the largest magnitude and equal ones keep their
+ * order; -1 where there is none. */
 ADDEND_API int64_t addend_explanation_ranked(const addend_explanation* explanation, int64_t rank) ADDEND_NOEXCEPT;
-/* All of it as a JSON object, and as a page for a browser that needs nothing else. out: out_json, out_html (new). */
+/* Writes all of the explanation as a JSON object, {"format": "addend.explanation", "version": 1, ...}. docs/schemas has
+ * the schema of this and of every other document.
+ * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_explanation* explanation,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
+/* Writes all of the explanation as a self-contained page for a browser.
+ * out: out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_explanation* explanation,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
-/* An explanation from what addend_explanation_json gave: the same numbers, names, text and page. out: out_explanation
- * (new). errors: INVALID_ARGUMENT for another text. */
+/* Reads what addend_explanation_json wrote: an explanation with the same numbers, names, text and page.
+ * out: out_explanation (new).
+ * errors: INVALID_ARGUMENT for any other text. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_read(
     const char* json, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
 ADDEND_API void addend_explanation_release(addend_explanation* explanation) ADDEND_NOEXCEPT;
 
-/* ---- Requests: what a model is asked ---------------------------------------------------------------------------- */
+/* ---- Requests: what a model is asked ----------------------------------------------------------------------------- */
 
-/* Nothing yet. out: out_request (new). */
+/* Makes an empty request.
+ * out: out_request (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_create(addend_request** out_request) ADDEND_NOEXCEPT;
-/* The next input, plain so far: it has no components. The functions below say more about the input that was added
- * last. `name`: the argument of the model that it is for; NULL: the next one in order. in: value (shared). */
+/* Adds an input. It is plain, without components, until one of the functions below splits it: these functions speak of
+ * the input that was added last.
+ * in: name: the argument of the model that the input is for, or NULL for the next one in order; value (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_input(addend_request* request, const char* name,
                                                                     const addend_tensor* value) ADDEND_NOEXCEPT;
-/* The next input is no argument of the model but a floating-point tensor inside it (heads of an attention, neurons,
- * experts), told as in addend_request_add_probe: components and baseline begin there, and what the model computes
- * before is the same for all of them. The functions below say more about it as about any input: it is split along
- * dimensions or by labels, and these and the baseline are those of the tensor, whose shape shows when the model runs.
- * The arguments of the model, added before or behind, stay plain. It is called by its selector, and what its elements
- * give (addend_attribution_results) has its shape. Takes one more run of the model. Looked at by addend_model_decompose
- * and addend_model_attribute; traces have the model run twice for it, see addend_trace_again; addend_model_shapley
- * refuses it, the others take the arguments alone. errors, beside those here, of the run: INVALID_ARGUMENT where
- * nothing inside is called so, where the tensor is what the model is given, where it is split otherwise or not at all,
- * where an argument is split too, and where dimensions, labels or baseline do not fit it; FAILED_PRECONDITION where it
- * depends on another one that is split. */
+/* Adds, as an input, a floating-point tensor inside the model (heads of an attention, neurons, experts): components and
+ * baseline start there, and what the model computes before is the same for all of them. The functions below say more
+ * about it as about any input. It is split along dimensions or by labels; dimensions, labels and baseline are those of
+ * the tensor, whose shape is known when the model runs. It is named by its selector, and its elements' attributions
+ * (addend_attribution_results) have its shape. The arguments of the model, added before or behind, stay plain. The
+ * model runs once more for it in addend_model_decompose and addend_model_attribute; in traces its owner runs it twice
+ * (addend_trace_again). addend_model_shapley refuses it; other functions look at the arguments alone.
+ * in: selector: as in addend_request_add_probe.
+ * errors: of the run: INVALID_ARGUMENT where nothing inside has this name, where the tensor is an argument of the
+ * model, where it is split otherwise or not at all, where an argument is split too, and where dimensions, labels or
+ * baseline do not fit it; FAILED_PRECONDITION where it depends on another tensor that is split. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_inside(addend_request* request,
                                                                      const char* selector) ADDEND_NOEXCEPT;
-/* One component for each position along some dimensions; negative ones count from the end. */
+/* Splits the input along dimensions, with one component for each position along `dims`.
+ * in: dims: negative ones count from the end. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_dims(addend_request* request, const int64_t* dims,
                                                                      size_t num_dims) ADDEND_NOEXCEPT;
-/* One component for each label; see addend_composition_from_labels. The only split for ids of tokens beside that along
- * dimensions. in: labels (shared). */
+/* Splits the input by labels, with one component for each label. Ids of tokens can be split in this way and along
+ * dimensions.
+ * in: labels (shared): as in addend_composition_from_labels. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_labels(addend_request* request,
                                                                        const addend_tensor* labels) ADDEND_NOEXCEPT;
-/* Components [numc, *shape] as given; the rest of the input is its reference. in: parts (shared). */
+/* Splits the input into given components; the rest of the input is its reference.
+ * in: parts [numc, *shape] (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_split_parts(addend_request* request,
                                                                       const addend_tensor* parts) ADDEND_NOEXCEPT;
-/* What means "nothing": a tensor that broadcasts to the input, or one number (for ids: a token). Zero unless given.
- * in: baseline (shared). */
+/* Sets the input that means "nothing"; zero unless given.
+ * in: baseline (shared): a tensor that broadcasts to the input. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline(addend_request* request,
                                                                        const addend_tensor* baseline) ADDEND_NOEXCEPT;
+/* Sets one number as the baseline everywhere; for ids: a token. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(addend_request* request,
                                                                               double baseline) ADDEND_NOEXCEPT;
-/* The same by a word, for floating-point inputs:
+/* Sets the baseline by a word, which is looked up when the model runs. For floating-point inputs:
  *   "mean:FILE", "median:FILE"   of the rows (the first dimension) of the tensor in a .npy or .safetensors file,
  *                                "FILE#NAME" where it holds several and none is called "baseline" or "input"
  *   "buffer:NAME"                a tensor that the model holds, such as the running mean of a batch normalization
  *                                of the input; also for ids
  *   "mean"                       each channel's mean over height and width, the last two dimensions of an image
  *   "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of its longer side
- * The run, in which the word is looked up, says what does not fit: INVALID_ARGUMENT, or NOT_FOUND for a file. errors:
- * INVALID_ARGUMENT for another word. */
+ * errors: INVALID_ARGUMENT for any other word; of the run: INVALID_ARGUMENT where the baseline does not fit, NOT_FOUND
+ * for a file. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_word(addend_request* request,
                                                                             const char* word) ADDEND_NOEXCEPT;
-/* Where the input's components begin on the axis that all inputs share; -1, as at the beginning: right behind those of
- * the inputs before it. */
+/* Sets where the input's components start on the component axis that all inputs share; -1, the default: right behind
+ * those of the inputs before it. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(addend_request* request,
                                                                               int64_t first) ADDEND_NOEXCEPT;
-/* The name of the input's next component; those without name are called by their position. */
+/* Names the input's next component. Components without a name are called by their position. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_request* request,
                                                                    const char* name) ADDEND_NOEXCEPT;
-/* An inner tensor whose composition is wanted: "layers.0.attention" (a module), "#28" (an operator by its number),
- * "aten::gelu" or "aten::gelu:2" (an operator by its name), "logits" (what a final softmax reads). */
+/* Asks for the composition of an inner tensor.
+ * in: selector: "layers.0.attention" (a module), "#28" (an operator by its number), "aten::gelu" or "aten::gelu:2" (an
+ * operator by its name), "logits" (what a final softmax reads). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
-/* One of the model's results that is decomposed, "output" or "output.1"; the others are left out. Without any, all are.
- * Looked at by addend_model_decompose; traces decompose what addend_trace_add_output names. */
+/* Asks for one of the model's results; those that no call names are left out. Without any call, all are decomposed.
+ * addend_model_decompose looks at it; traces decompose what addend_trace_add_output names.
+ * in: name: "output", "output.1". */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
                                                                      const char* name) ADDEND_NOEXCEPT;
-/* A parameter or buffer of a live model, so that reports can name operators by what they read. in: tensor (shared). */
+/* Names a parameter of a live model, so that reports can name operators by what they read.
+ * in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_parameter(addend_request* request, const char* name,
                                                                         const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* The same for a buffer: one that is not learned. in: tensor (shared). */
+/* Names a buffer of a live model: a tensor that is not learned.
+ * in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_buffer(addend_request* request, const char* name,
                                                                      const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* One more number for addend_model_attribute to explain: a target as addend_results_explain takes it, of the tensor
- * that addend_request_set_explained names. Without any it is "top1". */
+/* Adds a number for addend_model_attribute to explain. Without any call it is "top1".
+ * in: target: as in addend_results_explain, of the tensor that addend_request_set_explained names. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_target(addend_request* request,
                                                                      const char* target) ADDEND_NOEXCEPT;
-/* What the targets are elements of: "output.1", or an inner tensor as in addend_request_add_probe. NULL, as at the
- * beginning: the model's first output. */
+/* Sets the tensor that targets are elements of.
+ * in: selector: "output.1", or an inner tensor as in addend_request_add_probe; NULL, the default: the model's first
+ * output. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_explained(addend_request* request,
                                                                         const char* selector) ADDEND_NOEXCEPT;
-/* 1: the first dimension of every split input and of the explained tensor counts examples, and each has a target of its
- * own in its row, whose index leaves out that dimension: one target for each example, or one for all. */
+/* Sets whether the first dimension of every split input and of the explained tensor counts examples (1) or not (0, the
+ * default). Each example then has a target of its own in its row, whose index leaves out the first dimension: add one
+ * target for each example, or one for all. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_each_example(addend_request* request,
                                                                            int32_t each_example) ADDEND_NOEXCEPT;
-/* 1: addend_model_attribute also finds what passes through every operator. */
+/* Sets whether addend_model_attribute also finds what passes through every operator (1) or not (0, the default). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_operators(addend_request* request,
                                                                         int32_t operators) ADDEND_NOEXCEPT;
-/* The inputs that are added from here on are a further example of what the model takes: other sizes to learn from, for
- * addend_model_record, or other values to try, for addend_model_check_trace. Nothing else takes several.
+/* Begins a further example of what the model takes: inputs that are added from here on belong to it.
+ * addend_model_record learns other sizes from it, and addend_model_check_trace tries its values; nothing else takes
+ * several examples.
  * errors: FAILED_PRECONDITION where the example before it has no input yet. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_next_example(addend_request* request) ADDEND_NOEXCEPT;
-/* How the inputs of the example, which are tensors, make up the arguments of a model that takes tuples, lists,
- * dictionaries or plain values. structure: JSON, a list of the arguments in the order of the model's, or an object of
- * them by name, each one of
+/* Sets how the inputs of the example, which are tensors, make up the arguments of a model that takes tuples, lists,
+ * dictionaries or plain values. All functions of models and programs that take a request look at it, and so does
+ * addend_trace_record. Every input has to be used. Names of inputs then serve for results only; inputs are split as
+ * usual, and their components move through the model like those of any other input.
+ * in: structure: NULL, the default, where every input is an argument; otherwise JSON: a list of the arguments in the
+ * model's order, or an object of the arguments by name, each one of
  *   {"tensor": 0}                            an input by its number, counted from 0 in the order of adding
  *   null, true, 3, 3.0, "text"               a plain value; 3 is an integer, 3.0 is not
  *   {"float": "nan"}                         or "inf", "-inf"
- *   {"tuple": [...]}, {"list": [...]}        of any of these; a list of nothing says what it would hold, "type":
+ *   {"tuple": [...]}, {"list": [...]}        of any of these; an empty list says what it would hold, "type":
  *                                            "Tensor", "int", "float", "bool" or "str"
  *   {"dict": {"key": ...}}                   with the "type" of its values where it is empty
- * Every input is used. Names of inputs are then for results only, and each is split as ever: its components move
- * through the model like those of any other input. NULL, as at the beginning: every input is an argument. Looked at by
- * all functions of models and programs that take a request, and by addend_trace_record; these give what does not fit
- * as INVALID_ARGUMENT. errors: INVALID_ARGUMENT for text that is none of the above. */
+ * errors: INVALID_ARGUMENT for text that is none of these; of the run: INVALID_ARGUMENT where the structure does not
+ * fit. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_request* request,
                                                                         const char* structure) ADDEND_NOEXCEPT;
-/* 1: every operator is checked, not only those that results depend on. */
+/* Sets whether every operator is checked (1), or only those that results depend on (0, the default). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
-/* What the parts of results and all rows on their way there may take together in addend_model_decompose, in bytes,
- * beside the model and its recorded run: components then move through the model in groups, which run it once all the
- * same and give the same to rounding. 0, as at the beginning: any amount. errors: INVALID_ARGUMENT for a negative
- * number; where not even one component fits, the run says so. */
+/* Sets how many bytes the parts of results and all rows on their way there may take together in addend_model_decompose,
+ * beside the model and its recorded run; 0, the default: any amount. Components then move through the model in groups;
+ * the model still runs once, and the results are the same to rounding.
+ * errors: INVALID_ARGUMENT for a negative number; of the run where not even one component fits. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_memory(addend_request* request,
                                                                      int64_t bytes) ADDEND_NOEXCEPT;
-/* Which way addend_model_decompose finds components: "forward", every component through every operator; "backward",
- * from the numbers that are asked for, while the sum of all components goes forward and is checked after every
- * operator; or "auto", as at the beginning: backward where there are few numbers and much to save, and not every
- * operator is to be checked (addend_request_set_everything). The same to rounding. errors: INVALID_ARGUMENT for another
- * text; under a policy that looks at all components together a run "backward" ends with FAILED_PRECONDITION. */
+/* Sets which way addend_model_decompose finds components. The results are the same to rounding.
+ * in: direction: "forward": every component goes through every operator; "backward": components are found from the
+ * numbers that are asked for, while the sum of all components goes forward and is checked after every operator; "auto",
+ * the default: backward where there are few numbers and much to save, and not every operator is to be checked
+ * (addend_request_set_everything).
+ * errors: INVALID_ARGUMENT for any other text; of a run "backward": FAILED_PRECONDITION under a policy that looks at
+ * all components together. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_direction(addend_request* request,
                                                                         const char* direction) ADDEND_NOEXCEPT;
-/* 1: the model keeps what it gives on the baselines, and takes it from there in later runs of such requests where the
- * baselines and everything else that it depends on are the same. What differs is computed as ever. Writes to
- * parameters are noticed where LibTorch counts them, which writes behind its operators escape: see
- * addend_model_forget_references. Looked at by addend_model_decompose and addend_model_attribute. */
+/* Sets whether the model keeps what it computes on the baselines (1) or not (0, the default). Later runs of such
+ * requests take it from there where the baselines and everything else that it depends on are the same; what differs is
+ * computed as usual. Writes to parameters are noticed where LibTorch counts them; writes that no operator makes escape
+ * it (see addend_model_forget_references). addend_model_decompose and addend_model_attribute look at it. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_keep_references(addend_request* request,
                                                                               int32_t keep) ADDEND_NOEXCEPT;
-/* 1: the plain model also runs on the baseline, and the report says how far that is from the reference
- * ("reference_error"). Looked at by addend_model_decompose and addend_model_attribute, which give INVALID_ARGUMENT
- * where a split starts inside the model; traces refuse it, since their owner runs the model: see addend_trace_baseline.
- */
+/* Sets whether the plain model also runs on the baseline (1) or not (0, the default); the report then says how far the
+ * reference is from what the model gives there ("reference_error"). addend_model_decompose and addend_model_attribute
+ * look at it. Traces refuse it, since their owner runs the model: see addend_trace_baseline.
+ * errors: of the run: INVALID_ARGUMENT where a split starts inside the model. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_verify_reference(addend_request* request,
                                                                                int32_t verify) ADDEND_NOEXCEPT;
-/* Who may end runs of this request. NULL: nobody. in: cancellation (shared). */
+/* Sets the switch that may end runs of this request; NULL, the default: none.
+ * in: cancellation (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_cancellation(
     addend_request* request, const addend_cancellation* cancellation) ADDEND_NOEXCEPT;
 ADDEND_API void addend_request_release(addend_request* request) ADDEND_NOEXCEPT;
 
-/* ---- Models ----------------------------------------------------------------------------------------------------- */
+/* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* A TorchScript file, or its bytes, on the CPU and in evaluation mode. It is a program: load only what you trust.
- * dtype: converts parameters and floating-point buffers; 0: as they are. out: out_model (new). errors: NOT_FOUND,
- * UNIMPLEMENTED where the file holds compiled operations that tracing cannot see. */
+/* Loads a TorchScript file, on the CPU and in evaluation mode. The file is a program: load only what you trust.
+ * in: dtype: what parameters and floating-point buffers are converted to; 0: as they are.
+ * out: out_model (new).
+ * errors: NOT_FOUND; UNIMPLEMENTED where the file holds compiled operations that tracing cannot see. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load(const char* path, int32_t dtype,
                                                              addend_model** out_model) ADDEND_NOEXCEPT;
+/* Loads the bytes of a TorchScript file, as addend_model_load does.
+ * in: data (borrowed); dtype: as in addend_model_load.
+ * out: out_model (new).
+ * errors: UNIMPLEMENTED where the file holds compiled operations that tracing cannot see. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load_bytes(const void* data, size_t size, int32_t dtype,
                                                                    addend_model** out_model) ADDEND_NOEXCEPT;
-/* A copy of a model from a TorchScript file whose parameters, buffers and constants are on another device, "cuda:0", or
- * of another dtype; NULL and 0: as they are. Its inputs have to be there too. out: out_copy (new). errors:
- * UNIMPLEMENTED for other models. */
+/* Copies a model from a TorchScript file to another device or dtype: parameters, buffers and constants. Its inputs have
+ * to be there too.
+ * in: dtype: 0 for the same; device: "cuda:0", or NULL for the same.
+ * out: out_copy (new).
+ * errors: UNIMPLEMENTED for other models. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_to(const addend_model* model, int32_t dtype, const char* device,
                                                            addend_model** out_copy) ADDEND_NOEXCEPT;
-/* The same model by other methods than forward(), named with commas between them: "encode,decode". They run one after
- * the other, each on as many of the inputs as it has arguments; several give what each gives, one behind the other, and
- * their arguments are called "encode.x". in: model (shared). out: out_model (new). errors: NOT_FOUND for a method that
- * the model does not have, UNIMPLEMENTED for models that are not from a TorchScript file. */
+/* Makes a model that runs other methods than forward(), one after the other, each on as many of the inputs as it has
+ * arguments. Several methods give their results one behind the other, and their arguments are called "encode.x".
+ * in: model (shared); methods: names with commas between them, "encode,decode".
+ * out: out_model (new).
+ * errors: NOT_FOUND for a method that the model does not have; UNIMPLEMENTED for models that are not from a TorchScript
+ * file. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_methods(const addend_model* model, const char* methods,
                                                                 addend_model** out_model) ADDEND_NOEXCEPT;
-/* The arguments that the model takes, in order. NULL where there is none. Borrowed. */
+/* Returns how many arguments the model takes. */
 ADDEND_API size_t addend_model_num_inputs(const addend_model* model) ADDEND_NOEXCEPT;
+/* Returns the name of an argument, in order; NULL where there is none. Borrowed. */
 ADDEND_API const char* addend_model_input_name(const addend_model* model, size_t index) ADDEND_NOEXCEPT;
-/* The plain model: its tensors, without compositions; splits and probes are not looked at. in: model, request
- * (borrowed). out: out_results (new). */
+/* Runs the plain model and gives its tensors, without compositions; splits and probes are not looked at.
+ * in: model, request (borrowed).
+ * out: out_results (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_run(const addend_model* model, const addend_request* request,
                                                             addend_results** out_results) ADDEND_NOEXCEPT;
-/* The main job: the compositions of what the model computes, then those of the probes, and the report. in: context
- * (borrowed, may be NULL), model, request (borrowed). out: out_results (new). errors: UNIMPLEMENTED with the position
- * of an operator that no rule covers, INTERNAL with that of a tracing failure, CANCELLED. */
+/* Decomposes the model: gives the compositions of what it computes, then those of the probes, and the report. This is
+ * the main function of the library.
+ * in: context (borrowed, may be NULL), model, request (borrowed).
+ * out: out_results (new).
+ * errors: UNIMPLEMENTED with the position of an operator that no rule covers; INTERNAL with the position of a tracing
+ * failure; CANCELLED. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_decompose(const addend_context* context,
                                                                   const addend_model* model,
                                                                   const addend_request* request,
                                                                   addend_results** out_results) ADDEND_NOEXCEPT;
-/* The exact Shapley values of the components for the model's first output: at most 16 components, 2^numc runs. What
- * the other is compared with. in: model, request (borrowed). out: out_composition (new). errors: CANCELLED. */
+/* Computes the exact Shapley values of the components for the model's first output, by 2^numc runs: what other
+ * attributions can be compared with.
+ * in: model, request (borrowed), with at most 16 components.
+ * out: out_composition (new).
+ * errors: CANCELLED. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_shapley(const addend_model* model,
                                                                 const addend_request* request,
                                                                 addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* The same question asked the other way round: what did each element of the inputs give to these numbers? One sweep
- * back, at the same price for ten components and for ten thousand. Takes the targets of the request; its probes are not
- * looked at. in: context (borrowed, may be NULL), model, request (borrowed). out: out_attribution (new). errors: as
- * addend_model_decompose; FAILED_PRECONDITION for choices of the policy that look at all components together. */
+/* Attributes the targets of the request to every element of the inputs, by one sweep backward through the model, at the
+ * same price for ten components and for ten thousand. Probes are not looked at.
+ * in: context (borrowed, may be NULL), model, request (borrowed).
+ * out: out_attribution (new).
+ * errors: as addend_model_decompose; FAILED_PRECONDITION for choices of the policy that look at all components
+ * together. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_context* context,
                                                                   const addend_model* model,
                                                                   const addend_request* request,
                                                                   addend_attribution** out_attribution) ADDEND_NOEXCEPT;
-/* Runs the model once and keeps what it did; splits and probes are not looked at. Further examples (see
- * addend_request_next_example), of other sizes, teach the program which numbers follow which dimension of the inputs,
- * so that it runs for other sizes too; without any it runs for the sizes of the recording. in: model, request
- * (borrowed). out: out_program (new). errors: UNIMPLEMENTED with the position of what cannot be recorded,
- * FAILED_PRECONDITION with that of a number that follows no dimension. */
+/* Runs the model once and keeps what it did as a program; splits and probes are not looked at. Further examples of
+ * other sizes (addend_request_next_example) teach the program which numbers follow which dimension of the inputs, so
+ * that it runs for other sizes too; without any it runs for the sizes of the recording.
+ * in: model, request (borrowed).
+ * out: out_program (new).
+ * errors: UNIMPLEMENTED with the position of what cannot be recorded; FAILED_PRECONDITION with the position of a number
+ * that follows no dimension. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_record(const addend_model* model, const addend_request* request,
                                                                addend_program** out_program) ADDEND_NOEXCEPT;
-/* Whether a recording is the model: records twice, replays, and tries every further example of the request. options:
- * {"tolerance": 1e-5, "strict": true, "out_of_place": false}, a JSON object as addend_program_code_text describes it;
- * out_of_place also replays without writes in place, which finds aliases that nobody sees. out: out_json (new),
- * {"ok", "worst_error", "findings": [{"kind", "error", "input_set", "position", "message"}]}: `kind` "graph", "value",
- * "guard", "constant", "random", "training", "state" or "output"; `error` false for what is only worth knowing;
- * `input_set` which further example showed it, or null. */
+/* Checks whether a recording stands for the model: records twice, replays, and tries every further example of the
+ * request.
+ * in: options: {"tolerance": 1e-5, "strict": true, "out_of_place": false}, as described at addend_program_code_text.
+ * out_of_place also replays without writes in place, which finds aliases that no operator shows.
+ * out: out_json (new), {"format": "addend.check_trace", "version": 1, "ok", "worst_error", "findings": [{"kind",
+ * "error", "input_set", "position", "message"}]}.
+ * Fields of a trace check:
+ *   ok: Whether no finding is an error.
+ *   worst_error: The largest difference between a replay and the model, relative to the model's result.
+ *   findings: Errors, and what is worth knowing, in the order in which they were found.
+ * Fields of a finding:
+ *   kind: What it is: "graph" (another run calls other operators, or with other arguments), "value" (results differ
+ *     by more than the tolerance), "guard" (a number that left the tensors is another one for a further input),
+ *     "constant" (a constant of the program is another one for a further input or in a second run), "random" (an
+ *     operator draws random numbers), "training" (an operator runs in training mode), "state" (the model overwrites
+ *     its own parameters or buffers) or "output" (the output holds lists or dictionaries, which the caller could
+ *     change).
+ *   error: Whether the program gives something else than the model; else it is worth knowing.
+ *   input_set: Which further example showed it; nothing where the inputs of the recording did.
+ *   position: The operator to blame, with its place; empty where none is.
+ *   message: What was found, in one line. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_check_trace(const addend_model* model,
                                                                     const addend_request* request, const char* options,
                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
-/* What a run with the inputs of the request lacks, all of it, before anything runs: of a TorchScript model by reading
- * its source, branches that are not taken included; of a program by what it recorded. in: context (whose rules count;
- * borrowed, may be NULL), model, request (borrowed). out: out_json (new), {"format": "addend.requirements", "version":
- * 1, "unmet": [{"kind", "error", "position", "message"}]}: `kind` "input" (number, shape, dtype or device of what is
- * given), "mode" (something runs as in training) or "operator" (no rule); `error` false for what is only worth
- * knowing. */
+/* Lists everything that a run with the inputs of the request lacks, before anything runs: of a TorchScript model by
+ * reading its source, branches that are not taken included; of a program by what it recorded.
+ * in: context (whose rules count; borrowed, may be NULL), model, request (borrowed).
+ * out: out_json (new), {"format": "addend.requirements", "version": 1, "unmet": [{"kind", "error", "position",
+ * "message"}]}.
+ * Fields of a requirement:
+ *   kind: What it is about: "input" (number, kind, shape, dtype or device of what is given), "mode" (something runs
+ *     as in training) or "operator" (it has no rule).
+ *   error: Whether the run would fail; else it is worth knowing.
+ *   position: The first operator concerned, with its place; empty for inputs.
+ *   message: What is missing, in one line. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_requirements(const addend_context* context,
                                                                      const addend_model* model,
                                                                      const addend_request* request,
                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
 /* Forgets what was kept for addend_request_set_keep_references: to free the memory, or after writes to parameters that
- * no operator made. Runs that go on are not disturbed. */
+ * no operator made.
+ * thread: any; runs that go on are not disturbed. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_forget_references(const addend_model* model) ADDEND_NOEXCEPT;
 ADDEND_API void addend_model_release(addend_model* model) ADDEND_NOEXCEPT;
 
-/* ---- Results: what a run or a call gives ------------------------------------------------------------------------ */
+/* ---- Results: what a run or a call gives ------------------------------------------------------------------------- */
 
+/* What a result is. */
 enum addend_result_kind {
   ADDEND_RESULT_NONE = 0,
   ADDEND_RESULT_COMPOSITION = 1,
@@ -636,294 +777,399 @@ enum addend_result_kind {
   ADDEND_RESULT_NUMBER = 3
 };
 
-/* How many there are: of a model its outputs (integers and bools stay tensors), then the probes. */
+/* Returns how many results there are: of a model its outputs (integers and bools stay tensors), then the probes. */
 ADDEND_API size_t addend_results_size(const addend_results* results) ADDEND_NOEXCEPT;
-/* One of addend_result_kind. */
+/* Returns one of addend_result_kind. */
 ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* "output", "output.1", the probe's selector, or what a trace was told; NULL where there is none. Borrowed. */
+/* Returns the name of a result: "output", "output.1", the probe's selector, or the name that a trace was given; NULL
+ * where there is none. Borrowed. */
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* out: out_composition (new). errors: OUT_OF_RANGE; INVALID_ARGUMENT where the result is of another kind. */
+/* Gives a result that is a composition.
+ * out: out_composition (new).
+ * errors: OUT_OF_RANGE; INVALID_ARGUMENT where the result is of another kind. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(
     const addend_results* results, size_t index, addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* The tensor, or the value of the composition. out: out_tensor (new). errors: OUT_OF_RANGE. */
+/* Gives a result that is a tensor, or the value of a composition.
+ * out: out_tensor (new).
+ * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_tensor(const addend_results* results, size_t index,
                                                                  addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* out: out_number. errors: OUT_OF_RANGE. */
+/* Gives a result that is a number.
+ * out: out_number.
+ * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_number(const addend_results* results, size_t index,
                                                                  double* out_number) ADDEND_NOEXCEPT;
-/* Explains one number of a composition among the results. `name`: which, NULL for the first. `target`: "top1" (the
- * largest element), "2" or "0,2" (an element), "2-7" or "0,2-0,7" (the first minus the second).
- * out: out_explanation (new). errors: NOT_FOUND. */
+/* Explains one number of a composition among the results.
+ * in: name: which result, or NULL for the first; target: "top1" (the largest element), "2" or "0,2" (an element), "2-7"
+ * or "0,2-0,7" (the first minus the second).
+ * out: out_explanation (new).
+ * errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_results* results, const char* name,
                                                                   const char* target,
                                                                   addend_explanation** out_explanation) ADDEND_NOEXCEPT;
-/* One number of the report: "operators", "nodes", "worst_recovery_error", "worst_bracket", "failures", "absorbed",
- * "absorbed_failures", "path_ruled", "stand_in_references", "unattributed", "trace_seconds", "linearize_seconds",
- * "sweep_seconds", "backward" (1: see addend_request_set_direction), "conditioning" and "leftover_share" (of the result
- * where they are the largest), "reference_error" (see addend_request_set_verify_reference); NaN where there is no such
- * number. */
+/* One number of the report; NaN where there is no such number. Numbers of the report:
+ *   operators: How many operators were recorded.
+ *   nodes: How many operators components passed through.
+ *   worst_recovery_error: The largest difference between the sum of an operator's parts and its value, over the
+ *     largest magnitude there, of all operators that were checked: some roundings of the dtype where all is well.
+ *   worst_bracket: The largest leftover that an operator made whose rule claims to leave nothing, over the largest
+ *     magnitude there: some roundings of the dtype where all is well.
+ *   conditioning: The magnitudes of all parts over that of the move that they sum to, of the result where that is
+ *     the largest; 1 where nothing cancels.
+ *   leftover_share: The magnitude of the leftover over that of the move, of the result where that is the largest; 0
+ *     where nothing is left over.
+ *   reference_error: How far the reference is from what the model gives on the baseline, over the largest magnitude
+ *     there; NaN unless the request asked to verify the reference.
+ *   backward: Whether components were found backward, from the numbers that are asked for. 1 or 0.
+ *   failures: How many tracing failures there were that the policy did not make an error.
+ *   absorbed: How many operators without a rule became leftover.
+ *   absorbed_failures: How many of the tracing failures became leftover.
+ *   path_ruled: How many operators were integrated along the path.
+ *   stand_in_references: How many references have a stand-in, because they are not finite.
+ *   unattributed: How many calls used ids in a way in which no component follows.
+ *   trace_seconds: How long running the model and its references took. In seconds.
+ *   linearize_seconds: How long coefficients took. In seconds.
+ *   sweep_seconds: How long moving the components took. In seconds. */
 ADDEND_API double addend_results_report_number(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
-/* One text of the report: "reference_is_model_on_baseline" ("yes", "no", or "unknown" where the model reads a number
- * that is another on the baseline) and "reference_reason", why not; NULL where there is no such text. Borrowed. */
+/* One text of the report, borrowed; NULL where there is no such text. Texts of the report:
+ *   reference_is_model_on_baseline: Whether the reference is what the model computes on the baseline: "yes" (it is),
+ *     "no" (it is not) or "unknown" (the model reads a number that is another on the baseline).
+ *   reference_reason: Why the reference is not what the model computes on the baseline; empty where it is. */
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
-/* What a reader has to know, one line each; NULL behind the last one. Borrowed. */
+/* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
-/* The report as a JSON object: policy, counts, errors, notes, tracing failures, and every check, worst first.
- * out: out_json (new). */
+/* The report as a JSON object, {"format": "addend.report", "version": 1, ...}: policy, counts, errors, notes, tracing
+ * failures, and every check, worst first. out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_report(const addend_results* results,
                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_results_release(addend_results* results) ADDEND_NOEXCEPT;
 
-/* ---- Attributions: numbers, and what each element of the inputs gave to them ---------------------------------------
- */
+/* ---- Attributions: numbers, and what each element of the inputs contributed to them ------------------------------ */
 
-/* How many numbers are explained: the targets of the request, or one for each example. */
+/* Returns how many numbers are explained: the targets of the request, or one for each example. */
 ADDEND_API size_t addend_attribution_num_targets(const addend_attribution* attribution) ADDEND_NOEXCEPT;
-/* One of them by component, as addend_results_explain would have it. Its leftover is what integrated gradients call the
- * convergence delta, with the other sign. out: out_explanation (new). errors: OUT_OF_RANGE. */
+/* Explains one target by component, as addend_results_explain would. The leftover is what integrated gradients call the
+ * convergence delta, with the opposite sign.
+ * out: out_explanation (new).
+ * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_explain(
     const addend_attribution* attribution, size_t target, addend_explanation** out_explanation) ADDEND_NOEXCEPT;
-/* The explained tensor, then for each input of the model what its elements give, by the input's name: [targets, *S], or
- * [*S] where each example has a target (for ids one number each); ADDEND_RESULT_NONE for plain inputs. The report is
- * that of the run. out: out_results (new). */
+/* Gives the explained tensor and then, for each input of the model by its name, the attributions of its elements:
+ * [targets, *S], or [*S] where each example has a target (for ids one number each); ADDEND_RESULT_NONE for plain
+ * inputs. The report is that of the run.
+ * out: out_results (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_results(const addend_attribution* attribution,
                                                                       addend_results** out_results) ADDEND_NOEXCEPT;
-/* All targets in one, as addend_explanation_json and addend_explanation_html have them. Where the request asked for
- * operators, the JSON has "operators": [{"index", "op", "output", "call", "module", "passed", "leftover"}], numbers by
- * target (one for all examples together). out: out_json, out_html (new). */
+/* Writes all targets into one JSON object, as addend_explanation_json does. Where the request asked for operators, the
+ * object has "operators": [{"index", "operator", "output", "call", "program_call", "module_path", "passed",
+ * "leftover"}], with numbers by target (one for all examples together).
+ * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_attribution* attribution,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
+/* Writes all targets into one page for a browser, as addend_explanation_html does.
+ * out: out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_html(const addend_attribution* attribution,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
 ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDEND_NOEXCEPT;
 
-/* ---- Programs: what a model did, to be read, kept and run again ----------------------------------------------------
- */
+/* ---- Programs: what a model did, to be read, kept and run again -------------------------------------------------- */
 
-/* A folder with program.json and weights.safetensors, made if there is none. errors: UNIMPLEMENTED, with the position,
- * for arguments that no file can hold. */
+/* Saves a program as a folder with program.json and weights.safetensors; makes the folder if there is none.
+ * errors: UNIMPLEMENTED, with the position, for arguments that no file can hold. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_save(const addend_program* program,
                                                                const char* folder) ADDEND_NOEXCEPT;
-/* Loading runs nothing, and refuses what is malformed or of another version. Running a program runs the operators that
- * the file names: run only what you trust. out: out_program (new). errors: NOT_FOUND. */
+/* Loads a saved program. Loading runs nothing, and refuses what is malformed or of another version. Running a program
+ * runs the operators that the file names: run only what you trust.
+ * out: out_program (new).
+ * errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_load(const char* folder,
                                                                addend_program** out_program) ADDEND_NOEXCEPT;
-/* The program as a model, to be run, decomposed and attributed without the one that was recorded. in: program (shared).
+/* Makes a model of the program, to be run, decomposed and attributed without the model that was recorded.
+ * in: program (shared).
  * out: out_model (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_model(const addend_program* program,
                                                                 addend_model** out_model) ADDEND_NOEXCEPT;
 /* Writes a TorchScript file, which LibTorch runs without this library: a module with a method forward() of the
- * program's inputs, with the parameters and buffers that were read, by their names. Each run of it begins with these as
- * they were when recorded. errors: FAILED_PRECONDITION, with the position, for a program with a number that depends on
- * elements and has left the tensors, which such a file could not compare; UNIMPLEMENTED for what TorchScript does not
- * have (plain values among the inputs, models without values); INVALID_ARGUMENT where the file cannot be written. */
+ * program's inputs, and with the parameters and buffers that were read, by their names. Each run of the file begins
+ * with these as they were when recorded.
+ * errors: FAILED_PRECONDITION, with the position, for a program with a number that depends on elements and has left the
+ * tensors, which such a file could not compare; UNIMPLEMENTED for what TorchScript does not have (plain values among
+ * the inputs, models without values); INVALID_ARGUMENT where the file cannot be written. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_export_torchscript(const addend_program* program,
                                                                              const char* path) ADDEND_NOEXCEPT;
-/* The program with every floating-point tensor in the floating-point type `dtype`, and complex ones in the complex type
- * of it; integers and bools stay. It is replayed on inputs of these types, and stops at an operator that gives another
- * one. in: program (shared). out: out_copy (new). errors: INVALID_ARGUMENT where `dtype` is no floating-point type,
- * UNIMPLEMENTED where memory is seen as floating-point numbers and as something else. */
+/* Converts a program: every floating-point tensor to the floating-point type `dtype`, complex tensors to the complex
+ * type of it; integers and bools stay. The result is replayed on inputs of these types, and stops at an operator that
+ * gives another type.
+ * in: program (shared).
+ * out: out_copy (new).
+ * errors: INVALID_ARGUMENT where `dtype` is no floating-point type; UNIMPLEMENTED where memory is seen as
+ * floating-point numbers and as something else. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_to(const addend_program* program, int32_t dtype,
                                                              addend_program** out_copy) ADDEND_NOEXCEPT;
-/* As addend_model_requirements, of a replay. */
+/* Lists everything that a replay with the inputs of the request lacks, as addend_model_requirements does for a run.
+ * in: context (borrowed, may be NULL), program, request (borrowed).
+ * out: out_json (new), as there. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_requirements(const addend_context* context,
                                                                        const addend_program* program,
                                                                        const addend_request* request,
                                                                        addend_string** out_json) ADDEND_NOEXCEPT;
-/* Runs it on other inputs. options: {"values": [names of inner values that are wanted], "every_value": false, "guards":
- * true, "guard_tolerance": 0, "out_of_place": false}. out_of_place: every write goes into a copy of the memory, so that
- * inner values are as they were made. out: out_results (new), the outputs as addend_model_run gives them, then the
- * values by their names. errors: NOT_FOUND for a name that the program does not have; FAILED_PRECONDITION, with the
- * position, where a number that left the tensors is another one than in the recording (unless "guards" is false);
- * INVALID_ARGUMENT for inputs that are not like those of the recording. */
+/* Runs the program on other inputs.
+ * in: options: {"values": [names of inner values that are wanted], "every_value": false, "guards": true,
+ * "guard_tolerance": 0, "out_of_place": false}, as described at addend_program_code_text. out_of_place: every write
+ * goes into a copy of the memory, so that inner values stay as they were made.
+ * out: out_results (new), the outputs as addend_model_run gives them, then the values by their names.
+ * errors: NOT_FOUND for a name that the program does not have; FAILED_PRECONDITION, with the position, where a number
+ * that left the tensors is another one than in the recording (unless "guards" is false); INVALID_ARGUMENT for inputs
+ * that are not like those of the recording. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_replay(const addend_program* program,
                                                                  const addend_request* request, const char* options,
                                                                  addend_results** out_results) ADDEND_NOEXCEPT;
-/* How many operators were called. */
+/* Returns how many operators the program calls. */
 ADDEND_API size_t addend_program_num_operators(const addend_program* program) ADDEND_NOEXCEPT;
-/* The tensors of the program: their names, which are unique, and what they are: "input", "parameter", "buffer",
- * "constant", "result" or "part". NULL where there is none. Borrowed. */
+/* Returns how many tensors the program has. */
 ADDEND_API size_t addend_program_num_values(const addend_program* program) ADDEND_NOEXCEPT;
+/* Returns the name of a tensor, which is unique; NULL where there is none. Borrowed. */
 ADDEND_API const char* addend_program_value_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns what a tensor is: "input", "parameter", "buffer", "constant", "result" or "part"; NULL where there is none.
+ * Borrowed. */
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
-/* {"operators": 7, "inputs": [{"name", "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}],
- * "guards": [{"kind", "call", "value", "position"}], "free": [{"input", "dim", "like"}]}: `free` has the dimensions of
- * inputs that may have another size, with the one (a position in the list, or null) whose size they share.
- * out: out_json (new). */
+/* Writes a summary of the program as JSON.
+ * out: out_json (new), {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name",
+ * "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value",
+ * "position"}], "free": [{"input", "dim", "like"}]}. `free` has the dimensions of inputs that may have another size,
+ * with the dimension (a position in the list, or null) whose size they share. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_summary(const addend_program* program,
                                                                   addend_string** out_json) ADDEND_NOEXCEPT;
-/* Its operators as text, each under the source lines that called it. options, here and elsewhere: a JSON object in
- * which every key may be left out, or NULL; unknown keys are refused. Here, with the defaults: {"succinct": true,
- * "color": false, "names": false, "marks": false, "include": [], "exclude": [LibTorch's Python package], "numbers":
- * []}. include, exclude: patterns for the files of lines, in which a star stands for anything. numbers: what is known
- * of the operators, [{"name": "time", "unit": "seconds", "values": [one for each operator, or null]}]; the unit is "",
- * "seconds" or "bytes". See docs/tracing.md. out: out_text (new). */
+/* Prints the operators of the program as text, each under the source lines that called it; see docs/tracing.md.
+ * in: options: here and elsewhere a JSON object in which every key may be left out, or NULL; unknown keys are refused.
+ * Here, with the defaults: {"succinct": true, "color": false, "names": false, "marks": false, "include": [], "exclude":
+ * [LibTorch's Python package], "numbers": []}. include, exclude: patterns for the files of lines, in which a star
+ * stands for anything. numbers: what is known of the operators, [{"name": "time", "unit": "seconds", "values": [one for
+ * each operator, or null]}]; the unit is "", "seconds" or "bytes".
+ * out: out_text (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_code_text(const addend_program* program, const char* options,
                                                                     addend_string** out_text) ADDEND_NOEXCEPT;
-/* The same for programs. out: out_json (new). */
+/* Writes what addend_program_code_text prints as JSON, for programs.
+ * in: options: as there.
+ * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_code_json(const addend_program* program, const char* options,
                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
-/* Its graph: nodes in topological order and edges. options: {"numbers": []}. out: out_json (new). */
+/* Writes the graph of the program as JSON: nodes in topological order, and edges.
+ * in: options: {"numbers": []}.
+ * out: out_json (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_json(const addend_program* program, const char* options,
                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
-/* For Graphviz. options: {"sources": false, "modules": true}: parameters, buffers and constants as nodes, and modules
- * as boxes. out: out_dot (new). */
+/* Writes the graph of the program for Graphviz.
+ * in: options: {"sources": false, "modules": true}: parameters, buffers and constants as nodes, and modules as boxes.
+ * out: out_dot (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_dot(const addend_program* program, const char* options,
                                                                     addend_string** out_dot) ADDEND_NOEXCEPT;
-/* A page for a browser that needs nothing else. options: {"title": "program", "numbers": []}. out: out_html (new). */
+/* Writes the graph of the program as a self-contained page for a browser.
+ * in: options: {"title": "program", "numbers": []}.
+ * out: out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_graph_html(const addend_program* program, const char* options,
                                                                      addend_string** out_html) ADDEND_NOEXCEPT;
 ADDEND_API void addend_program_release(addend_program* program) ADDEND_NOEXCEPT;
 
-/* ---- Traces: live models ---------------------------------------------------------------------------------------- */
+/* ---- Traces: live models ----------------------------------------------------------------------------------------- */
 
-/* From here to addend_trace_end every LibTorch operator that this thread calls is recorded, whoever calls it: a Python
- * model in this process, C++, or addend_call on plain tensors. Operators run as ever. The inputs of the request are the
- * live tensors, known by their memory: contiguous, the whole of their storage, each on memory of its own. The run may
- * write them; hand in copies where that matters. in: context (borrowed, may be NULL), request (borrowed). out:
- * out_trace (new). errors: FAILED_PRECONDITION where this thread is traced already. */
+/* Begins a trace of a live model: until addend_trace_end every LibTorch operator that this thread calls is recorded,
+ * whichever code calls it: a Python model in this process, C++, or addend_call on plain tensors. Operators run as
+ * usual. The inputs of the request are the live tensors, recognized by their memory: contiguous, the whole of their
+ * storage, each on memory of its own. The run may write them; hand in copies where that matters.
+ * in: context (borrowed, may be NULL), request (borrowed).
+ * out: out_trace (new).
+ * errors: FAILED_PRECONDITION where this thread is traced already. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin(const addend_context* context,
                                                               const addend_request* request,
                                                               addend_trace** out_trace) ADDEND_NOEXCEPT;
-/* Where in the model the thread is now, for reports, probes and policy: "encoder.layers.3"; "" outside.
- * Thread: that of addend_trace_begin. */
+/* Sets where in the model the thread is now, for reports, probes and policy: "encoder.layers.3"; "" outside.
+ * thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_module(addend_trace* trace,
                                                                    const char* module_path) ADDEND_NOEXCEPT;
-/* A live tensor, known by its memory, whose composition is wanted. Thread: that of addend_trace_begin.
- * in: tensor (shared). errors: NOT_FOUND where no recorded operator has met that memory. */
+/* Names a live tensor, recognized by its memory, whose composition is wanted.
+ * in: tensor (shared).
+ * errors: NOT_FOUND where no recorded operator has met that memory.
+ * thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_output(addend_trace* trace, const char* name,
                                                                    const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* Stops recording and decomposes the outputs, in order, then the probes. Fails with the first error of the recording
- * if there was one. Thread: that of addend_trace_begin. out: out_results (new). errors: as addend_model_decompose. */
+/* Ends the recording and decomposes the outputs, in order, then the probes. Fails with the first error of the
+ * recording, if there was one.
+ * out: out_results (new).
+ * errors: as addend_model_decompose.
+ * thread: that of addend_trace_begin. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end(addend_trace* trace,
                                                             addend_results** out_results) ADDEND_NOEXCEPT;
-/* As addend_trace_begin, to end with addend_trace_end_attribution: takes the targets of the request, its probes are not
- * looked at. */
+/* Begins a trace as addend_trace_begin does, to end with addend_trace_end_attribution. It takes the targets of the
+ * request; probes are not looked at.
+ * in: context (borrowed, may be NULL), request (borrowed).
+ * out: out_trace (new).
+ * errors: FAILED_PRECONDITION where this thread is traced already. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin_attribution(const addend_context* context,
                                                                           const addend_request* request,
                                                                           addend_trace** out_trace) ADDEND_NOEXCEPT;
-/* Stops recording and goes back from the targets, which are elements of the first output that was named, or of what
- * addend_request_set_explained says: an output by its name, or an inner tensor. Thread: that of
- * addend_trace_begin_attribution. out: out_attribution (new). errors: as addend_model_attribute. */
+/* Ends the recording and attributes the targets, which are elements of the first output that was named, or of the
+ * tensor that addend_request_set_explained names: an output by its name, or an inner tensor.
+ * out: out_attribution (new).
+ * errors: as addend_model_attribute.
+ * thread: that of addend_trace_begin_attribution. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_attribution(
     addend_trace* trace, addend_attribution** out_attribution) ADDEND_NOEXCEPT;
-/* Where the request splits something inside the model: the model has run, so that it could be found, and its outputs
- * were named. From here on it runs once more, with the same numbers (random ones included); that run is the one which
- * is decomposed or attributed, and its outputs are to be named again. Thread: that of the beginning. errors:
- * INVALID_ARGUMENT where nothing inside is called so, FAILED_PRECONDITION where nothing inside is split. */
+/* Begins the second run of the model, where the request splits a tensor inside the model. The first run has found that
+ * tensor, and its outputs were named. The model now runs once more, with the same numbers (random ones included); the
+ * second run is decomposed or attributed, and its outputs are to be named again.
+ * errors: INVALID_ARGUMENT where nothing inside has the name of the split; FAILED_PRECONDITION where nothing inside is
+ * split.
+ * thread: that of the beginning. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_again(addend_trace* trace) ADDEND_NOEXCEPT;
-/* A line that the notes of the report shall hold too: what the caller did to the model, say. Not for traces that become
+/* Adds a line to the notes of the report: what the caller did to the model, for example. Not for traces that become
  * programs. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_note(addend_trace* trace, const char* note) ADDEND_NOEXCEPT;
-/* What the model would be given as the baseline of an input, by its number. Ends the recording, so that the caller may
- * run the model there and tell with addend_trace_add_on_baseline what it gave for outputs that are named already; the
- * trace is ended as ever. The random numbers and buffers of the recorded run are the caller's to put back. out:
- * out_baseline (new). errors: INVALID_ARGUMENT where there is no such input and where a split starts inside the model,
- * FAILED_PRECONDITION for traces that become programs. */
+/* Gives what the model would be given as the baseline of an input, and ends the recording, so that the caller may run
+ * the model there. addend_trace_add_on_baseline then takes what the model gave for outputs that are named already, and
+ * the trace is ended as usual. The caller restores the random numbers and buffers of the recorded run.
+ * in: input: the number of the input.
+ * out: out_baseline (new).
+ * errors: INVALID_ARGUMENT where there is no such input and where a split starts inside the model; FAILED_PRECONDITION
+ * for traces that become programs. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_baseline(addend_trace* trace, size_t input,
                                                                  addend_tensor** out_baseline) ADDEND_NOEXCEPT;
-/* in: tensor (copied). errors: NOT_FOUND where no output has that name. */
+/* Takes what the model gave on the baseline for an output; see addend_trace_baseline.
+ * in: tensor (copied).
+ * errors: NOT_FOUND where no output has that name. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_on_baseline(addend_trace* trace, const char* name,
                                                                         const addend_tensor* tensor) ADDEND_NOEXCEPT;
-/* Asked at every operator outside TorchScript for the caller's own source lines, which it gives with addend_frames_add.
- * 0 goes on; anything else ends the recording with ADDEND_UNKNOWN and that number as payload "callback". It must not
- * throw. `frames` lives as long as the callback. */
+/* Asks the caller for its own source lines, at every operator outside TorchScript; they are given with
+ * addend_frames_add. It must not throw.
+ * in: frames (lives as long as the callback).
+ * out: 0 to go on. Any other number ends the recording with ADDEND_UNKNOWN and that number as payload "callback". */
 typedef int32_t (*addend_frames_fn)(void* payload, addend_frames* frames);
-/* The next source line, the outermost first. `line` counts from 1. `text` is the line without its indentation, of which
- * `length` bytes from `column` on are the expression that runs; NULL, 0 and -1 where they are not known. */
+/* Adds the next source line, the outermost first.
+ * in: line: counts from 1; text: the line without its indentation, of which `length` bytes from `column` on are the
+ * expression that runs. NULL, 0 and -1 where they are not known. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_frames_add(addend_frames* frames, const char* file, int64_t line,
                                                              const char* function, const char* text, int64_t column,
                                                              int64_t length) ADDEND_NOEXCEPT;
-/* Who gives the source lines of a trace that decomposes or attributes, so that notes tell the line of what derives
- * conditions, indices and numbers: asked at operators that read or give integers and bools alone. NULL: nobody, as at
- * the beginning. `release` as in addend_context_options_set_log. errors: FAILED_PRECONDITION for traces that become
- * programs, and on another thread. */
+/* Sets who gives the source lines of a trace that decomposes or attributes, so that notes can name the line that
+ * derives conditions, indices and numbers; NULL: nobody, the default. The callback is asked at operators that read or
+ * give integers and bools only.
+ * in: release: as in addend_context_options_set_log.
+ * errors: FAILED_PRECONDITION for traces that become programs, and on another thread. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_set_frames(addend_trace* trace, addend_frames_fn frames,
                                                                    void* payload,
                                                                    addend_release_fn release) ADDEND_NOEXCEPT;
-/* As addend_trace_begin, to end with addend_trace_end_program: what the thread computes becomes a program. The inputs
- * of the request, whose splits are not looked at, become those of the program, its parameters are known by their names,
- * and tensors that come from elsewhere are constants. `frames` may be NULL, and `release` as in
- * addend_context_options_set_log. in: request (borrowed). out: out_trace (new). errors: FAILED_PRECONDITION where this
- * thread is traced already. */
+/* Begins a trace as addend_trace_begin does, to end with addend_trace_end_program: what the thread computes becomes a
+ * program. The inputs of the request, whose splits are not looked at, become those of the program; parameters have the
+ * names that the request gives them; tensors from elsewhere are constants.
+ * in: request (borrowed); frames: may be NULL; release: as in addend_context_options_set_log.
+ * out: out_trace (new).
+ * errors: FAILED_PRECONDITION where this thread is traced already. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_record(const addend_request* request, addend_frames_fn frames,
                                                                void* payload, addend_release_fn release,
                                                                addend_trace** out_trace) ADDEND_NOEXCEPT;
-/* Stops recording and gives the program, whose outputs are those of addend_trace_add_output, in order; integers and
- * bools may be among them. Thread: that of addend_trace_record. out: out_program (new). errors: NOT_FOUND where no
- * recorded operator has met the memory of an output, UNIMPLEMENTED with the position of what cannot be recorded. */
+/* Ends the recording and gives the program. Its outputs are those of addend_trace_add_output, in order; integers and
+ * bools may be among them.
+ * out: out_program (new).
+ * errors: NOT_FOUND where no recorded operator has met the memory of an output; UNIMPLEMENTED with the position of what
+ * cannot be recorded.
+ * thread: that of addend_trace_record. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace* trace,
                                                                     addend_program** out_program) ADDEND_NOEXCEPT;
-/* Runs a live model on these inputs and records that, from addend_trace_record to addend_trace_end_program, for
- * addend_live_record and addend_live_check_trace. example: which of the request's examples the inputs are, or which
- * they were cut from. in: inputs (borrowed while it runs; the run may write them). out: out_program, which is the
- * callback's and lives until the callback is called again or what called it has returned. 0 goes on; anything else ends
- * with ADDEND_UNKNOWN and that number as payload "callback". It must not throw. */
+/* Runs a live model on these inputs and records the run, from addend_trace_record to addend_trace_end_program, for
+ * addend_live_record and addend_live_check_trace. It must not throw.
+ * in: example: which of the request's examples the inputs are, or which they were cut from; inputs (borrowed while it
+ * runs; the run may write them).
+ * out: out_program (the callback's; it has to live until the callback is called again, or until the function that
+ * called it has returned). 0 to go on; any other number ends with ADDEND_UNKNOWN and that number as payload "callback".
+ */
 typedef int32_t (*addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
                                     size_t num_inputs, addend_program** out_program);
-/* As addend_model_record with several examples, for a live model. in: request (borrowed), whose inputs are tensors
- * without a structure. Thread: that of the model. out: out_program (new). */
+/* Records a live model with several examples, as addend_model_record does.
+ * in: request (borrowed), whose inputs are tensors without a structure.
+ * out: out_program (new).
+ * thread: that of the model. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_live_record(const addend_request* request, addend_record_fn record,
                                                               void* payload,
                                                               addend_program** out_program) ADDEND_NOEXCEPT;
-/* As addend_model_check_trace, for a live model; request as above. out: out_json (new). */
+/* Checks recordings of a live model, as addend_model_check_trace does.
+ * in: request: as in addend_live_record; options: as in addend_model_check_trace.
+ * out: out_json (new).
+ * thread: that of the model. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_live_check_trace(const addend_request* request, const char* options,
                                                                    addend_record_fn record, void* payload,
                                                                    addend_string** out_json) ADDEND_NOEXCEPT;
-/* Also stops recording, if nothing has yet. */
+/* Releases the trace, and ends its recording if nothing has yet. */
 ADDEND_API void addend_trace_release(addend_trace* trace) ADDEND_NOEXCEPT;
 
-/* ---- Operators by name ------------------------------------------------------------------------------------------ */
+/* ---- Operators by name ------------------------------------------------------------------------------------------- */
 
-/* Nothing yet. out: out_arguments (new). */
+/* Makes an empty list of arguments.
+ * out: out_arguments (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_create(addend_arguments** out_arguments) ADDEND_NOEXCEPT;
-/* Each adds one argument: the next in the order of the schema where `name` is NULL, else the one of that name. Between
- * addend_arguments_begin_list and _end_list each adds one element. in: composition, tensor (shared). */
+/* Adds an argument, as all functions of this name do: where `name` is NULL the next one in the order of the schema,
+ * otherwise the one of that name. Between addend_arguments_begin_list and addend_arguments_end_list it adds an element.
+ * in: composition (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_composition(
     addend_arguments* arguments, const char* name, const addend_composition* composition) ADDEND_NOEXCEPT;
+/* Adds a tensor.
+ * in: tensor (shared). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_tensor(addend_arguments* arguments, const char* name,
                                                                        const addend_tensor* tensor) ADDEND_NOEXCEPT;
+/* Adds None. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_none(addend_arguments* arguments,
                                                                      const char* name) ADDEND_NOEXCEPT;
+/* Adds an integer. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_i64(addend_arguments* arguments, const char* name,
                                                                     int64_t value) ADDEND_NOEXCEPT;
+/* Adds a floating-point number. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_f64(addend_arguments* arguments, const char* name,
                                                                     double value) ADDEND_NOEXCEPT;
+/* Adds a bool, 0 or 1. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_bool(addend_arguments* arguments, const char* name,
                                                                      int32_t value) ADDEND_NOEXCEPT;
+/* Adds a text. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_str(addend_arguments* arguments, const char* name,
                                                                     const char* value) ADDEND_NOEXCEPT;
-/* A dtype as in addend_dtype. */
+/* Adds a dtype, as in addend_dtype. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_dtype(addend_arguments* arguments, const char* name,
                                                                       int32_t dtype) ADDEND_NOEXCEPT;
+/* Adds a list of integers. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_add_i64s(addend_arguments* arguments, const char* name,
                                                                      const int64_t* values,
                                                                      size_t num_values) ADDEND_NOEXCEPT;
+/* Begins a list; its elements are the arguments that are added up to addend_arguments_end_list. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_begin_list(addend_arguments* arguments,
                                                                        const char* name) ADDEND_NOEXCEPT;
+/* Ends the list that addend_arguments_begin_list began. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_arguments_end_list(addend_arguments* arguments) ADDEND_NOEXCEPT;
 ADDEND_API void addend_arguments_release(addend_arguments* arguments) ADDEND_NOEXCEPT;
 
-/* Calls an operator: "aten::add.Tensor", or "aten::add" where the arguments tell the overload. Compositions may stand
- * wherever the schema wants a tensor; without any the operator just runs. An operator that writes its argument
- * ("aten::add_") gives the new state as its result; what was passed stays as it was. While this thread records a trace,
- * a call on plain tensors is part of it. in: context (borrowed, may be NULL), arguments (borrowed). out: out_results
- * (new). errors: NOT_FOUND, UNIMPLEMENTED, INTERNAL on a tracing failure, FAILED_PRECONDITION for compositions while
- * this thread records a trace. */
+/* Calls an operator on compositions, which may stand wherever the schema wants a tensor; without any the operator just
+ * runs. An operator that writes its argument ("aten::add_") gives the new state as its result; what was passed stays as
+ * it was. While this thread records a trace, a call on plain tensors is part of the trace.
+ * in: context (borrowed, may be NULL); op: "aten::add.Tensor", or "aten::add" where the arguments tell the overload;
+ * arguments (borrowed).
+ * out: out_results (new).
+ * errors: NOT_FOUND; UNIMPLEMENTED; INTERNAL on a tracing failure; FAILED_PRECONDITION for compositions while this
+ * thread records a trace. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_call(const addend_context* context, const char* op,
                                                        const addend_arguments* arguments,
                                                        addend_results** out_results) ADDEND_NOEXCEPT;
-/* The exact Shapley values of the components for the first result of such a call: at most 16, 2^numc runs.
+/* Computes the exact Shapley values of the components for the first result of such a call, by 2^numc runs.
+ * in: arguments (borrowed), with at most 16 components.
  * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_call_shapley(const char* op, const addend_arguments* arguments,
                                                                addend_composition** out_composition) ADDEND_NOEXCEPT;
 
-/* The operators that have a rule, in the order of their names. */
+/* Returns how many operators have a rule. */
 ADDEND_API size_t addend_op_count(void) ADDEND_NOEXCEPT;
-/* "aten::softmax", its kind ("path"), and the schemas that it serves in this LibTorch, one a line. NULL where there is
- * no such operator. Borrowed, for ever. */
+/* Returns the name of an operator that has a rule, in the order of names: "aten::softmax"; NULL where there is none.
+ * Borrowed, for ever. */
 ADDEND_API const char* addend_op_name(size_t index) ADDEND_NOEXCEPT;
+/* Returns the kind of its rule: "path"; NULL where there is none. Borrowed, for ever. */
 ADDEND_API const char* addend_op_kind(size_t index) ADDEND_NOEXCEPT;
+/* Returns the schemas that the rule serves in this LibTorch, one a line; NULL where there is none. Borrowed, for ever.
+ */
 ADDEND_API const char* addend_op_schema(size_t index) ADDEND_NOEXCEPT;
 
 #ifdef __cplusplus

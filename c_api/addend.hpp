@@ -1,10 +1,11 @@
-// Addend for C++17: addend.h with owners for its handles and exceptions for its statuses. Header-only, so that a
-// program needs nothing but the C interface of the library that it meets.
+// Addend for C++17: owning classes for the handles of addend.h, and exceptions for its statuses. Header-only, so that a
+// program needs only the C interface of the library that it is run with.
 #ifndef ADDEND_C_API_ADDEND_HPP_
 #define ADDEND_C_API_ADDEND_HPP_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,19 +13,20 @@
 #include <vector>
 
 #include "addend.h"
+#include "addend_ext.h"
 
 namespace addend::api {
 
-// A status that was not OK.
+// The exception for a status that is not OK.
 class Error : public std::runtime_error {
  public:
-  // Takes the status over.
+  // Takes over the status, which it releases.
   explicit Error(addend_status* status)
       : std::runtime_error(addend_status_message(status)), status_(status, addend_status_release) {}
   // One of addend_code.
   int32_t code() const { return addend_status_code(status_.get()); }
   std::string detail() const { return addend_status_detail(status_.get()); }
-  // What the message says, as data ("op", "module_path", ...); "" where there is nothing.
+  // What the message says, as data, by key ("op", "module_path", ...); "" where there is nothing.
   std::string payload(const std::string& key) const {
     const char* value = addend_status_payload(status_.get(), key.c_str());
     return value == nullptr ? "" : value;
@@ -39,12 +41,12 @@ inline void Check(addend_status* status) {
   if (status != nullptr) throw Error(status);
 }
 
-// Owns a handle. Copies share it.
+// The owner of a handle. Copies share the handle.
 template <typename H, void (*kRelease)(H*)>
 class Handle {
  public:
   Handle() = default;
-  // Takes the handle over.
+  // Takes over the handle, which the last copy releases.
   explicit Handle(H* handle) : handle_(handle, kRelease) {}
   H* get() const { return handle_.get(); }
   explicit operator bool() const { return handle_ != nullptr; }
@@ -57,6 +59,42 @@ inline std::string Take(addend_string* text) {
   const std::unique_ptr<addend_string, void (*)(addend_string*)> owner(text, addend_string_release);
   return std::string(addend_string_data(text), addend_string_size(text));
 }
+
+// The release, "0.1.0", and the LibTorch that the library was built for, "1.13.1".
+inline std::string Version() { return addend_version(); }
+inline std::string LibTorchVersion() { return addend_libtorch_version(); }
+// Throws unless this process has loaded that LibTorch, and only one.
+inline void CheckLibTorch() { Check(addend_check_libtorch()); }
+// How many threads LibTorch computes with, here and in everything else of this process.
+inline void SetNumThreads(int32_t num_threads) { Check(addend_set_num_threads(num_threads)); }
+
+// An operator that has a rule.
+struct Operator {
+  std::string name;     // "aten::softmax"
+  std::string kind;     // "path"
+  std::string schemas;  // in this LibTorch, one a line
+};
+inline std::vector<Operator> Operators() {
+  std::vector<Operator> operators;
+  for (size_t k = 0; k < addend_op_count(); ++k) {
+    operators.push_back({addend_op_name(k), addend_op_kind(k), addend_op_schema(k)});
+  }
+  return operators;
+}
+
+// A switch that ends runs from another thread; see Request::CancelledBy.
+class Cancellation : public Handle<addend_cancellation, addend_cancellation_release> {
+ public:
+  Cancellation() : Handle(Created()) {}
+  void Cancel() const { addend_cancellation_cancel(get()); }
+
+ private:
+  static addend_cancellation* Created() {
+    addend_cancellation* cancellation = nullptr;
+    Check(addend_cancellation_create(&cancellation));
+    return cancellation;
+  }
+};
 
 template <typename T>
 constexpr int32_t kDtypeOf = 0;
@@ -140,7 +178,7 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     Check(addend_tensor_file_tensor(get(), name.c_str(), &tensor));
     return Tensor(tensor);
   }
-  // "" where the file says nothing.
+  // The metadata under a key; "" if there is none.
   std::string metadata(const std::string& key) const {
     const char* value = addend_tensor_file_metadata(get(), key.c_str());
     return value == nullptr ? "" : value;
@@ -154,7 +192,7 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
     return *this;
   }
   void Write(const std::string& path) const { Check(addend_tensor_file_write(get(), path.c_str())); }
-  // What Write would write.
+  // The bytes that Write would write.
   std::string Encode() const {
     addend_string* bytes = nullptr;
     Check(addend_tensor_file_encode(get(), &bytes));
@@ -166,11 +204,20 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
  public:
   using Handle::Handle;
 
+  // From what Json() gave.
+  static Explanation Read(const std::string& json) {
+    addend_explanation* explanation = nullptr;
+    Check(addend_explanation_read(json.c_str(), &explanation));
+    return Explanation(explanation);
+  }
+
   double value() const { return addend_explanation_number(get(), ADDEND_NUMBER_VALUE); }
   double reference() const { return addend_explanation_number(get(), ADDEND_NUMBER_REFERENCE); }
   double leftover() const { return addend_explanation_number(get(), ADDEND_NUMBER_LEFTOVER); }
   double recovery() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY); }
   double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
+  double conditioning() const { return addend_explanation_number(get(), ADDEND_NUMBER_CONDITIONING); }
+  double mass() const { return addend_explanation_number(get(), ADDEND_NUMBER_MASS); }
   std::string target() const { return addend_explanation_target(get()); }
   int64_t numc() const { return addend_explanation_numc(get()); }
 
@@ -179,7 +226,7 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     std::string name;
     double value;
   };
-  // The largest ones in magnitude, at most `count`.
+  // The contributions of the largest magnitudes, at most `count`.
   std::vector<Contribution> Top(int64_t count) const {
     std::vector<Contribution> top;
     for (int64_t rank = 0; rank < count; ++rank) {
@@ -229,6 +276,9 @@ class Composition : public Handle<addend_composition, addend_composition_release
   }
 
   int64_t numc() const { return addend_composition_numc(get()); }
+  // Of the value; the parts of half types are float32.
+  int32_t dtype() const { return addend_composition_dtype(get()); }
+  std::string device() const { return addend_composition_device(get()); }
   std::vector<int64_t> sizes() const {
     std::vector<int64_t> sizes(addend_composition_num_dims(get()));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_composition_size(get(), d);
@@ -244,6 +294,18 @@ class Composition : public Handle<addend_composition, addend_composition_release
     addend_tensor* tensor = nullptr;
     Check(addend_composition_component(get(), index, &tensor));
     return Tensor(tensor);
+  }
+  // Some components, negative indices from the end, with the residual or with none.
+  Composition Select(const std::vector<int64_t>& indices, bool with_residual = true) const {
+    addend_composition* composition = nullptr;
+    Check(addend_composition_select(get(), indices.data(), indices.size(), with_residual ? 1 : 0, &composition));
+    return Composition(composition);
+  }
+  // The gradient of sum(cotangent * this) with respect to the parts of `input`, which was made in_graph and led here.
+  Composition Gradient(const Composition& cotangent, const Composition& input) const {
+    addend_composition* gradient = nullptr;
+    Check(addend_composition_grad(get(), cotangent.get(), input.get(), &gradient));
+    return Composition(gradient);
   }
   Explanation Explain(const std::string& target = "top1") const {
     addend_explanation* explanation = nullptr;
@@ -302,7 +364,7 @@ class Results : public Handle<addend_results, addend_results_release> {
     return notes;
   }
   double report(const std::string& key) const { return addend_results_report_number(get(), key.c_str()); }
-  // "reference_is_model_on_baseline" and "reference_reason"; empty for another.
+  // A text of the report: "reference_is_model_on_baseline" or "reference_reason"; empty for any other key.
   std::string report_text(const std::string& key) const {
     const char* text = addend_results_report_text(get(), key.c_str());
     return text == nullptr ? "" : text;
@@ -314,7 +376,7 @@ class Results : public Handle<addend_results, addend_results_release> {
   }
 };
 
-// Numbers, and what each element of the inputs gave to them.
+// Explained numbers, with the attributions of every element of the inputs.
 class Attribution : public Handle<addend_attribution, addend_attribution_release> {
  public:
   using Handle::Handle;
@@ -331,8 +393,8 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
     Check(addend_attribution_results(get(), &results));
     return Results(results);
   }
-  // What the elements of an input give, [targets, *S], or [*S] where each example has a target. Those inside the model
-  // come behind its arguments.
+  // The attributions of the elements of an input, [targets, *S], or [*S] where each example has a target. Inputs inside
+  // the model come behind the arguments.
   Tensor input(size_t index = 0) const { return results().tensor(index + 1); }
   std::string Json() const {
     addend_string* text = nullptr;
@@ -346,26 +408,87 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   }
 };
 
-// A policy. Immutable; Context() holds the defaults.
+// What a context is made of. Each function gives the options themselves, so that calls follow one another.
+class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
+ public:
+  ContextOptions() : Handle(Created()) {}
+
+  ContextOptions& Policy(const std::string& key, const std::string& value) {
+    Check(addend_context_options_set_policy(get(), key.c_str(), value.c_str()));
+    return *this;
+  }
+  // By op the principle of its rule ("pointwise"), as addend_rules_add takes them. In place of earlier ones.
+  ContextOptions& Rules(const std::vector<std::pair<std::string, std::string>>& rules) {
+    addend_rules* made = nullptr;
+    Check(addend_rules_create(&made));
+    const Handle<addend_rules, addend_rules_release> added(made);
+    for (const auto& [op, principle] : rules) Check(addend_rules_add(made, op.c_str(), principle.c_str()));
+    Check(addend_context_options_set_rules(get(), made));
+    return *this;
+  }
+  // Gets a level of addend_log_level and a line of text, on the thread that runs. It must not throw.
+  ContextOptions& Log(std::function<void(int32_t, const std::string&)> log) {
+    using Function = decltype(log);
+    auto payload = std::make_unique<Function>(std::move(log));
+    Check(addend_context_options_set_log(
+        get(), [](void* held, int32_t level, const char* message) { (*static_cast<Function*>(held))(level, message); },
+        payload.get(), [](void* held) { delete static_cast<Function*>(held); }));
+    payload.release();
+    return *this;
+  }
+  // Gets a stage, the steps done and all steps, on the thread that runs. False ends the run. It must not throw.
+  ContextOptions& Progress(std::function<bool(const std::string&, int64_t, int64_t)> progress) {
+    using Function = decltype(progress);
+    auto payload = std::make_unique<Function>(std::move(progress));
+    Check(addend_context_options_set_progress(
+        get(),
+        [](void* held, const char* stage, int64_t done, int64_t total) -> int32_t {
+          return (*static_cast<Function*>(held))(stage, done, total) ? 0 : 1;
+        },
+        payload.get(), [](void* held) { delete static_cast<Function*>(held); }));
+    payload.release();
+    return *this;
+  }
+  // Whether errors tell in their detail where in the library they come from.
+  ContextOptions& Detail(bool detail = true) {
+    Check(addend_context_options_set_detail(get(), detail ? 1 : 0));
+    return *this;
+  }
+
+ private:
+  static addend_context_options* Created() {
+    addend_context_options* options = nullptr;
+    Check(addend_context_options_create(&options));
+    return options;
+  }
+};
+
+// A policy with what surrounds a run. Immutable; Context() holds the defaults.
 class Context : public Handle<addend_context, addend_context_release> {
  public:
   using Handle::Handle;
 
+  static Context Of(const ContextOptions& options) {
+    addend_context* context = nullptr;
+    Check(addend_context_create(options.get(), &context));
+    return Context(context);
+  }
   // Context::Of({{"preset", "faithful"}, {"segments", "4"}})
   static Context Of(const std::vector<std::pair<std::string, std::string>>& policy) {
-    addend_context_options* made = nullptr;
-    Check(addend_context_options_create(&made));
-    const Handle<addend_context_options, addend_context_options_release> options(made);
-    for (const auto& [key, value] : policy) {
-      Check(addend_context_options_set_policy(made, key.c_str(), value.c_str()));
-    }
-    addend_context* context = nullptr;
-    Check(addend_context_create(made, &context));
-    return Context(context);
+    ContextOptions options;
+    for (const auto& [key, value] : policy) options.Policy(key, value);
+    return Of(options);
+  }
+  // Every choice of the policy: a JSON object of texts.
+  std::string PolicyJson() const {
+    addend_string* text = nullptr;
+    Check(addend_context_policy(get(), &text));
+    return Take(text);
   }
 };
 
-// What a model is asked. The functions that begin with Split and Baseline speak of the input that was added last.
+// A request: what is asked of a model. The functions that begin with Split and Baseline speak of the input that was
+// added last.
 class Request : public Handle<addend_request, addend_request_release> {
  public:
   Request() : Handle(Created()) {}
@@ -375,7 +498,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_input(get(), name.empty() ? nullptr : name.c_str(), value.get()));
     return *this;
   }
-  // A tensor inside the model, told as by Probe(), as one more input: see addend_request_add_inside.
+  // Adds a tensor inside the model, selected as by Probe(), as one more input: see addend_request_add_inside.
   Request& Inside(const std::string& selector) {
     Check(addend_request_add_inside(get(), selector.c_str()));
     return *this;
@@ -400,23 +523,23 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_baseline_number(get(), baseline));
     return *this;
   }
-  // "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
+  // Sets a baseline by a word: "mean:FILE", "median:FILE", "buffer:NAME", "mean", "blur" or "blur:SIGMA".
   Request& Baseline(const std::string& word) {
     Check(addend_request_set_baseline_word(get(), word.c_str()));
     return *this;
   }
   Request& Baseline(const char* word) { return Baseline(std::string(word)); }
-  // Where the input's components begin on the axis that all inputs share.
+  // Sets where the input's components start on the component axis that all inputs share.
   Request& FirstComponent(int64_t first) {
     Check(addend_request_set_first_component(get(), first));
     return *this;
   }
-  // One more number for Model::Attribute to explain.
+  // Adds a number for Model::Attribute to explain.
   Request& Target(const std::string& target) {
     Check(addend_request_add_target(get(), target.c_str()));
     return *this;
   }
-  // What the targets are elements of; "": the first output.
+  // Sets the tensor that targets are elements of; "": the first output.
   Request& Explained(const std::string& selector) {
     Check(addend_request_set_explained(get(), selector.c_str()));
     return *this;
@@ -429,12 +552,12 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_operators(get(), operators ? 1 : 0));
     return *this;
   }
-  // The inputs that follow are a further example, for Model::Record and Model::CheckTrace.
+  // Begins a further example, for Model::Record and Model::CheckTrace: the inputs that follow belong to it.
   Request& NextExample() {
     Check(addend_request_next_example(get()));
     return *this;
   }
-  // How the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
+  // Sets how the inputs of the example make up the arguments of the model: JSON as addend.h describes it.
   Request& Structure(const std::string& structure) {
     Check(addend_request_set_structure(get(), structure.c_str()));
     return *this;
@@ -443,12 +566,12 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
   }
-  // Bytes; 0: any amount.
+  // Sets the memory limit in bytes; 0: none.
   Request& Memory(int64_t bytes) {
     Check(addend_request_set_memory(get(), bytes));
     return *this;
   }
-  // "auto", "forward" or "backward".
+  // Sets the direction: "auto", "forward" or "backward".
   Request& Direction(const std::string& direction) {
     Check(addend_request_set_direction(get(), direction.c_str()));
     return *this;
@@ -457,7 +580,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_keep_references(get(), keep ? 1 : 0));
     return *this;
   }
-  // Runs the plain model on the baseline as well; the report says how far that is from the reference.
+  // Also runs the plain model on the baseline; the report then says how far the reference is from what it gives.
   Request& VerifyReference(bool verify = true) {
     Check(addend_request_set_verify_reference(get(), verify ? 1 : 0));
     return *this;
@@ -470,7 +593,23 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_add_probe(get(), selector.c_str()));
     return *this;
   }
-  // One of the model's results that is decomposed; the others are left out. Without any, all are.
+  // A parameter of a live model, so that reports name operators by what they read.
+  Request& Parameter(const std::string& name, const Tensor& tensor) {
+    Check(addend_request_add_parameter(get(), name.c_str(), tensor.get()));
+    return *this;
+  }
+  // The same for a buffer: one that is not learned.
+  Request& Buffer(const std::string& name, const Tensor& tensor) {
+    Check(addend_request_add_buffer(get(), name.c_str(), tensor.get()));
+    return *this;
+  }
+  // Who may end runs of this request.
+  Request& CancelledBy(const Cancellation& cancellation) {
+    Check(addend_request_set_cancellation(get(), cancellation.get()));
+    return *this;
+  }
+  // Asks for one of the model's results; results that are not asked for are left out. Without any call, all are
+  // decomposed.
   Request& Output(const std::string& name) {
     Check(addend_request_add_output(get(), name.c_str()));
     return *this;
@@ -486,7 +625,7 @@ class Request : public Handle<addend_request, addend_request_release> {
 
 class Model;
 
-// What a model did, to be read, kept and run again. `options` everywhere: JSON as addend.h describes it.
+// A program: what a model did, to be read, kept and run again. `options` are JSON as addend.h describes it.
 class Program : public Handle<addend_program, addend_program_release> {
  public:
   using Handle::Handle;
@@ -497,31 +636,31 @@ class Program : public Handle<addend_program, addend_program_release> {
     return Program(program);
   }
   void Save(const std::string& folder) const { Check(addend_program_save(get(), folder.c_str())); }
-  // The program in place of the model that was recorded.
+  // A model that runs the program in place of the model that was recorded.
   inline Model AsModel() const;
   Results Replay(const Request& request, const std::string& options = "{}") const {
     addend_results* results = nullptr;
     Check(addend_program_replay(get(), request.get(), options.c_str(), &results));
     return Results(results);
   }
-  // For LibTorch without this library.
+  // Writes a TorchScript file, for LibTorch without this library.
   void ExportTorchScript(const std::string& path) const {
     Check(addend_program_export_torchscript(get(), path.c_str()));
   }
-  // The program in another floating-point type.
+  // A copy of the program in another floating-point type.
   Program To(int32_t dtype) const {
     addend_program* copy = nullptr;
     Check(addend_program_to(get(), dtype, &copy));
     return Program(copy);
   }
-  // What a replay would lack: JSON.
+  // Lists, as JSON, what a replay would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
     addend_string* text = nullptr;
     Check(addend_program_requirements(context.get(), get(), request.get(), &text));
     return Take(text);
   }
   size_t num_operators() const { return addend_program_num_operators(get()); }
-  // The names of its tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
+  // The names of the program's tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
   std::vector<std::string> Names(const std::string& kind) const {
     std::vector<std::string> names;
     for (size_t k = 0; k < addend_program_num_values(get()); ++k) {
@@ -563,13 +702,13 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_load_bytes(data, size, dtype, &model));
     return Model(model);
   }
-  // A copy on another device ("" as it is) or of another dtype.
+  // A copy on another device ("": the same) or of another dtype (0: the same).
   Model To(const std::string& device, int32_t dtype = 0) const {
     addend_model* copy = nullptr;
     Check(addend_model_to(get(), dtype, device.empty() ? nullptr : device.c_str(), &copy));
     return Model(copy);
   }
-  // The same model by other methods than forward().
+  // A model that runs other methods than forward().
   Model Methods(const std::vector<std::string>& methods) const {
     std::string names;
     for (const std::string& method : methods) names += (names.empty() ? "" : ",") + method;
@@ -577,7 +716,13 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_methods(get(), names.c_str(), &model));
     return Model(model);
   }
-  // What a run would lack: JSON.
+  // The arguments that the model takes, in order.
+  std::vector<std::string> input_names() const {
+    std::vector<std::string> names(addend_model_num_inputs(get()));
+    for (size_t k = 0; k < names.size(); ++k) names[k] = addend_model_input_name(get(), k);
+    return names;
+  }
+  // Lists, as JSON, what a run would lack.
   std::string Requirements(const Request& request, const Context& context = {}) const {
     addend_string* text = nullptr;
     Check(addend_model_requirements(context.get(), get(), request.get(), &text));
@@ -593,27 +738,27 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_decompose(context.get(), get(), request.get(), &results));
     return Results(results);
   }
-  // What requests with KeepReferences() made it keep.
+  // Forgets what was kept for requests with KeepReferences().
   void ForgetReferences() const { Check(addend_model_forget_references(get())); }
-  // One sweep back from the targets of the request to every element of its inputs.
+  // Attributes the targets of the request to every element of its inputs, by one sweep backward.
   Attribution Attribute(const Request& request, const Context& context = {}) const {
     addend_attribution* attribution = nullptr;
     Check(addend_model_attribute(context.get(), get(), request.get(), &attribution));
     return Attribution(attribution);
   }
-  // Further examples of the request teach the program other sizes.
+  // Records the model as a program. Further examples of the request teach the program other sizes.
   Program Record(const Request& request) const {
     addend_program* program = nullptr;
     Check(addend_model_record(get(), request.get(), &program));
     return Program(program);
   }
-  // Whether a recording is the model, tried on further examples of the request: JSON.
+  // Checks, on further examples of the request, whether a recording stands for the model: JSON.
   std::string CheckTrace(const Request& request, const std::string& options = "{}") const {
     addend_string* text = nullptr;
     Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
     return Take(text);
   }
-  // The exact Shapley values for the first output.
+  // Computes the exact Shapley values for the first output.
   Composition Shapley(const Request& request) const {
     addend_composition* composition = nullptr;
     Check(addend_model_shapley(get(), request.get(), &composition));
@@ -666,7 +811,7 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     Check(addend_arguments_add_dtype(get(), name, dtype));
     return *this;
   }
-  // Up to EndList() what is added are the elements of one list.
+  // Begins a list: the arguments that are added up to EndList() are its elements.
   Arguments& BeginList(const char* name = nullptr) {
     Check(addend_arguments_begin_list(get(), name));
     return *this;
@@ -694,15 +839,16 @@ inline Results Call(const std::string& op, const Arguments& arguments, const Con
   return Results(results);
 }
 
-// The exact Shapley values for the first result of such a call.
+// Computes the exact Shapley values for the first result of such a call.
 inline Composition Shapley(const std::string& op, const Arguments& arguments) {
   addend_composition* composition = nullptr;
   Check(addend_call_shapley(op.c_str(), arguments.get(), &composition));
   return Composition(composition);
 }
 
-// Every LibTorch operator that this thread calls while it lives is recorded, Call on plain tensors included, and what
-// was computed from the request's inputs is decomposed. It belongs to the thread that begins it.
+// A scope that decomposes a live model: every LibTorch operator that this thread calls during its life is recorded,
+// Call on plain tensors included, and the outputs that are named are decomposed. The scope belongs to the thread that
+// begins it.
 class TracingScope : public Handle<addend_trace, addend_trace_release> {
  public:
   explicit TracingScope(const Request& request, const Context& context = {}) : Handle(Begun(request, context)) {}
@@ -712,6 +858,8 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   void AddOutput(const std::string& name, const Tensor& tensor) {
     Check(addend_trace_add_output(get(), name.c_str(), tensor.get()));
   }
+  // A line that the notes of the report shall hold too.
+  void AddNote(const std::string& note) { Check(addend_trace_add_note(get(), note.c_str())); }
   // Stops recording.
   Results End() {
     addend_results* results = nullptr;
@@ -727,7 +875,7 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   }
 };
 
-// The same, to become a program. The inputs of the request are those of the program.
+// A scope that records a live model as a program. The inputs of the request are those of the program.
 class RecordingScope : public Handle<addend_trace, addend_trace_release> {
  public:
   explicit RecordingScope(const Request& request) : Handle(Begun(request)) {}

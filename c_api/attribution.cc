@@ -6,18 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/explanation.h"
 #include "c_api/run.h"
-#include "c_api/warnings.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request) {
-  const DecomposeOptions run = OptionsOf(context, request);
   AttributeOptions options;
-  options.policy = run.policy;
-  options.registry = run.registry;
-  options.verify_reference = run.verify_reference;
-  options.progress = run.progress;
+  static_cast<RunOptions&>(options) = OptionsOf(context, request);
   options.at = request.explained;
   if (!request.targets.empty()) options.targets = request.targets;
   options.each_example = request.each_example;
@@ -39,15 +34,16 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
 
 namespace {
 
-ExplanationBody ExplanationOf(const AttributionBody& body, size_t target) {
-  const Attribution& attribution = body.attribution;
-  return Explain(attribution.targets[target], attribution.value.scalar_type(), body.at, body.run);
-}
+Explanation AllOf(const AttributionBody& body) { return Explain(body.attribution, body.operators, body.at, body.run); }
 
-std::vector<ExplanationBody> Explanations(const AttributionBody& body) {
-  std::vector<ExplanationBody> all;
-  for (size_t t = 0; t < body.attribution.targets.size(); ++t) all.push_back(ExplanationOf(body, t));
-  return all;
+Explanation OneOf(const AttributionBody& body, size_t target) {
+  const Attribution& attribution = body.attribution;
+  Explanation explanation;
+  explanation.run = body.run;
+  explanation.at = body.at;
+  explanation.targets.push_back(
+      DescribeTarget(attribution.value, body.at, body.run->classes, attribution.targets[target]));
+  return explanation;
 }
 
 }  // namespace
@@ -58,18 +54,12 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
                                                  const addend_request* request,
                                                  addend_attribution** out_attribution) noexcept {
   return Guard(DetailOf(context), [&] {
-    const ContextBody& own = ContextOf(context);
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_attribution, "out_attribution");
-    RequireReadyForOne(asked);
-    SetCallbackNumber(0);
-    const WarningsToLog warnings(own.log);
-    const auto [traced, inputs] = AskedOf(body, asked);
-    AttributeOptions options = AttributeOptionsOf(own, asked);
-    options.references = ReferencesFor(body, asked);
+    const ModelRun run(context, model, request, out_attribution, "out_attribution");
+    const auto [traced, inputs] = AskedOf(run.model, run.request);
+    AttributeOptions options = AttributeOptionsOf(run.context, run.request);
+    options.references = ReferencesFor(run.model, run.request);
     Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
-    Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, own, body.path));
+    Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, run.context, run.model.path));
   });
 }
 
@@ -87,7 +77,8 @@ ADDEND_API addend_status* addend_attribution_explain(const addend_attribution* a
       throw Error(absl::StatusCode::kOutOfRange,
                   absl::StrCat("target is ", target, ", but there are ", body.attribution.targets.size()));
     }
-    Give(out_explanation, ExplanationOf(body, target));
+    const TracingPause pause;
+    Give(out_explanation, OneOf(body, target));
   });
 }
 
@@ -116,7 +107,7 @@ ADDEND_API addend_status* addend_attribution_json(const addend_attribution* attr
     const AttributionBody& body = Get(attribution, "attribution");
     RequireOut(out_json, "out_json");
     const TracingPause pause;
-    Give(out_json, AttributionJson(Explanations(body), body.operators ? &body.attribution.operators : nullptr));
+    Give(out_json, Dump(ExplanationJson(AllOf(body), ThisLibrary())));
   });
 }
 
@@ -126,7 +117,7 @@ ADDEND_API addend_status* addend_attribution_html(const addend_attribution* attr
     const AttributionBody& body = Get(attribution, "attribution");
     RequireOut(out_html, "out_html");
     const TracingPause pause;
-    Give(out_html, AttributionPage(Explanations(body)));
+    Give(out_html, ExplanationHtml(AllOf(body), ThisLibrary()));
   });
 }
 

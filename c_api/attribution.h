@@ -15,7 +15,7 @@ struct AttributionBody {
   Attribution attribution;  // without its report, which `run` has
   std::string at;           // as asked for
   bool operators = false;   // were asked for
-  std::shared_ptr<const RunRecord> run;
+  std::shared_ptr<const ExplainedRun> run;
 };
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request);

@@ -14,13 +14,14 @@
 
 #include "c_api/guard.h"
 #include "core/base/policy.h"
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
+#include "core/document/explanation.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
 #include "core/linearize/direction.h"
 #include "core/linearize/reference_cache.h"
+#include "core/model/model.h"
 #include "core/program/recorded_program.h"
 #include "core/program/structure.h"
 #include "core/rules/registry.h"
@@ -126,15 +127,6 @@ struct RequestBody {
   std::shared_ptr<std::atomic<bool>> cancelled;
 };
 
-// What a results handle and the explanations made from it know of the run.
-struct RunRecord {
-  Report report;
-  Preset preset = Preset::kAuto;   // as asked for
-  std::vector<std::string> names;  // of the components
-  std::vector<Input> inputs;
-  std::string model_path;
-};
-
 struct ResultEntry {
   std::string name;
   std::optional<Composition> composition;
@@ -146,7 +138,7 @@ struct ResultEntry {
 
 struct ResultsBody {
   std::vector<ResultEntry> entries;
-  std::shared_ptr<const RunRecord> run;
+  std::shared_ptr<const ExplainedRun> run;  // null: nothing was decomposed
 };
 
 // The context of a parameter that may be NULL.

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
-#include "core/explain/argument.h"
-#include "core/explain/eager.h"
-#include "core/explain/shapley.h"
+#include "core/composition/shapley.h"
+#include "core/eager/argument.h"
+#include "core/eager/eager.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
@@ -142,7 +142,7 @@ ResultsBody CallByName(const ContextBody& context, const std::string& op, const 
     composed |= called[k].is_composition();
   }
   if (composed) {
-    auto run = std::make_shared<RunRecord>();
+    auto run = std::make_shared<ExplainedRun>();
     run->report = called.report();
     run->preset = context.policy.preset;
     results.run = std::move(run);

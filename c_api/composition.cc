@@ -203,7 +203,8 @@ ADDEND_API addend_status* addend_composition_explain(const addend_composition* c
     const Composition& body = Get(composition, "composition").composition;
     const std::string asked = Text(target, "target");
     RequireOut(out_explanation, "out_explanation");
-    Give(out_explanation, Explain(body, asked, "", nullptr));
+    const TracingPause pause;
+    Give(out_explanation, Explain(body, ParseTarget(asked), "", nullptr));
   });
 }
 

@@ -1,152 +1,30 @@
 // Explanations: one number and what it is made of.
 #include "c_api/explanation.h"
 
-#include <ATen/TensorOperators.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/json.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {
-namespace {
 
-std::string Shown(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
-
-// The position along some dimensions of the component with this number, the last dimension fastest.
-std::string PositionName(const Input& input, int64_t component) {
-  std::vector<int64_t> position(input.split.dims.size());
-  for (size_t k = position.size(); k > 0; --k) {
-    const int64_t dim = input.split.dims[k - 1];
-    const int64_t size = input.value.size(dim);
-    position[k - 1] = component % size;
-    component /= size;
-  }
-  return Shown(position);
-}
-
-std::string DefaultName(int64_t component) { return absl::StrCat("component ", component); }
-
-}  // namespace
-
-std::vector<std::string> ComponentNames(const std::vector<RequestInput>& inputs, int64_t numc) {
-  std::vector<std::string> names(numc);
-  // Positions tell components apart in one input only.
-  const auto along_dims = std::count_if(
-      inputs.begin(), inputs.end(), [](const RequestInput& own) { return own.input.split.kind == Split::Kind::kDims; });
-  int64_t next = 0;
-  for (const RequestInput& own : inputs) {
-    const int64_t count = NumComponents(own.input);
-    const int64_t first = own.input.first_component >= 0 ? own.input.first_component : next;
-    if (static_cast<int64_t>(own.names.size()) > count) {
-      throw InvalidArgument(
-          absl::StrCat(own.input.name, " has ", count, " components, but ", own.names.size(), " names"));
-    }
-    const std::string prefix = along_dims > 1 ? absl::StrCat(own.input.name, " ") : "";
-    for (int64_t i = 0; i < count && first + i < numc; ++i) {
-      std::string& name = names[first + i];
-      if (!name.empty()) continue;
-      if (i < static_cast<int64_t>(own.names.size())) {
-        name = own.names[i];
-      } else if (own.input.split.kind == Split::Kind::kDims) {
-        name = prefix + PositionName(own.input, i);
-      }
-    }
-    next = std::max(next, first + count);
-  }
-  for (int64_t i = 0; i < numc; ++i) {
-    if (names[i].empty()) names[i] = DefaultName(i);
-  }
-  return names;
-}
-
-namespace {
-
-// What follows from the numbers: the target as text and the ranking.
-void Complete(ExplanationBody& body) {
-  body.target = Shown(body.numbers.index);
-  if (!body.numbers.subtract.empty()) absl::StrAppend(&body.target, " minus ", Shown(body.numbers.subtract));
-  const std::vector<double>& contributions = body.numbers.contributions;
-  body.ranking.resize(contributions.size());
-  std::iota(body.ranking.begin(), body.ranking.end(), 0);
-  std::stable_sort(body.ranking.begin(), body.ranking.end(),
+ExplanationBody::ExplanationBody(Explanation made)
+    : explanation(std::move(made)), target(DescribeElements(explanation.targets.at(0).numbers)) {
+  const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
+  for (size_t i = 0; i < contributions.size(); ++i) names.push_back(NameOf(explanation, static_cast<int64_t>(i)));
+  ranking.resize(contributions.size());
+  std::iota(ranking.begin(), ranking.end(), 0);
+  std::stable_sort(ranking.begin(), ranking.end(),
                    [&](int64_t a, int64_t b) { return std::abs(contributions[a]) > std::abs(contributions[b]); });
 }
 
-// A number of a record; JSON has no other than finite ones.
-double NumberIn(const Json& value) {
-  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-// `operators`: how many there were on the way to the value.
-ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, int64_t operators, const std::string& at,
-                        std::shared_ptr<const RunRecord> run) {
-  ExplanationBody body;
-  body.numbers = std::move(numbers);
-  body.at = at;
-  const std::vector<double>& contributions = body.numbers.contributions;
-  body.tolerance =
-      RecoveryAllowance(body.numbers, dtype, operators, run == nullptr ? std::nullopt : run->report.policy.tolerance);
-  if (run != nullptr && run->names.size() == contributions.size()) {
-    body.names = run->names;
-  } else {
-    for (size_t i = 0; i < contributions.size(); ++i) body.names.push_back(DefaultName(static_cast<int64_t>(i)));
-  }
-  Complete(body);
-  body.run = std::move(run);
-  return body;
-}
-
-}  // namespace
-
-ExplanationBody Explain(const Composition& composition, const std::string& target, const std::string& at,
-                        std::shared_ptr<const RunRecord> run) {
-  const TracingPause pause;
-  const int64_t operators = run == nullptr ? composition.origin().depth : run->report.operators;
-  return Explain(Contribute(composition.value(), composition, ParseTarget(target)), composition.dtype(), operators, at,
-                 std::move(run));
-}
-
-ExplanationBody Explain(Contributions numbers, at::ScalarType dtype, const std::string& at,
-                        std::shared_ptr<const RunRecord> run) {
-  const int64_t operators = run->report.operators;
-  return Explain(std::move(numbers), dtype, operators, at, std::move(run));
-}
-
-ExplanationBody ReadExplanation(const std::string& json) {
-  const auto refused = [] { return InvalidArgument("json is no explanation as addend_explanation_json gives it"); };
-  ExplanationBody body;
-  try {
-    const Json record = Json::parse(json);
-    const Json& targets = record.at("targets");
-    if (!targets.is_array() || targets.size() != 1) throw refused();
-    const Json& target = targets[0];
-    Contributions& numbers = body.numbers;
-    numbers.index = target.at("index").get<std::vector<int64_t>>();
-    if (!target.at("subtract").is_null()) numbers.subtract = target["subtract"].get<std::vector<int64_t>>();
-    for (const Json& part : target.at("contributions")) numbers.contributions.push_back(NumberIn(part));
-    numbers.value = NumberIn(target.at("value"));
-    numbers.reference = NumberIn(target.at("reference"));
-    numbers.leftover = NumberIn(target.at("leftover"));
-    numbers.recovery = NumberIn(target.at("recovery"));
-    numbers.conditioning = NumberIn(target.at("conditioning"));
-    numbers.mass = NumberIn(target.at("mass"));
-    body.tolerance = NumberIn(target.at("tolerance"));
-    if (!record.at("at").is_null()) body.at = record["at"].get<std::string>();
-    for (const Json& component : record.at("components")) body.names.push_back(component.at("name").get<std::string>());
-  } catch (const Json::exception&) {
-    throw refused();
-  }
-  if (body.names.size() != body.numbers.contributions.size()) throw refused();
-  Complete(body);
-  body.record = json;
-  return body;
+const Writer& ThisLibrary() {
+  static const auto& writer = *new Writer{addend_version(), "", addend_libtorch_version()};
+  return writer;
 }
 
 extern "C" {
@@ -154,7 +32,7 @@ extern "C" {
 ADDEND_API double addend_explanation_number(const addend_explanation* explanation, int32_t number) noexcept {
   const ExplanationBody* body = Peek(explanation);
   if (body == nullptr) return std::numeric_limits<double>::quiet_NaN();
-  const Contributions& numbers = body->numbers;
+  const Contributions& numbers = body->explanation.targets[0].numbers;
   switch (number) {
     case ADDEND_NUMBER_VALUE:
       return numbers.value;
@@ -165,7 +43,7 @@ ADDEND_API double addend_explanation_number(const addend_explanation* explanatio
     case ADDEND_NUMBER_RECOVERY:
       return numbers.recovery;
     case ADDEND_NUMBER_RECOVERY_ERROR:
-      return numbers.recovery - numbers.value;
+      return body->explanation.targets[0].recovery_error();
     case ADDEND_NUMBER_CONDITIONING:
       return numbers.conditioning;
     case ADDEND_NUMBER_MASS:
@@ -189,7 +67,7 @@ ADDEND_API double addend_explanation_contribution(const addend_explanation* expl
   if (component < 0 || component >= addend_explanation_numc(explanation)) {
     return std::numeric_limits<double>::quiet_NaN();
   }
-  return Peek(explanation)->numbers.contributions[component];
+  return Peek(explanation)->explanation.targets[0].numbers.contributions[component];
 }
 
 ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation, int64_t component) noexcept {
@@ -208,7 +86,8 @@ ADDEND_API addend_status* addend_explanation_json(const addend_explanation* expl
     const ExplanationBody& body = Get(explanation, "explanation");
     RequireOut(out_json, "out_json");
     const TracingPause pause;
-    Give(out_json, ExplanationJson(body));
+    const std::string& stored = body.explanation.stored;
+    Give(out_json, stored.empty() ? Dump(ExplanationJson(body.explanation, ThisLibrary())) : stored);
   });
 }
 
@@ -218,7 +97,7 @@ ADDEND_API addend_status* addend_explanation_html(const addend_explanation* expl
     const ExplanationBody& body = Get(explanation, "explanation");
     RequireOut(out_html, "out_html");
     const TracingPause pause;
-    Give(out_html, ExplanationPage(body));
+    Give(out_html, ExplanationHtml(body.explanation, ThisLibrary()));
   });
 }
 

@@ -53,33 +53,16 @@ constexpr uint32_t MarkOf(int32_t kind) { return 0xADDE0000u + static_cast<uint3
 template <typename Handle>
 struct Traits;
 
-#define ADDEND_DECLARE_HANDLE(handle, kind, BodyType) \
-  struct BodyType;                                    \
-  template <>                                         \
-  struct Traits<handle> {                             \
-    using Body = BodyType;                            \
-    static constexpr int32_t kKind = kind;            \
-    static constexpr char kName[] = #handle;          \
-  }
-
-ADDEND_DECLARE_HANDLE(addend_status, ADDEND_HANDLE_STATUS, StatusBody);
-ADDEND_DECLARE_HANDLE(addend_string, ADDEND_HANDLE_STRING, StringBody);
-ADDEND_DECLARE_HANDLE(addend_cancellation, ADDEND_HANDLE_CANCELLATION, CancellationBody);
-ADDEND_DECLARE_HANDLE(addend_context, ADDEND_HANDLE_CONTEXT, ContextBody);
-ADDEND_DECLARE_HANDLE(addend_context_options, ADDEND_HANDLE_CONTEXT_OPTIONS, ContextOptionsBody);
-ADDEND_DECLARE_HANDLE(addend_tensor, ADDEND_HANDLE_TENSOR, TensorBody);
-ADDEND_DECLARE_HANDLE(addend_tensor_file, ADDEND_HANDLE_TENSOR_FILE, TensorFileBody);
-ADDEND_DECLARE_HANDLE(addend_composition, ADDEND_HANDLE_COMPOSITION, CompositionBody);
-ADDEND_DECLARE_HANDLE(addend_explanation, ADDEND_HANDLE_EXPLANATION, ExplanationBody);
-ADDEND_DECLARE_HANDLE(addend_model, ADDEND_HANDLE_MODEL, ModelBody);
-ADDEND_DECLARE_HANDLE(addend_request, ADDEND_HANDLE_REQUEST, RequestBody);
-ADDEND_DECLARE_HANDLE(addend_results, ADDEND_HANDLE_RESULTS, ResultsBody);
-ADDEND_DECLARE_HANDLE(addend_attribution, ADDEND_HANDLE_ATTRIBUTION, AttributionBody);
-ADDEND_DECLARE_HANDLE(addend_program, ADDEND_HANDLE_PROGRAM, ProgramBody);
-ADDEND_DECLARE_HANDLE(addend_trace, ADDEND_HANDLE_TRACE, TraceBody);
-ADDEND_DECLARE_HANDLE(addend_arguments, ADDEND_HANDLE_ARGUMENTS, ArgumentsBody);
-ADDEND_DECLARE_HANDLE(addend_rules, ADDEND_HANDLE_RULES, RulesBody);
-#undef ADDEND_DECLARE_HANDLE
+#define ADDEND_HANDLE(noun, KIND, Name)                    \
+  struct Name##Body;                                       \
+  template <>                                              \
+  struct Traits<addend_##noun> {                           \
+    using Body = Name##Body;                               \
+    static constexpr int32_t kKind = ADDEND_HANDLE_##KIND; \
+    static constexpr char kName[] = "addend_" #noun;       \
+  };
+#include "c_api/handles.inc"
+#undef ADDEND_HANDLE
 
 template <typename Handle>
 using BodyOf = typename Traits<Handle>::Body;

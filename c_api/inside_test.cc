@@ -67,7 +67,7 @@ TEST_F(InsideTest, IsTheSecondHalfOfTheModel) {
   ExpectNear(Numbers(results.tensor(1)), Expected("heads"), 1e-6);
   const Explanation explanation = results.Explain("0,1");
   EXPECT_STREQ(addend_explanation_name(explanation.get(), 0), "left");
-  EXPECT_STREQ(addend_explanation_name(explanation.get(), 1), "[1]");
+  EXPECT_STREQ(addend_explanation_name(explanation.get(), 1), "position 1");
   const json inputs = json::parse(explanation.Json())["inputs"];
   ASSERT_EQ(inputs.size(), 2u);
   EXPECT_FALSE(inputs[0]["inside"]);

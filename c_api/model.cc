@@ -8,16 +8,15 @@
 #include "c_api/options.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
-#include "c_api/warnings.h"
-#include "core/explain/check_trace.h"
+#include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
-#include "core/explain/learn_sizes.h"
-#include "core/explain/record_program.h"
-#include "core/explain/requirements.h"
-#include "core/explain/shapley.h"
-#include "core/explain/torchscript.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/model/torchscript.h"
 #include "core/program/recorder.h"
+#include "core/recording/check_trace.h"
+#include "core/recording/learn_sizes.h"
+#include "core/recording/record_program.h"
+#include "core/recording/requirements.h"
 
 namespace addend::c_api {
 namespace {
@@ -167,32 +166,22 @@ ADDEND_API const char* addend_model_input_name(const addend_model* model, size_t
 ADDEND_API addend_status* addend_model_run(const addend_model* model, const addend_request* request,
                                            addend_results** out_results) noexcept {
   return Guard([&] {
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_results, "out_results");
-    RequireReadyForOne(asked);
-    const WarningsToLog warnings(ContextOf(nullptr).log);
-    const AskedModel own = AskedOf(body, asked);
-    Give(out_results, OutputsOf(Trace(own.model).Run(CopiesOf(own.inputs))), nullptr);
+    const ModelRun run(nullptr, model, request, out_results, "out_results");
+    const AskedModel asked = AskedOf(run.model, run.request);
+    Give(out_results, OutputsOf(Trace(asked.model).Run(CopiesOf(asked.inputs))), nullptr);
   });
 }
 
 ADDEND_API addend_status* addend_model_decompose(const addend_context* context, const addend_model* model,
                                                  const addend_request* request, addend_results** out_results) noexcept {
   return Guard(DetailOf(context), [&] {
-    const ContextBody& own = ContextOf(context);
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_results, "out_results");
-    RequireReadyForOne(asked);
-    SetCallbackNumber(0);
-    const WarningsToLog warnings(own.log);
-    const auto [traced, inputs] = AskedOf(body, asked);
-    DecomposeOptions options = OptionsOf(own, asked);
-    options.references = ReferencesFor(body, asked);
-    ResultsBody results =
-        ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs, own.policy.preset, body.path);
-    LogNotes(own, results.run->report);
+    const ModelRun run(context, model, request, out_results, "out_results");
+    const auto [traced, inputs] = AskedOf(run.model, run.request);
+    DecomposeOptions options = OptionsOf(run.context, run.request);
+    options.references = ReferencesFor(run.model, run.request);
+    ResultsBody results = ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs,
+                                    run.context.policy.preset, run.model.path);
+    LogNotes(run.context, results.run->report);
     Give(out_results, std::move(results));
   });
 }
@@ -204,44 +193,33 @@ ADDEND_API addend_status* addend_model_forget_references(const addend_model* mod
 ADDEND_API addend_status* addend_model_shapley(const addend_model* model, const addend_request* request,
                                                addend_composition** out_composition) noexcept {
   return Guard([&] {
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_composition, "out_composition");
-    RequireReadyForOne(asked);
-    const WarningsToLog warnings(ContextOf(nullptr).log);
-    Give(out_composition, ExactShapley(body, asked));
+    const ModelRun run(nullptr, model, request, out_composition, "out_composition");
+    Give(out_composition, ExactShapley(run.model, run.request));
   });
 }
 
 ADDEND_API addend_status* addend_model_record(const addend_model* model, const addend_request* request,
                                               addend_program** out_program) noexcept {
   return Guard([&] {
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_program, "out_program");
-    RequireReady(asked);
-    const WarningsToLog warnings(ContextOf(nullptr).log);
-    const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(body.input_names, asked);
-    const RecordOptions options = RecordOptionsOf(body);
+    const ModelRun run(nullptr, model, request, out_program, "out_program", ModelRun::Examples::kAny);
+    Model& own = *run.model.model;
+    const std::vector<std::vector<c10::IValue>> examples = ExamplesOf(run.model.input_names, run.request);
+    const RecordOptions options = RecordOptionsOf(run.model);
     const Recording recording =
-        asked.further.empty() ? Record(*body.model, examples[0], options) : RecordSizes(*body.model, examples, options);
-    Give(out_program, ProgramOf(recording.program, body.path));
+        examples.size() == 1 ? Record(own, examples[0], options) : RecordSizes(own, examples, options);
+    Give(out_program, ProgramOf(recording.program, run.model.path));
   });
 }
 
 ADDEND_API addend_status* addend_model_check_trace(const addend_model* model, const addend_request* request,
                                                    const char* options, addend_string** out_json) noexcept {
   return Guard([&] {
-    const ModelBody& body = Get(model, "model");
-    const RequestBody& asked = Get(request, "request");
+    const ModelRun run(nullptr, model, request, out_json, "out_json", ModelRun::Examples::kAny);
     CheckOptions checks = CheckOptionsOf(options);
-    RequireOut(out_json, "out_json");
-    RequireReady(asked);
-    const WarningsToLog warnings(ContextOf(nullptr).log);
-    checks.inputs = ExamplesOf(body.input_names, asked);
+    checks.inputs = ExamplesOf(run.model.input_names, run.request);
     const std::vector<c10::IValue> first = checks.inputs[0];
     checks.inputs.erase(checks.inputs.begin());
-    Give(out_json, Dump(FindingsRecord(CheckTrace(*body.model, first, checks, RecordOptionsOf(body)))));
+    Give(out_json, Dump(FindingsRecord(CheckTrace(*run.model.model, first, checks, RecordOptionsOf(run.model)))));
   });
 }
 

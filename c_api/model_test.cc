@@ -69,7 +69,7 @@ TEST_F(ModelTest, ExplanationsRankNameAndAddUp) {
   ASSERT_EQ(all.size(), 64u);
   for (size_t k = 1; k < all.size(); ++k) EXPECT_GE(std::abs(all[k - 1].value), std::abs(all[k].value));
   EXPECT_STREQ(addend_explanation_name(explanation.get(), 0), "corner");
-  EXPECT_STREQ(addend_explanation_name(explanation.get(), 13), "[1, 5]");
+  EXPECT_STREQ(addend_explanation_name(explanation.get(), 13), "row 1, column 5");
   // The difference of two elements is the difference of their explanations.
   const Explanation difference = results.Explain("8-3");
   EXPECT_EQ(difference.target(), "[0, 8] minus [0, 3]");
@@ -202,7 +202,9 @@ TEST_F(ModelTest, ReportAndExplanationAsJsonAndPage) {
   EXPECT_EQ(record["kind"], "image");
   EXPECT_EQ(record["image"]["values"].size(), 64u);
   EXPECT_EQ(record["targets"][0]["contributions"].size(), 64u);
-  EXPECT_EQ(record["components"][9]["name"], "[1, 1]");
+  EXPECT_EQ(record["components"][9]["name"], "row 1, column 1");
+  EXPECT_EQ(record["format"], "addend.explanation");
+  EXPECT_EQ(report["format"], "addend.report");
   EXPECT_LT(std::abs(record["targets"][0]["recovery_error"].get<double>()), record["targets"][0]["tolerance"]);
   const std::string page = explanation.Html();
   EXPECT_THAT(page, HasSubstr("</html>"));

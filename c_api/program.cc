@@ -9,16 +9,16 @@
 #include "c_api/options.h"
 #include "c_api/run.h"
 #include "c_api/warnings.h"
-#include "core/explain/export_torchscript.h"
-#include "core/explain/program_model.h"
-#include "core/explain/requirements.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/model/program_model.h"
 #include "core/program/code_trace.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
 #include "core/program/summary.h"
+#include "core/recording/export_torchscript.h"
+#include "core/recording/requirements.h"
 
 namespace addend::c_api {
 namespace {

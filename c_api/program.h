@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "c_api/bodies.h"
-#include "core/explain/check_trace.h"
 #include "core/program/recorded_program.h"
 #include "core/program/replay.h"
+#include "core/recording/check_trace.h"
 
 namespace addend::c_api {
 

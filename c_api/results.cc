@@ -104,7 +104,8 @@ ADDEND_API addend_status* addend_results_explain(const addend_results* results, 
     RequireOut(out_explanation, "out_explanation");
     const ResultEntry& entry = Find(body, at);
     if (!entry.unreached.empty()) throw FailedPrecondition(entry.unreached);
-    Give(out_explanation, Explain(*entry.composition, asked, at, body.run));
+    const TracingPause pause;
+    Give(out_explanation, Explain(*entry.composition, ParseTarget(asked), at, body.run));
   });
 }
 
@@ -159,8 +160,9 @@ ADDEND_API addend_status* addend_results_report(const addend_results* results, a
   return Guard([&] {
     const ResultsBody& body = Get(results, "results");
     RequireOut(out_json, "out_json");
+    // First of all: without a run there is no preset either.
     const Report& report = ReportOf(body);
-    Give(out_json, ReportJson(report, body.run->preset));
+    Give(out_json, Dump(ReportJson(report, body.run->preset)));
   });
 }
 

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "c_api/explanation.h"
 #include "c_api/structure.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
@@ -69,6 +68,27 @@ void RequireReadyForOne(const RequestBody& request) {
   RequireReady(request);
   RequireOneExample(request);
 }
+
+namespace {
+
+const RequestBody& ReadyRequest(const addend_request* request, const void* out, const char* out_name,
+                                ModelRun::Examples examples) {
+  const RequestBody& asked = Get(request, "request");
+  RequireOut(out, out_name);
+  RequireReady(asked);
+  if (examples == ModelRun::Examples::kOne) RequireOneExample(asked);
+  SetCallbackNumber(0);
+  return asked;
+}
+
+}  // namespace
+
+ModelRun::ModelRun(const addend_context* of, const addend_model* asked, const addend_request* with, const void* out,
+                   const char* out_name, Examples examples)
+    : context(ContextOf(of)),
+      model(Get(asked, "model")),
+      request(ReadyRequest(with, out, out_name, examples)),
+      warnings(context.log) {}
 
 const Registry& RulesOf(const ContextBody& context) {
   return context.rules == nullptr ? Registry::Default() : *context.rules;
@@ -148,18 +168,21 @@ std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>&
   return examples;
 }
 
-std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
-                                          const std::vector<at::Tensor>& inside, Preset asked,
-                                          const std::string& model_path) {
+std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
+                                             const std::vector<at::Tensor>& inside, Preset asked,
+                                             const std::string& model_path) {
   auto next = inside.begin();
   for (RequestInput& input : inputs) {
     if (!input.input.inside.empty()) input.input.value = *next++;
   }
-  auto run = std::make_shared<RunRecord>();
+  auto run = std::make_shared<ExplainedRun>();
   run->report = std::move(report);
   run->preset = asked;
-  run->names = ComponentNames(inputs, numc);
-  run->inputs = InputsOf(inputs);
+  for (const RequestInput& input : inputs) {
+    run->inputs.push_back(DescribeInput(input.input));
+    run->inputs.back().names = input.names;
+  }
+  run->components = NameComponents(run->inputs, numc);
   run->model_path = model_path;
   return run;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "c_api/bodies.h"
+#include "c_api/warnings.h"
 #include "core/explain/decompose.h"
 
 namespace addend::c_api {
@@ -31,6 +32,21 @@ void RequireOneExample(const RequestBody& request);
 void RequireReady(const RequestBody& request);
 // The same of a run that takes one example.
 void RequireReadyForOne(const RequestBody& request);
+
+// The beginning of every run of a model: looks the handles up, asks what every run asks, and sends LibTorch's warnings
+// to the log of the context, which may be NULL, for as long as it lives.
+struct ModelRun {
+  enum class Examples { kOne, kAny };
+
+  // `out`: where the result goes, a parameter of that name.
+  ModelRun(const addend_context* context, const addend_model* model, const addend_request* request, const void* out,
+           const char* out_name, Examples examples = Examples::kOne);
+
+  const ContextBody& context;
+  const ModelBody& model;
+  const RequestBody& request;
+  const WarningsToLog warnings;
+};
 
 // The rules of a context: its own, or the default ones.
 const Registry& RulesOf(const ContextBody& context);
@@ -54,9 +70,9 @@ std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs);
 std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>& names, const RequestBody& request);
 
 // What handles know of a run; `inputs` as they were handed in, `inside` what the model computed for those inside it.
-std::shared_ptr<const RunRecord> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
-                                          const std::vector<at::Tensor>& inside, Preset asked,
-                                          const std::string& model_path);
+std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
+                                             const std::vector<at::Tensor>& inside, Preset asked,
+                                             const std::string& model_path);
 // The results know their components by name.
 ResultsBody ResultsOf(Decomposition decomposition, const std::vector<RequestInput>& inputs, Preset asked,
                       const std::string& model_path);

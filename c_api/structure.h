@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "c_api/bodies.h"
-#include "core/explain/model.h"
+#include "core/model/model.h"
 
 namespace addend::c_api {
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "c_api/bodies.h"
 #include "c_api/memory.h"
+#include "core/composition/format_tensor.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend::c_api {

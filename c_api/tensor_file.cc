@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/bodies.h"
-#include "core/explain/tensor_io.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/tensor_io.h"
 
 namespace addend::c_api {
 

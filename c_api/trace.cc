@@ -1,8 +1,8 @@
 // Traces: live models.
 #include <ATen/core/ivalue.h>
 
-#include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -12,11 +12,11 @@
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/structure.h"
-#include "core/explain/check_trace.h"
-#include "core/explain/learn_sizes.h"
 #include "core/explain/live.h"
-#include "core/explain/live_program.h"
-#include "core/intercept/tracing_scope.h"
+#include "core/model/live_run.h"
+#include "core/recording/check_trace.h"
+#include "core/recording/learn_sizes.h"
+#include "core/recording/live_program.h"
 
 namespace addend::c_api {
 
@@ -37,20 +37,15 @@ struct Traits<addend_frames> {
 struct TraceBody {
   ContextBody context;               // whose rules the trace refers to
   std::vector<RequestInput> inputs;  // what is inside the model behind the others
-  // One of the two.
-  std::unique_ptr<LiveTrace> trace;
+  std::unique_ptr<LiveRun> run;
   std::optional<AttributeOptions> attribution;  // where the trace is begun for one
-  std::unique_ptr<LiveProgram> program;
-  std::vector<at::Tensor> outputs;          // of the program
-  std::vector<std::string> module_paths;    // that it was told
-  std::shared_ptr<std::atomic<bool>> open;  // what the thread knows of it
+  std::shared_ptr<std::atomic<bool>> open;      // what the thread knows of it
 
   TraceBody() = default;
   TraceBody(TraceBody&&) = default;
   TraceBody& operator=(TraceBody&&) = default;
   ~TraceBody() {
-    trace.reset();
-    program.reset();
+    run.reset();
     if (open != nullptr) *open = false;
   }
 };
@@ -70,6 +65,14 @@ std::vector<SourceFrame> AskFor(const FramesCallback& callback) {
   return std::move((*frames).frames);
 }
 
+// Of the caller's function for source lines, if there is one. `callback` is filled in when all else has succeeded; see
+// OwnPayload().
+std::function<std::vector<SourceFrame>()> ProviderOf(addend_frames_fn frames,
+                                                     const std::shared_ptr<FramesCallback>& callback) {
+  if (frames == nullptr) return nullptr;
+  return [callback] { return AskFor(*callback); };
+}
+
 std::shared_ptr<std::atomic<bool>>& OpenTrace() {
   thread_local std::shared_ptr<std::atomic<bool>> open;
   return open;
@@ -85,38 +88,92 @@ void RequireNoTrace() {
 
 namespace {
 
+// Begins what `run` makes of the request: from then on it records this thread.
+template <typename MakeRun>
+void Begin(const addend_request* request, addend_trace** out_trace, const MakeRun& run) {
+  const RequestBody& asked = Get(request, "request");
+  RequireOut(out_trace, "out_trace");
+  RequireReadyForOne(asked);
+  TraceBody body;
+  run(asked, &body);
+  const auto open = body.open = std::make_shared<std::atomic<bool>>(true);
+  Give(out_trace, std::move(body));
+  OpenTrace() = open;
+}
+
+// Begins a run for results or, with `attributes`, for an attribution.
 addend_status* BeginTrace(const addend_context* context, const addend_request* request, bool attributes,
                           addend_trace** out_trace) noexcept {
   return Guard(DetailOf(context), [&] {
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_trace, "out_trace");
-    RequireReadyForOne(asked);
-    if (asked.verify_reference) {
-      throw InvalidArgument("a trace does not run the model; run it on addend_trace_baseline to verify the reference");
-    }
-    TraceBody body;
-    body.context = ContextOf(context);
-    body.inputs = asked.inputs;
-    body.inputs.insert(body.inputs.end(), asked.inside.begin(), asked.inside.end());
-    body.open = std::make_shared<std::atomic<bool>>(true);
-    auto named = asked.parameters;
-    named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
-    if (attributes) {
-      body.attribution = AttributeOptionsOf(body.context, asked);
-      body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, *body.attribution);
-    } else {
-      body.trace = std::make_unique<LiveTrace>(InputsOf(body.inputs), named, OptionsOf(body.context, asked));
-    }
-    const auto open = body.open;
-    Give(out_trace, std::move(body));
-    OpenTrace() = open;
+    Begin(request, out_trace, [&](const RequestBody& asked, TraceBody* body) {
+      if (asked.verify_reference) {
+        throw InvalidArgument(
+            "a trace does not run the model; run it on addend_trace_baseline to verify the reference");
+      }
+      body->context = ContextOf(context);
+      body->inputs = asked.inputs;
+      body->inputs.insert(body->inputs.end(), asked.inside.begin(), asked.inside.end());
+      auto named = asked.parameters;
+      named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
+      if (attributes) {
+        body->attribution = AttributeOptionsOf(body->context, asked);
+        body->run = std::make_unique<LiveTrace>(InputsOf(body->inputs), named, *body->attribution);
+      } else {
+        body->run = std::make_unique<LiveTrace>(InputsOf(body->inputs), named, OptionsOf(body->context, asked));
+      }
+    });
   });
 }
 
-// The trace, where it does not become a program.
-LiveTrace& DecomposedBy(TraceBody& body) {
-  if (body.trace == nullptr) throw FailedPrecondition("this trace records a program; end it as one");
-  return *body.trace;
+// Begins a run that becomes a program.
+std::unique_ptr<LiveProgram> BeginProgram(const RequestBody& asked, const RecordOptions& options) {
+  auto program = std::make_unique<LiveProgram>(options);
+  if (!asked.structures.empty() && asked.structures[0] != nullptr) {
+    // The live tensors themselves.
+    std::vector<at::Tensor> tensors;
+    for (const RequestInput& input : asked.inputs) tensors.push_back(input.input.value);
+    const std::vector<c10::IValue> arguments = PutTogether(*asked.structures[0], {}, tensors);
+    for (size_t k = 0; k < arguments.size(); ++k) {
+      program->AddInput(asked.structures[0]->arguments[k].name, arguments[k]);
+    }
+  } else {
+    for (const RequestInput& input : asked.inputs) {
+      program->AddInput(input.named ? input.input.name : "", input.input.value);
+    }
+  }
+  for (const auto& [name, tensor] : asked.parameters) program->NameTensor(name, tensor, true);
+  for (const auto& [name, tensor] : asked.buffers) program->NameTensor(name, tensor, false);
+  return program;
+}
+
+// The run as what it was begun as.
+LiveTrace& DecomposedBy(const TraceBody& body) {
+  auto* trace = dynamic_cast<LiveTrace*>(body.run.get());
+  if (trace == nullptr) throw FailedPrecondition("this trace records a program; end it as one");
+  return *trace;
+}
+LiveProgram& ProgramBy(const TraceBody& body) {
+  auto* program = dynamic_cast<LiveProgram*>(body.run.get());
+  if (program == nullptr) throw FailedPrecondition("this trace decomposes; begin one that records a program");
+  return *program;
+}
+
+// Ends the recording, whatever comes of it: the thread is free.
+void Stop(const TraceBody& body) {
+  SetCallbackNumber(0);
+  body.run->Stop();
+  *body.open = false;
+}
+
+// A request to end the trace: `end` gives what it becomes.
+template <typename Out, typename End>
+addend_status* EndTrace(addend_trace* trace, const char* name, Out** out, const End& end) noexcept {
+  const TraceBody* peeked = Peek(trace);
+  return Guard(peeked != nullptr && peeked->context.detail, [&] {
+    const TraceBody& body = Get(trace, "trace");
+    RequireOut(out, name);
+    Give(out, end(body));
+  });
 }
 
 }  // namespace
@@ -156,103 +213,68 @@ ADDEND_API addend_status* addend_frames_add(addend_frames* frames, const char* f
 ADDEND_API addend_status* addend_trace_record(const addend_request* request, addend_frames_fn frames, void* payload,
                                               addend_release_fn release, addend_trace** out_trace) noexcept {
   return Guard([&] {
-    const RequestBody& asked = Get(request, "request");
-    RequireOut(out_trace, "out_trace");
-    RequireReadyForOne(asked);
-    TraceBody body;
-    body.open = std::make_shared<std::atomic<bool>>(true);
-    RecordOptions options;
     const auto callback = std::make_shared<FramesCallback>();
-    if (frames != nullptr) options.frames = [callback] { return AskFor(*callback); };
-    body.program = std::make_unique<LiveProgram>(options);
-    if (!asked.structures.empty() && asked.structures[0] != nullptr) {
-      // The live tensors themselves.
-      std::vector<at::Tensor> tensors;
-      for (const RequestInput& input : asked.inputs) tensors.push_back(input.input.value);
-      const std::vector<c10::IValue> arguments = PutTogether(*asked.structures[0], {}, tensors);
-      for (size_t k = 0; k < arguments.size(); ++k) {
-        body.program->AddInput(asked.structures[0]->arguments[k].name, arguments[k]);
-      }
-    } else {
-      for (const RequestInput& input : asked.inputs) {
-        body.program->AddInput(input.named ? input.input.name : "", input.input.value);
-      }
-    }
-    for (const auto& [name, tensor] : asked.parameters) body.program->NameTensor(name, tensor, true);
-    for (const auto& [name, tensor] : asked.buffers) body.program->NameTensor(name, tensor, false);
-    const auto open = body.open;
-    addend_trace* made = nullptr;
-    Give(&made, std::move(body));
+    RecordOptions options;
+    options.frames = ProviderOf(frames, callback);
+    Begin(request, out_trace,
+          [&](const RequestBody& asked, TraceBody* body) { body->run = BeginProgram(asked, options); });
     *callback = MakeCallback(frames, payload, release);
-    *out_trace = made;
-    OpenTrace() = open;
   });
 }
 
 ADDEND_API addend_status* addend_trace_set_frames(addend_trace* trace, addend_frames_fn frames, void* payload,
                                                   addend_release_fn release) noexcept {
   return Guard([&] {
-    TraceBody& body = Get(trace, "trace");
-    LiveTrace& trace_of = DecomposedBy(body);
+    LiveTrace& run = DecomposedBy(Get(trace, "trace"));
     const auto callback = std::make_shared<FramesCallback>();
-    if (frames == nullptr) {
-      trace_of.SetFrames(nullptr);
-    } else {
-      trace_of.SetFrames([callback] { return AskFor(*callback); });
-    }
+    run.SetFrames(ProviderOf(frames, callback));
     *callback = MakeCallback(frames, payload, release);
   });
 }
 
 ADDEND_API addend_status* addend_trace_set_module(addend_trace* trace, const char* module_path) noexcept {
   return Guard([&] {
-    TraceBody& body = Get(trace, "trace");
-    const std::string path = Text(module_path, "module_path");
-    if (body.trace != nullptr) return body.trace->SetModule(path);
-    body.program->SetModule(path);
-    const bool known = std::find(body.module_paths.begin(), body.module_paths.end(), path) != body.module_paths.end();
-    if (!path.empty() && !known) body.module_paths.push_back(path);
+    const TraceBody& body = Get(trace, "trace");
+    body.run->SetModule(Text(module_path, "module_path"));
   });
 }
 
 ADDEND_API addend_status* addend_trace_add_output(addend_trace* trace, const char* name,
                                                   const addend_tensor* tensor) noexcept {
   return Guard([&] {
-    TraceBody& body = Get(trace, "trace");
+    const TraceBody& body = Get(trace, "trace");
     const std::string own = Text(name, "name");
-    const at::Tensor& output = TensorOf(tensor, "tensor");
-    if (body.trace != nullptr) return body.trace->AddOutput(own, output);
-    body.outputs.push_back(output);
+    body.run->AddOutput(own, TensorOf(tensor, "tensor"));
   });
 }
 
 ADDEND_API addend_status* addend_trace_end(addend_trace* trace, addend_results** out_results) noexcept {
-  const TraceBody* peeked = Peek(trace);
-  return Guard(peeked != nullptr && peeked->context.detail, [&] {
-    TraceBody& body = Get(trace, "trace");
-    RequireOut(out_results, "out_results");
-    LiveTrace& trace_of = DecomposedBy(body);
-    SetCallbackNumber(0);
-    trace_of.Stop();
-    *body.open = false;
-    ResultsBody results = ResultsOf(trace_of.Finish(), body.inputs, body.context.policy.preset, "");
+  return EndTrace(trace, "out_results", out_results, [](const TraceBody& body) {
+    LiveTrace& run = DecomposedBy(body);
+    Stop(body);
+    ResultsBody results = ResultsOf(run.Finish(), body.inputs, body.context.policy.preset, "");
     LogNotes(body.context, results.run->report);
-    Give(out_results, std::move(results));
+    return results;
   });
 }
 
 ADDEND_API addend_status* addend_trace_end_attribution(addend_trace* trace,
                                                        addend_attribution** out_attribution) noexcept {
-  const TraceBody* peeked = Peek(trace);
-  return Guard(peeked != nullptr && peeked->context.detail, [&] {
-    TraceBody& body = Get(trace, "trace");
-    RequireOut(out_attribution, "out_attribution");
-    LiveTrace& trace_of = DecomposedBy(body);
-    SetCallbackNumber(0);
-    trace_of.Stop();
-    *body.open = false;
-    Attribution attribution = trace_of.FinishAttribution();
-    Give(out_attribution, AttributionOf(std::move(attribution), *body.attribution, body.inputs, body.context, ""));
+  return EndTrace(trace, "out_attribution", out_attribution, [](const TraceBody& body) {
+    LiveTrace& run = DecomposedBy(body);
+    Stop(body);
+    return AttributionOf(run.FinishAttribution(), *body.attribution, body.inputs, body.context, "");
+  });
+}
+
+ADDEND_API addend_status* addend_trace_end_program(addend_trace* trace, addend_program** out_program) noexcept {
+  return EndTrace(trace, "out_program", out_program, [](const TraceBody& body) {
+    LiveProgram& run = ProgramBy(body);
+    Stop(body);
+    const Recording recording = run.Finish();
+    ProgramBody made = ProgramOf(recording.program, "");
+    made.output = recording.output;
+    return made;
   });
 }
 
@@ -287,26 +309,6 @@ ADDEND_API addend_status* addend_trace_add_on_baseline(addend_trace* trace, cons
     TraceBody& body = Get(trace, "trace");
     const std::string own = Text(name, "name");
     DecomposedBy(body).AddOnBaseline(own, TensorOf(tensor, "tensor"));
-  });
-}
-
-ADDEND_API addend_status* addend_trace_end_program(addend_trace* trace, addend_program** out_program) noexcept {
-  return Guard([&] {
-    TraceBody& body = Get(trace, "trace");
-    RequireOut(out_program, "out_program");
-    if (body.program == nullptr) throw FailedPrecondition("this trace decomposes; begin one that records a program");
-    body.program->Stop();
-    *body.open = false;
-    const TracingPause pause;
-    body.program->SetModulePaths(body.module_paths);
-    const std::vector<c10::IValue> several(body.outputs.begin(), body.outputs.end());
-    const c10::IValue output = several.size() == 1 ? several[0] : c10::ivalue::Tuple::create(several);
-    // An error of the recording comes first.
-    const Recording recording = body.program->Finish(output);
-    if (several.empty()) throw InvalidArgument("no output of the trace was named");
-    ProgramBody made = ProgramOf(recording.program, "");
-    made.output = recording.output;
-    Give(out_program, std::move(made));
   });
 }
 

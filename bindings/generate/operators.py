@@ -1,4 +1,4 @@
-"""The everyday operators, as the generators of all bindings read them from core/explain/everyday_operators.txt."""
+"""The everyday operators, as the generators of all bindings read them from core/composition/everyday_operators.txt."""
 
 import collections
 import re

@@ -33,7 +33,7 @@ _RESULTS = {
     ("Composition", "Tensor"): ("ValuesAndIndices", "valuesAndIndices", "what was found, and where"),
 }
 
-_ORIGIN = "// Generated from core/explain/everyday_operators.txt; do not edit.\npackage dev.addend;\n\nimport java.util.List;\n"
+_ORIGIN = "// Generated from core/composition/everyday_operators.txt; do not edit.\npackage dev.addend;\n\nimport java.util.List;\n"
 
 _FUNCTIONS = """
 /**

@@ -24,7 +24,7 @@ _TYPES = {
 }
 _RESULTS = {"Composition": '"Composition"', "Composition[]": 'List["Composition"]', "Tensor": "Tensor"}
 
-_HEAD = '''"""{title}. Generated from core/explain/everyday_operators.txt; do not edit."""
+_HEAD = '''"""{title}. Generated from core/composition/everyday_operators.txt; do not edit."""
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union, overload
 

@@ -4,31 +4,23 @@
 %pragma(csharp) moduleclassmodifiers="internal static class"
 %pragma(csharp) imclassclassmodifiers="internal static class"
 
+%{
+#include "c_api/addend_ext.h"
+%}
+
 %include "bindings/swig/signal_handlers.i"
 
 /* Numbers of enumerations as constants, which the enumerations that users see are made of. */
 %include "enumsimple.swg"
 %csconst(1);
 
-/* Statuses are read where they become exceptions, and handles are released by their SafeHandle, with the pointer
- * itself: bindings/csharp/Addend/Native declares those functions. */
 /* Live models are checked where they run, which is Python so far. */
 %ignore addend_live_check_trace;
 %ignore addend_live_record;
 %ignore addend_record_fn;
 
-%ignore addend_status_code;
-%ignore addend_status_message;
-%ignore addend_status_detail;
-%ignore addend_status_payload;
-%ignore addend_status_release;
-
-%typemap(ctype) addend_status* "void *"
-%typemap(imtype) addend_status* "global::System.IntPtr"
-%typemap(cstype) addend_status* "void"
-%typemap(out) addend_status* %{ $result = $1; %}
-%typemap(csout) addend_status* { global::Addend.Native.Status.Check($imcall); }
-
+/* Handles are released by their SafeHandle, with the pointer itself: Handles.cs, which is made of the same list, declares
+ * those functions. */
 %define ADDEND_SAFE_HANDLE(NOUN, CLASS)
 %ignore NOUN##_release;
 %typemap(ctype) NOUN*, const NOUN* "void *"
@@ -43,21 +35,21 @@
 %typemap(in) NOUN** %{ $1 = reinterpret_cast<$1_ltype>($input); %}
 %enddef
 
-ADDEND_SAFE_HANDLE(addend_arguments, ArgumentsHandle)
-ADDEND_SAFE_HANDLE(addend_attribution, AttributionHandle)
-ADDEND_SAFE_HANDLE(addend_cancellation, CancellationHandle)
-ADDEND_SAFE_HANDLE(addend_composition, CompositionHandle)
-ADDEND_SAFE_HANDLE(addend_context, ContextHandle)
-ADDEND_SAFE_HANDLE(addend_context_options, ContextOptionsHandle)
-ADDEND_SAFE_HANDLE(addend_explanation, ExplanationHandle)
-ADDEND_SAFE_HANDLE(addend_model, ModelHandle)
-ADDEND_SAFE_HANDLE(addend_program, ProgramHandle)
-ADDEND_SAFE_HANDLE(addend_request, RequestHandle)
-ADDEND_SAFE_HANDLE(addend_results, ResultsHandle)
-ADDEND_SAFE_HANDLE(addend_string, StringHandle)
-ADDEND_SAFE_HANDLE(addend_tensor, TensorHandle)
-ADDEND_SAFE_HANDLE(addend_tensor_file, TensorFileHandle)
-ADDEND_SAFE_HANDLE(addend_trace, TraceHandle)
+%define ADDEND_HANDLE(noun, KIND, Name)
+ADDEND_SAFE_HANDLE(addend_##noun, Name##Handle)
+%enddef
+%include "c_api/handles.inc"
+
+/* Statuses are no objects: they are read where they become exceptions. */
+%ignore addend_status_code;
+%ignore addend_status_message;
+%ignore addend_status_detail;
+%ignore addend_status_payload;
+%typemap(ctype) addend_status* "void *"
+%typemap(imtype) addend_status* "global::System.IntPtr"
+%typemap(cstype) addend_status* "void"
+%typemap(out) addend_status* %{ $result = $1; %}
+%typemap(csout) addend_status* { global::Addend.Native.Status.Check($imcall); }
 
 /* Text that goes in is UTF-8 on every system; text that comes out is borrowed, and decoded while its owner is held. */
 %typemap(ctype) const char* "const char *"
@@ -117,3 +109,9 @@ ADDEND_SAFE_HANDLE(addend_trace, TraceHandle)
 ADDEND_OUT(double, double)
 ADDEND_OUT(int32_t, int)
 ADDEND_OUT(void*, global::System.IntPtr)
+
+/* Rules without code, of addend_ext.h. */
+
+addend_status* addend_rules_create(addend_rules** out_rules);
+addend_status* addend_rules_add(addend_rules* rules, const char* op, const char* principle);
+addend_status* addend_context_options_set_rules(addend_context_options* options, const addend_rules* rules);

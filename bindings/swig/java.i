@@ -33,15 +33,7 @@
 static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %}
 
-/* ---- Status: checked in Java, so that native code throws nothing ------------------------------------------------ */
-
-%typemap(jni) addend_status* "jlong"
-%typemap(jtype) addend_status* "long"
-%typemap(jstype) addend_status* "void"
-%typemap(javaout) addend_status* { Status.check($jnicall); }
-%typemap(out) addend_status* %{ $result = reinterpret_cast<jlong>($1); %}
-
-/* ---- Handles ---------------------------------------------------------------------------------------------------- */
+/* ---- Handles: those of the list, except where the next section says otherwise ------------------------------------ */
 
 %define %handle_in(TYPE)
 %typemap(jni) TYPE "jlong"
@@ -69,35 +61,33 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %out(TYPE*, jlongArray, long[], Handle)
 %enddef
 
-%handle(addend_arguments)
-%handle(addend_attribution)
-%handle(addend_cancellation)
-%handle(addend_composition)
-%handle(addend_context)
-%handle(addend_context_options)
-%handle(addend_explanation)
+%define ADDEND_HANDLE(noun, KIND, Name)
+%handle(addend_##noun)
+%enddef
+%include "c_api/handles.inc"
+
+/* What a frames callback is given lives as long as it runs. */
 %handle_in(addend_frames*)
-%handle(addend_model)
-%handle(addend_program)
-%handle(addend_request)
-%handle(addend_results)
-%handle(addend_rules)
-%handle(addend_string)
-%handle(addend_tensor)
-%handle(addend_tensor_file)
-%handle(addend_trace)
-%handle_in(const addend_status*)
-%typemap(jni) addend_status* status "jlong"
-%typemap(jtype) addend_status* status "long"
-%typemap(jstype) addend_status* status "long"
-%typemap(javain) addend_status* status "$javainput"
-%typemap(in) addend_status* status %{ $1 = reinterpret_cast<addend_status*>($input); %}
 %out(double, jdoubleArray, double[], Double)
 %out(int32_t, jintArray, int[], Int)
 
 /* A DLManagedTensor, by its address. */
 %handle_in(void* managed)
 %out(void*, jlongArray, long[], Handle)
+
+/* ---- Status: checked in Java, so that native code throws nothing ------------------------------------------------ */
+
+%typemap(jni) addend_status* "jlong"
+%typemap(jtype) addend_status* "long"
+%typemap(jstype) addend_status* "void"
+%typemap(javaout) addend_status* { Status.check($jnicall); }
+%typemap(out) addend_status* %{ $result = reinterpret_cast<jlong>($1); %}
+
+%typemap(jni) addend_status* status "jlong"
+%typemap(jtype) addend_status* status "long"
+%typemap(jstype) addend_status* status "long"
+%typemap(javain) addend_status* status "$javainput"
+%typemap(in) addend_status* status %{ $1 = reinterpret_cast<addend_status*>($input); %}
 
 /* ---- Text: bytes in UTF-8, because JNI's own strings are something else ----------------------------------------- */
 

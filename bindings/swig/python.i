@@ -17,25 +17,10 @@
 %rename("%(strip:[addend_])s", %$isfunction) "";
 %rename("%(strip:[ADDEND_])s", %$isenumitem) "";
 
-/* ---- Statuses --------------------------------------------------------------------------------------------------- */
-
-%ignore addend_status_code;
-%ignore addend_status_detail;
-%ignore addend_status_message;
-%ignore addend_status_payload;
-%ignore addend_status_release;
-%typemap(out) addend_status* {
-  if ($1 != nullptr) {
-    addend_python::SetException($1);
-    SWIG_fail;
-  }
-  $result = SWIG_Py_Void();
-}
-
-/* ---- Handles ---------------------------------------------------------------------------------------------------- */
+/* ---- Handles: those of the list, except where the sections below say otherwise ---------------------------------- */
 
 /* None is a NULL handle; only capsules of the right type pass otherwise. */
-%define ADDEND_HANDLE(Handle)
+%define ADDEND_CAPSULE(Handle)
 %ignore Handle ## _release;
 %typemap(in) const Handle*, Handle* {
   if (!addend_python::GetHandle($input, "Handle", const_cast<Handle**>(&$1))) SWIG_fail;
@@ -47,21 +32,24 @@
 }
 %enddef
 
-ADDEND_HANDLE(addend_arguments)
-ADDEND_HANDLE(addend_attribution)
-ADDEND_HANDLE(addend_cancellation)
-ADDEND_HANDLE(addend_composition)
-ADDEND_HANDLE(addend_context)
-ADDEND_HANDLE(addend_context_options)
-ADDEND_HANDLE(addend_explanation)
-ADDEND_HANDLE(addend_model)
-ADDEND_HANDLE(addend_program)
-ADDEND_HANDLE(addend_request)
-ADDEND_HANDLE(addend_results)
-ADDEND_HANDLE(addend_rules)
-ADDEND_HANDLE(addend_tensor)
-ADDEND_HANDLE(addend_tensor_file)
-ADDEND_HANDLE(addend_trace)
+%define ADDEND_HANDLE(noun, KIND, Name)
+ADDEND_CAPSULE(addend_##noun)
+%enddef
+%include "c_api/handles.inc"
+
+/* ---- Statuses --------------------------------------------------------------------------------------------------- */
+
+%ignore addend_status_code;
+%ignore addend_status_detail;
+%ignore addend_status_message;
+%ignore addend_status_payload;
+%typemap(out) addend_status* {
+  if ($1 != nullptr) {
+    addend_python::SetException($1);
+    SWIG_fail;
+  }
+  $result = SWIG_Py_Void();
+}
 
 /* ---- Text and numbers ------------------------------------------------------------------------------------------- */
 
@@ -82,7 +70,6 @@ ADDEND_HANDLE(addend_trace)
 /* Text that was computed becomes a str, and its handle is released at once. */
 %ignore addend_string_data;
 %ignore addend_string_size;
-%ignore addend_string_release;
 %typemap(in, numinputs=0) addend_string** (addend_string* text = nullptr) { $1 = &text; }
 %typemap(argout) addend_string** {
   $result = addend_python::AddResult(

@@ -1,5 +1,5 @@
-// Errors of the library: one exception type that carries a canonical status code and, where an operator is to blame,
-// its position.
+// The library's one exception type, Error: a canonical status code, a message and, where an operator is to blame, the
+// operator's position.
 #ifndef ADDEND_CORE_BASE_ERROR_H_
 #define ADDEND_CORE_BASE_ERROR_H_
 
@@ -12,7 +12,7 @@
 
 namespace addend {
 
-// Where in a model an operator was called. Fields that are not known are empty or -1.
+// The place in a model at which an operator was called. Fields that are not known are empty or -1.
 struct Position {
   int64_t op_index = -1;                // index of the call in the recorded program
   std::string op;                       // "aten::linear"
@@ -26,11 +26,12 @@ struct Position {
   std::string Describe() const;
 };
 
-// Thrown by every layer of the C++ core; the C ABI maps it to a status. `what()` is one line: message, position, hint.
+// The exception of every layer of the C++ core, which the C ABI maps to a status. `what()` is one line: message,
+// position, hint.
 class Error : public std::runtime_error {
  public:
   Error(absl::StatusCode code, const std::string& message);
-  // `hint`: what to do about it, after the position.
+  // `hint`: what to do about the error; it stands after the position.
   Error(absl::StatusCode code, const std::string& message, Position position, const std::string& hint = "");
 
   absl::StatusCode code() const { return code_; }

@@ -1,4 +1,4 @@
-// For tests of errors.
+// Helpers for tests of errors.
 #ifndef ADDEND_CORE_BASE_ERROR_TESTING_H_
 #define ADDEND_CORE_BASE_ERROR_TESTING_H_
 
@@ -23,7 +23,7 @@ std::string MessageOf(Action action) {
   return "(no error)";
 }
 
-// Expects that `action` throws an Error of that code, whose message has all these parts.
+// Expects that `action` throws an Error with this code and with all these parts in its message.
 template <typename Action>
 void ExpectError(absl::StatusCode code, const std::vector<std::string>& parts, Action action) {
   try {

@@ -1,4 +1,4 @@
-// JSON as this library writes it, and the pages that show it.
+// JSON as this library writes it, and HTML pages that hold JSON.
 #ifndef ADDEND_CORE_BASE_JSON_H_
 #define ADDEND_CORE_BASE_JSON_H_
 
@@ -7,14 +7,15 @@
 
 namespace addend {
 
-// Keys stay in the order in which they are written.
+// A JSON value whose keys keep the order in which they are written.
 using Json = nlohmann::ordered_json;
 
-// The text of a record: UTF-8 whatever the names hold (what is no UTF-8 becomes U+FFFD), numbers that are not finite
-// as null. indent -1: one line.
+// Writes a record as text, always UTF-8: bytes that are not UTF-8 become U+FFFD, numbers that are not finite become
+// null. indent -1: one line.
 std::string Dump(const Json& record, int indent = -1);
-// `page`, a whole HTML document, with the record in place of its marker __ADDEND_DATA__, which stands in a script
-// element of type application/json. No text in the record can end that element. Throws Internal without a marker.
+// Returns `page`, a whole HTML document, with the record in place of the marker __ADDEND_DATA__, which stands in a
+// script element of type application/json. No text in the record can end that element. Throws Internal if there is no
+// marker.
 std::string FillPage(const std::string& page, const Json& record);
 
 }  // namespace addend

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -12,103 +11,50 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/base/policy_keys.h"
 
 namespace addend {
 namespace {
 
-template <typename E>
-using Names = std::vector<std::pair<std::string, E>>;
+constexpr char kNoKinds[] = "none";  // the empty set of coefficients
 
-const Names<Preset>& PresetNames() {
-  static const auto& names =
-      *new Names<Preset>{{"auto", Preset::kAuto}, {"faithful", Preset::kFaithful}, {"fast", Preset::kFast}};
-  return names;
-}
-const Names<uint32_t>& FreezeNames() {
-  static const auto& names = *new Names<uint32_t>{{"none", kFreezeNothing},
-                                                  {"attention", kFreezeAttention},
-                                                  {"normalizer", kFreezeNormalizer},
-                                                  {"denominator", kFreezeDenominator},
-                                                  {"gate", kFreezeGate}};
-  return names;
-}
-const Names<Conditions>& ConditionsNames() {
-  static const auto& names = *new Names<Conditions>{{"value", Conditions::kValue}, {"baseline", Conditions::kBaseline}};
-  return names;
-}
-const Names<Nonlinearity>& NonlinearityNames() {
-  static const auto& names = *new Names<Nonlinearity>{{"path", Nonlinearity::kPath},
-                                                      {"abs_affine", Nonlinearity::kAbsAffine},
-                                                      {"hybrid_affine", Nonlinearity::kHybridAffine},
-                                                      {"scaling", Nonlinearity::kScaling},
-                                                      {"gradient", Nonlinearity::kGradient},
-                                                      {"none", Nonlinearity::kNone}};
-  return names;
-}
-const Names<Bias>& BiasNames() {
-  static const auto& names =
-      *new Names<Bias>{{"residual", Bias::kResidual}, {"abs", Bias::kAbs},
-                       {"hybrid", Bias::kHybrid},     {"hybrid_threshold", Bias::kHybridThreshold},
-                       {"sign", Bias::kSign},         {"sign_threshold", Bias::kSignThreshold},
-                       {"norm", Bias::kNorm}};
-  return names;
-}
-const Names<Anchor>& AnchorNames() {
-  static const auto& names = *new Names<Anchor>{{"baseline", Anchor::kBaseline}, {"residual", Anchor::kResidual}};
-  return names;
-}
-const Names<MissingRule>& MissingRuleNames() {
-  static const auto& names = *new Names<MissingRule>{
-      {"error", MissingRule::kError}, {"path", MissingRule::kPath}, {"absorb", MissingRule::kAbsorb}};
-  return names;
-}
-const Names<OnFailure>& OnFailureNames() {
-  static const auto& names = *new Names<OnFailure>{{"error", OnFailure::kError},
-                                                   {"warn", OnFailure::kWarn},
-                                                   {"absorb", OnFailure::kAbsorb},
-                                                   {"ignore", OnFailure::kIgnore}};
-  return names;
-}
-const Names<Check>& CheckNames() {
-  static const auto& names =
-      *new Names<Check>{{"every_op", Check::kEveryOp}, {"outputs", Check::kOutputs}, {"off", Check::kOff}};
-  return names;
-}
-
-template <typename E>
-std::string Choices(const Names<E>& names) {
-  return absl::StrJoin(names, ", ", [](std::string* out, const auto& entry) { out->append(entry.first); });
-}
-
-template <typename E>
-E Parse(const std::string& key, const std::string& value, const Names<E>& names) {
-  for (const auto& entry : names) {
-    if (entry.first == value) return entry.second;
+const PolicyKey* FindKey(const std::string& name) {
+  for (const PolicyKey& key : PolicyKeys()) {
+    if (key.name == name) return &key;
   }
-  throw InvalidArgument(absl::StrCat("policy ", key, "=", value, " is unknown; choose one of ", Choices(names)));
+  return nullptr;
 }
 
-template <typename E>
-std::string Name(E value, const Names<E>& names) {
-  for (const auto& entry : names) {
-    if (entry.second == value) return entry.first;
+// Of a field, which has a key.
+const PolicyKey& KeyOf(const std::string& name) { return *FindKey(name); }
+
+std::string Quoted(const PolicyKey& key, const std::string& value) {
+  return absl::StrCat("policy ", key.name, "=", value);
+}
+
+// The position of a value, which is the number of its enumerator. `words`: what else is a choice.
+int64_t IndexOf(const PolicyKey& key, const std::string& value, std::vector<std::string> words = {}) {
+  for (size_t index = 0; index < key.values.size(); ++index) {
+    if (key.values[index].name == value) return static_cast<int64_t>(index);
   }
-  return "?";
+  for (const PolicyValue& choice : key.values) words.push_back(choice.name);
+  throw InvalidArgument(absl::StrCat(Quoted(key, value), " is unknown; choose one of ", absl::StrJoin(words, ", ")));
 }
 
-uint32_t ParseKinds(const std::string& key, const std::string& value) {
-  uint32_t bits = 0;
-  for (const auto piece : absl::StrSplit(value, absl::ByAnyChar("+,"))) {
-    bits |= Parse(key, std::string(piece.data(), piece.size()), FreezeNames());
+uint32_t ParseKinds(const PolicyKey& key, const std::string& value) {
+  uint32_t bits = kFreezeNothing;
+  for (const auto view : absl::StrSplit(value, absl::ByAnyChar("+,"))) {
+    const std::string piece(view.data(), view.size());
+    if (piece != kNoKinds) bits |= 1u << IndexOf(key, piece, {kNoKinds});
   }
   return bits;
 }
 
-std::string KindsText(uint32_t kinds) {
-  if (kinds == kFreezeNothing) return "none";
+std::string KindsText(const PolicyKey& key, uint32_t kinds) {
+  if (kinds == kFreezeNothing) return kNoKinds;
   std::vector<std::string> parts;
-  for (const auto& entry : FreezeNames()) {
-    if (entry.second != 0 && (kinds & entry.second)) parts.push_back(entry.first);
+  for (size_t bit = 0; bit < key.values.size(); ++bit) {
+    if (kinds & (1u << bit)) parts.push_back(key.values[bit].name);
   }
   return absl::StrJoin(parts, "+");
 }
@@ -143,33 +89,15 @@ std::string ChoiceText(const std::string& name, const std::optional<double>& par
   return parameter ? absl::StrCat(name, "(", NumberText(*parameter), ")") : name;
 }
 
-void SetNonlinearity(Policy& policy, const std::string& value) {
-  const Choice choice = ParseChoice("nonlinearity", value);
-  const Nonlinearity rule = Parse("nonlinearity", choice.name, NonlinearityNames());
-  if (choice.parameter && rule != Nonlinearity::kHybridAffine) {
-    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": only hybrid_affine takes a number"));
+// Throws unless the choice takes a number, and this one.
+void RequireNumber(const PolicyKey& key, const PolicyValue& choice, const std::string& value, double number) {
+  if (choice.number.empty()) {
+    throw InvalidArgument(absl::StrCat(Quoted(key, value), ": ", choice.name, " takes no number"));
   }
-  if (choice.parameter && !(*choice.parameter >= 0 && std::isfinite(*choice.parameter))) {
-    throw InvalidArgument(absl::StrCat("policy nonlinearity=", value, ": the number is a threshold, 0 or more"));
-  }
-  policy.nonlinearity = rule;
-  policy.nonlinearity_threshold = choice.parameter;
-}
-
-void SetBias(Policy& policy, const std::string& value) {
-  const Choice choice = ParseChoice("bias", value);
-  const Bias rule = Parse("bias", choice.name, BiasNames());
-  if (choice.parameter && (rule == Bias::kResidual || rule == Bias::kAbs)) {
-    throw InvalidArgument(absl::StrCat("policy bias=", value, ": ", choice.name, " takes no number"));
-  }
-  const double number = choice.parameter.value_or(1);
-  if (rule == Bias::kNorm ? !(number > 0) : !(number >= 0 && std::isfinite(number))) {
-    throw InvalidArgument(
-        absl::StrCat("policy bias=", value, ": the number is ",
-                     rule == Bias::kNorm ? "the order of a norm, above 0" : "a threshold, 0 or more"));
-  }
-  policy.bias = rule;
-  policy.bias_parameter = choice.parameter;
+  const bool order = choice.number == "order";
+  if (order ? number > 0 : number >= 0 && std::isfinite(number)) return;
+  throw InvalidArgument(absl::StrCat(Quoted(key, value), ": the number is ",
+                                     order ? "the order of a norm, above 0" : "a threshold, 0 or more"));
 }
 
 void SetSegments(Policy& policy, const std::string& value) {
@@ -188,46 +116,73 @@ struct Field {
   std::function<std::string(const Policy&)> get;
 };
 
+// A field of an enumeration, whose enumerators are numbered as the values of the key are.
+template <typename E>
+Field OneOf(const std::string& key, E Policy::*field) {
+  return {key, [key, field](Policy& p, const std::string& v) { p.*field = static_cast<E>(IndexOf(KeyOf(key), v)); },
+          [key, field](const Policy& p) { return KeyOf(key).values[static_cast<size_t>(p.*field)].name; }};
+}
+
+// The same where some values take a number.
+template <typename E>
+Field OneWithNumber(const std::string& key, E Policy::*field, std::optional<double> Policy::*number) {
+  return {key,
+          [key, field, number](Policy& p, const std::string& v) {
+            const Choice choice = ParseChoice(key, v);
+            const int64_t index = IndexOf(KeyOf(key), choice.name);
+            if (choice.parameter) RequireNumber(KeyOf(key), KeyOf(key).values[index], v, *choice.parameter);
+            p.*field = static_cast<E>(index);
+            p.*number = choice.parameter;
+          },
+          [key, field, number](const Policy& p) {
+            return ChoiceText(KeyOf(key).values[static_cast<size_t>(p.*field)].name, p.*number);
+          }};
+}
+
+void SetTolerance(Policy& policy, const std::string& value) {
+  const PolicyKey& key = KeyOf("tolerance");
+  double number = 0;
+  if (value == key.unset) {
+    policy.tolerance = std::nullopt;
+  } else if (absl::SimpleAtod(value, &number) && std::isfinite(number) && number > 0) {
+    policy.tolerance = number;
+  } else {
+    throw InvalidArgument(absl::StrCat(Quoted(key, value), " is not a positive number (or ", key.unset, ")"));
+  }
+}
+
+void SetFreeze(Policy& policy, const std::string& value) {
+  const PolicyKey& key = KeyOf("freeze");
+  policy.freeze = value == key.unset ? std::nullopt : std::optional<uint32_t>(ParseKinds(key, value));
+}
+
+// In the order of PolicyKeys().
 const std::vector<Field>& Fields() {
   static const auto& fields = *new std::vector<Field>{
-      {"preset", [](Policy& p, const std::string& v) { p.preset = Parse("preset", v, PresetNames()); },
-       [](const Policy& p) { return Name(p.preset, PresetNames()); }},
+      OneOf("preset", &Policy::preset),
       {"segments", SetSegments, [](const Policy& p) { return absl::StrCat(p.segments); }},
-      {"nonlinearity", SetNonlinearity,
-       [](const Policy& p) { return ChoiceText(Name(p.nonlinearity, NonlinearityNames()), p.nonlinearity_threshold); }},
-      {"bias", SetBias, [](const Policy& p) { return ChoiceText(Name(p.bias, BiasNames()), p.bias_parameter); }},
-      {"freeze",
-       [](Policy& p, const std::string& v) {
-         p.freeze = v == "preset" ? std::nullopt : std::optional<uint32_t>(ParseKinds("freeze", v));
-       },
-       [](const Policy& p) { return p.freeze ? KindsText(*p.freeze) : std::string("preset"); }},
-      {"content_first", [](Policy& p, const std::string& v) { p.content_first = ParseKinds("content_first", v); },
-       [](const Policy& p) { return KindsText(p.content_first); }},
-      {"conditions", [](Policy& p, const std::string& v) { p.conditions = Parse("conditions", v, ConditionsNames()); },
-       [](const Policy& p) { return Name(p.conditions, ConditionsNames()); }},
-      {"anchor", [](Policy& p, const std::string& v) { p.anchor = Parse("anchor", v, AnchorNames()); },
-       [](const Policy& p) { return Name(p.anchor, AnchorNames()); }},
-      {"missing_rule",
-       [](Policy& p, const std::string& v) { p.missing_rule = Parse("missing_rule", v, MissingRuleNames()); },
-       [](const Policy& p) { return Name(p.missing_rule, MissingRuleNames()); }},
-      {"on_failure", [](Policy& p, const std::string& v) { p.on_failure = Parse("on_failure", v, OnFailureNames()); },
-       [](const Policy& p) { return Name(p.on_failure, OnFailureNames()); }},
-      {"check", [](Policy& p, const std::string& v) { p.check = Parse("check", v, CheckNames()); },
-       [](const Policy& p) { return Name(p.check, CheckNames()); }},
-      {"tolerance",
-       [](Policy& p, const std::string& v) {
-         double number = 0;
-         if (v == "dtype") {
-           p.tolerance = std::nullopt;
-         } else if (absl::SimpleAtod(v, &number) && std::isfinite(number) && number > 0) {
-           p.tolerance = number;
-         } else {
-           throw InvalidArgument(absl::StrCat("policy tolerance=", v, " is not a positive number (or dtype)"));
-         }
-       },
-       [](const Policy& p) { return p.tolerance ? NumberText(*p.tolerance) : std::string("dtype"); }},
+      OneWithNumber("nonlinearity", &Policy::nonlinearity, &Policy::nonlinearity_threshold),
+      OneWithNumber("bias", &Policy::bias, &Policy::bias_parameter),
+      {"freeze", SetFreeze,
+       [](const Policy& p) { return p.freeze ? KindsText(KeyOf("freeze"), *p.freeze) : KeyOf("freeze").unset; }},
+      {"content_first",
+       [](Policy& p, const std::string& v) { p.content_first = ParseKinds(KeyOf("content_first"), v); },
+       [](const Policy& p) { return KindsText(KeyOf("content_first"), p.content_first); }},
+      OneOf("conditions", &Policy::conditions),
+      OneOf("anchor", &Policy::anchor),
+      OneOf("missing_rule", &Policy::missing_rule),
+      OneOf("on_failure", &Policy::on_failure),
+      OneOf("check", &Policy::check),
+      {"tolerance", SetTolerance,
+       [](const Policy& p) { return p.tolerance ? NumberText(*p.tolerance) : KeyOf("tolerance").unset; }},
   };
   return fields;
+}
+
+// The number that an enumerator of the key takes where none is given.
+template <typename E>
+double DefaultNumber(const std::string& key, E choice) {
+  return KeyOf(key).values[static_cast<size_t>(choice)].default_number;
 }
 
 }  // namespace
@@ -237,18 +192,11 @@ uint32_t Policy::FrozenKinds() const {
   return preset == Preset::kFast ? kFreezeAttention | kFreezeNormalizer | kFreezeDenominator : kFreezeNothing;
 }
 
-double Policy::BiasParameter() const {
-  if (bias_parameter) return *bias_parameter;
-  switch (bias) {
-    case Bias::kSign:
-    case Bias::kSignThreshold:
-      return 0.4;
-    case Bias::kNorm:
-      return std::numeric_limits<double>::infinity();
-    default:
-      return 0.15;
-  }
+double Policy::NonlinearityThreshold() const {
+  return nonlinearity_threshold ? *nonlinearity_threshold : DefaultNumber("nonlinearity", nonlinearity);
 }
+
+double Policy::BiasParameter() const { return bias_parameter ? *bias_parameter : DefaultNumber("bias", bias); }
 
 Policy Policy::Resolved(bool baseline_given) const {
   Policy resolved = *this;
@@ -300,16 +248,21 @@ const Field* FindField(const std::string& key) {
   return nullptr;
 }
 
-// Whether a field says how an operator is linearized, so that it may differ from operator to operator.
-bool MayDiffer(const std::string& key) {
-  return key == "preset" || key == "nonlinearity" || key == "bias" || key == "freeze" || key == "content_first" ||
-         key == "missing_rule";
+// "preset, bias and missing_rule": the keys that may differ from operator to operator.
+std::string KeysByOperator() {
+  std::vector<std::string> keys;
+  for (const PolicyKey& key : PolicyKeys()) {
+    if (key.by_operator) keys.push_back(key.name);
+  }
+  const std::string last = keys.back();
+  keys.pop_back();
+  return absl::StrCat(absl::StrJoin(keys, ", "), " and ", last);
 }
 
 void SetOverride(Policy& policy, const std::string& key, const std::string& selector, const std::string& value) {
-  if (FindField(key) != nullptr && !MayDiffer(key)) {
-    throw InvalidArgument(absl::StrCat("policy ", key, " is the same for the whole model; preset, nonlinearity, bias, ",
-                                       "freeze, content_first and missing_rule may be given for ", selector));
+  if (const PolicyKey* known = FindKey(key); known != nullptr && !known->by_operator) {
+    throw InvalidArgument(absl::StrCat("policy ", key, " is the same for the whole model; ", KeysByOperator(),
+                                       " may be given for ", selector));
   }
   if (selector.empty()) {
     throw InvalidArgument(absl::StrCat("policy ", key, "@ names neither an operator nor a module behind the @"));
@@ -343,6 +296,6 @@ std::vector<std::pair<std::string, std::string>> DescribePolicy(const Policy& po
   return out;
 }
 
-std::string PresetName(Preset preset) { return Name(preset, PresetNames()); }
+std::string PresetName(Preset preset) { return KeyOf("preset").values[static_cast<size_t>(preset)].name; }
 
 }  // namespace addend

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/policy_keys.h"
 
 namespace addend {
 namespace {
@@ -42,6 +43,18 @@ std::string MessageOf(const std::string& key, const std::string& value) {
   }
   ADD_FAILURE() << key << "=" << value << " was accepted";
   return "";
+}
+
+TEST(PolicyTest, EveryKeyOfTheListIsAField) {
+  const auto described = DescribePolicy(Policy());
+  ASSERT_EQ(described.size(), PolicyKeys().size());
+  for (size_t k = 0; k < described.size(); ++k) {
+    const PolicyKey& key = PolicyKeys()[k];
+    EXPECT_THAT(described[k], Pair(key.name, key.default_value));
+    if (!key.unset.empty()) EXPECT_EQ(Get(With(key.name, key.unset), key.name), key.unset);
+    // Enumerators are numbered as the values are: each reads back as itself.
+    for (const PolicyValue& value : key.values) EXPECT_EQ(Get(With(key.name, value.name), key.name), value.name);
+  }
 }
 
 TEST(PolicyTest, Defaults) {
@@ -218,8 +231,7 @@ TEST(PolicyTest, ChoicesWithNumbers) {
   SetPolicyField(policy, "bias", "sign");
   EXPECT_EQ(policy.BiasParameter(), 0.4);
 
-  EXPECT_EQ(MessageOf("nonlinearity", "scaling(1)"),
-            "policy nonlinearity=scaling(1): only hybrid_affine takes a number");
+  EXPECT_EQ(MessageOf("nonlinearity", "scaling(1)"), "policy nonlinearity=scaling(1): scaling takes no number");
   EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(-1)"),
             "policy nonlinearity=hybrid_affine(-1): the number is a threshold, 0 or more");
   EXPECT_EQ(MessageOf("nonlinearity", "hybrid_affine(x)"),

@@ -9,26 +9,15 @@
 #include <map>
 
 #include "core/base/error_testing.h"
-#include "core/explain/record_program.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
+#include "core/recording/record_program.h"
 
 namespace addend {
 namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-TracedModel ModelOf(std::function<Tensor(const Tensor&)> function) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
-}
-
-Input SplitInput(const Tensor& value, std::vector<int64_t> dims, const Tensor& baseline) {
-  Input input;
-  input.value = value;
-  input.split = Split::AlongDims(std::move(dims));
-  input.baseline = Baseline::Of(baseline);
-  return input;
-}
 
 Target Element(std::vector<int64_t> index, std::vector<int64_t> subtract = {}) {
   Target target;

@@ -14,8 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
 #include "core/program/tensor_io.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
@@ -33,8 +34,6 @@ constexpr char kBlurBy[] = "blur:";
 [[noreturn]] void Refuse(const std::string& word, const std::string& why) {
   throw InvalidArgument(absl::StrCat("baseline ", word, ": ", why));
 }
-
-std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
 bool IsOfRows(const std::string& word) { return absl::StartsWith(word, kMeanOf) || absl::StartsWith(word, kMedianOf); }
 
@@ -71,7 +70,8 @@ at::Tensor HeldTensor(const std::string& word, const at::Tensor& value,
     const at::Tensor fits = Fitting(tensor.detach(), value);
     if (own == name) {
       if (fits.defined()) return fits;
-      Refuse(word, absl::StrCat("it is ", ShapeOf(tensor), ", which does not fit an input of shape ", ShapeOf(value)));
+      Refuse(word, absl::StrCat("it is ", ShapeText(tensor.sizes()), ", which does not fit an input of shape ",
+                                ShapeText(value.sizes())));
     }
     if (fits.defined() && fitting.size() < 8) fitting.push_back(own);
   }
@@ -129,7 +129,7 @@ at::Tensor BaselineOfWord(const std::string& word, const at::Tensor& value,
   if (value.dim() < 3 || value.numel() == 0) {
     Refuse(word, absl::StrCat("it is for images, whose last two dimensions are height and width, not for an input of "
                               "shape ",
-                              ShapeOf(value), "; mean:FILE is the mean of a file of rows"));
+                              ShapeText(value.sizes()), "; mean:FILE is the mean of a file of rows"));
   }
   if (word == kMean) return value.detach().mean({-2, -1}, /*keepdim=*/true);
   return Blurred(word, value.detach());

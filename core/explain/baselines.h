@@ -1,5 +1,4 @@
-// Baselines by a word, so that a natural one is as near as zero: what a model, a file of rows or the input itself
-// knows.
+// Baselines by a word: natural baselines that a model, a file of rows or the input itself provides.
 #ifndef ADDEND_CORE_EXPLAIN_BASELINES_H_
 #define ADDEND_CORE_EXPLAIN_BASELINES_H_
 
@@ -11,19 +10,19 @@
 
 namespace addend {
 
-// "mean:FILE, median:FILE, buffer:NAME, mean, blur or blur:SIGMA", for messages and help.
+// The list of words for messages and help: "mean:FILE, median:FILE, buffer:NAME, mean, blur or blur:SIGMA".
 extern const char kBaselineWords[];
 
 // Whether a text is one of these words, whatever follows its colon.
 bool IsBaselineWord(const std::string& text);
 
-// Throws InvalidArgument, which says what words there are, for another text.
+// Throws InvalidArgument, with the list of words, for any other text.
 void RequireBaselineWord(const std::string& text);
 
-// Whether a word is made of the input's value: "mean" and "blur".
+// Whether a word's baseline is computed from the input's value: "mean" and "blur".
 bool NeedsValue(const std::string& word);
 
-// The file that a word names: "rows.npy" for "mean:rows.npy#x"; empty where it names none.
+// Returns the file that a word names: "rows.npy" for "mean:rows.npy#x"; empty if it names none.
 std::string FileOfBaselineWord(const std::string& word);
 
 // The baseline that a word stands for, which broadcasts to `value`, a floating-point or complex input:

@@ -8,6 +8,7 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -60,30 +61,13 @@ TEST_P(Chunks, GiveWhatOneSweepGives) {
 INSTANTIATE_TEST_SUITE_P(Small, Chunks, testing::ValuesIn(SmallModels()),
                          [](const auto& info) { return info.param.name; });
 
-Decomposition DecomposeFunction(std::function<Tensor(const std::vector<Tensor>&)> function,
-                                const std::vector<Input>& inputs, const DecomposeOptions& options) {
-  return Trace(FromFunction(std::move(function))).Decompose(inputs, options);
-}
-
 TEST(ChunksOfInputs, LabelsThatCountForNobodyAndGivenParts) {
-  Input labelled;
-  labelled.value = Random({5, 4}, 3);
-  labelled.split = Split::ByLabels(
-      at::tensor({0, 0, -1, 3, 2, 1, 2, 2, -1, 3, 0, 1, 1, 1, 2, 3, 3, 0, -1, 2}, at::kLong).view({5, 4}));
-  const Composition given =
-      Composition::FromParts({Random({5, 4}, 4), Random({5, 4}, 5), Random({5, 4}, 6)}, Random({5, 4}, 7));
-  Input parts;
-  parts.value = given.recovery();
-  parts.split = Split::Parts(given.components());
-  const auto model = [](const std::vector<Tensor>& in) {
-    return at::tanh(in[0]).matmul(at::gelu(in[1]).t()).softmax(1);
-  };
   DecomposeOptions options;
   options.probes = {"aten::gelu"};
-  const Decomposition whole = DecomposeFunction(model, {labelled, parts}, options);
+  const Decomposition whole = DecomposeFunction(TanhTimesGelu, LabelledAndParts(), options);
   for (const int64_t chunk : {1, 2, 3}) {
     options.chunk = chunk;
-    const Decomposition result = DecomposeFunction(model, {labelled, parts}, options);
+    const Decomposition result = DecomposeFunction(TanhTimesGelu, LabelledAndParts(), options);
     ExpectSame(result.outputs[0].composition, whole.outputs[0].composition, whole.outputs[0].value);
     ExpectSame(result.probes[0].composition, whole.probes[0].composition, whole.probes[0].value);
   }

@@ -1,7 +1,6 @@
 // Models that pass through complex numbers: transforms, complex products, magnitudes, and every way in which LibTorch
 // looks at a complex storage as real numbers, conjugates or negatives.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,17 +8,14 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
+#include "core/program/random_testing.h"
 
 namespace addend {
 namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype = at::kDouble) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(dtype));
-}
 
 at::ScalarType ComplexOf(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kComplexDouble : at::kComplexFloat;
@@ -210,9 +206,10 @@ TEST_P(ComplexModels, BothTruthsHold) {
   }
 }
 
+class LinearComplexModels : public ComplexModels {};
+
 // A linear model is its own oracle: each component is the model on that component alone, without the constant.
-TEST_P(ComplexModels, LinearOnesGiveWhatTheModelGivesOnEachPart) {
-  if (!GetParam().linear) return;
+TEST_P(LinearComplexModels, GiveWhatTheModelGivesOnEachPart) {
   const Tensor value = Random({2, 6}, 3);
   const Tensor baseline = Random({2, 6}, 4);
   const Composition parts = Decompose(value, baseline, {}).outputs[0].composition;
@@ -240,19 +237,16 @@ TEST_P(ComplexModels, SinglePrecisionPassesEveryCheck) {
 INSTANTIATE_TEST_SUITE_P(Small, ComplexModels, testing::ValuesIn(SmallModels()),
                          [](const auto& info) { return info.param.name; });
 
-Decomposition DecomposeFunction(std::function<Tensor(const Tensor&)> function, const Input& input,
-                                const DecomposeOptions& options = {}) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }))
-      .Decompose({input}, options);
+std::vector<SmallModel> LinearModels() {
+  std::vector<SmallModel> linear;
+  for (const SmallModel& model : SmallModels()) {
+    if (model.linear) linear.push_back(model);
+  }
+  return linear;
 }
 
-Input SplitInput(const Tensor& value, const Tensor& baseline) {
-  Input input;
-  input.value = value;
-  input.split = Split::AlongDims({value.dim() - 1});
-  input.baseline = Baseline::Of(baseline);
-  return input;
-}
+INSTANTIATE_TEST_SUITE_P(Small, LinearComplexModels, testing::ValuesIn(LinearModels()),
+                         [](const auto& info) { return info.param.name; });
 
 // Magnitudes of a linear map: one function on the straight line, so that its path rule is what integrated gradients
 // give, and autograd can be asked for those.
@@ -260,7 +254,7 @@ TEST(Complex, MagnitudesOfATransformAreIntegratedGradients) {
   const auto model = [](const Tensor& x) { return at::fft_rfft(x).abs(); };
   const Tensor value = Random({8}, 31);
   const Tensor baseline = Random({8}, 32);
-  const Composition parts = DecomposeFunction(model, SplitInput(value, baseline)).outputs[0].composition;
+  const Composition parts = DecomposeFunction(model, SplitInput(value, {0}, baseline)).outputs[0].composition;
   const int steps = 4000;
   Tensor integral = at::zeros({8, 5}, at::kDouble);
   for (int64_t k = 0; k < 5; ++k) {
@@ -299,7 +293,7 @@ TEST(Complex, FromZeroTheMapIsThatOfTheValue) {
       return phase ? at::angle(z) : at::sgn(z);
     };
     const Composition parts =
-        DecomposeFunction(model, SplitInput(value, at::zeros({2}, at::kDouble))).outputs[0].composition;
+        DecomposeFunction(model, SplitInput(value, {0}, at::zeros({2}, at::kDouble))).outputs[0].composition;
     const Tensor turn = at::tensor({-0.8 * 0.6, 0.6 * 0.8}, at::kDouble);
     const Tensor direction = at::complex(value[0], value[1]);
     const Tensor expected = phase ? turn : turn * direction * at::Scalar(c10::complex<double>(0, 1));
@@ -312,7 +306,8 @@ TEST(Complex, InputsMayBeComplex) {
   const Tensor value = at::complex(Random({4}, 41), Random({4}, 42));
   const Tensor weight = at::complex(Random({3, 4}, 43), Random({3, 4}, 44));
   const auto model = [&](const Tensor& z) { return weight.mv(z).add(Random({3}, 45)); };
-  const Composition parts = DecomposeFunction(model, SplitInput(value, at::zeros_like(value))).outputs[0].composition;
+  const Composition parts =
+      DecomposeFunction(model, SplitInput(value, {0}, at::zeros_like(value))).outputs[0].composition;
   EXPECT_TRUE(at::allclose(parts.components(), (weight * value).t(), 1e-12, 1e-12));
   EXPECT_TRUE(at::equal(parts.reference(), model(at::zeros_like(value))));
   // The composition is the input of another model.
@@ -328,12 +323,12 @@ TEST(Complex, ProbesSeeViewsAsTheyAre) {
   DecomposeOptions options;
   const auto model = [](const Tensor& x) { return at::imag(at::fft_fft(x).conj()).neg(); };
   options.everything = true;
-  const Decomposition result = DecomposeFunction(model, SplitInput(value, at::zeros({4}, at::kDouble)), options);
+  const Decomposition result = DecomposeFunction(model, SplitInput(value, {0}, at::zeros({4}, at::kDouble)), options);
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.recovery(), at::imag(at::fft_fft(value)), 1e-12, 1e-12));
 }
 
 TEST(Complex, WhatIsNotCoveredIsRefused) {
-  const Input input = SplitInput(Random({4}, 61), at::zeros({4}, at::kDouble));
+  const Input input = SplitInput(Random({4}, 61), {0}, at::zeros({4}, at::kDouble));
   const auto message = [&](const std::function<Tensor(const Tensor&)>& model) {
     return MessageOf([&] { DecomposeFunction(model, input); });
   };

@@ -13,6 +13,7 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -29,10 +30,6 @@ struct NamedFunction {
 };
 
 std::string NameOf(const testing::TestParamInfo<NamedFunction>& info) { return info.param.name; }
-
-TracedModel ModelOf(const Function& function) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
-}
 
 Decomposition Decompose(const Function& function, const Input& input, Conditions conditions = Conditions::kValue) {
   DecomposeOptions options;
@@ -236,6 +233,27 @@ TEST(Ids, ThatDependOnSeveralAreLeftOverAndNamed) {
   EXPECT_TRUE(at::equal(equal.outputs[0].composition.reference(), both(at::full({1, 4}, 3, at::kLong))));
   EXPECT_EQ(equal.report.reference_is_model_on_baseline, "yes");
   ExpectAttributionAgrees(both, input, equal, Conditions::kBaseline);
+}
+
+// What a comparison says is no id: with the baseline's conditions its step is leftover, as numbers and as rows of a
+// table.
+TEST(Ids, ThatAComparisonMadeConditionsStartNoRows) {
+  for (const bool looked_up : {false, true}) {
+    const Function condition = [looked_up](const Tensor& i) {
+      const Tensor above = i.gt(8);
+      return looked_up ? at::embedding(Table(), above.to(at::kLong))
+                       : above.to(at::kDouble).unsqueeze(2).mul(Table()[0]);
+    };
+    const Function model = [&](const Tensor& i) { return condition(i) + at::embedding(Table(), i); };
+    const Input input = SplitIds();
+    const Decomposition result = Decompose(model, input, Conditions::kBaseline);
+    ExpectRecovery(result);
+    const Composition& composition = result.outputs[0].composition;
+    const Tensor baseline = at::full({1, 4}, 3, at::kLong);
+    EXPECT_TRUE(at::equal(composition.reference(), model(baseline)));
+    EXPECT_TRUE(at::allclose(composition.leftover(), condition(Ids()) - condition(baseline), 1e-12, 1e-12));
+    ExpectAttributionAgrees(model, input, result, Conditions::kBaseline);
+  }
 }
 
 // ---- conditions and indices

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error_testing.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 #include "core/rules/registry.h"
 
@@ -98,25 +99,11 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---- what the parts are
 
-Decomposition DecomposeFunction(std::function<Tensor(const Tensor&)> function, const Input& input,
-                                const DecomposeOptions& options = {}) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }))
-      .Decompose({input}, options);
-}
-
-Input SplitInput(const Tensor& value, int64_t dim) {
-  Input input;
-  input.value = value;
-  input.split = Split::AlongDims({dim});
-  input.baseline = Baseline::Of(0.0);
-  return input;
-}
-
 TEST(Decompose, LinearModelGivesWeightTimesInput) {
   const Tensor x = Random({4}, 3);
   const Tensor w = Random({3, 4}, 4);
   const Tensor bias = Random({3}, 5);
-  const auto result = DecomposeFunction([&](const Tensor& t) { return at::linear(t, w, bias); }, SplitInput(x, 0));
+  const auto result = DecomposeFunction([&](const Tensor& t) { return at::linear(t, w, bias); }, SplitInput(x, {0}));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::allclose(parts.components(), (w * x).t(), 0, 1e-14));
   EXPECT_TRUE(at::equal(parts.reference(), bias));
@@ -125,7 +112,7 @@ TEST(Decompose, LinearModelGivesWeightTimesInput) {
 // Aumann-Shapley values of a product of two: both get half.
 TEST(Decompose, ProductOfTwoInputsIsShared) {
   const Tensor x = at::tensor({3.0, 5.0});
-  const auto result = DecomposeFunction([](const Tensor& t) { return t[0] * t[1]; }, SplitInput(x, 0));
+  const auto result = DecomposeFunction([](const Tensor& t) { return t[0] * t[1]; }, SplitInput(x, {0}));
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), at::tensor({7.5, 7.5})));
 }
 
@@ -133,7 +120,7 @@ TEST(Decompose, SeveralInputsShareTheComponentAxis) {
   const Tensor a = Random({2, 3}, 6);
   const Tensor b = Random({2, 2}, 7);
   const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0].sum(1) * in[1].sum(1); });
-  const auto result = Trace(model).Decompose({SplitInput(a, 1), SplitInput(b, 1)});
+  const auto result = Trace(model).Decompose({SplitInput(a, {1}), SplitInput(b, {1})});
   ASSERT_EQ(result.numc, 5);
   const Tensor expected_a = a.t() * b.sum(1) / 2;
   const Tensor expected_b = b.t() * a.sum(1) / 2;
@@ -144,7 +131,7 @@ TEST(Decompose, PlainInputsTakePartInTheReference) {
   const Tensor a = Random({2, 3}, 8);
   const Tensor b = Random({2, 3}, 9);
   const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0] * in[1] + in[1]; });
-  const auto result = Trace(model).Decompose({SplitInput(a, 1), Input::Plain(b)});
+  const auto result = Trace(model).Decompose({SplitInput(a, {1}), Input::Plain(b)});
   EXPECT_TRUE(at::equal(result.outputs[0].composition.reference(), b));
 }
 
@@ -203,7 +190,7 @@ TEST(Decompose, StandInsReplaceReferencesThatAreNotFinite) {
         z.slice(1, 0, 2).copy_(y.slice(1, 1, 3));
         return at::linear(z, Weight().slice(1, 0, 4)).relu() + t.sum();
       },
-      SplitInput(x, 1));
+      SplitInput(x, {1}));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_EQ(result.report.stand_in_references, 1);
   EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("not finite on the baseline"));
@@ -215,7 +202,7 @@ TEST(Decompose, StandInsReplaceReferencesThatAreNotFinite) {
 // The tangent of log at x passes X / x; log x - 1 stands in for the logarithm of zero.
 TEST(Decompose, StandInMeetsTheValueAlongTheTangent) {
   const Tensor x = at::tensor({2.0, 3.0});
-  const auto result = DecomposeFunction([](const Tensor& t) { return at::log(t) * 5; }, SplitInput(x, 0));
+  const auto result = DecomposeFunction([](const Tensor& t) { return at::log(t) * 5; }, SplitInput(x, {0}));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::allclose(parts.components(), at::diag(at::full({2}, 5.0, at::kDouble))));
   EXPECT_TRUE(at::allclose(parts.reference(), (at::log(x) - 1) * 5));
@@ -224,7 +211,7 @@ TEST(Decompose, StandInMeetsTheValueAlongTheTangent) {
 // ---- policies, reports, probes
 
 TEST(Decompose, AutoIsFaithfulOnlyWithABaseline) {
-  Input input = SplitInput(Random({4}, 3), 0);
+  Input input = SplitInput(Random({4}, 3), {0});
   EXPECT_EQ(DecomposeFunction([](const Tensor& t) { return t.relu(); }, input).report.policy.preset, Preset::kFaithful);
   input.baseline = {};
   EXPECT_EQ(DecomposeFunction([](const Tensor& t) { return t.relu(); }, input).report.policy.preset, Preset::kFast);
@@ -232,7 +219,7 @@ TEST(Decompose, AutoIsFaithfulOnlyWithABaseline) {
 
 TEST(Decompose, RoundingGoesToTheLeftover) {
   const auto result =
-      DecomposeFunction([](const Tensor& t) { return at::round(t); }, SplitInput(at::tensor({0.6, 2.2}), 0));
+      DecomposeFunction([](const Tensor& t) { return at::round(t); }, SplitInput(at::tensor({0.6, 2.2}), {0}));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::equal(parts.leftover(), at::tensor({1.0, 2.0})));
   EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
@@ -241,7 +228,7 @@ TEST(Decompose, RoundingGoesToTheLeftover) {
 TEST(Decompose, MissingRuleNamesOperatorAndPage) {
   const auto run = [](const DecomposeOptions& options) {
     return DecomposeFunction([](const Tensor& t) { return at::special_bessel_j0(t.abs() + 1) * 2; },
-                             SplitInput(Random({3}, 1), 0), options);
+                             SplitInput(Random({3}, 1), {0}), options);
   };
   EXPECT_EQ(MessageOf([&] { run({}); }),
             "no composition rule for aten::special_bessel_j0 (op #2); see docs/extending.md");
@@ -264,7 +251,7 @@ TEST(Decompose, KernelsOutsideTheDispatcherAreRefused) {
   DecomposeOptions options;
   const auto run = [&] {
     DecomposeFunction([](const Tensor& t) { return at::max_pool1d(t, {2}) * t.sum(); },
-                      SplitInput(Random({1, 1, 6}, 1, at::kFloat), 2), options);
+                      SplitInput(Random({1, 1, 6}, 1, at::kFloat), {2}), options);
   };
   EXPECT_EQ(MessageOf(run), "(no error)");
   options.registry = &without;
@@ -278,7 +265,7 @@ TEST(Decompose, TrainingModeOfBatchNormUpdatesItsBuffersOnce) {
   const Tensor x = Random({4, 3}, 1);
   const auto result = DecomposeFunction(
       [&](const Tensor& t) { return at::batch_norm(t, {}, {}, mean, variance, true, 0.1, 1e-5, false); },
-      SplitInput(x, 1));
+      SplitInput(x, {1}));
   EXPECT_TRUE(at::allclose(mean, x.mean(0) * 0.1));
   EXPECT_TRUE(at::allclose(variance, x.var(0) * 0.1 + 0.9));
   const Tensor expected = (x - x.mean(0)) / (x.var(0, /*unbiased=*/false) + 1e-5).sqrt();
@@ -287,7 +274,7 @@ TEST(Decompose, TrainingModeOfBatchNormUpdatesItsBuffersOnce) {
 
 TEST(Decompose, GuardsAreReported) {
   const auto result = DecomposeFunction([](const Tensor& t) { return t.sum().item<double>() > 0 ? t * 2 : t * 3; },
-                                        SplitInput(at::ones({3}), 0));
+                                        SplitInput(at::ones({3}), {0}));
   EXPECT_THAT(testing::PrintToString(result.report.notes), HasSubstr("branch"));
 }
 
@@ -295,7 +282,7 @@ TEST(Decompose, GuardsAreReported) {
 TEST(Decompose, ConditionsHoldForEveryRowAndAreReported) {
   const Tensor x = at::tensor({1.0, -1.0});
   const auto result = DecomposeFunction(
-      [](const Tensor& t) { return at::where(t.gt(0).logical_not(), t * 2, t * 3 + 1); }, SplitInput(x, 0));
+      [](const Tensor& t) { return at::where(t.gt(0).logical_not(), t * 2, t * 3 + 1); }, SplitInput(x, {0}));
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::equal(parts.components(), at::diag(at::tensor({3.0, -2.0}))));
   EXPECT_TRUE(at::equal(parts.reference(), at::tensor({1.0, 0.0})));
@@ -310,7 +297,7 @@ TEST(Decompose, FrozenKindsFollowViewsAndScales) {
     const Tensor weights = (at::softmax(t.matmul(t.transpose(1, 2)), -1) * 1.0).view({2, 3, 3});
     return weights.matmul(t);
   };
-  const auto result = DecomposeFunction(model, SplitInput(x, 1), fast);
+  const auto result = DecomposeFunction(model, SplitInput(x, {1}), fast);
   // With frozen attention each token's part is its own value, weighted.
   const Tensor weights = at::softmax(x.matmul(x.transpose(1, 2)), -1);
   const Tensor expected = weights.unsqueeze(-1).mul(x.unsqueeze(1)).permute({2, 0, 1, 3});
@@ -326,7 +313,7 @@ TEST(Decompose, ProbesByIndexNameAndLogits) {
   DecomposeOptions options;
   options.probes = {"#0", "aten::gelu", "head", "logits"};
   const Tensor x = Random({1, 4}, 5);
-  const auto result = Trace(model).Decompose({SplitInput(x, 1)}, options);
+  const auto result = Trace(model).Decompose({SplitInput(x, {1})}, options);
   ASSERT_EQ(result.probes.size(), 4u);
   EXPECT_TRUE(at::equal(result.probes[0].value, at::gelu(x)));
   EXPECT_TRUE(at::equal(result.probes[1].value, at::gelu(x)));
@@ -341,7 +328,7 @@ TEST(Decompose, ProbesByIndexNameAndLogits) {
                                                         {"aten::relu", "does not call aten::relu"},
                                                         {"aten::gelu:4", "only 1 times"}}) {
     options.probes = {selector};
-    EXPECT_THAT(MessageOf([&] { Trace(model).Decompose({SplitInput(x, 1)}, options); }), HasSubstr(message));
+    EXPECT_THAT(MessageOf([&] { Trace(model).Decompose({SplitInput(x, {1})}, options); }), HasSubstr(message));
   }
 }
 
@@ -355,23 +342,18 @@ TEST(Decompose, ProbesAreTakenInTime) {
         Tensor y = t * 2;
         return y.add_(1).relu_();
       },
-      SplitInput(x, 0), options);
+      SplitInput(x, {0}), options);
   EXPECT_TRUE(at::equal(result.probes[0].value, x * 2));
   EXPECT_TRUE(at::allclose(result.probes[0].composition.components(), at::diag(x * 2)));
 }
 
-TEST(Decompose, TracingOffRunsThePlainModel) {
+TEST(Decompose, RunIsThePlainModel) {
   const Tensor w = Random({50, 40}, 4, at::kFloat);
   const Tensor x = Random({3, 40}, 5, at::kFloat);
-  TracedModel model =
+  const TracedModel model =
       Trace(FromFunction([w](const std::vector<Tensor>& in) { return at::gelu(at::linear(in[0], w)); }));
-  model.trace(false);
-  const Decomposition plain = model({SplitInput(x, 1)});
-  EXPECT_TRUE(at::equal(plain.outputs[0].value, at::gelu(at::linear(x, w))));
-  EXPECT_EQ(plain.numc, 0);
   EXPECT_TRUE(at::equal(model.Run({x}).toTensor(), at::gelu(at::linear(x, w))));
-  model.trace(true);
-  EXPECT_EQ(model({SplitInput(x, 1)}).numc, 40);
+  EXPECT_EQ(model.Decompose({SplitInput(x, {1})}).numc, 40);
 }
 
 // Numbers beside tensors that have no parts.
@@ -383,16 +365,15 @@ class ModelOfSeveralResults : public Model {
   }
 };
 
-TEST(Decompose, OutputsHaveTheSameNamesWithTracingOff) {
-  TracedModel model = Trace(std::make_shared<ModelOfSeveralResults>());
+TEST(Decompose, OutputsAreNamedByTheirPlaceAmongAllTensors) {
   const Tensor x = Random({4}, 5);
-  for (const bool traced : {true, false}) {
-    model.trace(traced);
-    const Decomposition found = model({SplitInput(x, 0)});
-    ASSERT_EQ(found.outputs.size(), 2u);
-    EXPECT_EQ(found.outputs[0].name, "output.1");
-    EXPECT_EQ(found.outputs[1].name, "output.3");
-  }
+  const Decomposition found = Trace(std::make_shared<ModelOfSeveralResults>()).Decompose({SplitInput(x, {0})});
+  ASSERT_EQ(found.outputs.size(), 2u);
+  EXPECT_EQ(found.outputs[0].name, "output.1");
+  EXPECT_EQ(found.outputs[1].name, "output.3");
+  ASSERT_EQ(found.plain.size(), 2u);
+  EXPECT_EQ(found.plain[0].name, "output");
+  EXPECT_EQ(found.plain[1].name, "output.2");
 }
 
 TEST(Decompose, HalfInputsHaveSinglePrecisionParts) {
@@ -401,7 +382,8 @@ TEST(Decompose, HalfInputsHaveSinglePrecisionParts) {
   DecomposeOptions options;
   options.policy.tolerance = 0.05;  // the model itself rounds to 8 bits after every operator
   options.policy.on_failure = OnFailure::kWarn;
-  const auto result = DecomposeFunction([w](const Tensor& t) { return t.matmul(w).relu(); }, SplitInput(x, 1), options);
+  const auto result =
+      DecomposeFunction([w](const Tensor& t) { return t.matmul(w).relu(); }, SplitInput(x, {1}), options);
   EXPECT_EQ(result.outputs[0].value.scalar_type(), at::kBFloat16);
   EXPECT_EQ(result.outputs[0].composition.components().scalar_type(), at::kFloat);
 }
@@ -414,8 +396,8 @@ TEST(DecomposeErrors, NameTheInputAndTheReason) {
   };
   const Tensor x = Random({2, 3}, 1);
   EXPECT_THAT(decompose(Input::Plain(x)), HasSubstr("no input is split"));
-  EXPECT_THAT(decompose(SplitInput(x, 2)), HasSubstr("input 0 of shape f64[2, 3] has no dimension 2"));
-  Input baseline = SplitInput(x, 1);
+  EXPECT_THAT(decompose(SplitInput(x, {2})), HasSubstr("input 0 of shape f64[2, 3] has no dimension 2"));
+  Input baseline = SplitInput(x, {1});
   baseline.baseline = Baseline::Of(at::zeros({4}));
   EXPECT_THAT(decompose(baseline), HasSubstr("a baseline of shape f32[4] does not fit"));
   baseline.baseline = Baseline::Of(at::zeros({3}, at::kLong));
@@ -450,7 +432,7 @@ void ExpectSame(const Tensor& a, const Tensor& b) {
 TEST(NotFinite, ElementsOfAnInputAreReference) {
   const Tensor x = at::tensor({1.0, std::nan(""), 3.0, -kInfinity}, at::kDouble).view({2, 2});
   const auto model = [](const Tensor& t) { return t.cumsum(1) * 2; };
-  const auto result = DecomposeFunction(model, SplitInput(x, 1));
+  const auto result = DecomposeFunction(model, SplitInput(x, {1}));
   const Composition& parts = result.outputs[0].composition;
   ExpectSame(parts.recovery(), model(x));
   ExpectSame(parts.reference(), model(at::tensor({0.0, std::nan(""), 0.0, -kInfinity}, at::kDouble).view({2, 2})));
@@ -460,7 +442,7 @@ TEST(NotFinite, ElementsOfAnInputAreReference) {
 }
 
 TEST(NotFinite, ResultsOfFiniteInputsAreLeftover) {
-  Input input = SplitInput(at::tensor({-0.5, 0.3, 2.0}, at::kDouble), 0);
+  Input input = SplitInput(at::tensor({-0.5, 0.3, 2.0}, at::kDouble), {0});
   input.baseline = Baseline::Of(0.25);
   const auto result = DecomposeFunction([](const Tensor& t) { return at::special_entr(t); }, input);
   const Composition& parts = result.outputs[0].composition;
@@ -475,7 +457,7 @@ TEST(NotFinite, ResultsOfFiniteInputsAreLeftover) {
 TEST(NotFinite, WhatIsFiniteAgainIsLeftover) {
   const auto model = [](const Tensor& t) { return at::norm(t, -1, {1}); };
   for (const Check check : {Check::kEveryOp, Check::kOutputs}) {
-    Input input = SplitInput(at::tensor({0.0, 2.0, 1.0, 3.0}, at::kDouble).view({2, 2}), 1);
+    Input input = SplitInput(at::tensor({0.0, 2.0, 1.0, 3.0}, at::kDouble).view({2, 2}), {1});
     input.baseline = Baseline::Of(1.0);
     DecomposeOptions options;
     options.policy.check = check;
@@ -496,7 +478,7 @@ TEST(Empty, InputsGiveEmptyResults) {
     return at::cat({t.relu().matmul(at::ones({3, 2}, at::kDouble)), t.exp()}, 1);
   };
   for (const auto& [dim, numc] : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {1, 3}}) {
-    const auto result = DecomposeFunction(model, SplitInput(at::zeros({0, 3}, at::kDouble), dim));
+    const auto result = DecomposeFunction(model, SplitInput(at::zeros({0, 3}, at::kDouble), {dim}));
     const Composition& parts = result.outputs[0].composition;
     EXPECT_EQ(parts.numc(), numc);
     EXPECT_EQ(parts.components().sizes(), at::IntArrayRef({numc, 0, 5}));
@@ -510,7 +492,7 @@ TEST(Empty, InputsGiveEmptyResults) {
 
 TEST(Empty, SumsOfThemAreReference) {
   const auto result =
-      DecomposeFunction([](const Tensor& t) { return t.sum(0) + 1; }, SplitInput(at::zeros({0, 3}, at::kDouble), 1));
+      DecomposeFunction([](const Tensor& t) { return t.sum(0) + 1; }, SplitInput(at::zeros({0, 3}, at::kDouble), {1}));
   const Composition& parts = result.outputs[0].composition;
   ExpectSame(parts.reference(), at::ones({3}, at::kDouble));
   ExpectSame(parts.components(), at::zeros({3, 3}, at::kDouble));
@@ -518,9 +500,9 @@ TEST(Empty, SumsOfThemAreReference) {
 
 TEST(Precision, SinglePrecisionOnTheWayIsSaid) {
   const auto result = DecomposeFunction([](const Tensor& t) { return t.to(at::kFloat).exp().to(at::kDouble); },
-                                        SplitInput(Random({2, 3}, 1), 1));
+                                        SplitInput(Random({2, 3}, 1), {1}));
   EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("went through single precision")));
-  const auto exact = DecomposeFunction([](const Tensor& t) { return t.exp(); }, SplitInput(Random({2, 3}, 1), 1));
+  const auto exact = DecomposeFunction([](const Tensor& t) { return t.exp(); }, SplitInput(Random({2, 3}, 1), {1}));
   EXPECT_THAT(exact.report.notes, testing::Not(testing::Contains(HasSubstr("single precision"))));
 }
 
@@ -530,7 +512,7 @@ TEST(DecomposeErrors, ModelFailuresAreOneLine) {
         [](const Tensor& t) {
           return t.mm(at::ones({5, 5}, at::kDouble));
         },
-        SplitInput(Random({2, 3}, 1), 1));
+        SplitInput(Random({2, 3}, 1), {1}));
   });
   EXPECT_THAT(message, HasSubstr("the model fails on an input f64[2, 3]: mat1 and mat2 shapes cannot be multiplied"));
   EXPECT_EQ(message.find('\n'), std::string::npos);

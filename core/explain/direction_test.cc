@@ -10,8 +10,9 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
-#include "core/explain/script_testing.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
+#include "core/model/script_testing.h"
 
 namespace addend {
 namespace {
@@ -50,23 +51,18 @@ Decomposition ExpectSameBothWays(const Function& function, const std::vector<Inp
   Decomposition backward = Explain(function, inputs, options, Direction::kBackward);
   EXPECT_EQ(backward.numc, forward.numc);
   EXPECT_EQ(backward.report.checks.size(), forward.report.checks.size());
+  EXPECT_FALSE(forward.outputs.empty());
+  EXPECT_EQ(backward.outputs.size(), forward.outputs.size());
+  EXPECT_EQ(backward.probes.size(), forward.probes.size());
   for (size_t k = 0; k < forward.outputs.size(); ++k) ExpectSame(backward.outputs[k], forward.outputs[k], tolerance);
   for (size_t k = 0; k < forward.probes.size(); ++k) ExpectSame(backward.probes[k], forward.probes[k], tolerance);
   return backward;
 }
 
-Input Columns(const Tensor& value) {
-  Input input;
-  input.value = value;
-  input.split = Split::AlongDims({1});
-  input.baseline = Baseline::Of(0.0);
-  return input;
-}
-
 class BothWays : public testing::TestWithParam<SmallModel> {};
 
 TEST_P(BothWays, GiveTheSame) {
-  Input input = Columns(Random({2, 6}, 1));
+  Input input = SplitInput(Random({2, 6}, 1), {1});
   input.baseline = Baseline::Of(Random({2, 6}, 2));
   const Function model = [](const std::vector<Tensor>& in) { return GetParam().run(in[0].clone()); };
   for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
@@ -112,21 +108,9 @@ INSTANTIATE_TEST_SUITE_P(Conformance, DirectionsOfScripts, testing::ValuesIn(Scr
                          [](const auto& info) { return info.param.model; });
 
 TEST(Directions, LabelsThatCountForNobodyGivenPartsAndProbes) {
-  Input labelled;
-  labelled.value = Random({5, 4}, 3);
-  labelled.split = Split::ByLabels(
-      at::tensor({0, 0, -1, 3, 2, 1, 2, 2, -1, 3, 0, 1, 1, 1, 2, 3, 3, 0, -1, 2}, at::kLong).view({5, 4}));
-  const Composition given =
-      Composition::FromParts({Random({5, 4}, 4), Random({5, 4}, 5), Random({5, 4}, 6)}, Random({5, 4}, 7));
-  Input parts;
-  parts.value = given.recovery();
-  parts.split = Split::Parts(given.components());
-  const Function model = [](const std::vector<Tensor>& in) {
-    return at::tanh(in[0]).matmul(at::gelu(in[1]).t()).softmax(1);
-  };
   DecomposeOptions options;
   options.probes = {"aten::gelu", "aten::tanh"};
-  ExpectSameBothWays(model, {labelled, parts}, options);
+  ExpectSameBothWays(TanhTimesGelu, LabelledAndParts(), options);
 }
 
 TEST(Directions, IdsOfAnEmbedding) {
@@ -143,7 +127,7 @@ TEST(Directions, SegmentsOfTheLine) {
   DecomposeOptions options;
   options.policy.segments = 3;
   ExpectSameBothWays([](const std::vector<Tensor>& in) { return at::sigmoid(in[0]) * in[0].sum(1, true).exp(); },
-                     {Columns(Random({3, 7}, 9))}, options);
+                     {SplitInput(Random({3, 7}, 9), {1})}, options);
 }
 
 TEST(Directions, ComplexNumbersHaveATargetForEachPart) {
@@ -151,7 +135,7 @@ TEST(Directions, ComplexNumbersHaveATargetForEachPart) {
   const Function model = [&](const std::vector<Tensor>& in) {
     return at::matmul(in[0].to(at::kComplexDouble), phases);
   };
-  const Decomposition result = ExpectSameBothWays(model, {Columns(Random({3, 6}, 16))});
+  const Decomposition result = ExpectSameBothWays(model, {SplitInput(Random({3, 6}, 16), {1})});
   EXPECT_TRUE(result.outputs[0].composition.components().is_complex());
 }
 
@@ -159,8 +143,8 @@ TEST(Directions, SingleAndHalfPrecision) {
   const Function model = [](const std::vector<Tensor>& in) {
     return at::gelu(at::matmul(in[0], Random({6, 5}, 17).to(in[0].scalar_type())));
   };
-  ExpectSameBothWays(model, {Columns(Random({3, 6}, 18).to(at::kFloat))}, {}, 1e-5);
-  ExpectSameBothWays(model, {Columns(Random({3, 6}, 18).to(at::kBFloat16))}, {}, 1e-5);
+  ExpectSameBothWays(model, {SplitInput(Random({3, 6}, 18).to(at::kFloat), {1})}, {}, 1e-5);
+  ExpectSameBothWays(model, {SplitInput(Random({3, 6}, 18).to(at::kBFloat16), {1})}, {}, 1e-5);
 }
 
 TEST(Directions, WhatDoesNotDependOnTheInputIsAnErrorBothWays) {
@@ -169,7 +153,7 @@ TEST(Directions, WhatDoesNotDependOnTheInputIsAnErrorBothWays) {
   const Function model = [](const std::vector<Tensor>& in) { return in[1].mul(2); };
   for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
     const std::string error = MessageOf([&] {
-      Explain(model, {Columns(Random({1, 6}, 20)), plain}, DecomposeOptions(), direction);
+      Explain(model, {SplitInput(Random({1, 6}, 20), {1}), plain}, DecomposeOptions(), direction);
     });
     EXPECT_THAT(error, HasSubstr("no component reaches output"));
   }
@@ -183,7 +167,7 @@ TEST(Directions, MasksOnTheWay) {
         const Tensor scores = at::matmul(in[0].t(), in[0]).masked_fill(mask, -std::numeric_limits<double>::infinity());
         return at::matmul(scores.softmax(1), in[0].t());
       },
-      {Columns(Random({4, 6}, 21))});
+      {SplitInput(Random({4, 6}, 21), {1})});
 }
 
 // ---- the choice
@@ -193,12 +177,12 @@ Tensor Classified(const std::vector<Tensor>& in) {
 }
 
 TEST(Directions, BackwardWhereItSavesMuch) {
-  const Input many = Columns(Random({4, 300}, 10));
+  const Input many = SplitInput(Random({4, 300}, 10), {1});
   const DecomposeOptions options;
   EXPECT_TRUE(Explain(Classified, {many}, options, Direction::kAuto).report.backward);
   // A small model has little to save.
   const Function small = [](const std::vector<Tensor>& in) { return in[0].exp().sum(); };
-  EXPECT_FALSE(Explain(small, {Columns(Random({1, 20}, 10))}, options, Direction::kAuto).report.backward);
+  EXPECT_FALSE(Explain(small, {SplitInput(Random({1, 20}, 10), {1})}, options, Direction::kAuto).report.backward);
   // Hidden numbers are as many as components are.
   DecomposeOptions probed;
   probed.probes = {"aten::relu"};
@@ -218,7 +202,7 @@ TEST(Directions, WhatCannotBeDoneBackwardIsAnError) {
   DecomposeOptions options;
   options.direction = Direction::kBackward;
   options.policy.nonlinearity = Nonlinearity::kAbsAffine;
-  const Input input = Columns(Random({4, 300}, 10));
+  const Input input = SplitInput(Random({4, 300}, 10), {1});
   try {
     Trace(FromFunction(Classified)).Decompose({input}, options);
     FAIL();
@@ -233,7 +217,7 @@ TEST(Directions, WhatCannotBeDoneBackwardIsAnError) {
 }
 
 TEST(Directions, TheBudgetHoldsForCotangents) {
-  const Input input = Columns(Random({4, 300}, 10));
+  const Input input = SplitInput(Random({4, 300}, 10), {1});
   std::vector<int64_t> steps;
   DecomposeOptions options;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) {
@@ -291,7 +275,7 @@ TEST(Directions, AWrongTransposeIsFoundAndNotUsed) {
   DecomposeOptions options;
   options.registry = &registry;
   options.direction = Direction::kBackward;
-  const Input input = Columns(Random({2, 6}, 13));
+  const Input input = SplitInput(Random({2, 6}, 13), {1});
   const Decomposition result = Trace(FromFunction(Cloned)).Decompose({input}, options);
   EXPECT_FALSE(result.report.backward);
   EXPECT_THAT(result.report.notes, testing::Contains(HasSubstr("they were sent forward")));
@@ -303,7 +287,7 @@ TEST(Directions, AWrongMapFailsAsItDoesForward) {
   DecomposeOptions options;
   options.registry = &registry;
   options.direction = Direction::kBackward;
-  const Input input = Columns(Random({2, 6}, 13));
+  const Input input = SplitInput(Random({2, 6}, 13), {1});
   EXPECT_THROW(Trace(FromFunction(Cloned)).Decompose({input}, options), Error);
   options.policy.on_failure = OnFailure::kAbsorb;
   const Decomposition absorbed = Trace(FromFunction(Cloned)).Decompose({input}, options);

@@ -3,6 +3,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
@@ -17,16 +18,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
+#include "core/composition/labels.h"
 #include "core/explain/baselines.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
-
-std::string ShapeOf(const at::Tensor& tensor) {
-  return absl::StrCat(DtypeName(tensor.scalar_type()), "[", absl::StrJoin(tensor.sizes(), ", "), "]");
-}
 
 std::vector<int64_t> CheckedDims(const std::string& name, const at::Tensor& value, std::vector<int64_t> dims) {
   if (dims.empty()) throw InvalidArgument(absl::StrCat(name, ": a split along dimensions names at least one"));
@@ -35,7 +34,7 @@ std::vector<int64_t> CheckedDims(const std::string& name, const at::Tensor& valu
     if (d < 0) d += value.dim();
     if (d < 0 || d >= value.dim()) {
       throw InvalidArgument(
-          absl::StrCat(name, " of shape ", ShapeOf(value), " has no dimension ", asked, " to split along"));
+          absl::StrCat(name, " of shape ", TensorText(value), " has no dimension ", asked, " to split along"));
     }
   }
   std::vector<int64_t> sorted = dims;
@@ -44,17 +43,6 @@ std::vector<int64_t> CheckedDims(const std::string& name, const at::Tensor& valu
     throw InvalidArgument(absl::StrCat(name, ": a split names a dimension twice"));
   }
   return dims;
-}
-
-// The component of each element where positions along `dims` are counted row by row.
-at::Tensor LabelsAlong(const at::Tensor& value, const std::vector<int64_t>& dims) {
-  at::Tensor labels = at::zeros({1}, value.options().dtype(at::kLong));
-  for (const int64_t d : dims) {
-    at::DimVector shape(value.dim(), 1);
-    shape[d] = value.size(d);
-    labels = labels * value.size(d) + at::arange(value.size(d), labels.options()).view(shape);
-  }
-  return labels.expand(value.sizes()).contiguous();
 }
 
 at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Tensor labels) {
@@ -66,8 +54,8 @@ at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Te
   if (leading) {
     while (labels.dim() < value.dim()) labels = labels.unsqueeze(-1);
   } else if (!at::is_expandable_to(labels.sizes(), value.sizes())) {
-    throw InvalidArgument(
-        absl::StrCat(name, ": labels of shape ", ShapeOf(labels), " do not fit an input of shape ", ShapeOf(value)));
+    throw InvalidArgument(absl::StrCat(name, ": labels of shape ", TensorText(labels), " do not fit an input of shape ",
+                                       TensorText(value)));
   }
   labels = labels.expand(value.sizes()).contiguous();
   if (labels.numel() > 0 && labels.min().item<int64_t>() < -1) {
@@ -100,8 +88,8 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Bas
                                        " does not fit an input of dtype ", DtypeName(value.scalar_type())));
   }
   if (!at::is_expandable_to(baseline.tensor.sizes(), value.sizes())) {
-    throw InvalidArgument(absl::StrCat(name, ": a baseline of shape ", ShapeOf(baseline.tensor),
-                                       " does not fit an input of shape ", ShapeOf(value)));
+    throw InvalidArgument(absl::StrCat(name, ": a baseline of shape ", TensorText(baseline.tensor),
+                                       " does not fit an input of shape ", TensorText(value)));
   }
   const at::Tensor spread =
       baseline.tensor.to(value.options()).expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
@@ -110,13 +98,6 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Bas
     throw InvalidArgument(absl::StrCat(name, ": the baseline holds NaN or infinity"));
   }
   return spread;
-}
-
-void CheckValue(const std::string& name, const at::Tensor& value) {
-  if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
-  if (value.layout() != at::kStrided) {
-    throw InvalidArgument(absl::StrCat(name, " is a sparse tensor; decompositions are dense: give to_dense() of it"));
-  }
 }
 
 // "input 0 holds NaN or infinity, first at [0, 3]"; empty where all is finite. `infinite`: where it is not.
@@ -130,6 +111,102 @@ std::string DescribeInfinities(const std::string& name, const at::Tensor& infini
 
 // Where the value is not finite.
 at::Tensor Infinities(const at::Tensor& value) { return at::isfinite(value).logical_not_(); }
+
+// What has to hold of an input whichever way it is split.
+void CheckInput(const std::string& name, const Input& input) {
+  const at::Tensor& value = input.value;
+  if (!input.inside.empty() && !value.defined()) {
+    throw InvalidArgument(absl::StrCat(input.inside, " is inside the model, where a split can only start in the ",
+                                       "decomposition or attribution of a model that can be run twice"));
+  }
+  if (!value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
+  if (value.layout() != at::kStrided) {
+    throw InvalidArgument(absl::StrCat(name, " is a sparse tensor; decompositions are dense: give to_dense() of it"));
+  }
+  if (input.split.kind == Split::Kind::kPlain) {
+    if (!input.baseline.given) return;
+    throw InvalidArgument(absl::StrCat(name, " is plain and has no baseline; give it a split"));
+  }
+  if (value.scalar_type() == at::kBool) {
+    throw InvalidArgument(absl::StrCat(name, " is boolean: a condition, which has no parts; pass it plain"));
+  }
+}
+
+// Fills parts, as their own components only, and reference of an input whose components the caller gives.
+void PrepareParts(const std::string& name, const Input& input, const NamedTensors& held, PreparedInput& own) {
+  const at::Tensor& parts = input.split.parts;
+  if (own.ids) throw InvalidArgument(absl::StrCat(name, ": ids have no parts; split them by labels"));
+  if (!parts.defined() || parts.dim() != own.value.dim() + 1 || parts.sizes().slice(1) != own.value.sizes() ||
+      !Continuous(parts.scalar_type()) || (parts.is_complex() && !own.value.is_complex())) {
+    throw InvalidArgument(absl::StrCat(name, ": parts of shape ", parts.defined() ? TensorText(parts) : "None",
+                                       " do not fit [components, *input] of an input ", TensorText(own.value)));
+  }
+  if (!at::isfinite(parts).all().item<bool>()) {
+    throw InvalidArgument(absl::StrCat(name, ": the parts hold NaN or infinity"));
+  }
+  own.parts = parts.detach().to(own.value.options());
+  // Given parts leave the rest of the input as its reference, whatever it is.
+  own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false, held)
+                                       : (own.value - own.parts.sum(0)).contiguous();
+  // Where a value is not finite, its reference is the same and its parts are zero.
+  const at::Tensor odd = Infinities(own.value);
+  const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
+  const at::Tensor moves = same.logical_not().logical_or(own.parts.ne(0).any(0));
+  const std::string what = DescribeInfinities(name, odd.logical_and(moves));
+  if (!what.empty()) throw InvalidArgument(absl::StrCat(what, ", where parts are zero and the baseline is the same"));
+  const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
+  const at::Tensor mass = own.parts.abs().sum(0) + own.reference.abs() + own.value.abs();
+  if (gap.gt(mass * 1e-5).any().item<bool>()) {
+    throw InvalidArgument(absl::StrCat(name, ": its parts and its baseline do not sum to its value"));
+  }
+}
+
+// Fills labels, counted from `first`, and reference of an input that is split along dimensions or by labels. Returns
+// its number of components.
+int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTensors& held, int64_t first,
+                      PreparedInput& own) {
+  own.labels = own.kind == Split::Kind::kDims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
+                                                    .expand(own.value.sizes())
+                                                    .contiguous()
+                                              : SpreadLabels(name, own.value, input.split.labels);
+  // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
+  const bool by_size = own.kind == Split::Kind::kDims || own.labels.numel() == 0;
+  const int64_t numc = by_size ? NumComponents(input) : own.labels.max().item<int64_t>() + 1;
+  own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
+  // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
+  at::Tensor outside = own.labels.lt(0);
+  if (!own.ids && !AllFinite(own.value)) {
+    const at::Tensor infinite = Infinities(own.value);
+    outside = outside.logical_or(infinite);
+    own.labels = own.labels.masked_fill(infinite, -1);
+  }
+  own.reference = at::where(outside, own.value, own.reference).contiguous();
+  own.labels = at::where(outside, own.labels, own.labels + first).contiguous();
+  return numc;
+}
+
+void RequireSplit(const PreparedInputs& prepared) {
+  const auto is_split = [](const PreparedInput& input) { return input.kind != Split::Kind::kPlain; };
+  const auto has_elements = [&](const PreparedInput& input) { return is_split(input) && input.value.numel() > 0; };
+  const auto& inputs = prepared.inputs;
+  if (std::none_of(inputs.begin(), inputs.end(), is_split) ||
+      (prepared.numc == 0 && std::any_of(inputs.begin(), inputs.end(), has_elements))) {
+    throw InvalidArgument("no input is split into components");
+  }
+}
+
+// Puts given parts where they belong on the common axis. first: of each input, where that is.
+void PlaceParts(const std::vector<int64_t>& first, PreparedInputs& prepared) {
+  for (size_t k = 0; k < prepared.inputs.size(); ++k) {
+    PreparedInput& own = prepared.inputs[k];
+    if (!own.parts.defined()) continue;
+    at::DimVector sizes(own.parts.sizes());
+    sizes[0] = prepared.numc;
+    at::Tensor all = at::zeros(sizes, own.parts.options());
+    all.narrow(0, first[k], own.parts.size(0)).copy_(own.parts);
+    own.parts = all;
+  }
+}
 
 }  // namespace
 
@@ -195,6 +272,10 @@ Input Input::Of(const Composition& composition) {
   return input;
 }
 
+std::string InputName(const Input& input, size_t position) {
+  return input.name.empty() ? absl::StrCat("input ", position) : input.name;
+}
+
 std::string DescribeSplit(const Split& split, const std::string& source) {
   const std::string from = source.empty() ? "" : absl::StrCat("=", source);
   switch (split.kind) {
@@ -228,99 +309,51 @@ int64_t NumComponents(const Input& input) {
 }
 
 PreparedInputs Prepare(const std::vector<Input>& inputs, const NamedTensors& held) {
-  PreparedInputs prepared;
   if (inputs.empty()) throw InvalidArgument("there is no input");
-  std::vector<int64_t> first(inputs.size(), 0);
+  PreparedInputs prepared;
+  std::vector<int64_t> first;  // the first component of each input on the common axis
   for (size_t k = 0; k < inputs.size(); ++k) {
     const Input& input = inputs[k];
-    const std::string name = input.name.empty() ? absl::StrCat("input ", k) : input.name;
-    if (!input.inside.empty() && !input.value.defined()) {
-      throw InvalidArgument(absl::StrCat(input.inside, " is inside the model, where a split can only start in the ",
-                                         "decomposition or attribution of a model that can be run twice"));
-    }
-    CheckValue(name, input.value);
+    const std::string name = InputName(input, k);
+    CheckInput(name, input);
     PreparedInput own;
     own.kind = input.split.kind;
     own.ids = !Continuous(input.value.scalar_type());
     own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
+    first.push_back(input.first_component >= 0 ? input.first_component : prepared.numc);
     if (own.kind == Split::Kind::kPlain) {
-      if (input.baseline.given)
-        throw InvalidArgument(absl::StrCat(name, " is plain and has no baseline; give it a split"));
       own.reference = own.value;
-      prepared.inputs.push_back(std::move(own));
-      continue;
-    }
-    if (own.value.scalar_type() == at::kBool) {
-      throw InvalidArgument(absl::StrCat(name, " is boolean: a condition, which has no parts; pass it plain"));
-    }
-    first[k] = input.first_component >= 0 ? input.first_component : prepared.numc;
-    int64_t own_numc = 0;
-    if (own.kind == Split::Kind::kParts) {
-      const at::Tensor& parts = input.split.parts;
-      if (own.ids) throw InvalidArgument(absl::StrCat(name, ": ids have no parts; split them by labels"));
-      if (!parts.defined() || parts.dim() != own.value.dim() + 1 || parts.sizes().slice(1) != own.value.sizes() ||
-          !Continuous(parts.scalar_type()) || (parts.is_complex() && !own.value.is_complex())) {
-        throw InvalidArgument(absl::StrCat(name, ": parts of shape ", parts.defined() ? ShapeOf(parts) : "None",
-                                           " do not fit [components, *input] of an input ", ShapeOf(own.value)));
-      }
-      if (!at::isfinite(parts).all().item<bool>())
-        throw InvalidArgument(absl::StrCat(name, ": the parts hold NaN or infinity"));
-      own_numc = parts.size(0);
-      own.parts = parts.detach().to(own.value.options());
-      // Given parts leave the rest of the input as its reference, whatever it is.
-      own.reference = input.baseline.given ? PrepareBaseline(name, own.value, input.baseline, false, held)
-                                           : (own.value - own.parts.sum(0)).contiguous();
-      // Where a value is not finite, its reference is the same and its parts are zero.
-      const at::Tensor odd = Infinities(own.value);
-      const at::Tensor same = own.value.eq(own.reference).logical_or(at::isnan(own.value) & at::isnan(own.reference));
-      const at::Tensor moves = same.logical_not().logical_or(own.parts.ne(0).any(0));
-      const std::string what = DescribeInfinities(name, odd.logical_and(moves));
-      if (!what.empty())
-        throw InvalidArgument(absl::StrCat(what, ", where parts are zero and the baseline is the same"));
-      const at::Tensor gap = (own.parts.sum(0) + own.reference - own.value).abs();
-      const at::Tensor mass = own.parts.abs().sum(0) + own.reference.abs() + own.value.abs();
-      if (gap.gt(mass * 1e-5).any().item<bool>()) {
-        throw InvalidArgument(absl::StrCat(name, ": its parts and its baseline do not sum to its value"));
-      }
+    } else if (own.kind == Split::Kind::kParts) {
+      PrepareParts(name, input, held, own);
+      prepared.numc = std::max(prepared.numc, first[k] + own.parts.size(0));
+      prepared.baseline_given = true;
     } else {
-      own.labels = own.kind == Split::Kind::kDims
-                       ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
-                       : SpreadLabels(name, own.value, input.split.labels);
-      // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
-      const bool by_size = own.kind == Split::Kind::kDims || own.labels.numel() == 0;
-      own_numc = by_size ? NumComponents(input) : own.labels.max().item<int64_t>() + 1;
-      own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
-      // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
-      at::Tensor outside = own.labels.lt(0);
-      if (!own.ids && !AllFinite(own.value)) {
-        const at::Tensor infinite = Infinities(own.value);
-        outside = outside.logical_or(infinite);
-        own.labels = own.labels.masked_fill(infinite, -1);
-      }
-      own.reference = at::where(outside, own.value, own.reference).contiguous();
-      own.labels = at::where(outside, own.labels, own.labels + first[k]).contiguous();
+      prepared.numc = std::max(prepared.numc, first[k] + PrepareLabels(name, input, held, first[k], own));
       prepared.baseline_given = prepared.baseline_given || input.baseline.given;
       if (!input.baseline.given) prepared.assumed.push_back(absl::StrCat(own.ids ? "token 0" : "zero", " for ", name));
     }
-    prepared.baseline_given = prepared.baseline_given || own.kind == Split::Kind::kParts;
-    prepared.numc = std::max(prepared.numc, first[k] + own_numc);
     prepared.inputs.push_back(std::move(own));
   }
-  const bool all_plain = std::all_of(prepared.inputs.begin(), prepared.inputs.end(),
-                                     [](const PreparedInput& input) { return input.kind == Split::Kind::kPlain; });
-  const bool some_elements = std::any_of(
-      prepared.inputs.begin(), prepared.inputs.end(),
-      [](const PreparedInput& input) { return input.kind != Split::Kind::kPlain && input.value.numel() > 0; });
-  if (all_plain || (prepared.numc == 0 && some_elements)) throw InvalidArgument("no input is split into components");
-  for (size_t k = 0; k < prepared.inputs.size(); ++k) {
-    PreparedInput& own = prepared.inputs[k];
-    if (!own.parts.defined()) continue;
-    at::DimVector sizes(own.parts.sizes());
-    sizes[0] = prepared.numc;
-    at::Tensor all = at::zeros(sizes, own.parts.options());
-    all.narrow(0, first[k], own.parts.size(0)).copy_(own.parts);
-    own.parts = all;
+  RequireSplit(prepared);
+  PlaceParts(first, prepared);
+  return prepared;
+}
+
+PreparedInputs LabelEveryId(PreparedInputs prepared) {
+  int64_t next = prepared.numc;
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.ids || input.kind == Split::Kind::kPlain) continue;
+    const at::Tensor own = at::arange(next, next + input.value.numel(), input.labels.options());
+    input.labels = at::where(input.labels.lt(0), input.labels, own.view(input.labels.sizes())).contiguous();
+    next += input.value.numel();
   }
+  for (PreparedInput& input : prepared.inputs) {
+    if (!input.parts.defined() || next == prepared.numc) continue;
+    at::DimVector sizes(input.parts.sizes());
+    sizes[0] = next - prepared.numc;
+    input.parts = at::cat({input.parts, at::zeros(sizes, input.parts.options())}, 0);
+  }
+  prepared.numc = next;
   return prepared;
 }
 

@@ -1,4 +1,4 @@
-// Inputs of a model: which of their elements make up which component, and what stands for "nothing".
+// Inputs of a model: how their elements are split into components, and what stands for "nothing".
 #ifndef ADDEND_CORE_EXPLAIN_INPUT_H_
 #define ADDEND_CORE_EXPLAIN_INPUT_H_
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 #include "core/linearize/inside_place.h"
 
 namespace addend {
@@ -51,9 +51,9 @@ struct Baseline {
 struct Input {
   std::string name;  // for messages; empty: "input 0"
   at::Tensor value;  // floating-point, or integer ids that embeddings read
-  // Not empty: no argument of the model but a floating-point tensor inside it (heads of an attention, neurons,
-  // experts), told as DecomposeOptions::probes are. It has no value here: that is what the model computes. Its split is
-  // along dimensions or by labels, and the arguments, which are listed before, are plain.
+  // If not empty: selects, as DecomposeOptions::probes do, a floating-point tensor inside the model (heads of an
+  // attention, neurons, experts) in place of an argument. `value` is then empty, because the model computes it. The
+  // split is along dimensions or by labels, and the arguments, which are listed before, are plain.
   std::string inside;
   Split split;
   Baseline baseline;
@@ -66,7 +66,7 @@ struct Input {
   static Input Of(const Composition& composition);
 };
 
-// An input made ready: checked, copied, contiguous.
+// A prepared input: checked, copied, contiguous.
 struct PreparedInput {
   Split::Kind kind = Split::Kind::kPlain;
   bool ids = false;
@@ -85,15 +85,21 @@ struct PreparedInputs {
   std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
 };
 
-// "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" where one is given.
+// The name of an input in messages, by its position: its own, or "input 0".
+std::string InputName(const Input& input, size_t position);
+// Describes a split: "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" if one is given.
 std::string DescribeSplit(const Split& split, const std::string& source = "");
-// Components that the input has by itself, wherever they begin on the common axis. Its split has to fit it.
+// The number of components of one input, wherever they start on the common axis. Its split has to fit it.
 int64_t NumComponents(const Input& input);
-// Throws InvalidArgument that names the input: no such dimension, shapes or dtypes that do not fit, a baseline or parts
-// that are not finite. An input itself may be empty, and may hold NaN or infinity. `held`: tensors that the model
-// holds, by name, for baselines that are given by a word.
+// Prepares inputs. Throws InvalidArgument, with the name of the input, for a dimension that does not exist, shapes or
+// dtypes that do not fit, and a baseline or parts that are not finite. An input itself may be empty, and may hold NaN
+// or infinity. `held`: tensors that the model holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
+
+// Labels every id, for a backward sweep: ids get components of their own, one for each element, behind those that the
+// caller asked for, because an embedding knows its ids by labels only.
+PreparedInputs LabelEveryId(PreparedInputs prepared);
 
 }  // namespace addend
 

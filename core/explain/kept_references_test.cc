@@ -38,6 +38,7 @@ void ExpectSame(const Decomposition& kept, const Decomposition& fresh) {
     EXPECT_TRUE(at::equal(a.components(), b.components()));
     EXPECT_TRUE(at::equal(a.leftover(), b.leftover()));
   }
+  EXPECT_EQ(kept.report.notes, fresh.report.notes);
 }
 
 // One model with a cache, and without.
@@ -57,6 +58,8 @@ class Twins {
       ExpectSame(kept, model_.Decompose({InputOf(value, baseline)}, fresh_));
     }
   }
+
+  void SetConditions(Conditions conditions) { kept_.policy.conditions = fresh_.policy.conditions = conditions; }
 
   const TracedModel& model() const { return model_; }
   const DecomposeOptions& kept() const { return kept_; }
@@ -129,6 +132,28 @@ TEST(KeptReferences, NoticeOtherShapesAndBranches) {
     const Tensor value = Random({rows, 6}, 1).abs();
     twins.Compare(value, at::ones({rows, 6}, at::kDouble));
     twins.Compare(-value, at::ones({rows, 6}, at::kDouble));
+  }
+}
+
+// Indices that an operator gives beside numbers, in memory of their own and in memory that the run had written before.
+TEST(KeptReferences, KnowIndicesBesideNumbers) {
+  const Tensor table = Random({6, 6}, 7);
+  const auto looked_up = [&](const Tensor& x, const Tensor& best) { return at::embedding(table, best).sum(1) + x; };
+  const std::function<Tensor(const Tensor&)> models[] = {
+      [&](const Tensor& x) { return looked_up(x, std::get<1>(x.topk(2, 1))); },
+      [&](const Tensor& x) {
+        Tensor values = at::zeros({2, 2}, x.options());
+        Tensor best = at::zeros({2, 2}, at::kLong);
+        at::topk_out(values, best, x, 2, 1, true, true);
+        return looked_up(x, best);
+      },
+  };
+  for (const auto& model : models) {
+    Twins twins(model);
+    for (const Conditions conditions : {Conditions::kValue, Conditions::kBaseline}) {
+      twins.SetConditions(conditions);
+      for (const uint64_t seed : {1, 1, 3}) twins.Compare(Random({2, 6}, seed), Random({2, 6}, 2));
+    }
   }
 }
 

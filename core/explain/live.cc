@@ -3,29 +3,25 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
+#include "core/explain/inside.h"
+#include "core/explain/recorded_model.h"
 #include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/trace.h"
-#include "core/program/memory.h"
+#include "core/program/live_memory.h"
+#include "core/program/storage_table.h"
 
 namespace addend {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-}  // namespace
 
 class LiveTrace::Recording : public CallHandler {
  public:
@@ -45,29 +41,25 @@ class LiveTrace::Recording : public CallHandler {
         asked_(std::move(asked)),
         prepared_(purpose_.attribution ? LabelEveryId(asked_) : asked_),
         policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
-        tracer_(&RulesOf(purpose_.options), &policy_, prepared_.numc) {
+        tracer_(&purpose_.options.Rules(), &policy_, prepared_.numc) {
     if (!finds_inside_) tracer_.UseReferences(purpose_.options.references);
-    for (size_t k = 0; k < inputs.size(); ++k) {
-      if (!inputs[k].inside.empty()) {
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      if (!inputs_[k].inside.empty()) {
         // Known by its place, not by its memory.
         if (!finds_inside_) Declare(k, prepared_.inputs[k].value);
         continue;
       }
-      const at::Tensor& value = inputs[k].value;
-      const std::string name = inputs[k].name.empty() ? absl::StrCat("input ", k) : inputs[k].name;
-      if (!value.is_contiguous()) throw InvalidArgument(absl::StrCat(name, " is not contiguous; trace a copy of it"));
-      // Of an empty tensor nobody can tell where it lies; it has no parts that could begin.
-      if (prepared_.inputs[k].kind == Split::Kind::kPlain || value.numel() == 0) continue;
-      Waiting& waiting = waiting_[value.data_ptr()];
-      if (waiting.input >= 0) throw InvalidArgument(absl::StrCat(name, " shares the memory of another input"));
-      waiting.input = static_cast<int64_t>(k);
-      waiting.name = name;
-    }
-    for (const auto& [name, tensor] : named) {
-      if (tensor.defined() && tensor.has_storage() && tensor.numel() > 0) {
-        waiting_[tensor.data_ptr()].parameter = name;
+      const at::Tensor& value = inputs_[k].value;
+      if (!value.is_contiguous()) {
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k), " is not contiguous; trace a copy of it"));
       }
+      if (prepared_.inputs[k].kind == Split::Kind::kPlain) continue;
+      if (memory_.OverlapsInput(value)) {
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k), " shares the memory of another input"));
+      }
+      memory_.DeclareInput(static_cast<int>(k), value);
     }
+    for (size_t k = 0; k < named_.size(); ++k) memory_.DeclareNamed(static_cast<int>(k), named_[k].second);
     if (purpose_.options.progress) purpose_.options.progress("trace", 0, 1);
     start_ = Clock::now();
   }
@@ -96,38 +88,10 @@ class LiveTrace::Recording : public CallHandler {
 
   void Handle(const Operator& op, Stack* stack) override {
     if (error_) return op.Run(stack);
-    const size_t first = stack->size() - op.schema().arguments().size();
-    const size_t calls = tracer_.recorder().program().calls.size();
-    bool counts = false;
     try {
-      {
-        const TracingPause pause;
-        const NormalMode normal;
-        for (size_t a = first; a < stack->size(); ++a) {
-          ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) {
-            See(tensor);
-            counts = counts || (tensor.defined() && !Continuous(tensor.scalar_type()));
-          });
-        }
-      }
-      recorder_.Handle(op, stack);
+      Record(op, stack);
     } catch (...) {
       if (!error_) error_ = tracer_.error() ? tracer_.error() : std::current_exception();
-      throw;
-    }
-    for (size_t r = first; r < stack->size(); ++r) {
-      ForEachTensor((*stack)[r], [&](const at::Tensor& tensor) {
-        Know(tensor);
-        counts = counts || (tensor.defined() && !Continuous(tensor.scalar_type()));
-      });
-      counts = counts || (*stack)[r].isScalar() || (*stack)[r].isBool();
-    }
-    // Notes tell of conditions, indices and numbers: to ask for the lines of those alone costs next to nothing.
-    if (!counts || !frames_) return;
-    try {
-      AddLines(calls);
-    } catch (...) {
-      if (!error_) error_ = std::current_exception();
       throw;
     }
   }
@@ -149,9 +113,12 @@ class LiveTrace::Recording : public CallHandler {
       outputs_.push_back({name, tensor, {last_call, tracer_.Output(tensor)}, {}});
       return;
     }
+    at::Tensor live = memory_.Find(tensor);
     // An input that no operator was called with is an output as it is.
-    if (waiting_.contains(tensor.storage().data())) See(tensor);
-    const at::Tensor live = Find(tensor);
+    if (!live.defined() && Meet(tensor)) {
+      Know(tensor);
+      live = tensor;
+    }
     if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name));
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}, {}});
   }
@@ -159,7 +126,7 @@ class LiveTrace::Recording : public CallHandler {
   void Stop() {
     if (stopped_) return;
     stopped_ = true;
-    seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
+    seconds_ = SecondsSince(start_);
   }
 
   void AddNote(const std::string& note) { notes_.push_back(note); }
@@ -189,18 +156,14 @@ class LiveTrace::Recording : public CallHandler {
 
   Decomposition Finish() {
     if (purpose_.attribution) throw FailedPrecondition("this trace attributes; end it so");
-    End();
-    Decomposition decomposition =
-        FinishDecomposition(tracer_, std::move(outputs_), prepared_, policy_, purpose_.options, seconds_, lines_);
+    Decomposition decomposition = DecomposeRun(End(), purpose_.options);
     AddNotes(decomposition.report);
     return decomposition;
   }
 
   Attribution FinishAttribution() {
     if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
-    End();
-    Attribution attribution = addend::FinishAttribution(tracer_, outputs_, asked_, declared_, policy_,
-                                                        *purpose_.attribution, seconds_, lines_);
+    Attribution attribution = AttributeRun(End(), *purpose_.attribution);
     AddNotes(attribution.report);
     return attribution;
   }
@@ -210,22 +173,35 @@ class LiveTrace::Recording : public CallHandler {
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
   }
 
-  void End() {
+  RecordedRun End() {
     if (finished_) throw FailedPrecondition("the trace has ended");
     finished_ = true;
     if (error_) std::rethrow_exception(error_);
     RequireOutputs();
     if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
+    const auto start = Clock::now();
+    RecordedRun run;
+    run.trace = std::make_shared<TracedRun>(FinishedRun(tracer_, lines_));
+    run.outputs = std::move(outputs_);
+    run.inputs = asked_;
+    run.declared = declared_;
+    run.policy = policy_;
+    run.seconds = seconds_ + SecondsSince(start);
+    return run;
   }
 
   void AddNotes(Report& report) const { report.notes.insert(report.notes.end(), notes_.begin(), notes_.end()); }
 
-  // Memory that was declared and that no operator has been called with so far.
-  struct Waiting {
-    int64_t input = -1;
-    std::string name;
-    std::string parameter;
-  };
+  void Record(const Operator& op, Stack* stack) {
+    const size_t first = stack->size() - op.schema().arguments().size();
+    const size_t calls = tracer_.recorder().program().calls.size();
+    bool counts = See(*stack, first);
+    recorder_.Handle(op, stack);
+    counts |= See(*stack, first);
+    for (size_t r = first; r < stack->size(); ++r) counts |= (*stack)[r].isScalar() || (*stack)[r].isBool();
+    // Notes tell of conditions, indices and numbers: to ask for the lines of those alone costs next to nothing.
+    if (counts && frames_) AddLines(calls);
+  }
 
   // Of the calls from number `first` on, the operator that just ran and what it calls.
   void AddLines(size_t first) {
@@ -236,56 +212,52 @@ class LiveTrace::Recording : public CallHandler {
     for (size_t c = first; c < end; ++c) lines_.emplace(static_cast<int64_t>(c), frames.back());
   }
 
-  // See Note [Live tensors].
-  void See(const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage() || tensor.storage().unsafeGetStorageImpl() == nullptr) return;
-    Know(tensor);
-    if (waiting_.empty()) return;
-    const auto found = waiting_.find(tensor.storage().data());
-    if (found == waiting_.end()) return;
-    const Waiting waiting = found->second;
-    waiting_.erase(found);
-    if (!waiting.parameter.empty()) tracer_.recorder().NameStorage(tensor, waiting.parameter);
-    if (waiting.input < 0) return;
-    const PreparedInput& input = prepared_.inputs[waiting.input];
-    const size_t nbytes = input.value.nbytes();
-    if (tensor.storage().nbytes() != nbytes || tensor.scalar_type() != input.value.scalar_type()) {
-      throw InvalidArgument(absl::StrCat(waiting.name, " has ", nbytes, " bytes, but the storage that it lies in has ",
-                                         tensor.storage().nbytes(), "; trace a contiguous copy of it"));
+  // The tensors from `first` on, which an operator is called with or gives. Returns whether some have integers or
+  // bools.
+  bool See(const Stack& stack, size_t first) {
+    bool counts = false;
+    for (size_t a = first; a < stack.size(); ++a) {
+      ForEachTensor(stack[a], [&](const at::Tensor& tensor) {
+        if (!tensor.defined()) return;
+        counts |= !Continuous(tensor.scalar_type());
+        if (!tensor.has_storage()) return;
+        if (Know(tensor)) Meet(tensor);
+      });
     }
-    Declare(waiting.input, TensorIn(tensor.storage(), input.value, input.value.strides(), 0));
+    return counts;
+  }
+
+  // Whether the tensor's storage is new.
+  bool Know(const at::Tensor& tensor) {
+    const auto [storage, is_new] = storages_.Add(tensor.storage().unsafeGetStorageImpl());
+    memory_.Know(storage);
+    return is_new;
+  }
+
+  // Tells the tracer of what is declared in the tensor's storage; see Note [Live tensors]. Returns whether anything is.
+  bool Meet(const at::Tensor& tensor) {
+    const NormalMode normal;
+    const int named = memory_.MeetNamed(tensor).number;
+    if (named >= 0) tracer_.recorder().NameStorage(tensor, named_[named].first);
+    const std::vector<LiveMemory::Met> inputs = memory_.MeetInputs(tensor.storage());
+    if (named < 0 && inputs.empty()) return false;
+    const TracingPause pause;
+    for (const LiveMemory::Met& input : inputs) {
+      const at::Tensor& value = prepared_.inputs[input.number].value;
+      if (tensor.storage().nbytes() != value.nbytes() || tensor.scalar_type() != value.scalar_type()) {
+        throw InvalidArgument(absl::StrCat(InputName(inputs_[input.number], input.number), " has ", value.nbytes(),
+                                           " bytes, but the storage that it lies in has ", tensor.storage().nbytes(),
+                                           "; trace a contiguous copy of it"));
+      }
+      Declare(input.number, input.tensor);
+    }
+    return true;
   }
 
   void Declare(size_t input, const at::Tensor& value) {
     AddInput(prepared_.inputs[input], value, tracer_);
     declared_.push_back(input);
   }
-
-  void Know(const at::Tensor& tensor) {
-    if (!tensor.defined() || !tensor.has_storage()) return;
-    c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
-    if (storage == nullptr) return;
-    const auto entry = known_.try_emplace(storage, c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(storage)).first;
-    entry->second.seen = ++sights_;
-  }
-
-  at::Tensor Find(const at::Tensor& tensor) const {
-    c10::intrusive_ptr<c10::StorageImpl> best;
-    int64_t seen = -1;
-    for (const auto& [address, known] : known_) {
-      const c10::intrusive_ptr<c10::StorageImpl> storage = known.storage.lock();
-      if (!storage || known.seen < seen || !LiesIn(*storage, tensor)) continue;
-      best = storage;
-      seen = known.seen;
-    }
-    return best ? SeenIn(c10::Storage(best), tensor) : at::Tensor();
-  }
-
-  struct Known {
-    explicit Known(const c10::intrusive_ptr<c10::StorageImpl>& seen_storage) : storage(seen_storage) {}
-    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
-    int64_t seen = 0;
-  };
 
   const std::vector<Input> inputs_;
   const NamedTensors named_;
@@ -295,11 +267,10 @@ class LiveTrace::Recording : public CallHandler {
   const PreparedInputs prepared_;  // what is traced
   const Policy policy_;
   Tracer tracer_;
-  ReportingRecorder recorder_{&tracer_.recorder(), &purpose_.options};
-  absl::flat_hash_map<const void*, Waiting> waiting_;
-  absl::flat_hash_map<c10::StorageImpl*, Known> known_;
-  int64_t sights_ = 0;
-  std::vector<size_t> declared_;  // inputs, in the order in which the tracer was told of them
+  ReportingRecorder recorder_{&tracer_, &purpose_.options.progress};
+  StorageTable storages_;
+  LiveMemory memory_{&storages_};  // inputs and named tensors are declared by their positions in inputs_ and named_
+  std::vector<size_t> declared_;   // inputs, in the order in which the tracer was told of them
   std::vector<RecordedOutput> outputs_;
   std::vector<std::string> notes_;
   std::function<std::vector<SourceFrame>()> frames_;
@@ -316,10 +287,7 @@ namespace {
 // What both kinds of runs have in common.
 DecomposeOptions RunOptionsOf(const AttributeOptions& options) {
   DecomposeOptions run;
-  run.policy = options.policy;
-  run.references = options.references;
-  run.registry = options.registry;
-  run.progress = options.progress;
+  static_cast<RunOptions&>(run) = options;
   return run;
 }
 

@@ -16,8 +16,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
-#include "core/linearize/chunks.h"
+#include "core/linearize/payments.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/view.h"
 
@@ -108,11 +108,7 @@ bool FailRecovery(const Linearization& linearization, const Judged& judged, doub
                       linearization.trace->program.calls[call].position.op);
     }
   }
-  if (policy.on_failure == OnFailure::kError) {
-    throw Error(
-        absl::StatusCode::kInternal, "tracing failure: " + what, linearization.trace->program.calls[call].position,
-        absl::StrCat(kRemedies, "; on_failure=warn goes on and reports it, on_failure=absorb makes it leftover"));
-  }
+  ThrowIfError(policy.on_failure, what, linearization.trace->program.calls[call].position, kRemedies);
   OperatorCheck check;
   check.call = call;
   for (const Node& node : linearization.nodes) {
@@ -318,9 +314,7 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
               Report& report) {
   report.conditioning = outcome.conditioning;
   report.leftover_share = outcome.leftover_share;
-  if (!std::isnan(report.worst_recovery_error) && !(outcome.worst_error <= report.worst_recovery_error)) {
-    report.worst_recovery_error = outcome.worst_error;
-  }
+  NoteWorst(outcome.worst_error, report.worst_recovery_error);
   for (const OperatorReport& failure : outcome.failures) {
     report.failures.push_back(failure);
     report.absorbed_failures += failure.check.absorbed;

@@ -1,13 +1,13 @@
-// What has to be said first about an explanation: whether the parts of what was asked for add up, how much of them
-// cancels, how much is left over, and from which baseline nobody chose.
+// The outcome of an explanation, which its notes say first: whether the parts of what was asked for add up, how much of
+// them cancels, how much is left over, and whether a baseline was chosen.
 //
 // Note [Two judgements]
-// After every operator recovery is judged by what rounding may do to terms of the size that they have, and what was
-// missed before is not held against an operator (see sweep.cc): so the operator is found that fails. That allows an
-// error without bounds where parts cancel: each norm on its way from a constant input may make them a hundred times
-// larger, all of it rightly, until they are larger than what they sum to by more than there are digits. What was asked
-// for is therefore judged once more by its own scale, whichever way its parts were found. A failure is a tracing
-// failure, and Policy::on_failure decides.
+// Recovery is judged twice. After every operator it is judged by what rounding may do to terms of their size, and what
+// operands missed already is not held against the operator (Note [Inherited errors]); this finds the operator that
+// fails. It allows an unbounded error where parts cancel: each norm on its way from a constant input may make them a
+// hundred times larger, all of it rightly, until they exceed their sum by more than there are digits. Outputs and
+// probes are therefore judged once more by their own scale, whichever way their parts were found. A failure is a
+// tracing failure, and Policy::on_failure decides.
 #ifndef ADDEND_CORE_EXPLAIN_OUTCOME_H_
 #define ADDEND_CORE_EXPLAIN_OUTCOME_H_
 
@@ -44,7 +44,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
 void JudgeTargets(const Linearization& linearization, const std::string& name,
                   const std::vector<Contributions>& targets, const at::Tensor& cotangent, Outcome& outcome);
 
-// Writes it into a report that says the rest already: its notes come before the others.
+// Writes the outcome into a report that is filled otherwise: its notes come before the others.
 void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Linearization& linearization,
               Report& report);
 

@@ -12,6 +12,7 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/small_models.h"
 
@@ -25,20 +26,10 @@ using testing::Not;
 
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-TracedModel ModelOf(std::function<Tensor(const Tensor&)> function) {
-  return Trace(FromFunction([function](const std::vector<Tensor>& in) { return function(in[0]); }));
-}
-
-Input SplitInput(const Tensor& value, std::vector<int64_t> dims) {
+Input WithoutBaseline(const Tensor& value, std::vector<int64_t> dims) {
   Input input;
   input.value = value;
   input.split = Split::AlongDims(std::move(dims));
-  return input;
-}
-
-Input FromZero(const Tensor& value, std::vector<int64_t> dims) {
-  Input input = SplitInput(value, std::move(dims));
-  input.baseline = Baseline::Of(0.0);
   return input;
 }
 
@@ -74,7 +65,7 @@ TEST(Determinants, OfSingularMatricesAreHeldToTheirProducts) {
       const Tensor thin = Random({4, n, n - 1}, 7, dtype) * 3;
       const Tensor singular = at::matmul(thin, thin.transpose(-2, -1));
       for (const Tensor& baseline : {at::zeros_like(singular), singular * 0.01, Random({4, n, n}, 8, dtype)}) {
-        Input input = SplitInput(singular, {1});
+        Input input = WithoutBaseline(singular, {1});
         input.baseline = Baseline::Of(baseline);
         for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
           DecomposeOptions options;
@@ -111,7 +102,7 @@ std::function<Tensor(const Tensor&)> NormStack(Norm norm, int depth, at::ScalarT
 
 class NormStacks : public testing::TestWithParam<Norm> {
  protected:
-  NormStacks() : input_(FromZero(Random({1, 8, 6, 6}, 5, at::kFloat), {2})) {}
+  NormStacks() : input_(SplitInput(Random({1, 8, 6, 6}, 5, at::kFloat), {2})) {}
   Decomposition Decompose(int depth, OnFailure on_failure, Direction direction = Direction::kForward) const {
     DecomposeOptions options;
     options.policy = ByHalf(Preset::kFaithful, on_failure);
@@ -163,7 +154,7 @@ TEST_P(NormStacks, IsAFailureOfAttributionsToo) {
 TEST_P(NormStacks, DoublePrecisionIsWhatHelps) {
   DecomposeOptions options;
   options.policy = ByHalf();
-  const Input input = FromZero(Random({1, 8, 6, 6}, 5), {2});
+  const Input input = SplitInput(Random({1, 8, 6, 6}, 5), {2});
   const Decomposition result = ModelOf(NormStack(GetParam(), 3, at::kDouble)).Decompose({input}, options);
   const Composition& parts = result.outputs[0].composition;
   EXPECT_LE(Apart(parts.recovery(), parts.value()), 1e-8);
@@ -183,7 +174,7 @@ TEST(Outcome, SaysNothingOfAGoodRun) {
   options.policy.preset = Preset::kFaithful;
   const Tensor weight = Weight();
   const TracedModel model = ModelOf([weight](const Tensor& x) { return at::tanh(at::linear(x, weight)); });
-  const Decomposition result = model.Decompose({FromZero(Random({2, 6}, 1), {1})}, options);
+  const Decomposition result = model.Decompose({SplitInput(Random({2, 6}, 1), {1})}, options);
   EXPECT_TRUE(result.report.notes.empty()) << testing::PrintToString(result.report.notes);
   EXPECT_LT(result.report.conditioning, 20);
   EXPECT_LT(result.report.leftover_share, 1e-12);
@@ -202,17 +193,17 @@ TEST(Outcome, GrowthIsFoundWhereItIs) {
   });
   Tensor x = Random({1, 6}, 4);
   x[0][1] = x[0][0];
-  const Decomposition result = cancels.Decompose({FromZero(x, {1})}, options);
+  const Decomposition result = cancels.Decompose({SplitInput(x, {1})}, options);
   EXPECT_GE(result.report.conditioning, 1e6);
   EXPECT_THAT(result.report.notes, Contains(testing::AllOf(HasSubstr("ill-conditioned"), HasSubstr("aten::"))));
-  EXPECT_LT(model.Decompose({FromZero(x, {1})}, options).report.conditioning, 20);
+  EXPECT_LT(model.Decompose({SplitInput(x, {1})}, options).report.conditioning, 20);
 }
 
 TEST(Outcome, MuchLeftoverIsSaid) {
   DecomposeOptions options;
   options.policy = ByHalf(Preset::kFast);
   const TracedModel model = ModelOf([](const Tensor& x) { return at::layer_norm(x * x, {6}) + x.sum(); });
-  const Decomposition result = model.Decompose({FromZero(Random({2, 6}, 1), {1})}, options);
+  const Decomposition result = model.Decompose({SplitInput(Random({2, 6}, 1), {1})}, options);
   const Composition& parts = result.outputs[0].composition;
   const double share = (parts.leftover().abs().sum() / (parts.value() - parts.reference()).abs().sum()).item<double>();
   EXPECT_NEAR(result.report.leftover_share, share, 1e-9);
@@ -221,12 +212,12 @@ TEST(Outcome, MuchLeftoverIsSaid) {
   // All of what rounding to whole numbers does is left over.
   const TracedModel steps = ModelOf([](const Tensor& x) { return at::round(x * 10) + x; });
   options.policy = ByHalf();
-  EXPECT_THAT(steps.Decompose({FromZero(Random({2, 6}, 1), {1})}, options).report.notes,
+  EXPECT_THAT(steps.Decompose({SplitInput(Random({2, 6}, 1), {1})}, options).report.notes,
               Contains(HasSubstr("much is left over")));
   AttributeOptions backward;
   backward.policy = ByHalf();
   backward.targets = {ParseTarget("0,0")};
-  const Attribution found = Attribute(steps, {FromZero(Random({2, 6}, 1), {1})}, backward);
+  const Attribution found = Attribute(steps, {SplitInput(Random({2, 6}, 1), {1})}, backward);
   EXPECT_THAT(found.report.notes, Contains(HasSubstr("much is left over")));
 }
 
@@ -234,12 +225,12 @@ TEST(Outcome, BaselinesThatNobodyGaveAreNamed) {
   DecomposeOptions options;
   const TracedModel model = ModelOf([](const Tensor& x) { return at::tanh(x); });
   const auto notes = [&](const Input& input) { return model.Decompose({input}, options).report.notes; };
-  EXPECT_THAT(notes(SplitInput(Random({2, 6}, 1), {1})),
+  EXPECT_THAT(notes(WithoutBaseline(Random({2, 6}, 1), {1})),
               Contains(HasSubstr("no baseline was given: zero for input 0")));
-  EXPECT_THAT(notes(FromZero(Random({2, 6}, 1), {1})), Not(Contains(HasSubstr("no baseline"))));
+  EXPECT_THAT(notes(SplitInput(Random({2, 6}, 1), {1})), Not(Contains(HasSubstr("no baseline"))));
   const Tensor table = Random({5, 3}, 2);
   const TracedModel embeds = ModelOf([&](const Tensor& ids) { return at::embedding(table, ids).sum(1); });
-  Input ids = SplitInput(at::tensor({4, 1, 2}, at::kLong).view({1, 3}), {1});
+  Input ids = WithoutBaseline(at::tensor({4, 1, 2}, at::kLong).view({1, 3}), {1});
   ids.name = "words";
   EXPECT_THAT(embeds.Decompose({ids}, options).report.notes, Contains(HasSubstr("token 0 for words")));
   AttributeOptions backward;
@@ -298,7 +289,7 @@ TEST_P(Masks, AreNeitherAFalseAlarmNorASilentError) {
     for (const OnFailure on_failure : {OnFailure::kError, OnFailure::kWarn, OnFailure::kAbsorb}) {
       DecomposeOptions options;
       options.policy = ByHalf(preset, on_failure);
-      const Decomposition result = Model().Decompose({FromZero(x, {1})}, options);
+      const Decomposition result = Model().Decompose({SplitInput(x, {1})}, options);
       const Composition& parts = result.outputs[0].composition;
       EXPECT_LE(Apart(parts.recovery(), parts.value()), 1e-5);
       EXPECT_TRUE(result.report.failures.empty()) << testing::PrintToString(result.report.notes);
@@ -319,8 +310,8 @@ TEST_P(Masks, AreNeitherAFalseAlarmNorASilentError) {
     backward.targets = {ParseTarget("0,0,1"), ParseTarget("0,1,2"), ParseTarget("0,4,3")};
     DecomposeOptions options;
     options.policy = ByHalf(preset);
-    const Decomposed forward = Model().Decompose({FromZero(x, {1})}, options).outputs[0];
-    const Attribution found = Attribute(Model(), {FromZero(x, {1})}, backward);
+    const Decomposed forward = Model().Decompose({SplitInput(x, {1})}, options).outputs[0];
+    const Attribution found = Attribute(Model(), {SplitInput(x, {1})}, backward);
     for (size_t t = 0; t < backward.targets.size(); ++t) {
       const Contributions expected = Contribute(forward.value, forward.composition, backward.targets[t]);
       for (size_t c = 0; c < expected.contributions.size(); ++c) {
@@ -349,7 +340,7 @@ TEST(Masks, ACausalMaskIsSilent) {
   });
   DecomposeOptions options;
   options.policy = ByHalf();
-  const Decomposition result = model.Decompose({FromZero(Random({1, 5, 4}, 7, at::kFloat), {1})}, options);
+  const Decomposition result = model.Decompose({SplitInput(Random({1, 5, 4}, 7, at::kFloat), {1})}, options);
   EXPECT_TRUE(result.report.notes.empty()) << testing::PrintToString(result.report.notes);
 }
 
@@ -358,7 +349,7 @@ TEST(Masks, AnOffsetOfAThousandSwallowsNothing) {
   const TracedModel model = ModelOf([](const Tensor& x) { return (x + 1000) - 1000; });
   DecomposeOptions options;
   options.policy = ByHalf();
-  const Decomposition result = model.Decompose({FromZero(Random({1, 5}, 7, at::kDouble), {1})}, options);
+  const Decomposition result = model.Decompose({SplitInput(Random({1, 5}, 7, at::kDouble), {1})}, options);
   EXPECT_LE(Apart(result.outputs[0].composition.components().sum(0), Random({1, 5}, 7)), 1e-12);
 }
 

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/explain/notes.h"
+#include "core/explain/verify.h"
+#include "core/program/traced_calls.h"
+
 namespace addend {
 namespace {
 
@@ -17,7 +21,46 @@ double Strain(const OperatorCheck& check) {
   return strain;
 }
 
+void FillCounts(const Linearization& linearization, const SweepResult& sweep, Report& report) {
+  const TracedRun& trace = *linearization.trace;
+  report.policy = linearization.policy;
+  report.operators = static_cast<int64_t>(trace.program.calls.size());
+  report.nodes = static_cast<int64_t>(linearization.nodes.size());
+  for (const Node& node : linearization.nodes) ++report.operators_by_kind[KindName(node.kind)];
+  report.backward = sweep.backward;
+  report.absorbed = CountOf(linearization, Kind::kAbsorbed);
+  report.path_ruled = CountOf(linearization, Kind::kPath);
+  report.stand_in_references = static_cast<int64_t>(linearization.stand_ins.size());
+  report.unattributed = static_cast<int64_t>(trace.unattributed.size());
+}
+
+void FillChecks(const TracedRun& trace, const SweepResult& sweep, Report& report) {
+  for (const OperatorCheck& check : sweep.checks) {
+    report.checks.push_back(Locate(trace, check));
+    const bool worse = check.bracket_bound >= 0 && !(check.bracket <= report.worst_bracket);
+    if (worse && !std::isnan(report.worst_bracket)) report.worst_bracket = check.bracket;
+  }
+  for (const OperatorCheck& failure : sweep.failures) {
+    report.failures.push_back(Locate(trace, failure));
+    report.absorbed_failures += failure.absorbed;
+  }
+  report.worst_recovery_error = sweep.worst_recovery_error;
+}
+
 }  // namespace
+
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
+  const Call& call = trace.program.calls[check.call];
+  return {check, call.position, DescribeCall(call), call.program_call};
+}
+
+void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {
+  FillCounts(linearization, sweep, report);
+  FillChecks(*linearization.trace, sweep, report);
+  JudgeReference(linearization, report);
+  const std::vector<std::string> notes = NotesOf(linearization, sweep, auto_preset);
+  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
+}
 
 std::vector<OperatorReport> WorstFirst(const Report& report) {
   std::vector<OperatorReport> sorted = report.checks;

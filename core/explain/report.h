@@ -1,4 +1,4 @@
-// What a decomposition says about itself: errors, leftover and what was done for each operator.
+// The report of a decomposition: errors, leftover, and what was done for each operator.
 #ifndef ADDEND_CORE_EXPLAIN_REPORT_H_
 #define ADDEND_CORE_EXPLAIN_REPORT_H_
 
@@ -15,8 +15,8 @@ struct OperatorReport {
   OperatorCheck check;
   Position position;
   std::string call;  // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]"
-  // The operator that the model called, this one or one that was expanded into it, by the number that its call has in a
-  // program recorded of the same run.
+  // The number, in a program recorded of the same run, of the model's own call: of this operator, or of the one that
+  // was expanded into it.
   int64_t program_call = 0;
 };
 
@@ -29,8 +29,8 @@ struct Report {
   std::vector<OperatorReport> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;       // over all checked operators, relative to the operator's largest value
   double worst_bracket = 0;              // where nothing may be left over
-  // Of the output or probe where it is the largest: the magnitudes of all parts (components and leftover) over that of
-  // the move, value - reference, that they sum to. 1: nothing cancels.
+  // Conditioning: the magnitudes of all parts (components and leftover) over that of the move, value - reference, that
+  // they sum to; of the output or probe where it is the largest. 1: nothing cancels.
   double conditioning = 1;
   double leftover_share = 0;      // the same of the leftover alone
   bool backward = false;          // components came back from the outputs; `checks` are those of their sum
@@ -43,7 +43,7 @@ struct Report {
   // program read (and may have branched on) is another there.
   std::string reference_is_model_on_baseline = "unknown";
   std::string reference_reason;  // why not; empty with "yes"
-  // Where the model ran on the baseline (DecomposeOptions::verify_reference): the largest difference between that and
+  // Where the model ran on the baseline (RunOptions::verify_reference): the largest difference between that and
   // the reference, over the largest magnitude there, the worst of all outputs.
   std::optional<double> reference_error;
   std::vector<std::string> notes;  // what a reader has to know: guards, ids used otherwise, the preset chosen
@@ -52,7 +52,11 @@ struct Report {
   double sweep_seconds = 0;
 };
 
-// Writes what linearizing and sweeping found. `auto_preset`: the caller left the preset open.
+// Adds the position of its operator to a check.
+OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check);
+
+// Fills the report with what linearizing and sweeping found: counts, checks, whether the reference is the model on the
+// baseline, and notes. `auto_preset`: the caller left the preset open.
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report);
 
 // The checks of a report, failed ones first, then by how near they came to their limits.

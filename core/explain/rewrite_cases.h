@@ -27,7 +27,7 @@ class RewriteDraw {
     return value;
   }
 
-  // The same between two numbers.
+  // A tensor that moves between two numbers.
   at::Tensor MovingWithin(at::IntArrayRef sizes, double low, double high) {
     const at::Tensor place = Normal(sizes);
     const auto within = [&](const at::Tensor& t) { return (t.sigmoid() * (high - low) + low).to(dtype_); };

@@ -2,7 +2,6 @@
 // recover it, under `faithful` nothing is left over, and for small moves the parts are those of the operator's own
 // differences. A new rewrite needs one case in rewrite_cases.cc.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <gmock/gmock.h>
@@ -15,7 +14,8 @@
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
 #include "core/explain/rewrite_cases.h"
-#include "core/program/program.h"
+#include "core/program/random_testing.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 
@@ -435,13 +435,9 @@ INSTANTIATE_TEST_SUITE_P(All, RewriteLaws, testing::ValuesIn(Cases()), [](const 
 
 // ---- the mechanism, with rewrites of the test's own
 
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kDouble));
-}
-
 // input + value * t1 * t2, without the rule.
 std::vector<Tensor> AddProduct(const RewriteCall& call) {
-  return {call.Tensor(0) + call.Tensor(1) * call.Tensor(2) * call.Double(3, 1)};
+  return {call.Tensor("self") + call.Tensor("tensor1") * call.Tensor("tensor2") * call.Double("value", 1)};
 }
 
 class OwnRewrites : public testing::Test {
@@ -539,7 +535,7 @@ TEST_F(OwnRewrites, AreNotRunWithoutDecomposedOperands) {
 TEST_F(OwnRewrites, KeepTheOperatorsNumbersAndLayout) {
   // Another order of summation and another layout.
   Register("aten::sin", [](const RewriteCall& call) -> std::vector<Tensor> {
-    const Tensor x = call.Tensor(0).t().contiguous();
+    const Tensor x = call.Tensor("self").t().contiguous();
     return {((x * (1.0 / 3)).sinh() * (1 + 1e-13) + x.tanh() - (x * (1.0 / 3)).sinh() - x.tanh() + x.cos() - x.cos() +
              (x - 1.5707963267948966).cos())
                 .t()};
@@ -552,7 +548,7 @@ TEST_F(OwnRewrites, KeepTheOperatorsNumbersAndLayout) {
 }
 
 TEST_F(OwnRewrites, MayReturnAnOperandOrWhatTheyReadAgain) {
-  Register("aten::abs", [](const RewriteCall& call) -> std::vector<Tensor> { return {call.Tensor(0)}; });
+  Register("aten::abs", [](const RewriteCall& call) -> std::vector<Tensor> { return {call.Tensor("self")}; });
   Check([&](const Tensor& x) {
     const Tensor y = at::exp(x);
     Tensor z = at::abs(y);
@@ -560,8 +556,8 @@ TEST_F(OwnRewrites, MayReturnAnOperandOrWhatTheyReadAgain) {
     return y + z;
   });
   Register("aten::aminmax", [](const RewriteCall& call) -> std::vector<Tensor> {
-    const Tensor low = call.Tensor(0).amin({1}, true);
-    return {low, call.Tensor(0).amax({1}, true) + low * 1 - low};
+    const Tensor low = call.Tensor("self").amin({1}, true);
+    return {low, call.Tensor("self").amax({1}, true) + low * 1 - low};
   });
   Check([&](const Tensor& x) {
     const auto both = at::aminmax(x, 1, true);
@@ -575,21 +571,22 @@ TEST_F(OwnRewrites, AreErrorsWhereTheyAreWrong) {
     Decompose([&](const Tensor& x) { return at::addcmul(x, x, weight_); }, Random({2, 3}, 1), Random({2, 3}, 2));
   };
   Register("aten::addcmul", [](const RewriteCall& call) -> std::vector<Tensor> {
-    return {call.Tensor(0) + call.Tensor(1) * call.Tensor(2) * 1.000001};
+    return {call.Tensor("self") + call.Tensor("tensor1") * call.Tensor("tensor2") * 1.000001};
   });
   ExpectError(absl::StatusCode::kInternal, "the rewrite of aten::addcmul differs from the operator by ", run);
-  Register("aten::addcmul", [](const RewriteCall& call) -> std::vector<Tensor> { return {call.Tensor(0)[0]}; });
+  Register("aten::addcmul", [](const RewriteCall& call) -> std::vector<Tensor> { return {call.Tensor("self")[0]}; });
   ExpectError(absl::StatusCode::kInternal, "the rewrite of aten::addcmul gives another shape", run);
   Register("aten::addcmul", [](const RewriteCall&) -> std::vector<Tensor> { return {}; });
   ExpectError(absl::StatusCode::kInternal, "the rewrite of aten::addcmul gives 0 tensors, not 1", run);
-  Register("aten::addcmul",
-           [](const RewriteCall& call) -> std::vector<Tensor> { return {call.Tensor(0).mm(call.Tensor(1))}; });
+  Register("aten::addcmul", [](const RewriteCall& call) -> std::vector<Tensor> {
+    return {call.Tensor("self").mm(call.Tensor("tensor1"))};
+  });
   ExpectError(absl::StatusCode::kInternal, "the rewrite of aten::addcmul fails: ", run);
   Register("aten::addcmul", [](const RewriteCall&) -> std::vector<Tensor> { throw Unimplemented("not on Mondays"); });
   ExpectError(absl::StatusCode::kUnimplemented, "not on Mondays (op #0", run);
   // What the rewrite calls needs a rule of its own.
   Register("aten::addcmul",
-           [](const RewriteCall& call) -> std::vector<Tensor> { return {at::special_bessel_j0(call.Tensor(0))}; });
+           [](const RewriteCall& call) -> std::vector<Tensor> { return {at::special_bessel_j0(call.Tensor("self"))}; });
   ExpectError(absl::StatusCode::kUnimplemented, "no composition rule for aten::special_bessel_j0", run);
 }
 
@@ -597,7 +594,7 @@ TEST_F(OwnRewrites, AreErrorsWhereTheyAreWrong) {
 // over.
 TEST_F(OwnRewrites, ConditionsFromTheValueAreLeftOver) {
   Register("aten::abs", [](const RewriteCall& call) -> std::vector<Tensor> {
-    const Tensor& x = call.Tensor(0);
+    const Tensor& x = call.Tensor("self");
     return {at::where(x.gt(0), x, x * -1)};
   });
   const Tensor value = at::tensor({1.0, -2.0, 3.0}, at::kDouble).view({1, 3});

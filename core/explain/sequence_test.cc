@@ -1,6 +1,5 @@
 // Sequence models: what is masked takes no part, and recurrent networks give attribution, not leftover.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
@@ -13,17 +12,14 @@
 
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
+#include "core/program/random_testing.h"
 
 namespace addend {
 namespace {
 
 using at::Tensor;
 using Function = std::function<Tensor(const Tensor&)>;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed, double scale = 1) {
-  return at::randn(sizes, at::detail::createCPUGenerator(seed), at::TensorOptions().dtype(at::kDouble)) * scale;
-}
 
 Decomposition Decompose(std::shared_ptr<Model> model, const Tensor& value, const Tensor& baseline, int64_t dim,
                         Preset preset, uint32_t freeze = kFreezeNothing) {
@@ -92,12 +88,12 @@ std::vector<std::pair<std::string, Masking>> Maskings() {
 // Two heads over [kSteps, kWidth].
 Tensor SelfAttention(const Tensor& x, uint64_t seed, const Masking& masking) {
   const auto heads = [&](int which) {
-    const Tensor weight = Random({kWidth, kWidth}, seed + which, 0.4);
+    const Tensor weight = Random({kWidth, kWidth}, seed + which) * 0.4;
     return at::linear(x, weight).view({kSteps, 2, kWidth / 2}).transpose(0, 1);
   };
   const Tensor scores = heads(0).matmul(heads(1).transpose(1, 2)) / std::sqrt(kWidth / 2.0);
   const Tensor context = at::softmax(masking(scores), -1).matmul(heads(2));
-  return at::linear(context.transpose(0, 1).reshape({kSteps, kWidth}), Random({kWidth, kWidth}, seed + 3, 0.4));
+  return at::linear(context.transpose(0, 1).reshape({kSteps, kWidth}), Random({kWidth, kWidth}, seed + 3) * 0.4);
 }
 
 // Two layers with normalization, feed-forward parts and attention to a plain memory.
@@ -109,8 +105,8 @@ Tensor Decoder(const Tensor& input, const Masking& masking) {
     x = at::layer_norm(x + SelfAttention(x, seed, masking), {kWidth});
     const Tensor scores = x.matmul(memory.t()) / std::sqrt(kWidth);
     x = at::layer_norm(x + at::softmax(scores, -1).matmul(memory), {kWidth});
-    const Tensor inner = at::gelu(at::linear(x, Random({12, kWidth}, seed + 4, 0.4), Random({12}, seed + 5)));
-    x = at::layer_norm(x + at::linear(inner, Random({kWidth, 12}, seed + 6, 0.4)), {kWidth});
+    const Tensor inner = at::gelu(at::linear(x, Random({12, kWidth}, seed + 4) * 0.4, Random({12}, seed + 5)));
+    x = at::layer_norm(x + at::linear(inner, Random({kWidth, 12}, seed + 6) * 0.4), {kWidth});
   }
   return x;
 }
@@ -148,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(All, CausalMasks,
                          });
 
 TEST(CausalMask, OfFusedAttentionKeepsFutureTokensOut) {
-  const Tensor memory = Random({kWidth, kWidth}, 3, 0.4);
+  const Tensor memory = Random({kWidth, kWidth}, 3) * 0.4;
   const auto model = [&](const Tensor& x) {
     const Tensor q = at::linear(x, memory).view({1, kSteps, 2, kWidth / 2}).transpose(1, 2);
     const Tensor k = at::linear(x, memory.t()).view({1, kSteps, 2, kWidth / 2}).transpose(1, 2);
@@ -215,8 +211,8 @@ TEST_P(MaskedRows, StayWhatTheModelMakesOfThem) {
       {"scores that rounding swallows",
        [&](const Tensor& x) { return at::softmax(scores(x) + mask.to(x.dtype()) * -1e18, -1).matmul(x).tanh(); }},
   };
-  const Tensor value = Random({kSteps, kWidth}, 1, 0.5);
-  const Tensor baseline = Random({kSteps, kWidth}, 2, 0.5);
+  const Tensor value = Random({kSteps, kWidth}, 1) * 0.5;
+  const Tensor baseline = Random({kSteps, kWidth}, 2) * 0.5;
   for (const auto& [name, model] : models) {
     SCOPED_TRACE(name);
     const Decomposition result = Decompose(Of(model), value, baseline, 0, GetParam());
@@ -239,8 +235,8 @@ struct Recurrent {
 std::vector<Tensor> Parameters(int64_t gates) {
   std::vector<Tensor> all;
   for (uint64_t layer = 0; layer < 2; ++layer) {
-    all.push_back(Random({gates * 4, layer == 0 ? 3 : 4}, 10 + layer, 0.7));
-    all.push_back(Random({gates * 4, 4}, 20 + layer, 0.7));
+    all.push_back(Random({gates * 4, layer == 0 ? 3 : 4}, 10 + layer) * 0.7);
+    all.push_back(Random({gates * 4, 4}, 20 + layer) * 0.7);
     all.push_back(Random({gates * 4}, 30 + layer));
     all.push_back(Random({gates * 4}, 40 + layer));
   }

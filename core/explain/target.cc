@@ -13,6 +13,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/report.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 
 namespace addend {
@@ -45,8 +48,8 @@ size_t FindSecond(const std::string& text) {
 // Completes an index that leaves out leading dimensions of size 1, and checks it.
 std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) {
   const auto fail = [&] {
-    return InvalidArgument(absl::StrCat("target ", absl::StrJoin(index, ","), " does not fit an output of shape [",
-                                        absl::StrJoin(sizes, ", "), "]"));
+    return InvalidArgument(
+        absl::StrCat("target ", absl::StrJoin(index, ","), " does not fit an output of shape ", ShapeText(sizes)));
   };
   if (index.size() > sizes.size()) throw fail();
   const size_t missing = sizes.size() - index.size();
@@ -58,12 +61,6 @@ std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) 
     whole.push_back(i);
   }
   return whole;
-}
-
-double ElementOf(const at::Tensor& tensor, const std::vector<int64_t>& index) {
-  at::Tensor element = tensor;
-  for (const int64_t i : index) element = element.select(0, i);
-  return element.item<double>();
 }
 
 }  // namespace
@@ -91,8 +88,8 @@ TargetElements FindElements(const at::Tensor& value, const Target& target) {
     while (row.dim() > 1) {
       const bool last = row.dim() == 2 && value.dim() > 2;
       if (row.size(0) != 1 && !last) {
-        throw InvalidArgument(absl::StrCat("an output of shape [", absl::StrJoin(value.sizes(), ", "),
-                                           "] has more than one largest element; choose a row of the input, or a ",
+        throw InvalidArgument(absl::StrCat("an output of shape ", ShapeText(value.sizes()),
+                                           " has more than one largest element; choose a row of the input, or a ",
                                            "target i,j"));
       }
       found.index.push_back(row.size(0) - 1);
@@ -129,18 +126,26 @@ double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtyp
   return std::min(relative * (contributions.mass + std::abs(contributions.value)), own);
 }
 
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target) {
+at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index) {
+  for (const int64_t i : index) tensor = tensor.select(0, i);
+  return tensor;
+}
+
+double NumberAt(const at::Tensor& tensor, const TargetElements& target) {
+  const double first = ElementAt(tensor, target.index).item<double>();
+  return target.subtract.empty() ? first : first - ElementAt(tensor, target.subtract).item<double>();
+}
+
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
+                         const Report* report) {
   Contributions result;
   const TargetElements elements = FindElements(value, target);
   result.index = elements.index;
   result.subtract = elements.subtract;
-  const auto number = [&](const at::Tensor& tensor) {
-    return ElementOf(tensor, result.index) - (result.subtract.empty() ? 0 : ElementOf(tensor, result.subtract));
-  };
-  result.value = number(value);
+  result.value = NumberAt(value, elements);
   result.scale = LargestFinite(value);
-  result.reference = number(composition.reference());
-  result.leftover = number(composition.leftover());
+  result.reference = NumberAt(composition.reference(), elements);
+  result.leftover = NumberAt(composition.leftover(), elements);
   at::Tensor parts = composition.components().to(at::kDouble);
   at::Tensor minus = parts;
   for (const int64_t i : result.index) parts = parts.select(1, i);
@@ -151,6 +156,9 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   parts = parts.to(at::kCPU).contiguous();
   result.contributions.assign(parts.data_ptr<double>(), parts.data_ptr<double>() + parts.numel());
   AddUp(result);
+  const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
+  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,
+                                       report == nullptr ? std::nullopt : report->policy.tolerance);
   return result;
 }
 

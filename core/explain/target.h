@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/composition.h"
+#include "core/composition/composition.h"
 
 namespace addend {
+
+struct Report;
 
 struct Target {
   // The largest element; of [1, positions, classes], what models of sequences give, that of the last position.
@@ -31,6 +33,11 @@ struct TargetElements {
 // the largest element is asked for of a value that holds several rows, and where the value is complex or empty.
 TargetElements FindElements(const at::Tensor& value, const Target& target);
 
+// One element as a view without dimensions. index: complete.
+at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index);
+// The number that a target is in a tensor of the value's shape.
+double NumberAt(const at::Tensor& tensor, const TargetElements& target);
+
 // One number and its parts. contributions: [numc]; their sum plus reference and leftover is the recovery.
 struct Contributions {
   std::vector<int64_t> index;  // of the element, or of the first of two
@@ -42,6 +49,7 @@ struct Contributions {
   double conditioning = 1;  // (sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels
   double mass = 0;          // sum |c| + |leftover| + |reference|: what rounding is measured against
   double scale = 0;         // the largest magnitude of the value that the target is an element of
+  double tolerance = 0;     // how far recovery and value may be apart by rounding; see RecoveryAllowance
   std::vector<double> contributions;
 };
 
@@ -53,8 +61,10 @@ void AddUp(Contributions& contributions);
 double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance);
 
-// Throws what FindElements throws.
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target);
+// `report`: of the run that gave the composition; its operators and its policy tell what rounding may do. Null: the
+// operators are those that the composition itself knows of. Throws what FindElements throws.
+Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
+                         const Report* report = nullptr);
 
 }  // namespace addend
 

@@ -9,18 +9,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/explain/run_model.h"
-#include "core/linearize/settle.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/notes.h"
+#include "core/linearize/row_sums.h"
+#include "core/model/run_model.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {
 
 constexpr double kRoundings = 1000;
-
-std::string ShapeOf(const at::Tensor& tensor) { return absl::StrCat("[", absl::StrJoin(tensor.sizes(), ", "), "]"); }
 
 // The largest difference over the largest magnitude on the baseline (over 1 where that is zero); NaN where the one is
 // NaN and the other is not.
@@ -37,26 +36,47 @@ double RelativeDifference(const at::Tensor& reference, const at::Tensor& on_base
 
 }  // namespace
 
+void JudgeReference(const Linearization& linearization, Report& report) {
+  const TracedRun& trace = *linearization.trace;
+  const auto set = [&](const char* answer, const std::string& reason) {
+    report.reference_is_model_on_baseline = answer;
+    report.reference_reason = reason;
+  };
+  if (linearization.policy.anchor == Anchor::kResidual) {
+    return set("no", "policy anchor=residual lets the leftover join the reference");
+  }
+  if (!linearization.stand_ins.empty()) {
+    return set("no", "operators that are not finite on the baseline have stand-ins");
+  }
+  const std::vector<Position> conditions = OriginsOf(trace.conditions, /*only_other=*/true);
+  if (!conditions.empty() && !trace.baseline_conditions) {
+    return set("no", "conditions or indices are others on the baseline: " + FirstPositions(conditions));
+  }
+  const std::vector<Position> guards = OriginsOf(trace.guards, /*only_other=*/true);
+  if (!guards.empty()) {
+    return set("unknown", "the model reads numbers that are others on the baseline: " + FirstPositions(guards));
+  }
+  set("yes", "");
+}
+
 void RefuseInside() {
   throw InvalidArgument(
       "verify_reference runs the model on the baseline; where a split starts inside the model, no argument holds that");
 }
 
-void RunOnBaseline(Model& model, const PreparedInputs& prepared, RecordedModel& recorded) {
+std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
+                                      const std::vector<at::Tensor>& written) {
   std::vector<at::Tensor> contents;
-  for (const at::Tensor& tensor : recorded.written) contents.push_back(tensor.detach().clone());
+  for (const at::Tensor& tensor : written) contents.push_back(tensor.detach().clone());
   std::vector<c10::IValue> arguments;
-  for (const PreparedInput& input : prepared.inputs) arguments.emplace_back(input.reference.clone());
+  for (const PreparedInput& input : inputs.inputs) arguments.emplace_back(input.reference.clone());
   const c10::IValue result = RunModel(model, arguments, "the baseline");
-  for (size_t k = 0; k < contents.size(); ++k) recorded.written[k].detach().copy_(contents[k]);
+  for (size_t k = 0; k < contents.size(); ++k) written[k].detach().copy_(contents[k]);
   std::vector<at::Tensor> found;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
     if (tensor.defined() && Continuous(tensor.scalar_type())) found.push_back(tensor.detach().clone());
   });
-  for (size_t k = 0; k < recorded.outputs.size(); ++k) {
-    // Another number of outputs is another answer too.
-    recorded.outputs[k].on_baseline = k < found.size() ? found[k] : recorded.outputs[k].value.new_empty({0});
-  }
+  return found;
 }
 
 void CompareReference(const std::string& name, const at::Tensor& reference, const at::Tensor& on_baseline,
@@ -78,7 +98,7 @@ void CompareReference(const std::string& name, const at::Tensor& reference, cons
   const std::string found = fits ? absl::StrCat("run on the baseline, the model gives other numbers at ", name,
                                                 ", apart by ", error, " of their largest magnitude")
                                  : absl::StrCat("run on the baseline, the model gives ", name, " of shape ",
-                                                ShapeOf(on_baseline), ", not ", ShapeOf(reference));
+                                                ShapeText(on_baseline.sizes()), ", not ", ShapeText(reference.sizes()));
   const std::string known = report.reference_is_model_on_baseline == "yes" ? "" : report.reference_reason;
   report.reference_is_model_on_baseline = "no";
   report.reference_reason = known.empty() ? found : absl::StrCat(found, "; ", known);

@@ -1,8 +1,8 @@
-// Whether the reference is what the model computes on the baseline, by running it there.
+// Verifies the reference: is it what the model computes on the baseline?
 //
 // Note [Two answers]
-// Report::reference_is_model_on_baseline is found without another run: from where the model makes conditions, indices
-// and numbers of its input. That is sure where it says "no", and it cannot see what happens outside LibTorch's
+// Report::reference_is_model_on_baseline is found without another run: from the places where the model makes
+// conditions, indices and numbers of its input. A "no" is certain, but this cannot see what happens outside LibTorch's
 // dispatcher. A run of the plain model on the baseline sees everything, and costs a run.
 #ifndef ADDEND_CORE_EXPLAIN_VERIFY_H_
 #define ADDEND_CORE_EXPLAIN_VERIFY_H_
@@ -12,23 +12,29 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/finish.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
 #include "core/explain/report.h"
+#include "core/linearize/linearization.h"
+#include "core/model/model.h"
 
 namespace addend {
+
+// Says in the report whether the reference is what the model computes on the baseline, from what the recorded run
+// shows.
+void JudgeReference(const Linearization& linearization, Report& report);
 
 // Throws InvalidArgument: of a split that starts inside the model no argument can hold the baseline.
 [[noreturn]] void RefuseInside();
 
-// Runs the plain model on the baseline, behind the run that was recorded, and keeps what it gives with the outputs.
-// What the model holds and writes is put back. Throws InvalidArgument where the model fails there.
-void RunOnBaseline(Model& model, const PreparedInputs& prepared, RecordedModel& recorded);
+// Runs the plain model on the baseline, behind the run that was recorded, and gives copies of its floating-point and
+// complex results in their order. written: tensors that the model holds and writes; their contents are put back. Throws
+// InvalidArgument where the model fails there.
+std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
+                                      const std::vector<at::Tensor>& written);
 
-// Compares the reference of what `name` calls with what the model gave on the baseline, and lets the report say what
-// comes of it. They count as equal up to rounding: 1000 times the precision of the dtype, relative to the largest
-// magnitude there. With several outputs the worst of all is said.
+// Compares the reference of the output `name` with what the model gave on the baseline, and writes the outcome into the
+// report. They count as equal within 1000 times the precision of the dtype, relative to the largest magnitude there.
+// With several outputs the report has the worst.
 void CompareReference(const std::string& name, const at::Tensor& reference, const at::Tensor& on_baseline,
                       Report& report);
 

@@ -13,6 +13,7 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/decompose_testing.h"
 #include "core/explain/live.h"
 #include "core/linearize/small_models.h"
 
@@ -24,19 +25,6 @@ using testing::HasSubstr;
 
 using Function = std::function<Tensor(const Tensor&)>;
 
-TracedModel ModelOf(Function function, std::vector<std::pair<std::string, Tensor>> held = {}) {
-  return Trace(
-      FromFunction([function = std::move(function)](const std::vector<Tensor>& in) { return function(in[0]); }, held));
-}
-
-Input FromZero(const Tensor& value) {
-  Input input;
-  input.value = value;
-  input.split = Split::AlongDims({1});
-  input.baseline = Baseline::Of(0.0);
-  return input;
-}
-
 // What both questions say of the reference.
 std::vector<Report> Reports(const TracedModel& model, const Input& input, bool verify = true) {
   DecomposeOptions options;
@@ -47,16 +35,17 @@ std::vector<Report> Reports(const TracedModel& model, const Input& input, bool v
 }
 
 TEST(VerifyReference, NothingIsSaidUnlessAsked) {
-  for (const Report& report : Reports(ModelOf([](const Tensor& x) { return x.tanh(); }), FromZero(Random({1, 4}, 1)),
-                                      /*verify=*/false)) {
+  for (const Report& report :
+       Reports(ModelOf([](const Tensor& x) { return x.tanh(); }), SplitInput(Random({1, 4}, 1), {1}),
+               /*verify=*/false)) {
     EXPECT_FALSE(report.reference_error.has_value());
   }
 }
 
 TEST(VerifyReference, AnOrdinaryModelIsEqual) {
   const Tensor weight = Random({4, 3}, 2);
-  for (const Report& report :
-       Reports(ModelOf([=](const Tensor& x) { return x.matmul(weight).tanh() + 1; }), FromZero(Random({1, 4}, 1)))) {
+  for (const Report& report : Reports(ModelOf([=](const Tensor& x) { return x.matmul(weight).tanh() + 1; }),
+                                      SplitInput(Random({1, 4}, 1), {1}))) {
     EXPECT_EQ(report.reference_is_model_on_baseline, "yes");
     EXPECT_LE(report.reference_error.value(), 1e-14);
   }
@@ -66,7 +55,7 @@ TEST(VerifyReference, AnOrdinaryModelIsEqual) {
 TEST(VerifyReference, FindsWhatNoOperatorTells) {
   const auto scaled = [](const Tensor& x) { return x * (x.data_ptr<double>()[0] > 0 ? 2.0 : 5.0) + 1; };
   const auto shifted = [](const Tensor& x) { return x + (x.data_ptr<double>()[0] > 0 ? 2.0 : 5.0); };
-  const Input input = FromZero(Random({1, 4}, 1).abs() + 0.1);
+  const Input input = SplitInput(Random({1, 4}, 1).abs() + 0.1, {1});
   for (const Report& report : Reports(ModelOf(shifted), input)) {
     EXPECT_EQ(report.reference_is_model_on_baseline, "no");
     EXPECT_NEAR(report.reference_error.value(), 3.0 / 5.0, 1e-12);
@@ -81,7 +70,7 @@ TEST(VerifyReference, FindsWhatNoOperatorTells) {
 
 TEST(VerifyReference, AgreesWithProvenance) {
   const auto masked = [](const Tensor& x) { return (x + 3) * x.gt(0.5); };
-  const Input input = FromZero(at::tensor({0.1, 0.7, 0.9, -2.0}, at::kDouble).view({1, 4}));
+  const Input input = SplitInput(at::tensor({0.1, 0.7, 0.9, -2.0}, at::kDouble).view({1, 4}), {1});
   for (const bool verify : {false, true}) {
     for (const Report& report : Reports(ModelOf(masked), input, verify)) {
       EXPECT_EQ(report.reference_is_model_on_baseline, "no");
@@ -98,7 +87,7 @@ TEST(VerifyReference, AgreesWithProvenance) {
 
 TEST(VerifyReference, AnOutputOfAnotherShapeIsAnotherAnswer) {
   const auto shorter = [](const Tensor& x) { return x.data_ptr<double>()[0] == 0 ? x.narrow(1, 0, 2) * 2 : x * 2; };
-  for (const Report& report : Reports(ModelOf(shorter), FromZero(Random({1, 4}, 1)))) {
+  for (const Report& report : Reports(ModelOf(shorter), SplitInput(Random({1, 4}, 1), {1}))) {
     EXPECT_EQ(report.reference_is_model_on_baseline, "no");
     EXPECT_THAT(report.reference_reason, HasSubstr("of shape [1, 2], not [1, 4]"));
   }
@@ -106,7 +95,7 @@ TEST(VerifyReference, AnOutputOfAnotherShapeIsAnotherAnswer) {
 
 TEST(VerifyReference, DrawsTheSameNumbersAndLeavesTheGeneratorAsTheRunDid) {
   const auto noisy = [](const Tensor& x) { return x + at::randn({1, 4}, at::kDouble); };
-  const Input input = FromZero(Random({1, 4}, 1));
+  const Input input = SplitInput(Random({1, 4}, 1), {1});
   DecomposeOptions options;
   std::vector<Tensor> next;
   for (const bool verify : {false, true}) {
@@ -127,7 +116,8 @@ TEST(VerifyReference, PutsBackWhatTheModelWrites) {
   };
   DecomposeOptions options;
   options.verify_reference = true;
-  const Report report = ModelOf(counting, {{"calls", calls}}).Decompose({FromZero(Random({1, 4}, 1))}, options).report;
+  const Report report =
+      ModelOf(counting, {{"calls", calls}}).Decompose({SplitInput(Random({1, 4}, 1), {1})}, options).report;
   EXPECT_EQ(calls.item<double>(), 1);
   EXPECT_EQ(report.reference_is_model_on_baseline, "yes");
 }
@@ -147,7 +137,7 @@ TEST(VerifyReference, IsRefusedWhereASplitIsInside) {
 
 TEST(VerifyLive, ItsOwnerTellsWhatTheModelGaveOnTheBaseline) {
   const auto model = [](const Tensor& x) { return x + (x.data_ptr<double>()[0] > 0 ? 2.0 : 5.0); };
-  const Input input = FromZero(Random({1, 4}, 1).abs() + 0.1);
+  const Input input = SplitInput(Random({1, 4}, 1).abs() + 0.1, {1});
   for (const bool told : {false, true}) {
     LiveTrace trace({input}, {}, DecomposeOptions());
     trace.AddOutput("y", model(input.value));

@@ -1,4 +1,4 @@
-// What TorchScript's interpreter tells about the module that runs.
+// The path of the module that runs, from what TorchScript's interpreter knows.
 #ifndef ADDEND_CORE_INTERCEPT_MODULE_PATH_H_
 #define ADDEND_CORE_INTERCEPT_MODULE_PATH_H_
 
@@ -7,8 +7,8 @@
 
 namespace addend {
 
-// {"TOP(Net)::forward", "layers(ModuleList)::forward"} -> "layers": instance names, without the root, functions and
-// calls that have no instance.
+// Returns the module path of a hierarchy of calls: {"TOP(Net)::forward", "layers(ModuleList)::forward"} gives "layers".
+// The path holds instance names; the root, functions, and calls without an instance are left out.
 std::string ModulePathOf(const std::vector<std::string>& hierarchy);
 
 }  // namespace addend

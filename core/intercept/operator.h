@@ -16,22 +16,23 @@ class Operator {
  public:
   explicit Operator(const c10::OperatorHandle& handle) : handle_(handle) {}
 
-  // By name ("aten::add") and overload ("Tensor"); nullopt where this LibTorch has no such operator.
+  // Finds an operator by name ("aten::add") and overload ("Tensor"); nullopt if this LibTorch has no such operator.
   static std::optional<Operator> Find(const std::string& name, const std::string& overload);
-  // Every overload of a name ("aten::add") in this LibTorch; those of libraries loaded into the process included.
+  // Returns every overload of a name ("aten::add") in this LibTorch, including those of libraries that the process has
+  // loaded.
   static std::vector<Operator> Overloads(const std::string& name);
 
-  // Of an out= form the operator that returns its result instead: add.Tensor for add.out. Nullopt where there is none.
+  // For an out= form, the operator that returns its result instead: add.Tensor for add.out. Nullopt if there is none.
   std::optional<Operator> WithoutOut() const;
 
   const c10::FunctionSchema& schema() const { return handle_.schema(); }
-  // True where LibTorch defines the operator by other operators, so that it can be expanded.
+  // True if LibTorch defines the operator by other operators, so that Expand() can take it apart.
   bool composite() const;
-  // Replaces the arguments on the stack by the results, as whoever uses LibTorch would call it.
+  // Calls the operator as any user of LibTorch would: replaces the arguments on the stack by the results.
   void Call(Stack* stack) const { handle_.callBoxed(*stack); }
-  // The same, but no tracing scope sees the call.
+  // Calls the operator without any tracing scope seeing the call.
   void Run(Stack* stack) const;
-  // Runs the composite kernel with tracing on: the inner operators come back to the scope one by one.
+  // Runs the kernel of a composite operator with tracing on: the inner operators come back to the scope one by one.
   void Expand(Stack* stack) const;
 
  private:

@@ -1,4 +1,4 @@
-// The source lines from which the operator that runs now was called, where TorchScript's interpreter runs it.
+// The source lines that called the operator which runs now, where TorchScript's interpreter runs it.
 #ifndef ADDEND_CORE_INTERCEPT_SCRIPT_FRAMES_H_
 #define ADDEND_CORE_INTERCEPT_SCRIPT_FRAMES_H_
 
@@ -25,33 +25,33 @@ struct SourceFrame {
   }
 };
 
-// Where an operator is called.
+// The place at which an operator is called: module and source lines.
 struct CodePlace {
   std::string module_path;          // "layers.0.linear1"; empty: the root, or not known
   std::vector<SourceFrame> frames;  // outermost first; empty where the front end has none
   bool operator==(const CodePlace& other) const { return module_path == other.module_path && frames == other.frames; }
 };
 
-// Of the frames the innermost that is the model's own, and the module.
+// Returns the place's module and the innermost frame that is in the model's own source.
 Position PositionAt(const CodePlace& place);
 
-// RAII: operators of this thread count as called at `place`, which must outlive it; a replay runs them somewhere else
-// than they stood. The scopes of a thread nest.
+// RAII: operators of this thread count as called at `place`, which must outlive the scope. A replay needs this, since
+// it calls operators elsewhere than the recorded model did. The scopes of a thread nest.
 class PlaceScope {
  public:
   explicit PlaceScope(const CodePlace* place);
   ~PlaceScope();
   PlaceScope(const PlaceScope&) = delete;
   PlaceScope& operator=(const PlaceScope&) = delete;
-  // Of the innermost scope; null where there is none.
+  // The place of the innermost scope; null if there is none.
   static const CodePlace* Current();
 
  private:
   const CodePlace* before_;
 };
 
-// Reads the interpreter's stack. A place is worked out once and known by a number from then on: that takes
-// microseconds, and a model calls the operators of a loop at the same place again and again.
+// Reads places from the interpreter's stack. A place is worked out once and then known by its number, because working
+// it out takes microseconds and a model calls the operators of a loop at the same place again and again.
 class ScriptPlaces {
  public:
   ScriptPlaces();

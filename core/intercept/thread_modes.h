@@ -1,4 +1,5 @@
-// What a thread's caller has switched on in LibTorch, and what Addend does about it.
+// Modes of LibTorch that a thread's caller may have switched on (autocast, inference mode), and what Addend does about
+// them.
 #ifndef ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 #define ADDEND_CORE_INTERCEPT_THREAD_MODES_H_
 
@@ -6,15 +7,16 @@
 
 namespace addend {
 
-// Whether operators of this thread cast what they are given.
+// True if autocast is on: operators of this thread then cast their arguments.
 bool UnderAutocast();
 
-// Throws FailedPrecondition under autocast: it casts behind the operators, so that no rule could see what they compute.
+// Throws FailedPrecondition under autocast, which casts inside the operators, so that no rule could see what they
+// compute.
 void RequireNoAutocast();
 
-// RAII: while it lives this thread is outside of inference mode, and without gradients if it was inside. Rules
-// differentiate, which tensors that were made in inference mode refuse. Unlike c10::InferenceMode it leaves a tracing
-// scope that is opened or closed meanwhile as it is then.
+// RAII: takes this thread out of inference mode, and switches gradients off if inference mode was on. Rules need it,
+// because they differentiate and autograd refuses tensors that were made in inference mode. Unlike c10::InferenceMode,
+// NormalMode leaves alone a tracing scope that is opened or closed during its life.
 class NormalMode {
  public:
   NormalMode();

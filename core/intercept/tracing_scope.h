@@ -1,10 +1,10 @@
 // Interception: while a TracingScope is open on a thread, every operator that the thread calls goes to its handler.
 //
 // Note [How operators are seen]
-// A boxed fallback sits on a dispatch key above autograd that LibTorch leaves free. The key is included thread-locally
-// while a scope is open; without a scope nothing changes and nothing is paid. The key is chosen at run time (the first
-// free one of three), so that one source serves every LibTorch and a second copy of this library in the process does
-// not collide. The handler travels in c10::ThreadLocalDebugInfo, which crosses jit::fork.
+// A boxed fallback is registered on a dispatch key above autograd that LibTorch leaves free. The key is included
+// thread-locally while a scope is open; without a scope nothing changes and nothing costs time. The key is chosen at
+// run time (the first free one of three), so that one source serves every LibTorch version and a second copy of this
+// library in the process does not collide. The handler travels in c10::ThreadLocalDebugInfo, which crosses jit::fork.
 #ifndef ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 #define ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 
@@ -36,7 +36,7 @@ class TracingScope {
   std::unique_ptr<Guards> guards_;
 };
 
-// RAII: operators called while it lives are not traced (rules and references run under it).
+// RAII: operators called during its life are not traced. Rules and references run under a TracingPause.
 class TracingPause {
  public:
   TracingPause();
@@ -49,11 +49,11 @@ class TracingPause {
   std::unique_ptr<Guards> guards_;
 };
 
-// Name of the dispatch key in use. Throws FailedPrecondition where none of the candidates is free.
+// Returns the name of the dispatch key in use. Throws FailedPrecondition if none of the candidates is free.
 std::string TracingKeyName();
 
-// The TorchScript source position of the operator that runs now: file, line, function and module path. The fields
-// stay empty outside the TorchScript interpreter.
+// Returns the TorchScript position of the operator that runs now: file, line, function and module path. All fields are
+// empty outside the TorchScript interpreter.
 Position CurrentScriptPosition();
 
 }  // namespace addend

@@ -1,19 +1,19 @@
-// The reverse sweep: what every component gives to chosen numbers, in one pass back through a linearization, however
-// many components there are.
+// The backward sweep: the contributions of all components to chosen numbers, in one pass backward through a
+// linearization, whatever the number of components.
 //
 // Note [Cotangents]
-// A target is a weighted sum of elements of the probes; the weights are its cotangent there. Going back through the
-// nodes, each storage that matters owns cotangents [targets, storage numel] as it owns rows in the forward sweep, and
-// operands view them in the same way, so that views need no step of their own. A node reads the cotangent of what its
-// call wrote and then zeroes it, because what stood there before plays no part any more; its map's transpose is added
-// to the cotangents of its inputs. Elements that an operand sees several times (expand, unfold) get the sum of what
-// comes back to each. Where rows begin, <cotangent, component> is what a component gives to the target.
+// A target is a weighted sum of elements of the probes; the weights are its cotangent there. Each storage that matters
+// owns cotangents [targets, storage numel], as it owns rows in the forward sweep, and operands view them in the same
+// way, so views need no step of their own. Going backward, a node reads the cotangent of what its call wrote and then
+// zeroes it, because the elements that were overwritten have no effect any more; the transpose of its map is added to
+// the cotangents of its inputs. Elements that an operand reads several times (expand, unfold) get the sum of all
+// cotangents. Where rows begin, <cotangent, component> is the component's contribution to the target.
 //
 // Note [Brackets seen from a target]
-// What a node leaves over, f(x) - f(b) - L(X), gives <g, f(x) - f(b)> - <g, L(X)> to a target with cotangent g behind
-// the node, and <g, L(X)> = <transpose of L g, X> needs no further run of the map. Where a rule claims a bound for what
-// it leaves over, that is used, and the bound is checked. Where it claims none, L(X) is computed by the forward map:
-// else a wrong transpose would be hidden in the leftover. So the sum of components, leftover and reference equals the
+// The bracket of a node, f(x) - f(b) - L(X), adds <g, f(x) - f(b)> - <g, L(X)> to a target with cotangent g behind the
+// node. Because <g, L(X)> = <transpose of L g, X>, no further run of the map is needed where a rule claims a bound for
+// its bracket; the bound is checked. Where a rule claims none, L(X) is computed by the forward map, because a wrong
+// transpose would otherwise be hidden in the leftover. So the sum of components, leftover and reference equals the
 // value only if transposes and forward maps agree.
 #ifndef ADDEND_CORE_LINEARIZE_ADJOINT_H_
 #define ADDEND_CORE_LINEARIZE_ADJOINT_H_
@@ -21,27 +21,26 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/linearize/linearization.h"
-#include "core/linearize/sweep.h"
+#include "core/linearize/operator_check.h"
 
 namespace addend {
 
 struct AdjointOptions {
-  // Only AdjointResult::components and terms are found, and nothing is judged.
+  // Whether only AdjointResult::components and terms are computed, and nothing is judged.
   bool components_only = false;
-  // Finds what every operator's outputs give to the targets; see NodeRelevance.
+  // Whether to find what passes through every operator's outputs; see NodeRelevance.
   bool nodes = false;
-  // Finds where the terms grow most that all targets are summed from; see Growth.
+  // Whether to find where the terms of all targets grow most; see Growth.
   bool growth = false;
-  // Counts nodes; may be empty.
-  std::function<void(int64_t done, int64_t total)> progress;
+  Progress progress;  // counts nodes
 };
 
-// What passes through one output of an operator: <cotangent, value - reference>, of all components together and the
-// leftover. Outputs that no target depends on are left out.
+// The relevance that passes through one output of an operator: <cotangent, value - reference>, of all components
+// together and the leftover. Outputs that no target depends on are left out.
 struct NodeRelevance {
   int64_t call = 0;
   int output = 0;
@@ -49,15 +48,16 @@ struct NodeRelevance {
   at::Tensor leftover;  // [targets]: the part of it that the operator itself left over; for its first output only
 };
 
-// Seen from the targets, what passes through a tensor comes to the sum of |cotangent * (value - reference)| over its
-// elements, before they cancel. On the way back that sum, over all tensors that are met at once, grows; here it grew by
-// the largest factor.
+// Where the terms of the targets grow most. The terms of a tensor are |cotangent * (value - reference)|, summed over
+// its elements before they cancel. Going backward, their sum over all tensors that are met at once grows; `call` is
+// where it grew by the largest factor.
 struct Growth {
   int64_t call = -1;  // -1: nowhere
   double factor = 1;
 };
 
-// All tensors are float64. Real parts where the model computes with complex numbers: Re <cotangent, .>.
+// The result of a backward sweep. All tensors are float64. Where the model computes with complex numbers they are real
+// parts: Re <cotangent, .>.
 struct AdjointResult {
   at::Tensor components;  // [targets, numc]
   at::Tensor terms;       // [targets]: the magnitudes of what components are summed from
@@ -66,23 +66,23 @@ struct AdjointResult {
   at::Tensor leftover;    // [targets]
   // [targets]: the sum of the magnitudes of components, leftover and reference.
   at::Tensor mass;
-  // By start of the trace: <cotangent, value - reference> element by element, [targets, *S], in the dtype of its rows;
-  // undefined where no target depends on it.
+  // By start of the trace: the attributions of its elements, <cotangent, value - reference> element by element,
+  // [targets, *S], in the dtype of its rows; undefined if no target depends on it.
   std::vector<at::Tensor> starts;
   std::vector<NodeRelevance> nodes;  // in the order of the calls; empty unless asked for
   Growth growth;                     // nowhere unless asked for
-  // |components + leftover + reference - value| over |value| (over 1 where that is zero), the worst of all targets, and
-  // what rounding explains of it. Zero with Check::kOff.
+  // Recovery error: |components + leftover + reference - value| over |value| (over 1 if that is zero), the worst of all
+  // targets; and the part of it that rounding explains. Zero with Check::kOff.
   double recovery_error = 0;
   double tolerance = 0;
   std::vector<OperatorCheck> failures;  // those that the policy did not make an error
   std::vector<int64_t> depth;           // by probe: the longest chain of operators that led to it
 };
 
-// `cotangents`: one for each probe of the linearization, [targets, *S] of the rows' dtype; undefined: no target uses
-// the probe. At least one is defined. Throws FailedPrecondition with the operator's position where the policy's choice
-// is not linear in the components, so that there is nothing to transpose, and Internal with that of a tracing failure
-// where Policy::on_failure is kError.
+// Sweeps backward. `cotangents`: one for each probe of the linearization, [targets, *S] of the rows' dtype; undefined:
+// no target uses the probe. At least one is defined. Throws FailedPrecondition with the operator's position if a policy
+// choice is not linear in the components, so that there is nothing to transpose, and Internal with the position of a
+// tracing failure if Policy::on_failure is kError.
 AdjointResult SweepBackward(const Linearization& linearization, const std::vector<at::Tensor>& cotangents,
                             const AdjointOptions& options = {});
 

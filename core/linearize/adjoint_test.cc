@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "core/base/error_testing.h"
-#include "core/intercept/tracing_scope.h"
+#include "core/base/policy_testing.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/small_models.h"
+#include "core/linearize/traced_testing.h"
 #include "core/linearize/view.h"
 #include "core/rules/kinds.h"
 #include "core/rules/registry.h"
@@ -24,53 +25,12 @@ using at::Tensor;
 using testing::HasSubstr;
 using Model = std::function<std::vector<Tensor>(const Tensor&)>;
 
-Policy PolicyOf(const std::vector<std::pair<std::string, std::string>>& fields) {
-  Policy policy;
-  policy.preset = Preset::kFaithful;
-  for (const auto& [key, value] : fields) SetPolicyField(policy, key, value);
-  return policy;
-}
-
-// A run and the tensors that are asked for.
-struct Recorded {
-  TracedRun trace;
-  std::vector<Probe> probes;
-};
-
-// `begin` tells the tracer of the input.
-Recorded Record(const Model& model, const Tensor& value, const Policy& policy, int64_t numc,
-                const std::function<void(Tracer&, const Tensor&)>& begin,
-                const Registry& registry = Registry::Default()) {
-  Tracer tracer(&registry, &policy, numc);
-  const Tensor input = value.clone();
-  begin(tracer, input);
-  std::vector<Tensor> outputs;
-  {
-    const TracingScope scope(&tracer.recorder());
-    const at::NoGradGuard no_grad;
-    outputs = model(input);
-  }
-  Recorded recorded;
-  const int64_t last = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
-  for (const Tensor& output : outputs) recorded.probes.push_back({last, tracer.Output(output)});
-  recorded.trace = tracer.Finish();
-  return recorded;
-}
-
-// One component for each column of a matrix.
-std::function<void(Tracer&, const Tensor&)> Columns(const Tensor& baseline) {
-  return [baseline](Tracer& tracer, const Tensor& input) {
-    const Tensor labels = at::arange(input.size(1), at::kLong).expand(input.sizes()).contiguous();
-    tracer.AddFloatInput(input, baseline.clone(), labels);
-  };
-}
-
 // Probes of the operators' results on the way, beside those of the model's.
-void AddInnerProbes(Recorded& recorded) {
-  const std::vector<Call>& calls = recorded.trace.program.calls;
+void AddInnerProbes(Traced& traced) {
+  const std::vector<Call>& calls = traced.trace.program.calls;
   for (size_t c = 0; c + 1 < calls.size(); c += 2) {
-    for (const Probe& probe : OutputsOf(recorded.trace, static_cast<int64_t>(c))) {
-      if (CarriesRows(probe.operand)) recorded.probes.push_back(probe);
+    for (const Probe& probe : OutputsOf(traced.trace, static_cast<int64_t>(c))) {
+      if (CarriesRows(probe.operand)) traced.probes.push_back(probe);
     }
   }
 }
@@ -97,15 +57,15 @@ double Apart(const Tensor& a, const Tensor& b, double scale) {
 }
 
 // Both ways from one run, for random cotangents of all probes.
-void ExpectSameBothWays(const Recorded& recorded, const Policy& policy, int64_t targets, double tolerance,
+void ExpectSameBothWays(const Traced& traced, const Policy& policy, int64_t targets, double tolerance,
                         const Registry& registry = Registry::Default()) {
   // Each linearization may replace references in its own copy.
-  const auto copy = [&] { return std::make_shared<TracedRun>(recorded.trace); };
-  const Explained forward = LinearizeAndSweep(copy(), registry, policy, recorded.probes, false);
+  const auto copy = [&] { return std::make_shared<TracedRun>(traced.trace); };
+  const Explained forward = LinearizeAndSweep(copy(), registry, policy, traced.probes, false);
   std::vector<Tensor> seeds;
-  for (size_t p = 0; p < recorded.probes.size(); ++p) seeds.push_back(SeedFor(recorded.probes[p], targets, 50 + p));
-  const Attributed backward = LinearizeAndTranspose(copy(), registry, policy, recorded.probes, seeds);
-  Tensor components = at::zeros({targets, recorded.trace.numc}, at::kDouble);
+  for (size_t p = 0; p < traced.probes.size(); ++p) seeds.push_back(SeedFor(traced.probes[p], targets, 50 + p));
+  const Attributed backward = LinearizeAndTranspose(copy(), registry, policy, traced.probes, seeds);
+  Tensor components = at::zeros({targets, traced.trace.numc}, at::kDouble);
   Tensor leftover = at::zeros({targets}, at::kDouble);
   Tensor reference = at::zeros({targets}, at::kDouble);
   Tensor value = at::zeros({targets}, at::kDouble);
@@ -131,7 +91,7 @@ void ExpectSameBothWays(const Recorded& recorded, const Policy& policy, int64_t 
   EXPECT_LE(Apart(adjoint.components.sum(1) + adjoint.leftover + adjoint.reference, adjoint.value, scale), tolerance);
   // The elements of the input, added up by component.
   for (size_t s = 0; s < adjoint.starts.size(); ++s) {
-    const Start& start = recorded.trace.starts[s];
+    const Start& start = traced.trace.starts[s];
     if (!start.labels.defined() || !adjoint.starts[s].defined()) continue;
     const Tensor flat = adjoint.starts[s].reshape({targets, -1}).to(at::kDouble);
     const Tensor taken = flat.masked_fill(start.labels.lt(0), 0);
@@ -144,8 +104,8 @@ void ExpectSameBothWays(const Recorded& recorded, const Policy& policy, int64_t 
 
 // ---- small models
 
-const std::vector<std::vector<std::pair<std::string, std::string>>>& Policies() {
-  static const auto& policies = *new std::vector<std::vector<std::pair<std::string, std::string>>>{
+const std::vector<PolicyFields>& Policies() {
+  static const auto& policies = *new std::vector<PolicyFields>{
       {},
       {{"preset", "fast"}},
       {{"segments", "3"}},
@@ -166,13 +126,14 @@ TEST_P(BothWays, GiveTheSameContributions) {
   const auto& [model, which] = GetParam();
   const Policy policy = PolicyOf(Policies()[which]);
   at::manual_seed(5);
-  Recorded recorded = Record([run = model.run](const Tensor& x) { return std::vector<Tensor>{run(x)}; },
-                             Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
-  for (const int64_t targets : {1, 3}) ExpectSameBothWays(recorded, policy, targets, 1e-10);
-  // Not where -inf is a value on the way: its weight would have to be zero.
-  if (model.name == "masked") return;
-  AddInnerProbes(recorded);
-  ExpectSameBothWays(recorded, policy, 2, 1e-10);
+  Traced traced = TraceOf([run = model.run](const Tensor& x) { return std::vector<Tensor>{run(x)}; }, Random({2, 6}, 1),
+                          policy, 6, Columns(Random({2, 6}, 2)));
+  for (const int64_t targets : {1, 3}) ExpectSameBothWays(traced, policy, targets, 1e-10);
+  // A value of -inf on the way would need a weight of zero.
+  if (model.name != "masked") {
+    AddInnerProbes(traced);
+    ExpectSameBothWays(traced, policy, 2, 1e-10);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, BothWays,
@@ -194,9 +155,9 @@ class Geometries : public testing::TestWithParam<Awkward> {};
 // Every element is read several times, or lies where no dense tensor has it.
 TEST_P(Geometries, GiveTheSameContributions) {
   const Policy policy = PolicyOf({});
-  const Recorded recorded = Record([](const Tensor& x) { return std::vector<Tensor>{GetParam().run(x)}; },
-                                   Random({2, 6}, 3), policy, 6, Columns(Random({2, 6}, 4)));
-  for (const int64_t targets : {1, 3}) ExpectSameBothWays(recorded, policy, targets, 1e-10);
+  const Traced traced = TraceOf([](const Tensor& x) { return std::vector<Tensor>{GetParam().run(x)}; },
+                                Random({2, 6}, 3), policy, 6, Columns(Random({2, 6}, 4)));
+  for (const int64_t targets : {1, 3}) ExpectSameBothWays(traced, policy, targets, 1e-10);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -254,9 +215,9 @@ class ComplexNumbers : public testing::TestWithParam<Awkward> {};
 
 TEST_P(ComplexNumbers, GiveTheSameContributions) {
   const Policy policy = PolicyOf({});
-  const Recorded recorded = Record([](const Tensor& x) { return std::vector<Tensor>{GetParam().run(x)}; },
-                                   Random({2, 6}, 5), policy, 6, Columns(Random({2, 6}, 6)));
-  for (const int64_t targets : {1, 3}) ExpectSameBothWays(recorded, policy, targets, 1e-10);
+  const Traced traced = TraceOf([](const Tensor& x) { return std::vector<Tensor>{GetParam().run(x)}; },
+                                Random({2, 6}, 5), policy, 6, Columns(Random({2, 6}, 6)));
+  for (const int64_t targets : {1, 3}) ExpectSameBothWays(traced, policy, targets, 1e-10);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -287,17 +248,17 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Dtypes, CastsAreTransposed) {
   const Policy policy = PolicyOf({});
   const Model model = [](const Tensor& x) { return std::vector<Tensor>{x.to(at::kFloat).tanh().to(at::kDouble) * x}; };
-  const Recorded recorded = Record(model, Random({2, 6}, 7), policy, 6, Columns(Random({2, 6}, 8)));
-  ExpectSameBothWays(recorded, policy, 2, 1e-6);
+  const Traced traced = TraceOf(model, Random({2, 6}, 7), policy, 6, Columns(Random({2, 6}, 8)));
+  ExpectSameBothWays(traced, policy, 2, 1e-6);
 }
 
 TEST(Dtypes, RowsOfHalfTypesAreSinglePrecision) {
   Policy policy = PolicyOf({{"tolerance", "0.05"}});
   const Tensor weight = Weight().to(at::kBFloat16);
   const Model model = [weight](const Tensor& x) { return std::vector<Tensor>{at::relu(x.mm(weight)) * x}; };
-  const Recorded recorded =
-      Record(model, Random({2, 6}, 7).to(at::kBFloat16), policy, 6, Columns(Random({2, 6}, 8).to(at::kBFloat16)));
-  ExpectSameBothWays(recorded, policy, 2, 1e-5);
+  const Traced traced =
+      TraceOf(model, Random({2, 6}, 7).to(at::kBFloat16), policy, 6, Columns(Random({2, 6}, 8).to(at::kBFloat16)));
+  ExpectSameBothWays(traced, policy, 2, 1e-5);
 }
 
 // ---- where rows begin
@@ -311,10 +272,10 @@ TEST(Starts, EmbeddingsOfLabelledIds) {
     const Tensor flat = t.t().reshape({6}).clone();
     return std::vector<Tensor>{(at::embedding(table, flat).sum(0) + at::embedding(table * 2, t[0]).sum(0)).tanh()};
   };
-  const Recorded recorded = Record(model, ids, policy, 3, [&](Tracer& tracer, const Tensor& input) {
+  const Traced traced = TraceOf(model, ids, policy, 3, [&](Tracer& tracer, const Tensor& input) {
     tracer.AddIds(input, at::where(labels.lt(0), ids, at::zeros_like(ids)), labels);
   });
-  for (const int64_t targets : {1, 3}) ExpectSameBothWays(recorded, policy, targets, 1e-10);
+  for (const int64_t targets : {1, 3}) ExpectSameBothWays(traced, policy, targets, 1e-10);
 }
 
 TEST(Starts, PartsWithALeftoverOfTheirOwn) {
@@ -327,21 +288,21 @@ TEST(Starts, PartsWithALeftoverOfTheirOwn) {
     const Model model = [](const Tensor& x) {
       return std::vector<Tensor>{at::softmax(at::layer_norm(x.mm(Weight()), {6}), 1).mm(Weight())};
     };
-    const Recorded recorded = Record(model, value, policy, 4, [&](Tracer& tracer, const Tensor& input) {
+    const Traced traced = TraceOf(model, value, policy, 4, [&](Tracer& tracer, const Tensor& input) {
       tracer.AddParts(input, reference.clone(), parts, leftover);
     });
-    for (const int64_t targets : {1, 3}) ExpectSameBothWays(recorded, policy, targets, 1e-10);
+    for (const int64_t targets : {1, 3}) ExpectSameBothWays(traced, policy, targets, 1e-10);
   }
 }
 
 TEST(Starts, ATargetMayBeTheInputItself) {
   const Policy policy = PolicyOf({});
-  const Recorded recorded = Record(
+  const Traced traced = TraceOf(
       [](const Tensor& x) {
         return std::vector<Tensor>{x, x.t(), at::ones({3}, at::kDouble)};
       },
       Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
-  ExpectSameBothWays(recorded, policy, 2, 1e-12);
+  ExpectSameBothWays(traced, policy, 2, 1e-12);
 }
 
 // ---- an oracle that knows nothing of rules
@@ -352,11 +313,10 @@ TEST(Adjoint, GradientPolicyIsGradientTimesMove) {
   const Tensor x = Random({2, 6}, 1);
   const Tensor b = Random({2, 6}, 2);
   const auto run = [](const Tensor& t) { return at::gelu(at::linear(at::tanh(at::linear(t, Weight())), Weight())); };
-  const Recorded recorded =
-      Record([&](const Tensor& t) { return std::vector<Tensor>{run(t)}; }, x, policy, 6, Columns(b));
+  const Traced traced = TraceOf([&](const Tensor& t) { return std::vector<Tensor>{run(t)}; }, x, policy, 6, Columns(b));
   const Tensor seeds = Random({3, 2, 6}, 9);
-  const Attributed result = LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), Registry::Default(),
-                                                  policy, recorded.probes, {seeds});
+  const Attributed result = LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), Registry::Default(),
+                                                  policy, traced.probes, {seeds});
   for (int64_t t = 0; t < 3; ++t) {
     const Tensor leaf = x.clone().set_requires_grad(true);
     run(leaf).backward(seeds[t]);
@@ -374,9 +334,9 @@ TEST(Relevance, EveryOperatorOfAChainPassesTheWhole) {
     const Model chain = [](const Tensor& x) {
       return std::vector<Tensor>{at::layer_norm(at::gelu(at::layer_norm(x.mm(Weight()), {6})), {6}).cumsum(1)};
     };
-    const Recorded recorded = Record(chain, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
-    const Attributed result = LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), Registry::Default(),
-                                                    policy, recorded.probes, {Random({2, 2, 6}, 3)}, /*nodes=*/true);
+    const Traced traced = TraceOf(chain, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
+    const Attributed result = LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), Registry::Default(),
+                                                    policy, traced.probes, {Random({2, 2, 6}, 3)}, /*nodes=*/true);
     const AdjointResult& adjoint = result.adjoint;
     const Tensor whole = adjoint.value - adjoint.reference;
     ASSERT_EQ(adjoint.nodes.size(), 5u) << preset;
@@ -399,11 +359,11 @@ TEST(Adjoint, ChoicesThatLookAtAllComponentsHaveNone) {
            {"bias", "abs", "aten::linear"},
            {"bias", "norm", "aten::linear"}}) {
     const Policy policy = PolicyOf({{key, value}});
-    const Recorded recorded =
-        Record([](const Tensor& x) { return std::vector<Tensor>{at::tanh(at::linear(x, Weight(), Weight()[0]))}; },
-               Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
+    const Traced traced =
+        TraceOf([](const Tensor& x) { return std::vector<Tensor>{at::tanh(at::linear(x, Weight(), Weight()[0]))}; },
+                Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)));
     const std::string message = MessageOf([&] {
-      LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), Registry::Default(), policy, recorded.probes,
+      LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), Registry::Default(), policy, traced.probes,
                             {Random({1, 2, 6}, 3)});
     });
     EXPECT_THAT(message, HasSubstr(op));
@@ -449,9 +409,9 @@ TEST(Adjoint, AWrongTransposeIsCaughtAndNamed) {
         const Tensor hidden = at::layer_norm(at::gelu(at::linear(x, Weight())), {6});
         return std::vector<Tensor>{at::amax(at::softmax(hidden, 1).mm(Weight()), {1})};
       };
-      const Recorded recorded = Record(model, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)), registry);
+      const Traced traced = TraceOf(model, Random({2, 6}, 1), policy, 6, Columns(Random({2, 6}, 2)), registry);
       const auto attribute = [&] {
-        return LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), registry, policy, recorded.probes,
+        return LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), registry, policy, traced.probes,
                                      {Random({1, 2}, 3)});
       };
       EXPECT_THAT(MessageOf(attribute), HasSubstr(op)) << preset;
@@ -479,14 +439,14 @@ TEST(Adjoint, CancellationIsNoFailure) {
       {"root_of_relu", [](const Tensor& x) { return at::relu(x).sqrt(); }}};
   for (const auto& [name, run] : models) {
     const Policy policy = PolicyOf({});
-    const Recorded recorded = Record([run = run](const Tensor& x) { return std::vector<Tensor>{run(x)}; },
-                                     Random({2, 6}, 1, at::kFloat), policy, 6, Columns(at::zeros({2, 6})));
+    const Traced traced = TraceOf([run = run](const Tensor& x) { return std::vector<Tensor>{run(x)}; },
+                                  Random({2, 6}, 1, at::kFloat), policy, 6, Columns(at::zeros({2, 6})));
     for (int64_t t = 0; t < 4; ++t) {
-      Tensor seed = SeedFor(recorded.probes[0], 1, 7 + t);
+      Tensor seed = SeedFor(traced.probes[0], 1, 7 + t);
       if (t == 0) seed.fill_(1);
       EXPECT_EQ(MessageOf([&] {
-                  LinearizeAndTranspose(std::make_shared<TracedRun>(recorded.trace), Registry::Default(), policy,
-                                        recorded.probes, {seed});
+                  LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), Registry::Default(), policy,
+                                        traced.probes, {seed});
                 }),
                 "(no error)")
           << name;

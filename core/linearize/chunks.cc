@@ -13,7 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/linearize/part.h"
-#include "core/linearize/together.h"
+#include "core/linearize/payments.h"
+#include "core/linearize/sum_check.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -30,6 +31,18 @@ int64_t BytesOf(const Operand& operand) {
   return numel * static_cast<int64_t>(c10::elementSize(RowDtype(operand.dtype)));
 }
 
+// What a node's map makes of its own while it works. Elementwise maps work in place or make no copies.
+int64_t BytesOfCopies(const TracedRun& trace, const Node& node) {
+  if (node.map && (node.map->Scale() != nullptr || node.map->Identity() || node.map->Accumulates())) return 0;
+  const Call& call = trace.program.calls[node.call];
+  int64_t bytes = 0;
+  for (const int input : node.inputs) bytes += BytesOf(call.operands[input]);
+  for (const Operand& output : call.outputs) {
+    if (CarriesRows(output)) bytes += BytesOf(output);
+  }
+  return bytes;
+}
+
 // The parts of all probes, for one component.
 int64_t ProbeBytes(const Linearization& linearization) {
   int64_t bytes = 0;
@@ -37,25 +50,13 @@ int64_t ProbeBytes(const Linearization& linearization) {
   return bytes;
 }
 
-void RequireLinear(const Linearization& linearization) {
-  for (const Node& node : linearization.nodes) {
-    if (!LooksAtAll(node)) continue;
-    const Call& call = linearization.trace->program.calls[node.call];
-    const Policy own = linearization.policy.For(FullName(call.op.schema()), call.position.module_path);
-    throw Error(absl::StatusCode::kFailedPrecondition,
-                absl::StrCat(FullName(call.op.schema()), " under the policy ", JointChoice(node, own),
-                             " looks at all components together: they cannot move in chunks"),
-                call.position, "allow more memory, or choose another policy");
-  }
-}
-
 // Compares, at each probe, the components of the later chunks with the row that stood for all of them.
-void Judge(const Linearization& linearization, const Together& together, SweepResult& result) {
+void Judge(const Linearization& linearization, const SumCheck& sum_check, SweepResult& result) {
   const Policy& policy = linearization.policy;
   if (policy.check == Check::kOff) return;
   for (size_t p = 0; p < result.probes.size(); ++p) {
     ProbeRows& rows = result.probes[p];
-    const Together::Gap gap = together.GapOf(p, rows);
+    const SumCheck::Gap gap = sum_check.GapOf(p, rows);
     if (gap.closed()) continue;
     const int64_t call = std::max<int64_t>(linearization.probes[p].after_call, 0);
     const double scale = std::max(rows.value.abs().max().item<double>(), std::numeric_limits<double>::min());
@@ -64,18 +65,14 @@ void Judge(const Linearization& linearization, const Together& together, SweepRe
     check.recovery_error = gap.error / scale;
     check.tolerance = gap.allowed / scale;
     check.recovered = false;
-    if (policy.on_failure == OnFailure::kError) {
-      throw Error(absl::StatusCode::kInternal,
-                  absl::StrCat("tracing failure: the chunks' components differ from the sweep of their sum by ",
-                               check.recovery_error, " of the value, tolerance ", check.tolerance),
-                  linearization.trace->program.calls[call].position,
-                  "policy on_failure=warn goes on and reports it, on_failure=absorb makes it leftover");
-    }
     if (policy.on_failure == OnFailure::kAbsorb) {
       rows.leftover = rows.leftover + gap.missing;
       check.absorbed = true;
     }
-    result.failures.push_back(check);
+    NoteFailure(policy.on_failure, check,
+                absl::StrCat("the chunks' components differ from the sweep of their sum by ", check.recovery_error,
+                             " of the value, tolerance ", check.tolerance),
+                linearization.trace->program.calls[call].position, result.failures);
   }
 }
 
@@ -126,61 +123,32 @@ int64_t ChunkOf(const Linearization& linearization, const ChunkOptions& options)
 
 }  // namespace
 
-bool LooksAtAll(const Node& node) {
-  return node.joint || (node.constant.defined() && node.bias != Bias::kSignThreshold);
-}
-
 int64_t PeakBytesPerRow(const Linearization& linearization) {
   const TracedRun& trace = *linearization.trace;
-  const int64_t last = static_cast<int64_t>(linearization.nodes.size());
-  std::vector<int64_t> from(trace.program.storages.size(), -1);
-  std::vector<int64_t> to(trace.program.storages.size(), -2);
-  const auto touch = [&](int storage, int64_t n) {
-    if (to[storage] < -1) from[storage] = n;
-    to[storage] = std::max(to[storage], n);
-  };
-  for (const Start& start : trace.starts) touch(start.operand.storage, -1);
-  std::vector<int64_t> copies(last + 1, 0);
-  for (int64_t n = 0; n < last; ++n) {
-    const Node& node = linearization.nodes[n];
-    const Call& call = trace.program.calls[node.call];
-    for (const int input : node.inputs) {
-      touch(call.operands[input].storage, n);
-      copies[n] += BytesOf(call.operands[input]);
-    }
-    for (const Operand& output : call.outputs) {
-      if (!CarriesRows(output)) continue;
-      touch(output.storage, n);
-      copies[n] += BytesOf(output);
-    }
-    // Elementwise maps work in place or make no copies.
-    if (node.map && (node.map->Scale() != nullptr || node.map->Identity() || node.map->Accumulates())) copies[n] = 0;
-  }
-  for (const Probe& probe : linearization.probes) {
-    if (CarriesRows(probe.operand)) touch(probe.operand.storage, last);
-  }
-  std::vector<int64_t> change(last + 3, 0);  // at node n - 1
-  for (size_t s = 0; s < to.size(); ++s) {
-    if (to[s] < -1) continue;
+  const int64_t nodes = static_cast<int64_t>(linearization.nodes.size());
+  std::vector<int64_t> change(nodes + 3, 0);  // at node n - 1
+  for (size_t s = 0; s < linearization.lives.size(); ++s) {
+    const Life& life = linearization.lives[s];
+    if (life.last < -1) continue;
     const int64_t bytes = BytesOf(trace, static_cast<int>(s));
-    change[from[s] + 1] += bytes;
-    if (to[s] + 2 < static_cast<int64_t>(change.size())) change[to[s] + 2] -= bytes;
+    change[life.first + 1] += bytes;
+    if (life.last < nodes) change[life.last + 2] -= bytes;
   }
-  int64_t live = 0;
-  int64_t peak = 0;
-  for (int64_t n = -1; n <= last; ++n) {
+  int64_t live = change[0];
+  int64_t peak = live;
+  for (int64_t n = 0; n < nodes; ++n) {
     live += change[n + 1];
-    peak = std::max(peak, live + (n >= 0 ? copies[n] : 0));
+    peak = std::max(peak, live + BytesOfCopies(trace, linearization.nodes[n]));
   }
+  live += change[nodes + 1];
   return std::max(peak, live + ProbeBytes(linearization));
 }
 
-SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options,
-                          const std::function<void(int64_t, int64_t)>& progress) {
+SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options, const Progress& progress) {
   const TracedRun& trace = *linearization.trace;
   const int64_t chunk = ChunkOf(linearization, options);
   if (chunk >= trace.numc) return SweepForward(linearization, progress);
-  RequireLinear(linearization);
+  RequireLinear(linearization, "move in chunks", "allow more memory, or choose another policy");
   const c10::AutoGradMode grad(trace.differentiable);
   const int64_t nodes = static_cast<int64_t>(linearization.nodes.size());
   const int64_t chunks = (trace.numc + chunk - 1) / chunk;
@@ -192,7 +160,7 @@ SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions
   Linearization part = linearization;
   part.trace = PartOf(trace, 0, chunk, /*rest=*/true);
   SweepResult result = SweepPart(part, trace.numc, part_progress);
-  Together together(linearization, result);
+  SumCheck sum_check(linearization, result);
   std::vector<Collected> collected;
   for (ProbeRows& rows : result.probes) {
     collected.emplace_back(rows.components, trace.numc, trace.differentiable);
@@ -205,12 +173,12 @@ SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions
     part.trace = PartOf(trace, first, std::min(chunk, trace.numc - first), /*rest=*/false);
     const SweepResult own = SweepComponents(part, sums, part_progress);
     for (size_t p = 0; p < collected.size(); ++p) {
-      together.Add(p, own.probes[p].components);
+      sum_check.Add(p, own.probes[p].components);
       collected[p].Add(own.probes[p].components);
     }
   }
   for (size_t p = 0; p < collected.size(); ++p) result.probes[p].components = collected[p].Take();
-  Judge(linearization, together, result);
+  Judge(linearization, sum_check, result);
   return result;
 }
 

@@ -1,16 +1,14 @@
-// The forward sweep in chunks: some components at a time, so that rows take no more memory than they may.
+// Forward sweeps in chunks: some components at a time, so that rows fit into a memory limit.
 //
 // Note [Chunks]
-// Rows do not meet each other on their way through a linearization, so that components may move one group after the
-// other, without running the model again. The first chunk is a sweep like any other, with one component more: the sum
-// of all that are not in it. So brackets are found and every operator is checked as in a single sweep. The other chunks
-// carry nothing but their components. At the probes, what those come to is compared with what their sum became in the
-// first chunk.
+// Rows do not depend on each other on their way through a linearization, so components may move in groups, without
+// running the model again. The first chunk is a normal sweep with one more component, the sum of all components outside
+// the chunk; it finds brackets and checks every operator. The other chunks carry components only. At the probes, their
+// sum is compared with what that one component became.
 #ifndef ADDEND_CORE_LINEARIZE_CHUNKS_H_
 #define ADDEND_CORE_LINEARIZE_CHUNKS_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "core/linearize/linearization.h"
 #include "core/linearize/sweep.h"
@@ -18,25 +16,21 @@
 namespace addend {
 
 struct ChunkOptions {
-  // Components that move at once; 0: as many as `memory_bytes` allows.
+  // How many components move at once; 0: as many as `memory_bytes` allows.
   int64_t components = 0;
-  // What the parts of the probes and the rows on their way to them may take together, beside the model and its recorded
-  // run; 0: any amount.
+  // The memory limit in bytes for the parts of the probes and the rows on their way to them, beside the model and its
+  // recorded run; 0: none.
   int64_t memory_bytes = 0;
 };
 
-// Whether a node's policy looks at all components together: they can move neither in groups nor backward.
-bool LooksAtAll(const Node& node);
-
-// What the rows of a sweep take at most, for one row: those that live at the same time, and the copies that products
-// make of what they read and write.
+// Peak bytes of a sweep per row: all rows that are alive at the same node, and the copies that its map makes.
 int64_t PeakBytesPerRow(const Linearization& linearization);
 
-// As SweepForward, the same to rounding however many chunks there are. Throws also FailedPrecondition, with the
-// operator's position, where more than one chunk is needed but the policy's choice looks at all components together,
-// and InvalidArgument where not even one component fits into the memory.
+// Sweeps forward in chunks, with the result of SweepForward to rounding. Throws what SweepForward throws;
+// FailedPrecondition, with the operator's position, if more than one chunk is needed but a policy choice depends on all
+// components together; and InvalidArgument if not even one component fits into the memory.
 SweepResult SweepInChunks(const Linearization& linearization, const ChunkOptions& options,
-                          const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
+                          const Progress& progress = nullptr);
 
 }  // namespace addend
 

@@ -14,7 +14,8 @@
 #include "core/base/error.h"
 #include "core/linearize/adjoint.h"
 #include "core/linearize/part.h"
-#include "core/linearize/together.h"
+#include "core/linearize/payments.h"
+#include "core/linearize/sum_check.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -45,13 +46,9 @@ int64_t NumbersPerRow(const Linearization& linearization) {
   return numbers;
 }
 
-const Node* FirstThatLooksAtAll(const Linearization& linearization) {
-  const auto found = std::find_if(linearization.nodes.begin(), linearization.nodes.end(), LooksAtAll);
-  return found == linearization.nodes.end() ? nullptr : &*found;
-}
-
 bool PaysOff(const Linearization& linearization, const ChunkOptions& chunks) {
-  if (chunks.components > 0 || FirstThatLooksAtAll(linearization) != nullptr) return false;
+  if (chunks.components > 0) return false;
+  if (std::any_of(linearization.nodes.begin(), linearization.nodes.end(), LooksAtAll)) return false;
   const int64_t targets = TargetsOf(linearization);
   // The sum, leftover and move go forward before; what comes back costs more than what goes there.
   const int64_t saved_rows = linearization.trace->numc - 2 * (targets + 2);
@@ -66,14 +63,7 @@ void RequireBackward(const Linearization& linearization, const ChunkOptions& chu
   if (chunks.components > 0) {
     throw InvalidArgument("components move in chunks only forward; leave the direction or the chunk open");
   }
-  const Node* node = FirstThatLooksAtAll(linearization);
-  if (node == nullptr) return;
-  const Call& call = linearization.trace->program.calls[node->call];
-  const Policy own = linearization.policy.For(FullName(call.op.schema()), call.position.module_path);
-  throw Error(absl::StatusCode::kFailedPrecondition,
-              absl::StrCat(FullName(call.op.schema()), " under the policy ", JointChoice(*node, own),
-                           " looks at all components together: they cannot be found backward"),
-              call.position, "leave the direction open, or choose another policy");
+  RequireLinear(linearization, "be found backward", "leave the direction open, or choose another policy");
 }
 
 // One for each probe: rows of it are the targets first .. first + count of all.
@@ -119,8 +109,7 @@ struct ByTarget {
   at::Tensor terms;       // [targets]
 };
 
-ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64_t at_once,
-                      const std::function<void(int64_t, int64_t)>& progress) {
+ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64_t at_once, const Progress& progress) {
   std::vector<at::Tensor> components;
   std::vector<at::Tensor> terms;
   AdjointOptions options;
@@ -137,7 +126,8 @@ ByTarget SweepTargets(const Linearization& linearization, int64_t targets, int64
 
 // Targets that come back at once. Throws InvalidArgument where the sum, leftover and move do not fit.
 int64_t AtOnce(const Linearization& linearization, int64_t targets, int64_t memory_bytes) {
-  // Unasked no more than components would take, which are rows as well.
+  // Without a memory limit, at most as many targets at once as there are components (at least 64): a target's cotangent
+  // costs as much as a component's row.
   constexpr int64_t kAtLeast = 64;
   const int64_t all = std::clamp<int64_t>(targets, 1, std::max(linearization.trace->numc, kAtLeast));
   if (memory_bytes <= 0) return all;
@@ -149,7 +139,8 @@ int64_t AtOnce(const Linearization& linearization, int64_t targets, int64_t memo
   return std::min(memory_bytes / per_row, all);
 }
 
-// Where an operator failed on the sum, or a component did not come back as it went, there are no components for probes.
+// Result of a forward sweep of the sum and a backward sweep of the targets. Components of the probes are undefined if
+// the sum's sweep failed a check, and not to be used if the two sweeps disagree.
 struct ThereAndBack {
   SweepResult result;
   bool failed = false;
@@ -157,7 +148,7 @@ struct ThereAndBack {
 };
 
 ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOptions& chunks,
-                               const std::function<void(int64_t, int64_t)>& progress) {
+                               const Progress& progress) {
   const int64_t targets = TargetsOf(linearization);
   const int64_t at_once = AtOnce(linearization, targets, chunks.memory_bytes);
   const int64_t nodes = static_cast<int64_t>(linearization.nodes.size());
@@ -176,7 +167,7 @@ ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOp
   result = SweepPart(sum, linearization.trace->numc, part_progress);
   all.failed = !result.failures.empty();
   if (all.failed) return all;
-  Together together(linearization, result);
+  SumCheck sum_check(linearization, result);
   ByTarget found;
   if (targets > 0) found = SweepTargets(linearization, targets, at_once, part_progress);
   int64_t first = 0;
@@ -193,8 +184,8 @@ ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOp
     rows.components = RowsOf(found.components.narrow(0, first, own), operand);
     const at::Tensor terms = RowsOf(found.terms.narrow(0, first, own).unsqueeze(1), operand).select(0, 0).abs();
     first += own;
-    together.Add(p, rows.components, terms);
-    all.apart = all.apart || (linearization.policy.check != Check::kOff && !together.GapOf(p, rows).closed());
+    sum_check.Add(p, rows.components, terms);
+    all.apart = all.apart || (linearization.policy.check != Check::kOff && !sum_check.GapOf(p, rows).closed());
   }
   result.backward = true;
   return all;
@@ -209,8 +200,7 @@ Direction ParseDirection(const std::string& text) {
   throw InvalidArgument(absl::StrCat("a direction is auto, forward or backward, not ", text));
 }
 
-SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options,
-                           const std::function<void(int64_t, int64_t)>& progress) {
+SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options, const Progress& progress) {
   if (options.direction == Direction::kBackward) RequireBackward(linearization, options.chunks);
   const bool backward = options.direction == Direction::kBackward ||
                         (options.direction == Direction::kAuto && PaysOff(linearization, options.chunks));

@@ -1,16 +1,15 @@
-// Which way components are found: their rows go forward, or the cotangents of what is asked for come back.
+// The direction of a sweep: rows of components go forward, or cotangents of what is asked for go backward.
 //
 // Note [Directions]
-// Forward, a sweep costs a row for every component; backward, one for every number that is asked for. What 4096
-// components give to 10 logits is 10 rows. So where few numbers are asked for, the forward sweep carries a single
-// component, the sum of all: it finds brackets and leftover and checks every operator as it always does. What each
-// component gives comes back from the numbers, and must add up to what that sum became. Both ways use the same table of
-// coefficients, so the result is the same to rounding.
+// A forward sweep costs a row for every component, a backward sweep a row for every number that is asked for. The
+// contributions of 4096 components to 10 logits cost 10 rows backward. So where few numbers are asked for, the forward
+// sweep carries a single component, the sum of all: it finds brackets and leftover and checks every operator as usual.
+// The backward sweep then finds the contribution of each component, and these must add up to what the sum became. Both
+// sweeps use the same table of coefficients, so the result is the same to rounding.
 #ifndef ADDEND_CORE_LINEARIZE_DIRECTION_H_
 #define ADDEND_CORE_LINEARIZE_DIRECTION_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "core/linearize/chunks.h"
@@ -24,21 +23,22 @@ enum class Direction {
   kForward,   // every component through every operator
   kBackward,  // an error where it cannot be done
 };
-// "auto", "forward" or "backward". Throws InvalidArgument for another text.
+// Reads a direction: "auto", "forward" or "backward". Throws InvalidArgument for any other text.
 Direction ParseDirection(const std::string& text);
 
 struct SweepOptions {
   Direction direction = Direction::kAuto;
-  // Components that are to move at once make kAuto forward. The bytes hold for cotangents as well.
+  // `chunks.components` makes kAuto choose forward. `chunks.memory_bytes` also limits the cotangents of a backward
+  // sweep.
   ChunkOptions chunks;
 };
 
-// SweepResult::backward says which way was taken. Throws what SweepInChunks throws and, for kBackward, also
-// FailedPrecondition with the operator's position where the policy's choice looks at all components together. A tracing
-// failure that the policy does not make an error, and components that come back otherwise than their sum went, send all
-// components forward, even for kBackward; and so do runs that autograd follows.
+// Sweeps in either direction; SweepResult::backward says in which. All components go forward, even for kBackward, if
+// autograd follows the run, if there is a tracing failure that the policy does not make an error, or if the components
+// found backward do not add up to their sum. Throws what SweepInChunks throws and, for kBackward, FailedPrecondition
+// with the operator's position if a policy choice depends on all components together.
 SweepResult SweepEitherWay(const Linearization& linearization, const SweepOptions& options,
-                           const std::function<void(int64_t done, int64_t total)>& progress = nullptr);
+                           const Progress& progress = nullptr);
 
 }  // namespace addend
 

@@ -1,19 +1,19 @@
-// What the C library does with memory that one run gave back, until the next one asks for it.
+// Keeps memory that one run freed in the process, for the next run.
 #ifndef ADDEND_CORE_LINEARIZE_FREED_MEMORY_H_
 #define ADDEND_CORE_LINEARIZE_FREED_MEMORY_H_
 
 namespace addend {
 
 // Note [Freed memory]
-// A run keeps every value and reference until its end and then gives all of it back at once. glibc hands what lies free
-// at the top of its heap on to the system beyond a threshold, and the next run fetches it again page by page: up to a
-// third of an attribution's time, as the threshold happens to stand. It is twice the size of the largest block that was
-// mapped by itself and freed (at most 32 MiB), 256 KiB to begin with. Freeing one block of nearly that size, of which
-// no page was ever touched, puts it where it is in every process that has freed a tensor of 32 MiB: 64 MiB. Who sets
-// thresholds himself (mallopt, MALLOC_TRIM_THRESHOLD_ and its kind) keeps them, and other allocators know nothing of
-// this.
+// A run keeps every value and reference until its end and then frees all of them at once. glibc returns free memory at
+// the top of its heap to the system beyond a threshold, and the next run fetches it again page by page: up to a third
+// of an attribution's time, depending on the threshold. The threshold is twice the size of the largest block that was
+// mapped by itself and freed (at most 32 MiB); it starts at 256 KiB. Freeing one block of nearly 32 MiB, of which no
+// page was ever touched, raises the threshold to 64 MiB, where it is in every process that has freed a tensor of 32
+// MiB. Thresholds that the user sets (mallopt, MALLOC_TRIM_THRESHOLD_ and the like) stay as they are; other allocators
+// are not affected.
 //
-// Does that, once in a process. Called before a run.
+// Raises the threshold, once in a process. Call it before a run.
 void KeepFreedMemory();
 
 }  // namespace addend

@@ -11,9 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/intercept/tracing_scope.h"
+#include "core/base/policy_testing.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/small_models.h"
+#include "core/linearize/traced_testing.h"
 #include "core/linearize/view.h"
 #include "core/rules/registry.h"
 
@@ -28,7 +29,7 @@ const Registry& Expanding() {
   static const Registry& registry = *[] {
     auto* all = new Registry(Registry::Default());
     for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
-      if (const FusedRewrite* fused = FusedOf(rewrite)) all->Register(Rewrite{rewrite->name, fused->steps});
+      if (FusedOf(rewrite) != nullptr) all->Register(Rewrite{rewrite->name, rewrite->run});
     }
     return all;
   }();
@@ -167,10 +168,9 @@ std::vector<Network> Networks() {
 
 // ---- policies
 
-using Fields = std::vector<std::pair<std::string, std::string>>;
 struct Choice {
   std::string name;
-  Fields fields;
+  PolicyFields fields;
   bool fused = true;
   bool linear = true;  // in the components
 };
@@ -206,45 +206,25 @@ std::vector<Choice> Choices() {
   };
 }
 
-Policy PolicyOf(const Fields& fields) {
-  Policy policy;
-  policy.preset = Preset::kFaithful;
-  for (const auto& [key, value] : fields) SetPolicyField(policy, key, value);
-  return policy;
-}
-
 // ---- both ways
 
-struct Recorded {
-  TracedRun trace;
-  std::vector<Probe> probes;
-  Tensors values;
+int64_t CallsOf(const Traced& traced, const std::string& part) {
+  const std::vector<Call>& calls = traced.trace.program.calls;
+  return std::count_if(calls.begin(), calls.end(), [&](const addend::Call& call) {
+    return call.op.schema().name().find(part) != std::string::npos;
+  });
+}
 
-  int64_t Calls(const std::string& part) const {
-    return std::count_if(trace.program.calls.begin(), trace.program.calls.end(), [&](const addend::Call& call) {
-      return call.op.schema().name().find(part) != std::string::npos;
-    });
-  }
-};
-
-Recorded Record(const Network& network, const Policy& policy, const Registry& registry, at::ScalarType dtype,
-                bool near = false) {
+Traced TraceNetwork(const Network& network, const Policy& policy, const Registry& registry, at::ScalarType dtype,
+                    bool near = false) {
   const Tensor input = Random({5, 2, 3}, 1).to(dtype);
   // Near: some elements move by almost nothing, and some do not at all.
   Tensor baseline = Random({5, 2, 3}, 2).to(dtype);
   if (near) baseline = input + (baseline - input) * at::tensor({0.0, 1e-7, 1e-3}, input.options());
-  Tracer tracer(&registry, &policy, 5);
-  tracer.AddFloatInput(input, baseline, at::arange(30, at::kLong).remainder(5).view({5, 2, 3}));
-  Recorded recorded;
-  {
-    const TracingScope scope(&tracer.recorder());
-    const at::NoGradGuard no_grad;
-    recorded.values = network.run(input);
-  }
-  const int64_t last = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
-  for (const Tensor& output : recorded.values) recorded.probes.push_back({last, tracer.Output(output)});
-  recorded.trace = tracer.Finish();
-  return recorded;
+  const auto begin = [&](Tracer& tracer, const Tensor& own) {
+    tracer.AddFloatInput(own, baseline, at::arange(30, at::kLong).remainder(5).view({5, 2, 3}));
+  };
+  return TraceOf(network.run, input, policy, 5, begin, registry);
 }
 
 // Relative to the larger of both, and of one.
@@ -260,17 +240,17 @@ class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
   void ExpectSame(at::ScalarType dtype, double tolerance, bool near = false) {
     const auto& [network, choice] = GetParam();
     const Policy policy = PolicyOf(choice.fields);
-    const Recorded fused = Record(network, policy, Registry::Default(), dtype, near);
-    const Recorded expanded = Record(network, policy, Expanding(), dtype, near);
-    EXPECT_EQ(expanded.Calls("lstm"), 0);
-    EXPECT_EQ(fused.Calls("lstm") > 0, network.fused && choice.fused);
+    const Traced fused = TraceNetwork(network, policy, Registry::Default(), dtype, near);
+    const Traced expanded = TraceNetwork(network, policy, Expanding(), dtype, near);
+    EXPECT_EQ(CallsOf(expanded, "lstm"), 0);
+    EXPECT_EQ(CallsOf(fused, "lstm") > 0, network.fused && choice.fused);
     ASSERT_EQ(fused.values.size(), expanded.values.size());
     for (size_t k = 0; k < fused.values.size(); ++k) {
       EXPECT_TRUE(fused.values[k].equal(expanded.values[k]));
       EXPECT_EQ(fused.values[k].strides(), expanded.values[k].strides());
     }
-    const auto copy = [](const Recorded& own) { return std::make_shared<TracedRun>(own.trace); };
-    const auto sweep = [&](const Recorded& own, const Registry& registry) {
+    const auto copy = [](const Traced& own) { return std::make_shared<TracedRun>(own.trace); };
+    const auto sweep = [&](const Traced& own, const Registry& registry) {
       return LinearizeAndSweep(copy(own), registry, policy, own.probes, false).sweep;
     };
     const SweepResult forward = sweep(fused, Registry::Default());
@@ -294,7 +274,7 @@ class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
       for (size_t left_out = targets == 1 ? 0 : seeds.size(); left_out <= seeds.size(); ++left_out) {
         Tensors some = seeds;
         if (left_out < seeds.size()) some[left_out] = Tensor();
-        const auto back = [&](const Recorded& own, const Registry& registry) {
+        const auto back = [&](const Traced& own, const Registry& registry) {
           return LinearizeAndTranspose(copy(own), registry, policy, own.probes, some).adjoint;
         };
         const AdjointResult ours = back(fused, Registry::Default());
@@ -356,9 +336,9 @@ TEST(FusedRule, LeavesNothingOver) {
   const Policy policy = PolicyOf({});
   for (const Network& network : Networks()) {
     if (!network.fused) continue;
-    const Recorded recorded = Record(network, policy, Registry::Default(), at::kDouble);
-    const auto trace = std::make_shared<TracedRun>(recorded.trace);
-    const Explained explained = LinearizeAndSweep(trace, Registry::Default(), policy, recorded.probes, false);
+    const Traced traced = TraceNetwork(network, policy, Registry::Default(), at::kDouble);
+    const auto trace = std::make_shared<TracedRun>(traced.trace);
+    const Explained explained = LinearizeAndSweep(trace, Registry::Default(), policy, traced.probes, false);
     for (const ProbeRows& rows : explained.sweep.probes) EXPECT_LE(rows.leftover.abs().max().item<double>(), 1e-11);
     bool found = false;
     for (const OperatorCheck& check : explained.sweep.checks) {
@@ -378,19 +358,16 @@ TEST(FusedRule, TakesManyRows) {
   const int64_t size = 64;
   const Tensor input = Random({steps, 1, size}, 1);
   const Tensor parameters[] = {Random({4 * size, size}, 2) * 0.1, Random({4 * size, size}, 3) * 0.1};
-  Tracer tracer(&Registry::Default(), &policy, steps * size);
-  tracer.AddFloatInput(input, at::zeros_like(input), at::arange(steps * size, at::kLong).view(input.sizes()));
-  Tensor output;
-  {
-    const TracingScope scope(&tracer.recorder());
-    const at::NoGradGuard no_grad;
+  const auto model = [&](const Tensor& x) {
     const Tensor zeros = at::zeros({1, 1, size}, at::kDouble);
-    output = std::get<1>(
-        at::lstm(input, {zeros, zeros}, {parameters[0], parameters[1]}, false, 1, 0.0, false, false, false));
-  }
-  const std::vector<Probe> probes = {
-      {static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1, tracer.Output(output)}};
-  const auto trace = std::make_shared<TracedRun>(tracer.Finish());
+    return Tensors{
+        std::get<1>(at::lstm(x, {zeros, zeros}, {parameters[0], parameters[1]}, false, 1, 0.0, false, false, false))};
+  };
+  const Traced traced = TraceOf(model, input, policy, steps * size, [&](Tracer& tracer, const Tensor& own) {
+    tracer.AddFloatInput(own, at::zeros_like(own), at::arange(steps * size, at::kLong).view(own.sizes()));
+  });
+  const std::vector<Probe>& probes = traced.probes;
+  const auto trace = std::make_shared<TracedRun>(traced.trace);
   const Tensor rows = LinearizeAndSweep(trace, Registry::Default(), policy, probes, false).sweep.probes[0].components;
   const Tensor seed = Random({1, 1, 1, size}, 4);
   const AdjointResult back = LinearizeAndTranspose(trace, Registry::Default(), policy, probes, {seed}).adjoint;

@@ -1,11 +1,11 @@
-// What operators do to ids: which component an integer or boolean belongs to.
+// Labels of ids through operators: which component an integer or boolean belongs to.
 //
 // Note [Ids]
 // Integers and booleans have no rows, because they do not move continuously. But a model may join, shift, pad, cast or
-// clamp ids before it looks them up, and there they still come from one component. The tracer therefore keeps, for each
-// tensor of integers or booleans that depends on a split input, what the recorded operators give on the baseline, and
-// for each element the component that it depends on alone (-1: none, or several). Rows begin where such ids become
-// numbers: in an embedding, or in a cast. An element that depends on several components is in none of them.
+// clamp ids before it looks them up, and each id still comes from one component. For each tensor of integers or
+// booleans that depends on a split input, the tracer therefore keeps what the recorded operators give on the baseline
+// and, for each element, the only component that the element depends on (-1: none, or several). Rows begin where such
+// ids become numbers: in an embedding, or in a cast. An element that depends on several components is in none of them.
 #ifndef ADDEND_CORE_LINEARIZE_IDS_H_
 #define ADDEND_CORE_LINEARIZE_IDS_H_
 
@@ -30,8 +30,8 @@ struct IdLabels {
   bool mixed = false;  // an element depends on several components, or on what no component has
 };
 
-// Labels of the first result of a call. `arguments`: as the model passed them; `operands`: of its tensors, in schema
-// order, lists flattened; `sizes`: of the result.
+// Returns the labels of the first result of a call. `arguments`: as the model passed them; `operands`: its tensors, in
+// schema order, lists flattened; `sizes`: of the result.
 IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IValue>& arguments,
                      const std::vector<IdOperand>& operands, at::IntArrayRef sizes);
 

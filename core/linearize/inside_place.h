@@ -1,4 +1,4 @@
-// Where a split starts inside a model.
+// The place at which a split starts inside a model.
 #ifndef ADDEND_CORE_LINEARIZE_INSIDE_PLACE_H_
 #define ADDEND_CORE_LINEARIZE_INSIDE_PLACE_H_
 

@@ -40,9 +40,7 @@ double Eps(at::ScalarType dtype) {
 
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
-  described.name = RuleName(call.op.schema().name());
-  described.overload = call.op.schema().overload_name();
-  described.arguments = call.arguments;
+  static_cast<CallArguments&>(described) = ArgumentsOf(call, call.arguments);
   described.policy = &policy;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const Operand& operand = call.operands[k];
@@ -59,8 +57,7 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   for (const Operand& output : call.outputs) {
     described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
   }
-  described.run = [&call](const std::vector<at::Tensor>& operands) { return Rerun(call, operands); };
-  described.run_with = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
+  described.run = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
     return Rerun(call, arguments, operands);
   };
   return described;
@@ -81,7 +78,8 @@ void SharpenHalfOutputs(const Call& call, RuleCall& described) {
     values.push_back(operand.value);
     references.push_back(operand.reference);
   }
-  described.outputs[0] = {described.run(values)[0], described.run(references)[0]};
+  described.outputs[0] = {described.run(described.arguments, values)[0],
+                          described.run(described.arguments, references)[0]};
 }
 
 // What rounding alone may leave of an output, relative to its largest value: a sum of K terms errs by eps sqrt(K) or
@@ -147,7 +145,7 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
     // Of what many steps are composed to, the rule says what rounding may come to: sizes tell nothing.
     const bool composed = rule.kind == Kind::kRewrite && rule.quadrature > 0;
     const double rounding = composed ? 0 : RoundingOf(call, output, recorded.outputs[k].dtype);
-    // Who allows the parts to miss the value by so much allows the coefficients to do so.
+    // A tolerance that the user set for recovery holds for the bracket too.
     const double allowed = call.policy->tolerance.value_or(0);
     node.bracket_bound = std::max({node.bracket_bound, rounding + 4 * rule.quadrature + recorded.adopted, allowed});
   }
@@ -243,6 +241,11 @@ void LoseSwamped(const Call& call, const RuleCall& described, const Rule& rule, 
   node.swamped_in = swamped.value;
 }
 
+template <typename Operands>
+bool CarriesAny(const Operands& operands) {
+  return std::any_of(operands.begin(), operands.end(), CarriesRows);
+}
+
 // `finite`: the references of all outputs are known to be.
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
               bool finite = false) {
@@ -255,7 +258,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
     node.starts = true;
     return node;
   }
-  if (std::none_of(call.operands.begin(), call.operands.end(), CarriesRows)) {
+  if (!CarriesAny(call.operands)) {
     // Made of conditions that are others on the baseline: no component has any of it.
     node.kind = Kind::kStart;
     node.keeps_bracket = true;
@@ -313,16 +316,24 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   return node;
 }
 
+// Nodes that had to be made in the order of the calls, because later references depend on them.
+using EarlyNodes = absl::flat_hash_map<int64_t, Node>;
+
+void Replace(const Call& call, const std::vector<at::Tensor>& stand_ins, References& references) {
+  for (size_t k = 0; k < stand_ins.size(); ++k) {
+    if (stand_ins[k].defined()) references.Replace(call, k, stand_ins[k]);
+  }
+}
+
 // Finds, in the order of the calls, where a function is not finite on the reference alone or has a pole on the way from
 // it; see Note [Stand-ins]. Returns the nodes that were made for that. `is_finite`: by call, set where the references
 // of its outputs were seen to be finite.
-absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, const Choices& choices,
-                                                           const std::vector<bool>& live,
-                                                           std::vector<bool>& is_finite) {
-  absl::flat_hash_map<int64_t, Node> nodes;
-  References references(&trace);
-  for (size_t c = 0; c < trace.program.calls.size(); ++c) {
-    const Call& call = trace.program.calls[c];
+EarlyNodes ReplaceBrokenReferences(References& references, const Choices& choices, const std::vector<bool>& live,
+                                   std::vector<bool>& is_finite) {
+  EarlyNodes nodes;
+  const std::vector<Call>& calls = references.recorded()->program.calls;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const Call& call = calls[c];
     const Rule* rule = choices.rules[c];
     references.Follow(call, rule);
     if (call.is_view || !call.Traced() || call.outputs.empty()) continue;
@@ -332,17 +343,14 @@ absl::flat_hash_map<int64_t, Node> ReplaceBrokenReferences(TracedRun& trace, con
         rule == nullptr ? choices.policies.Of(c).missing_rule == MissingRule::kPath : may_break || rule->has_poles;
     if (rule == nullptr && !by_path) continue;
     const bool finite = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
-      return !CarriesRows(output) || trace.ReferenceIsFinite(output);
+      return !CarriesRows(output) || references.trace()->ReferenceIsFinite(output);
     });
     is_finite[c] = finite;
-    const bool carries = std::any_of(call.outputs.begin(), call.outputs.end(), CarriesRows);
-    if (!carries || (finite && !(by_path && live[c]))) continue;
+    if (!CarriesAny(call.outputs) || (finite && !(by_path && live[c]))) continue;
     std::vector<at::Tensor> stand_ins;
-    Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
+    Node node = MakeNode(*references.trace(), static_cast<int64_t>(c), choices, &stand_ins);
     if (!node.stand_in && !by_path) continue;
-    for (size_t k = 0; k < stand_ins.size(); ++k) {
-      if (stand_ins[k].defined()) references.Replace(call, k, stand_ins[k]);
-    }
+    Replace(call, stand_ins, references);
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
   }
   return nodes;
@@ -367,65 +375,117 @@ std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& pro
   return live;
 }
 
+// Adds what a node leaves over to the references of its outputs; see Note [Residuals as anchors].
+void AbsorbBracket(const Call& call, Node& node, References& references) {
+  Rows moves;
+  for (const int input : node.inputs) {
+    const at::Tensor value = Widen(references.trace()->Value(call.operands[input]));
+    const at::Tensor reference = Widen(references.trace()->Reference(call.operands[input]));
+    moves.push_back(MoveOf(value, reference).unsqueeze(0));
+  }
+  Rows passed;
+  if (node.map) passed = node.map->Forward(moves);
+  bool rounded = false;
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    const Operand& output = call.outputs[k];
+    if (!CarriesRows(output)) continue;
+    const at::Tensor value = Widen(references.trace()->Value(output));
+    const bool moved = k < passed.size() && passed[k].defined();
+    const at::Tensor rest = moved ? value - passed[k].select(0, 0) : value;
+    // What is infinite has no parts and stays as it was.
+    const at::Tensor reference = Widen(references.trace()->Reference(output));
+    references.Replace(call, k, at::where(at::isfinite(rest), rest, reference));
+    rounded = rounded || value.scalar_type() != output.dtype;
+    node.bracket_bound = std::max(node.bracket_bound, 32 * Eps(value.scalar_type()));
+  }
+  // A half type cannot hold all of it: what rounding drops stays in the leftover.
+  node.keeps_bracket = rounded;
+  if (rounded) node.bracket_bound = -1;
+}
+
 // Note [Residuals as anchors]
 // With Anchor::kResidual the reference of a tensor is all that no component has: after each operator the bracket, which
 // is found from the move as in a sweep, joins the reference, f(b) + [f(x) - f(b) - L(X)] = f(x) - L(X), and the later
 // operators' references are computed from that. No component is needed for it, so it is done here, once, in the order
 // of the calls; nothing is left over for a sweep to find. What a bias rule pays to components does depend on them: it
 // stays in the leftover.
-absl::flat_hash_map<int64_t, Node> AnchorAtResiduals(TracedRun& trace, const Choices& choices,
-                                                     const std::vector<bool>& live) {
-  absl::flat_hash_map<int64_t, Node> nodes;
-  References references(&trace);
-  for (Start& start : trace.starts) {
-    if (!start.leftover.defined()) continue;
-    references.ReplaceStart(
-        start.operand, trace.Reference(start.operand) + ViewOf(start.leftover, start.operand).to(start.operand.dtype));
-    start.leftover = at::Tensor();
-  }
-  const std::vector<Call>& calls = trace.program.calls;
+EarlyNodes AnchorAtResiduals(References& references, const Choices& choices, const std::vector<bool>& live) {
+  EarlyNodes nodes;
+  references.AbsorbStartLeftovers();
+  const std::vector<Call>& calls = references.recorded()->program.calls;
   for (size_t c = 0; c < calls.size(); ++c) {
     const Call& call = calls[c];
-    if (!live[c] || call.is_view || !call.Traced()) continue;
-    if (std::none_of(call.outputs.begin(), call.outputs.end(), CarriesRows)) continue;
+    if (!live[c] || call.is_view || !call.Traced() || !CarriesAny(call.outputs)) continue;
     references.Follow(call, choices.rules[c]);
     std::vector<at::Tensor> stand_ins;
-    Node node = MakeNode(trace, static_cast<int64_t>(c), choices, &stand_ins);
-    for (size_t k = 0; k < stand_ins.size(); ++k) {
-      if (stand_ins[k].defined()) references.Replace(call, k, stand_ins[k]);
-    }
-    if (node.keeps_bracket && !node.starts) {
-      Rows moves;
-      for (const int input : node.inputs) {
-        const at::Tensor value = Widen(trace.Value(call.operands[input]));
-        const at::Tensor reference = Widen(trace.Reference(call.operands[input]));
-        moves.push_back(MoveOf(value, reference).unsqueeze(0));
-      }
-      Rows passed;
-      if (node.map) passed = node.map->Forward(moves);
-      bool rounded = false;
-      for (size_t k = 0; k < call.outputs.size(); ++k) {
-        const Operand& output = call.outputs[k];
-        if (!CarriesRows(output)) continue;
-        const at::Tensor value = Widen(trace.Value(output));
-        const bool moved = k < passed.size() && passed[k].defined();
-        const at::Tensor rest = moved ? value - passed[k].select(0, 0) : value;
-        // What is infinite has no parts and stays as it was.
-        const at::Tensor reference = Widen(trace.Reference(output));
-        references.Replace(call, k, at::where(at::isfinite(rest), rest, reference));
-        rounded = rounded || value.scalar_type() != output.dtype;
-        node.bracket_bound = std::max(node.bracket_bound, 32 * Eps(value.scalar_type()));
-      }
-      // A half type cannot hold all of it: what rounding drops stays in the leftover.
-      node.keeps_bracket = rounded;
-      if (rounded) node.bracket_bound = -1;
-    }
+    Node node = MakeNode(*references.trace(), static_cast<int64_t>(c), choices, &stand_ins);
+    Replace(call, stand_ins, references);
+    if (node.keeps_bracket && !node.starts) AbsorbBracket(call, node, references);
     nodes.emplace(static_cast<int64_t>(c), std::move(node));
   }
   return nodes;
 }
 
+// Backwards: a call is asked for its rule only when something later reads what it gives.
+std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, const std::vector<Probe>& probes,
+                            bool everything, EarlyNodes made, const std::vector<bool>& is_finite) {
+  const std::vector<Call>& calls = trace.program.calls;
+  std::vector<Node> nodes;
+  std::vector<bool> needed(trace.program.storages.size(), everything);
+  const auto is_needed = [&](const Operand& output) { return CarriesRows(output) && needed[output.storage]; };
+  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= 0; --c) {
+    for (const Probe& probe : probes) {
+      if (probe.after_call == c && CarriesRows(probe.operand)) needed[probe.operand.storage] = true;
+    }
+    const Call& call = calls[c];
+    if (call.is_view || !call.Traced()) continue;
+    if (std::none_of(call.outputs.begin(), call.outputs.end(), is_needed)) continue;
+    const auto known = made.find(c);
+    Node node = known != made.end() ? std::move(known->second) : MakeNode(trace, c, choices, nullptr, is_finite[c]);
+    for (const Operand& output : call.outputs) {
+      if (!CarriesRows(output)) continue;
+      // Rows are born here unless the call writes into a storage that had some before.
+      const bool had_rows = std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+        return operand.written && operand.storage == output.storage && operand.decomposed;
+      });
+      needed[output.storage] = everything || had_rows;
+    }
+    for (const int input : node.inputs) needed[call.operands[input].storage] = true;
+    nodes.push_back(std::move(node));
+  }
+  std::reverse(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::vector<Life> FindLives(const Linearization& linearization) {
+  const TracedRun& trace = *linearization.trace;
+  std::vector<Life> lives(trace.program.storages.size());
+  const auto touch = [&](int storage, int64_t n) {
+    Life& life = lives[storage];
+    if (life.last < -1) life.first = n;
+    life.last = std::max(life.last, n);
+  };
+  for (const Start& start : trace.starts) touch(start.operand.storage, -1);
+  const int64_t count = static_cast<int64_t>(linearization.nodes.size());
+  for (int64_t n = 0; n < count; ++n) {
+    const Call& call = trace.program.calls[linearization.nodes[n].call];
+    for (const int input : linearization.nodes[n].inputs) touch(call.operands[input].storage, n);
+    for (const Operand& output : call.outputs) {
+      if (CarriesRows(output)) touch(output.storage, n);
+    }
+  }
+  for (const Probe& probe : linearization.probes) {
+    if (CarriesRows(probe.operand)) touch(probe.operand.storage, count);
+  }
+  return lives;
+}
+
 }  // namespace
+
+int64_t CountOf(const Linearization& linearization, Kind kind) {
+  return std::count_if(linearization.nodes.begin(), linearization.nodes.end(),
+                       [&](const Node& node) { return node.kind == kind; });
+}
 
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
   std::vector<Probe> probes;
@@ -435,10 +495,8 @@ std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call) {
   return probes;
 }
 
-Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                        std::vector<Probe> probes, bool everything) {
-  c10::AutoGradMode grad(trace->differentiable);
-  const std::vector<Call>& calls = trace->program.calls;
+std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry) {
+  const std::vector<Call>& calls = trace.program.calls;
   std::vector<const Rule*> rules(calls.size(), nullptr);
   absl::flat_hash_map<const c10::FunctionSchema*, const Rule*> known;
   for (size_t c = 0; c < calls.size(); ++c) {
@@ -448,58 +506,38 @@ Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& regist
     if (is_new) it->second = RuleOrFused(registry, RuleName(schema.name()), FullName(schema));
     rules[c] = it->second;
   }
+  return rules;
+}
+
+Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
+                        std::vector<Probe> probes, bool everything) {
+  c10::AutoGradMode grad(trace->differentiable);
+  std::vector<const Rule*> rules = RulesOfCalls(*trace, registry);
   const CallPolicies policies(trace->program, policy);
-  const Choices choices{rules, policies, Marks(*trace, rules, policies, probes)};
+  Marks marks(*trace, rules, policies, probes);
+  const Choices choices{std::move(rules), policies, std::move(marks)};
 
   Linearization result;
-  result.trace = trace;
   result.policy = policy;
   result.probes = std::move(probes);
   result.probe_marks = choices.marks.of_probes();
 
-  // Nodes that had to be made in the order of the calls.
   const std::vector<bool> may_matter = FindLive(*trace, result.probes, everything);
-  std::vector<bool> is_finite(calls.size(), false);
-  const auto made = policy.anchor == Anchor::kResidual
-                        ? AnchorAtResiduals(*trace, choices, may_matter)
-                        : ReplaceBrokenReferences(*trace, choices, may_matter, is_finite);
-
-  // Also where what follows holds the operator constant and asks for no rows of it: the reference was changed.
-  for (const auto& [c, node] : made) {
+  std::vector<bool> is_finite(trace->program.calls.size(), false);
+  References references(std::move(trace));
+  EarlyNodes early = policy.anchor == Anchor::kResidual
+                         ? AnchorAtResiduals(references, choices, may_matter)
+                         : ReplaceBrokenReferences(references, choices, may_matter, is_finite);
+  result.trace = references.trace();
+  result.recorded = references.recorded();
+  // A stand-in is reported even if a later policy freezes the operator's result: its reference was replaced all the
+  // same.
+  for (const auto& [c, node] : early) {
     if (node.stand_in && may_matter[c]) result.stand_ins.push_back(c);
   }
   std::sort(result.stand_ins.begin(), result.stand_ins.end());
-
-  // Backwards: a call is asked for its rule only when something later reads what it gives.
-  std::vector<bool> needed(trace->program.storages.size(), everything);
-  for (int64_t c = static_cast<int64_t>(calls.size()) - 1; c >= -1; --c) {
-    for (const Probe& probe : result.probes) {
-      if (probe.after_call == c && CarriesRows(probe.operand)) needed[probe.operand.storage] = true;
-    }
-    if (c < 0) break;
-    const Call& call = calls[c];
-    if (call.is_view || !call.Traced()) continue;
-    bool live = false;
-    for (const Operand& output : call.outputs) live = live || (CarriesRows(output) && needed[output.storage]);
-    if (!live) continue;
-
-    const auto known = made.find(c);
-    Node node = known != made.end() ? known->second : MakeNode(*trace, c, choices, nullptr, is_finite[c]);
-    if (node.kind == Kind::kAbsorbed) ++result.absorbed;
-    if (node.kind == Kind::kPath) ++result.path_ruled;
-    for (const Operand& output : call.outputs) {
-      if (!CarriesRows(output)) continue;
-      // Rows are born here unless the call writes into a storage that had some before.
-      bool had_rows = false;
-      for (const Operand& operand : call.operands) {
-        had_rows = had_rows || (operand.written && operand.storage == output.storage && operand.decomposed);
-      }
-      needed[output.storage] = everything || had_rows;
-    }
-    for (const int input : node.inputs) needed[call.operands[input].storage] = true;
-    result.nodes.push_back(std::move(node));
-  }
-  std::reverse(result.nodes.begin(), result.nodes.end());
+  result.nodes = MakeNodes(*result.trace, choices, result.probes, everything, std::move(early), is_finite);
+  result.lives = FindLives(result);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// A linearization: a trace with the coefficients of one policy. A linear map from the rows of the inputs to the rows of
-// every tensor that is needed.
+// A linearization: a trace with its coefficients under one policy, which is a linear map from the rows of the inputs to
+// the rows of every tensor that is needed.
 #ifndef ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
 #define ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
 
@@ -26,42 +26,58 @@ struct Node {
   std::vector<int> inputs;  // operands of the call, in the map's order
   std::shared_ptr<const LinearMap> map;
   JointFunction joint;  // in place of the map, where the policy's choice is not linear in the components
-  // What the operator adds to its first output and pays to components; undefined: nothing, or nobody is paid.
+  // The constant that the operator adds to its first output and pays to components; undefined: there is none, or
+  // nothing is paid.
   at::Tensor constant;
   Bias bias = Bias::kResidual;
   double bias_parameter = 0;
   bool starts = false;    // rows begin here: an embedding of labelled ids
   bool ruleless = false;  // the registry has no rule; Policy::missing_rule says what is done instead
-  // What each output leaves over, value - reference - L(move), is found by the sweep. Kept: it goes to the leftover.
-  // Else the rule claims that it is zero, and it is only checked.
+  // Whether the bracket of each output, value - reference - L(move), goes to the leftover. Otherwise the rule claims
+  // that the bracket is zero, and the sweep only checks it.
   bool keeps_bracket = false;
-  // What it may be over the output's largest value, where the policy leaves nothing over; -1: it may be anything.
+  // The bound of the bracket relative to the output's largest value, where the policy leaves nothing over; -1: no
+  // bound.
   double bracket_bound = -1;
   double inner_terms = 0;  // as the rule says
   bool stand_in = false;   // the recorded reference of the output was not finite; see references.h
-  // Elements in which what is decomposed is lost to rounding, and the magnitude it is lost in; see swamped.h.
+  // How many elements lose their decomposed part to rounding, and the magnitude that they lose it in; see swamped.h.
   int64_t swamped = 0;
   double swamped_in = 0;
 };
 
+// The life of a storage's rows: the nodes from the first that touches it to the last that reads it.
+struct Life {
+  int64_t first = -1;  // -1: before all nodes
+  int64_t last = -2;   // the number of nodes: a probe reads it; -1: only a start touches it; -2: nothing does
+};
+
 struct Linearization {
+  // The run with the references that nodes were made from: as `recorded`, but for stand-ins and anchors.
   std::shared_ptr<const TracedRun> trace;
+  // The run as the model made it. Maps may refer to its calls.
+  std::shared_ptr<const TracedRun> recorded;
   Policy policy;            // resolved
   std::vector<Node> nodes;  // in the order of their calls
+  std::vector<Life> lives;  // by storage
   std::vector<Probe> probes;
   std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
-  int64_t absorbed = 0;
-  int64_t path_ruled = 0;
   // Operators whose reference was not finite and was replaced; see references.h.
   std::vector<int64_t> stand_ins;
 };
 
-// Coefficients of the calls that the probes depend on; rules are not asked about others. `everything`: all traced
-// calls. Throws Error with the operator's position where a rule cannot cover a call.
-Linearization Linearize(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+// The rule of each call, or null.
+std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry);
+
+// Linearizes the calls that the probes depend on; rules are not asked about others. The trace stays as it is.
+// `everything`: linearizes all traced calls. Throws Error with the operator's position if a rule cannot cover a call.
+Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything);
 
-// "every result of call k"
+// Counts the nodes of a kind.
+int64_t CountOf(const Linearization& linearization, Kind kind);
+
+// Returns probes of all results of a call.
 std::vector<Probe> OutputsOf(const TracedRun& trace, int64_t call);
 
 }  // namespace addend

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/linearize/linearization.h"
+#include "core/linearize/rerun.h"
 
 namespace addend {
 namespace {
@@ -12,7 +13,7 @@ uint32_t MarkByArguments(const Rule& rule, const Call& call) {
   if (rule.mark_by == nullptr) return 0;
   std::vector<bool> decomposed;
   for (const Operand& operand : call.operands) decomposed.push_back(operand.decomposed);
-  return rule.mark_by(call.arguments, decomposed);
+  return rule.mark_by(ArgumentsOf(call, call.arguments), decomposed);
 }
 
 bool SameTensor(const Operand& a, const Operand& b) {
@@ -21,7 +22,7 @@ bool SameTensor(const Operand& a, const Operand& b) {
 
 }  // namespace
 
-CallPolicies::CallPolicies(const Program& program, const Policy& policy) : common_(&policy) {
+CallPolicies::CallPolicies(const TracedCalls& program, const Policy& policy) : common_(&policy) {
   if (policy.overrides.empty()) return;
   for (const Call& call : program.calls) {
     own_.push_back(policy.For(FullName(call.op.schema()), call.position.module_path));
@@ -73,6 +74,12 @@ Marks::Mark Marks::Of(size_t call, size_t operand) const {
   return operand < by_call_[call].size() ? by_call_[call][operand] : Mark();
 }
 
+bool Marks::Overwrites(const c10::FunctionSchema& schema) {
+  const auto [it, is_new] = overwrites_.try_emplace(&schema, false);
+  if (is_new) it->second = OperatorTraits(schema).overwrites;
+  return it->second;
+}
+
 void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
                    std::vector<Mark>& by_storage) {
   by_call_.emplace_back();
@@ -82,8 +89,7 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
   for (const Operand& operand : call.operands) {
     const Mark mark = operand.storage < 0 ? Mark() : by_storage[operand.storage];
     by_call_.back().push_back(mark);
-    const bool overwritten = operand.written && rule != nullptr && rule->overwrites;
-    if (!operand.decomposed || overwritten) continue;
+    if (!operand.decomposed || (operand.written && Overwrites(call.op.schema()))) continue;
     any = true;
     shared &= mark;
   }

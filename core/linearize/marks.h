@@ -1,4 +1,4 @@
-// Which choices hold for each call, and where the values of its operands come from.
+// Policies and marks of each call: which choices hold for it, and which operators made its operands.
 #ifndef ADDEND_CORE_LINEARIZE_MARKS_H_
 #define ADDEND_CORE_LINEARIZE_MARKS_H_
 
@@ -8,7 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/policy.h"
-#include "core/linearize/trace.h"
+#include "core/linearize/traced_run.h"
+#include "core/program/traced_calls.h"
 #include "core/rules/rule.h"
 
 namespace addend {
@@ -18,7 +19,7 @@ struct Probe;
 // The policy with its overrides applied, call by call. Refers to the policy that it is made from.
 class CallPolicies {
  public:
-  CallPolicies(const Program& program, const Policy& policy);
+  CallPolicies(const TracedCalls& program, const Policy& policy);
   const Policy& Of(size_t call) const { return own_.empty() ? *common_ : own_[call]; }
   bool differ() const { return !own_.empty(); }
 
@@ -27,8 +28,9 @@ class CallPolicies {
   std::vector<Policy> own_;  // by call, where there are overrides
 };
 
-// See Note [Provenance] in core/rules/rule.h. Whether what is marked is frozen, or content_first, is settled
-// where it is made: an override for softmax speaks of the results of softmax, wherever they are used.
+// The marks of provenance, see Note [Provenance] in core/rules/rule.h. The call that makes a marked tensor settles
+// whether the tensor is frozen or comes before its content: an override for softmax holds for the results of softmax,
+// wherever they are used.
 class Marks {
  public:
   // `rules`: by call, null where there is none. `probes`: whose marks are asked for; see of_probes.
@@ -54,12 +56,14 @@ class Marks {
     uint32_t content_first = 0;  // those that it does not freeze and for which content comes first
   };
   Mark Of(size_t call, size_t operand) const;
+  bool Overwrites(const c10::FunctionSchema& schema);
   void Follow(const TracedRun& trace, const Call& call, const Rule* rule, const Policy& policy,
               std::vector<Mark>& by_storage);
 
   std::vector<c10::SmallVector<Mark, 4>> by_call_;  // by call and operand
   absl::flat_hash_map<int, Operand> gate_of_;       // a storage that a gate was written to, and what it gates by
   std::vector<uint32_t> of_probes_;
+  absl::flat_hash_map<const c10::FunctionSchema*, bool> overwrites_;  // what OperatorTraits say
 };
 
 }  // namespace addend

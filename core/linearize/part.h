@@ -1,4 +1,4 @@
-// A trace with some of its components only: rows do not meet each other, so that components may move in groups.
+// A part of a trace: some of its components. Rows do not depend on each other, so components may move in groups.
 #ifndef ADDEND_CORE_LINEARIZE_PART_H_
 #define ADDEND_CORE_LINEARIZE_PART_H_
 
@@ -9,7 +9,8 @@
 
 namespace addend {
 
-// The components first .. first + count of a trace. `rest`: the sum of all others is one more, behind them.
+// Returns the trace with the components first .. first + count only. `rest`: adds one more component, the sum of all
+// others.
 std::shared_ptr<TracedRun> PartOf(const TracedRun& trace, int64_t first, int64_t count, bool rest);
 
 }  // namespace addend

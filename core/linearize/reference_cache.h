@@ -1,16 +1,16 @@
 // References of a baseline that stays the same, kept from one run of a model to the next.
 //
 // Note [Kept references]
-// What an operator gives on the baseline depends on its references, on its plain operands and on its plain arguments.
-// Where all of them are what they were in the last run, so is the reference, and the operator need not run on the
-// baseline again. A run is compared with the last one call by call, under the calls' numbers: a call is known where its
-// operator, its arguments and where its operands lie are the same, the references that it reads are known, and its
-// plain operands have not changed. The first call that differs is computed as always, and so is what depends on it.
-// Plain operands are known by their memory and autograd's count of writes, which in-place operators raise whoever calls
-// them; those that the run itself wrote are compared element by element. Not seen is what writes behind LibTorch's
-// back: through `.data` or a raw pointer. Operators that draw random numbers are always run.
+// The result of an operator on the baseline depends on its references, its plain operands and its plain arguments. If
+// all of them are as in the last run, so is the reference, and the operator need not run on the baseline again. A run
+// is compared with the last one call by call, by the calls' numbers. A call is known if its operator, its arguments and
+// the places of its operands are the same, the references that it reads are known, and its plain operands have not
+// changed. The first call that differs is computed as usual, and so is everything that depends on it. Plain operands
+// are recognized by their memory and autograd's count of writes, which in-place operators raise whoever calls them;
+// those that the run itself wrote are compared element by element. Writes that bypass LibTorch are not seen: through
+// `.data` or a raw pointer. Operators that draw random numbers always run.
 //
-// Kept references are shared by runs and never written: who writes copies first.
+// Kept references are shared by runs and never written: a writer copies first.
 #ifndef ADDEND_CORE_LINEARIZE_REFERENCE_CACHE_H_
 #define ADDEND_CORE_LINEARIZE_REFERENCE_CACHE_H_
 
@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
-// What one run found.
+// The references of one run.
 struct RunReferences {
   // An input that rows or labels begin in.
   struct Input {
@@ -51,19 +51,13 @@ struct RunReferences {
 
   std::vector<Input> inputs;
   absl::flat_hash_map<int64_t, Known> calls;
-  // Operators that were run as others (see Note [Rewrites] in core/rules/rewrite.h), by the number of the first of
-  // them; references by result, as the operator itself gives them.
+  // Rewritten operators (see Note [Rewrites] in core/rules/rewrite.h), by the number of the first call of each;
+  // references by result, as the operator itself gives them.
   absl::flat_hash_map<int64_t, Known> rewrites;
 };
 
-// What is known of a plain operand before its call; `written`: the run has written its storage.
-RunReferences::Plain PlainSeen(const at::Tensor& tensor, bool written);
-// Whether a plain operand is what it was, element by element.
-bool SamePlain(const RunReferences::Plain& known, const RunReferences::Plain& now);
-// Whether two calls read the same places with the same arguments, so that equal elements give equal results.
-bool SameCall(const RunReferences::Known& a, const RunReferences::Known& b);
-
-// For one model. Several threads may use it at a time: each compares with what was the last run when it began.
+// The cache of one model. Several threads may use it at a time: each compares with the run that was the last when it
+// began.
 class ReferenceCache {
  public:
   std::shared_ptr<const RunReferences> Last() const;

@@ -23,8 +23,16 @@ Kept& KeptOf(TracedRun& trace, const Operand& operand) {
 
 }  // namespace
 
+TracedRun& References::Changed() {
+  if (own_ == nullptr) {
+    own_ = std::make_shared<TracedRun>(*trace_);
+    trace_ = own_;
+  }
+  return *own_;
+}
+
 void References::Write(const Operand& target, const at::Tensor& before, const at::Tensor& now) {
-  Kept& kept = KeptOf(*trace_, target);
+  Kept& kept = KeptOf(Changed(), target);
   // A version that a write made keeps what was not written.
   kept.reference = before.defined() ? before.clone() : at::zeros({kept.value.numel()}, kept.value.options());
   ViewOf(kept.reference, target).copy_(now);
@@ -35,7 +43,7 @@ void References::Write(const Operand& target, const at::Tensor& before, const at
 at::Tensor References::BeforeWrite(const Call& call, const Operand& target) const {
   for (const Operand& operand : call.operands) {
     if (!target.written || call.resized_output || operand.storage != target.storage) continue;
-    const Kept& kept = KeptOf(*trace_, operand);
+    const Kept& kept = trace_->At(operand);
     return kept.reference.defined() ? kept.reference : kept.value;
   }
   return {};
@@ -44,6 +52,16 @@ at::Tensor References::BeforeWrite(const Call& call, const Operand& target) cons
 void References::ReplaceStart(const Operand& start, const at::Tensor& reference) {
   const c10::AutoGradMode grad(trace_->differentiable);
   Write(start, at::Tensor(), reference);
+}
+
+void References::AbsorbStartLeftovers() {
+  for (size_t k = 0; k < trace_->starts.size(); ++k) {
+    const Start& start = trace_->starts[k];
+    if (!start.leftover.defined()) continue;
+    const Operand operand = start.operand;
+    ReplaceStart(operand, trace_->Reference(operand) + ViewOf(start.leftover, operand).to(operand.dtype));
+    Changed().starts[k].leftover = at::Tensor();
+  }
 }
 
 void References::Replace(const Call& call, size_t output, const at::Tensor& reference) {
@@ -65,7 +83,8 @@ void References::Follow(const Call& call, const Rule* rule) {
   }
   std::vector<at::Tensor> results;
   if (rule != nullptr && rule->again != nullptr) {
-    results = rule->again(call.arguments, operands[0], [&](size_t k) { return trace_->Value(call.outputs[k]); });
+    results = rule->again(ArgumentsOf(call, call.arguments), operands[0],
+                          [&](size_t k) { return trace_->Value(call.outputs[k]); });
   } else if (OperatorTraits(call.op.schema()).Draws(call.arguments)) {
     throw Error(absl::StatusCode::kUnimplemented, "a random operator would have to run again on another reference",
                 call.position);

@@ -1,43 +1,56 @@
-// References changed after the model ran: recorded operators are run again on what they become.
+// Changes references after the model ran, and runs recorded operators again on the new references.
 //
 // Note [Stand-ins]
-// Where f(reference) is not finite although f(value) is (a logarithm of a black pixel, say), or where a pole lies
-// between them (1 / d of references with the other sign), no secant means anything. The operator is linearized at the
-// value, and its output's reference becomes what makes the two meet, f(value) - slope * move. Whatever the model
-// computed from that reference is then computed once more from its stand-in. Such a reference is no longer what the
-// model gives on the baseline: the report counts it.
+// Where f(reference) is not finite although f(value) is (the logarithm of a black pixel, for example), or where a pole
+// lies between them (1 / d with a reference of the other sign), no secant means anything. The operator is then
+// linearized at the value, and the reference of its output becomes the number at which the line meets the value,
+// f(value) - slope * move: its stand-in. What the model computed from that reference is computed once more from the
+// stand-in. Such a reference is no longer what the model gives on the baseline, so the report counts it.
 #ifndef ADDEND_CORE_LINEARIZE_REFERENCES_H_
 #define ADDEND_CORE_LINEARIZE_REFERENCES_H_
 
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "core/linearize/trace.h"
+#include "core/linearize/traced_run.h"
+#include "core/program/traced_calls.h"
+#include "core/rules/rule.h"
 
 namespace addend {
 
-// Goes through the calls of a trace in their order. What is changed stays changed in the trace; nothing is written in
-// place, so that copies of the trace made before keep what they have.
+// Replaces references, going through the calls of a trace in their order. The given trace stays as the model ran it:
+// the first change makes a copy, which shares all tensors that are not changed.
 class References {
  public:
-  explicit References(TracedRun* trace) : trace_(trace) {}
+  explicit References(std::shared_ptr<const TracedRun> recorded) : recorded_(std::move(recorded)), trace_(recorded_) {}
 
-  // Another reference for where rows begin.
+  // The trace as it was given, and the trace with all changes so far; the same object as long as there is none.
+  const std::shared_ptr<const TracedRun>& recorded() const { return recorded_; }
+  const std::shared_ptr<const TracedRun>& trace() const { return trace_; }
+
+  // Replaces the reference of a start of rows.
   void ReplaceStart(const Operand& start, const at::Tensor& reference);
-  // Another reference for an output of a call.
+  // Adds the leftovers of starts to their references.
+  void AbsorbStartLeftovers();
+  // Replaces the reference of an output of a call.
   void Replace(const Call& call, size_t output, const at::Tensor& reference);
-  // Runs the call on the references of its operands where one of them was changed. `rule`: of the call, or null. Throws
-  // Unimplemented where the call draws random numbers that cannot be drawn again.
+  // Runs the call on the references of its operands if one of them was changed. `rule`: of the call, or null. Throws
+  // Unimplemented if the call draws random numbers that cannot be drawn again.
   void Follow(const Call& call, const Rule* rule);
 
  private:
   void Write(const Operand& target, const at::Tensor& before, const at::Tensor& now);
   at::Tensor BeforeWrite(const Call& call, const Operand& target) const;
 
-  TracedRun* trace_;
+  TracedRun& Changed();
+
+  std::shared_ptr<const TracedRun> recorded_;
+  std::shared_ptr<const TracedRun> trace_;
+  std::shared_ptr<TracedRun> own_;                    // trace_, once something was changed
   absl::flat_hash_set<std::pair<int, int>> changed_;  // storage and version
 };
 

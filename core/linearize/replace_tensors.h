@@ -1,4 +1,4 @@
-// The arguments of a call with other tensors.
+// Replaces the tensors in the arguments of a call.
 #ifndef ADDEND_CORE_LINEARIZE_REPLACE_TENSORS_H_
 #define ADDEND_CORE_LINEARIZE_REPLACE_TENSORS_H_
 
@@ -10,7 +10,7 @@
 
 namespace addend {
 
-// Calls `replace(tensor)` for every tensor of an argument and returns the argument with the tensors that it gives.
+// Returns the argument with replace(tensor) in place of every tensor.
 template <typename Replace>
 c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
   if (value.isTensor()) return replace(value.toTensor());

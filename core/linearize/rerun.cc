@@ -4,11 +4,17 @@
 #include <c10/core/GradMode.h>
 
 #include <optional>
+#include <utility>
 
 #include "core/program/recorder.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
+
+CallArguments ArgumentsOf(const Call& call, std::vector<c10::IValue> arguments) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  return {RuleName(schema.name()), schema.overload_name(), &schema, std::move(arguments)};
+}
 
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands) {
   return Rerun(call, call.arguments, operands);

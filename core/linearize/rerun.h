@@ -7,14 +7,19 @@
 
 #include <vector>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
+#include "core/rules/call_arguments.h"
 
 namespace addend {
 
-// One tensor for each of the call's operands, in their order. Out of place: written operands are copied first. Returns
-// the tensors among the results. Not traced.
+// The arguments of a call as rules and rewrites read them. `arguments`: by schema position.
+CallArguments ArgumentsOf(const Call& call, std::vector<c10::IValue> arguments);
+
+// Makes the call again, out of place and untraced, on one tensor for each operand, in their order: written operands are
+// copied first. Returns the tensors among the results.
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& operands);
-// The same with other numbers, strings and lists, one for each argument of the schema (None for tensors).
+// Makes the call again with other numbers, strings and lists too, one for each argument of the schema (None for
+// tensors).
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& arguments,
                               const std::vector<at::Tensor>& operands);
 

@@ -5,21 +5,16 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/clock.h"
 #include "core/linearize/references.h"
-#include "core/rules/fused.h"
 
 namespace addend {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // What every version of every storage holds at one point of the line, as TracedRun::storages; undefined: its value.
 using Point = std::vector<std::vector<at::Tensor>>;
@@ -42,26 +37,27 @@ at::Tensor Between(const at::Tensor& reference, const at::Tensor& value, double 
   return at::where(value.eq(reference), value, reference + (value - reference) * share);
 }
 
-// The recorded operators on the point that lies at `share` of the line.
-Point RunBetween(const TracedRun& trace, const Registry& registry, double share) {
-  TracedRun moved = trace;
-  References references(&moved);
+// The recorded operators on the point that lies at `share` of the line. `rules`: by call.
+Point RunBetween(const std::shared_ptr<const TracedRun>& recorded, const std::vector<const Rule*>& rules,
+                 double share) {
+  const TracedRun& trace = *recorded;
+  References references(recorded);
   for (const Start& start : trace.starts) {
     references.ReplaceStart(start.operand, Between(trace.Reference(start.operand), trace.Value(start.operand), share));
   }
-  for (const Call& call : trace.program.calls) {
+  for (size_t c = 0; c < rules.size(); ++c) {
+    const Call& call = trace.program.calls[c];
     if (trace.StartsRows(call)) {
       references.Replace(call, 0, Between(trace.Reference(call.outputs[0]), trace.Value(call.outputs[0]), share));
     } else {
-      const c10::FunctionSchema& schema = call.op.schema();
-      references.Follow(call, RuleOrFused(registry, RuleName(schema.name()), FullName(schema)));
+      references.Follow(call, rules[c]);
     }
   }
-  return PointOf(moved, /*at_value=*/false);
+  return PointOf(*references.trace(), /*at_value=*/false);
 }
 
 // A run of its own from one point of the line to another.
-std::shared_ptr<TracedRun> Piece(const TracedRun& trace, const Point& from, const Point& to, double share) {
+std::shared_ptr<const TracedRun> Piece(const TracedRun& trace, const Point& from, const Point& to, double share) {
   auto piece = std::make_shared<TracedRun>(trace);
   for (size_t s = 0; s < piece->storages.size(); ++s) {
     for (size_t v = 0; v < piece->storages[s].size(); ++v) {
@@ -125,29 +121,19 @@ void Add(SweepResult piece, SweepResult& sum) {
   AddChecks(std::move(piece.failures), sum.failures);
   sum.backward = sum.backward && piece.backward;
   sum.turned = sum.turned || piece.turned;
-  double& worst = sum.worst_recovery_error;
-  if (!std::isnan(worst) && !(piece.worst_recovery_error <= worst)) worst = piece.worst_recovery_error;
+  NoteWorst(piece.worst_recovery_error, sum.worst_recovery_error);
 }
 
-using Progress = std::function<void(const char*, int64_t, int64_t)>;
-
-// What both directions share: every piece of the line is linearized, given to `sweep` with a progress of its own, and
-// what the linearizations have in common is kept.
-struct Pieces {
-  Linearization linearization;
-  double linearize_seconds = 0;
-  double sweep_seconds = 0;
-};
-Pieces ForEachPiece(const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
-                    const std::vector<Probe>& probes, bool everything, const Progress& progress,
-                    const std::function<void(const Linearization&, int64_t piece,
-                                             const std::function<void(int64_t, int64_t)>&)>& sweep) {
+// Linearizes every piece of the line and gives it to `sweep` with a progress of its own. Fills the fields that both
+// directions have in common.
+void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry& registry, const Policy& policy,
+                  const std::vector<Probe>& probes, bool everything, const StageProgress& progress,
+                  const std::function<void(const Linearization&, int64_t piece, const Progress&)>& sweep, Pieces& all) {
   const int64_t pieces = std::max<int64_t>(policy.segments, 1);
   const auto report = [&](const char* stage, int64_t done, int64_t total) {
     if (progress) progress(stage, done, total);
   };
-  Pieces all;
-  const auto run = [&](const std::shared_ptr<TracedRun>& piece, int64_t k) {
+  const auto run = [&](const std::shared_ptr<const TracedRun>& piece, int64_t k) {
     auto start = Clock::now();
     report("linearize", k, pieces);
     Linearization linearization = Linearize(piece, registry, policy, probes, everything);
@@ -167,18 +153,18 @@ Pieces ForEachPiece(const std::shared_ptr<TracedRun>& trace, const Registry& reg
   };
   if (pieces == 1) {
     run(trace, 0);
-    return all;
+    return;
   }
   const c10::AutoGradMode grad(trace->differentiable);
   const double share = 1.0 / static_cast<double>(pieces);
+  const std::vector<const Rule*> rules = RulesOfCalls(*trace, registry);
   Point from = PointOf(*trace, /*at_value=*/false);
   for (int64_t k = 0; k < pieces; ++k) {
-    Point to = k + 1 < pieces ? RunBetween(*trace, registry, static_cast<double>(k + 1) * share)
+    Point to = k + 1 < pieces ? RunBetween(trace, rules, static_cast<double>(k + 1) * share)
                               : PointOf(*trace, /*at_value=*/true);
     run(Piece(*trace, from, to, share), k);
     from = std::move(to);
   }
-  return all;
 }
 
 // Adds a later piece to the sum of those before it.
@@ -213,44 +199,32 @@ void Add(AdjointResult piece, AdjointResult& sum) {
 
 }  // namespace
 
-Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                            std::vector<Probe> probes, bool everything, const Progress& progress,
-                            const SweepOptions& options) {
+Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                            const Policy& policy, const std::vector<Probe>& probes, bool everything,
+                            const StageProgress& progress, const SweepOptions& options) {
   Explained all;
-  Pieces pieces = ForEachPiece(trace, registry, policy, probes, everything, progress,
-                               [&](const Linearization& linearization, int64_t k, const auto& report) {
-                                 SweepResult sweep = SweepEitherWay(linearization, options, report);
-                                 if (k == 0) {
-                                   all.sweep = std::move(sweep);
-                                 } else {
-                                   Add(std::move(sweep), all.sweep);
-                                 }
-                               });
-  all.linearization = std::move(pieces.linearization);
-  all.linearize_seconds = pieces.linearize_seconds;
-  all.sweep_seconds = pieces.sweep_seconds;
+  const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
+    SweepResult result = SweepEitherWay(linearization, options, report);
+    if (piece > 0) return Add(std::move(result), all.sweep);
+    all.sweep = std::move(result);
+  };
+  ForEachPiece(trace, registry, policy, probes, everything, progress, sweep, all);
   return all;
 }
 
-Attributed LinearizeAndTranspose(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                                 std::vector<Probe> probes, const std::vector<at::Tensor>& cotangents, bool nodes,
-                                 const Progress& progress) {
+Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
   Attributed all;
-  Pieces pieces = ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress,
-                               [&](const Linearization& linearization, int64_t k, const auto& report) {
-                                 AdjointOptions options;
-                                 options.nodes = nodes;
-                                 options.progress = report;
-                                 AdjointResult adjoint = SweepBackward(linearization, cotangents, options);
-                                 if (k == 0) {
-                                   all.adjoint = std::move(adjoint);
-                                 } else {
-                                   Add(std::move(adjoint), all.adjoint);
-                                 }
-                               });
-  all.linearization = std::move(pieces.linearization);
-  all.linearize_seconds = pieces.linearize_seconds;
-  all.sweep_seconds = pieces.sweep_seconds;
+  const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
+    AdjointOptions options;
+    options.nodes = nodes;
+    options.progress = report;
+    AdjointResult result = SweepBackward(linearization, cotangents, options);
+    if (piece > 0) return Add(std::move(result), all.adjoint);
+    all.adjoint = std::move(result);
+  };
+  ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress, sweep, all);
   return all;
 }
 

@@ -1,20 +1,19 @@
-// From a traced run to the rows of its probes, or to the contributions to chosen numbers: linearize and sweep, forward
-// or backward, piece by piece of the line where the policy asks so.
+// Linearizes and sweeps a traced run, forward or backward, in one piece or in segments of the line from baseline to
+// input.
 //
 // Note [Segments]
 // With K segments the line from baseline b to input x is cut at b + k / K (x - b). The recorded operators run on each
-// of these points; piece k is linearized between two of them, as if the run had them for reference and value, and gets
-// components of 1 / K of the input's. What the pieces give is added up: what the components of all pieces come to is
-// the way from the first reference to the value, so recovery is exact for every K, and for K -> infinity the components
-// are integrated gradients. Conditions, masks and indices are those of the recorded run in every piece.
+// of these points. Piece k is linearized between two of them, as if they were reference and value of the run, with 1 /
+// K of the input's components. The results of the pieces are added. Their components sum to the way from the first
+// reference to the value, so recovery is exact for every K, and for K -> infinity the components are integrated
+// gradients. Conditions, masks and indices are those of the recorded run in every piece.
 #ifndef ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 #define ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "core/base/progress.h"
 #include "core/linearize/adjoint.h"
 #include "core/linearize/direction.h"
 #include "core/linearize/linearization.h"
@@ -22,36 +21,36 @@
 
 namespace addend {
 
-struct Explained {
-  // Of the first piece; stand_ins are those of all pieces.
+// The results of both directions.
+struct Pieces {
+  // The linearization of the first piece, with the stand_ins of all pieces.
   Linearization linearization;
-  // Of all pieces together: for each operator the worst of its checks.
-  SweepResult sweep;
   double linearize_seconds = 0;
   double sweep_seconds = 0;
 };
 
-// `progress(stage, done, total)`: "linearize" or "sweep"; may be empty. Throws what Linearize and
-// SweepEitherWay throw.
-Explained LinearizeAndSweep(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                            std::vector<Probe> probes, bool everything,
-                            const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr,
-                            const SweepOptions& options = {});
+struct Explained : Pieces {
+  // The sweeps of all pieces together: for each operator the worst of its checks.
+  SweepResult sweep;
+};
 
-struct Attributed {
-  // As in Explained.
-  Linearization linearization;
+struct Attributed : Pieces {
   // Of all pieces together.
   AdjointResult adjoint;
-  double linearize_seconds = 0;
-  double sweep_seconds = 0;
 };
 
-// The same backwards. `cotangents` and `nodes`: as SweepBackward takes them. Throws what it throws.
-Attributed LinearizeAndTranspose(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
-                                 std::vector<Probe> probes, const std::vector<at::Tensor>& cotangents,
-                                 bool nodes = false,
-                                 const std::function<void(const char*, int64_t, int64_t)>& progress = nullptr);
+// Linearizes and sweeps; reports the progress of the stages "linearize" and "sweep". Throws what Linearize and
+// SweepEitherWay throw.
+Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                            const Policy& policy, const std::vector<Probe>& probes, bool everything,
+                            const StageProgress& progress = nullptr, const SweepOptions& options = {});
+
+// Linearizes and sweeps backward. `cotangents` and `nodes`: as SweepBackward takes them. Throws what Linearize and
+// SweepBackward throw.
+Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const std::vector<at::Tensor>& cotangents, bool nodes = false,
+                                 const StageProgress& progress = nullptr);
 
 }  // namespace addend
 

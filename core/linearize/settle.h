@@ -1,5 +1,5 @@
-// What happens to the rows of a tensor right after an operator: the bracket is found, and recovery is judged. And moves
-// by themselves, with what cotangents make of them: the reverse sweep asks for no more.
+// The measurements of a forward sweep after an operator: the bracket, which may go into the leftover, and how far the
+// recovery is from the value.
 #ifndef ADDEND_CORE_LINEARIZE_SETTLE_H_
 #define ADDEND_CORE_LINEARIZE_SETTLE_H_
 
@@ -10,8 +10,8 @@
 
 namespace addend {
 
-// Largest magnitudes over the elements whose value is finite: no sum of finite parts is infinite, so others have none.
-// A NaN among what is measured makes the result NaN.
+// Largest magnitudes over the elements whose value is finite. Other elements are left out, because no sum of finite
+// parts is infinite. A NaN among what is measured makes the result NaN.
 struct Settled {
   double error = 0;  // |recovery - value|
   double value = 0;
@@ -27,56 +27,28 @@ struct SettleOptions {
   bool judge = true;          // error and leftover are found
 };
 
-// `rows`: [numc + 2, *S]: components, leftover, move; value and reference: [*S] of the rows' dtype. `sum`: as S; in:
-// the sum of components and leftover where it is known already; out: that sum (where it was judged). One pass over the
-// rows on the CPU, where they are contiguous; composed of LibTorch operators elsewhere.
+// Settles the rows of one tensor. `rows`: [numc + 2, *S]: components, leftover, move; `value` and `reference`: [*S] of
+// the rows' dtype. `sum` [*S]: in: the sum of components and leftover if it is known already; out: that sum, if it was
+// judged. One pass over contiguous rows on the CPU; LibTorch operators elsewhere.
 Settled Settle(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference, const SettleOptions& options,
                at::Tensor* sum);
-// The same composed of LibTorch operators, on every device: what the fused loop is tested against.
+// Settles the rows by LibTorch operators, on every device; the fused loop is tested against this function.
 Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference,
                           const SettleOptions& options, at::Tensor* sum);
 
-// How far recovery may be off through rounding alone, over what the terms come to: `depth` operators one behind the
-// other, of which each rounds `components` terms, in single or double precision.
+// The tolerance of recovery for rounding alone, relative to the magnitudes of the terms: `depth` operators in a row,
+// each of which rounds `components` terms, in single or double precision.
 double RecoveryTolerance(bool single, int64_t components, int64_t depth);
 
-// How far the recovery of a tensor that was asked for may be off whatever its parts cancel to: half of the digits (1e-3
-// in single precision, 4e-8 in double, or `tolerance` where that is more) of the largest magnitude of its `value`, and
-// the rounding of what the model itself has there, its reference and the `terms` of its sum. Infinite where all are
-// zero, so that there is nothing to measure against.
+// The allowance for the recovery of an output or a probe, whatever its parts cancel to: half of the digits (1e-3 in
+// single precision, 4e-8 in double, or `tolerance` if that is more) of the largest magnitude of its `value`, plus the
+// rounding of the model's own terms, its reference and the `terms` of its sum. Infinite if all are zero, because there
+// is nothing to measure against.
 double OwnAllowance(bool single, double value, double terms, std::optional<double> tolerance);
 
-// The largest sum of magnitudes over components, leftover and reference, which is what rounding is measured against.
-// Stops looking once it has found `enough`.
+// The largest mass of an element: the sum of magnitudes over components, leftover and reference, against which rounding
+// is measured. Stops looking once it has found `enough`.
 double LargestMass(const at::Tensor& rows, const at::Tensor& reference, double enough);
-
-// value - reference, zero where both are the same and where the value is not finite: nothing can be missing there.
-at::Tensor FiniteMove(const at::Tensor& value, const at::Tensor& reference);
-at::Tensor FiniteMoveByOperators(const at::Tensor& value, const at::Tensor& reference);
-
-// cotangents [R, *S], value and reference [*S] -> [R], float64: the sum of cotangent * move, the real part of
-// conj(cotangent) * move where they are complex.
-at::Tensor ProductsWithMove(const at::Tensor& cotangents, const at::Tensor& value, const at::Tensor& reference);
-at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::Tensor& value,
-                                       const at::Tensor& reference);
-
-// What rows lack of a value: value - reference - their sum, in the rows' dtype but added up in float64; zero where that
-// is not finite. rows [R, *S], value and reference [*S] -> [*S].
-at::Tensor MissingOf(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
-at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
-
-// The largest finite magnitude; 0 where there is none.
-double LargestFinite(const at::Tensor& tensor);
-// Spacing of the numbers near 1; of a complex dtype, that of its parts.
-double EpsilonOf(at::ScalarType dtype);
-
-// Re conj(a) * b, element by element.
-at::Tensor RealProduct(const at::Tensor& a, const at::Tensor& b);
-// [R, *S] -> [R], added up in float64.
-at::Tensor SumOfEach(const at::Tensor& rows);
-// The same of RealProduct(rows, other), other [*S], and of the magnitudes of rows.
-at::Tensor ProductsOfEach(const at::Tensor& rows, const at::Tensor& other);
-at::Tensor MagnitudeOfEach(const at::Tensor& rows);
 
 }  // namespace addend
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/linearize/row_sums.h"
+
 namespace addend {
 namespace {
 

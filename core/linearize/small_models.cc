@@ -1,7 +1,6 @@
 #include "core/linearize/small_models.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
@@ -12,11 +11,6 @@ namespace addend {
 using at::Tensor;
 
 void PrintTo(const SmallModel& model, std::ostream* out) { *out << model.name; }
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(dtype));
-}
 
 const Tensor& Weight() {
   static const Tensor& weight = *new Tensor(Random({6, 6}, 11));

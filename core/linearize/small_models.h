@@ -5,11 +5,12 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
+
+#include "core/program/random_testing.h"
 
 namespace addend {
 
@@ -19,9 +20,6 @@ struct SmallModel {
 };
 
 void PrintTo(const SmallModel& model, std::ostream* out);
-
-// Normal numbers that depend on nothing but the seed.
-at::Tensor Random(at::IntArrayRef sizes, uint64_t seed, at::ScalarType dtype = at::kDouble);
 
 // A float64 [6, 6] that all of them share.
 const at::Tensor& Weight();

@@ -7,9 +7,10 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
-#include "core/linearize/settle.h"
+#include "core/linearize/row_sums.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -27,10 +28,11 @@ at::Tensor MaskOf(const RuleCall& call, const Addends& addends) {
   if (output.is_complex() || output.numel() == 0) return {};
   for (int argument = 0; argument < addends.count; ++argument) {
     const double coefficient = addends.coefficient(call, argument);
-    const RuleOperand* operand = call.Find(argument);
+    const std::string& name = call.NameOf(argument);
+    const RuleOperand* operand = call.Find(name);
     if (operand == nullptr) {
-      if (argument != 1 || !call.arguments[1].isScalar() || call.arguments[1].toScalar().isComplex()) continue;
-      const double number = coefficient * call.Double(1, 0);
+      if (argument != 1 || !call.Given(name).isScalar() || call.Given(name).toScalar().isComplex()) continue;
+      const double number = coefficient * call.Double(name, 0);
       return std::isfinite(number) && std::abs(number) >= kMask ? at::full({}, number, output.options()) : at::Tensor();
     }
     if (operand->decomposed || !operand->value.defined() || !operand->value.is_floating_point()) continue;

@@ -1,38 +1,39 @@
-// Tensors over a storage: from the one dimension in which storages are kept to what an operand is, and back.
+// Views of storages: from the one dimension in which storages are kept to the geometry of an operand, and back.
 //
 // Note [Numbers of a storage]
-// A storage is kept in the dtype that it was first seen with. An operand may read it differently: complex numbers as
+// A storage is kept in the dtype that its first tensor had. An operand may read it in another way: complex numbers as
 // pairs of real ones (view_as_real, real, imag), pairs as complex numbers, and each element as its conjugate or
-// negative, which LibTorch does lazily. The views here do the same to values, references and rows, so that a write
-// through one of them lands where the model's own write did.
+// negative, which LibTorch does lazily. The views here read values, references and rows in the same way, so that a
+// write through one of them lands where the model's own write did.
 #ifndef ADDEND_CORE_LINEARIZE_VIEW_H_
 #define ADDEND_CORE_LINEARIZE_VIEW_H_
 
 #include <ATen/core/Tensor.h>
 
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
 // Whether an operand has rows.
 bool CarriesRows(const Operand& operand);
 
-// The whole storage of a tensor as one dimension in the storage's dtype, sharing its memory. Detached unless
+// Returns the whole storage of a tensor as one dimension in the storage's dtype, sharing its memory. Detached unless
 // `differentiable`.
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable);
 
-// A tensor with a geometry over a one-dimensional tensor of its storage.
+// Returns the tensor with this geometry over a one-dimensional tensor of its storage.
 at::Tensor ViewOf(const at::Tensor& flat, const Geometry& geometry);
-// An operand over a one-dimensional tensor of its storage, of the storage's dtype. May be lazily conjugated or negated.
+// Returns the operand over a one-dimensional tensor of its storage, of the storage's dtype. It may be lazily conjugated
+// or negated.
 at::Tensor ViewOf(const at::Tensor& flat, const Operand& operand);
 
-// Rows [R, *sizes] of an operand over the rows [R, numel] of its storage; the same holds. Undefined where the rows lie
-// so that no view of them exists: `Paired` gives some that do.
+// Returns the rows [R, *sizes] of an operand over the rows [R, numel] of its storage. They may be lazily conjugated or
+// negated. Undefined if the rows lie so that no such view exists; Paired() gives rows for which it does.
 at::Tensor RowsViewOf(const at::Tensor& rows, const Operand& operand);
-// A copy of real rows [R, numel] in which every row can be read as complex numbers.
+// Returns a copy of real rows [R, numel] in which every row can be read as complex numbers.
 at::Tensor Paired(const at::Tensor& rows);
 
-// The elements themselves where a view conjugates or negates them lazily: kernels that walk over memory need that.
+// Returns the tensor with its lazy conjugation or negation carried out, for kernels that walk over memory.
 at::Tensor Resolved(const at::Tensor& tensor);
 
 }  // namespace addend

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "core/base/tensor_text.h"
 #include "core/base/text.h"
 
 namespace addend {
@@ -54,42 +55,9 @@ Meaning MeaningOf(const c10::TypePtr& type) {
   }
 }
 
-std::string DtypeWord(int64_t number) {
-  switch (static_cast<at::ScalarType>(number)) {
-    case at::kByte:
-      return "uint8";
-    case at::kChar:
-      return "int8";
-    case at::kShort:
-      return "int16";
-    case at::kInt:
-      return "int32";
-    case at::kLong:
-      return "int64";
-    case at::kHalf:
-      return "float16";
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kComplexHalf:
-      return "complex32";
-    case at::kComplexFloat:
-      return "complex64";
-    case at::kComplexDouble:
-      return "complex128";
-    case at::kBool:
-      return "bool";
-    case at::kBFloat16:
-      return "bfloat16";
-    default:
-      return absl::StrCat("dtype_", number);
-  }
-}
-
 // Python's word for a number that stands for something; empty where there is none.
 std::string Word(int64_t number, Meaning meaning) {
-  if (meaning == Meaning::kDtype) return DtypeWord(number);
+  if (meaning == Meaning::kDtype) return DtypeWord(static_cast<at::ScalarType>(number));
   if (meaning == Meaning::kLayout) return number == static_cast<int64_t>(c10::Layout::Strided) ? "strided" : "";
   if (meaning == Meaning::kMemoryFormat) {
     switch (static_cast<c10::MemoryFormat>(number)) {

@@ -1,4 +1,4 @@
-// The arguments of a recorded call by name, and how they are written down.
+// The arguments of a recorded call by name, as text and as JSON.
 #ifndef ADDEND_CORE_PROGRAM_CALL_ARGUMENTS_H_
 #define ADDEND_CORE_PROGRAM_CALL_ARGUMENTS_H_
 
@@ -26,23 +26,26 @@ struct CallArgument {
   Meaning meaning = Meaning::kNumber;
 };
 
-// In the order of the schema.
+// Returns the arguments of a call, in the order of the schema.
 std::vector<CallArgument> ArgumentsOf(const RecordedCall& call);
 
-// As Python writes it, on one line: "[2, 2]", "1e-05", "True", "None", "(1+2j)", "cpu". Strings stand without quotes.
+// Writes a plain value as Python does, on one line: "[2, 2]", "1e-05", "True", "None", "(1+2j)", "cpu". Strings have no
+// quotes.
 std::string PlainText(const c10::IValue& value, CallArgument::Meaning meaning = CallArgument::Meaning::kNumber);
-// The same as JSON. What JSON has no form for is text: numbers that are not finite ("inf", "-inf", "nan"), complex
-// ones, dtypes ("bfloat16"), devices.
+// Writes a plain value as JSON. Values that JSON has no form for are strings: numbers that are not finite ("inf",
+// "-inf", "nan"), complex numbers, dtypes ("bfloat16"), devices.
 Json PlainJson(const c10::IValue& value, CallArgument::Meaning meaning = CallArgument::Meaning::kNumber);
 
-// {"name", "dtype", "shape", "strides", "offset", "device", "storage", "version"}; `version`: the storage's, at a use.
+// Writes a value: {"name", "dtype", "shape", "strides", "offset", "device", "storage", "version"}. `version`: the
+// version of the storage at a use.
 Json ValueJson(const RecordedValue& value, int version);
-// {"name", "default", "value"}, or for tensors {"name", "tensors"} with {"value", "version", "written"} for each, null
-// for those that are not there, and for a tensor alone one that is not there as an empty list.
+// Writes an argument: {"name", "default", "value"}, or for tensors {"name", "tensors"} with {"value", "version",
+// "written"} for each. A missing tensor is null in a list, and an empty list if it is the whole argument.
 Json ArgumentJson(const RecordedProgram& program, const CallArgument& argument);
-// {"kind", "value"} of the guard that the call is; null where it is none.
+// Writes the guard that the call is: {"kind", "value"}; null if the call is no guard.
 Json GuardJson(const RecordedProgram& program, const RecordedCall& call);
-// [{"file", "line", "column", "length", "function", "text"}], outermost first; what is not known is null.
+// Writes the frames of a place, outermost first: [{"file", "line", "column", "length", "function", "text"}]. What is
+// not known is null.
 Json FramesJson(const CodePlace& place);
 
 }  // namespace addend

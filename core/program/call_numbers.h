@@ -1,4 +1,4 @@
-// Numbers that others know about the calls of a program, for its printed forms.
+// Numbers about the calls of a program (contributions, times), to be shown in its printed forms.
 #ifndef ADDEND_CORE_PROGRAM_CALL_NUMBERS_H_
 #define ADDEND_CORE_PROGRAM_CALL_NUMBERS_H_
 
@@ -17,13 +17,13 @@ struct CallNumbers {
   std::vector<double> values;  // one for each call; NaN where there is none
 };
 
-// Throws InvalidArgument where some list has not one number for each call.
+// Throws InvalidArgument if a list does not have one number for each call.
 void CheckNumbers(const std::vector<CallNumbers>& numbers, size_t calls);
-// "13.4 us", "4.0 KiB", "1.2e-07"; empty where the call has none.
+// Writes the number of a call with its unit: "13.4 us", "4.0 KiB", "1.2e-07"; empty if the call has none.
 std::string NumberText(const CallNumbers& numbers, int call);
-// [{"name", "unit"}]; the unit is "", "seconds" or "bytes".
+// Writes names and units: [{"name", "unit"}]; the unit is "", "seconds" or "bytes".
 Json NumbersHeadJson(const std::vector<CallNumbers>& numbers);
-// The call's numbers in that order; null where there is none.
+// Writes the numbers of a call, in the order of NumbersHeadJson(); null where there is none.
 Json NumbersJson(const std::vector<CallNumbers>& numbers, int call);
 
 }  // namespace addend

@@ -262,10 +262,10 @@ std::string CodeTrace(const RecordedProgram& program, const CodeTraceOptions& op
 
 Json CodeTraceRecord(const RecordedProgram& program, const CodeTraceOptions& options) {
   CheckNumbers(options.numbers, program.calls.size());
-  Json record = {{"format", "addend.code_trace"}, {"version", 1}, {"numbers", NumbersHeadJson(options.numbers)}};
+  Json record = {{"format", "addend.code_trace"}, {"version", 2}, {"numbers", NumbersHeadJson(options.numbers)}};
   Json& places = record["places"] = Json::array();
   for (const CodePlace& place : program.places) {
-    places.push_back({{"module", place.module_path}, {"frames", FramesJson(Filtered(place, options))}});
+    places.push_back({{"module_path", place.module_path}, {"frames", FramesJson(Filtered(place, options))}});
   }
   Json calls = Json::array();
   for (size_t c = 0; c < program.calls.size(); ++c) {

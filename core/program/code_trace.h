@@ -50,8 +50,8 @@ std::string CodeTrace(const RecordedProgram& program, const CodeTraceOptions& op
 // One call: "mul.Tensor(f32[2, 3], 2.0) -> f32[2, 3]", with names and marks as `options` ask.
 std::string CodeTraceLine(const RecordedProgram& program, int call, const CodeTraceOptions& options = {});
 // For programs:
-//   {"format": "addend.code_trace", "version": 1, "numbers": [{"name", "unit"}],
-//    "places": [{"module", "frames": [{"file", "line", "column", "length", "function", "text"}]}],
+//   {"format": "addend.code_trace", "version": 2, "numbers": [{"name", "unit"}],
+//    "places": [{"module_path", "frames": [{"file", "line", "column", "length", "function", "text"}]}],
 //    "calls": [{"index", "operator", "overload", "line", "place", "arguments", "results", "written", "view", "random",
 //               "guard", "numbers"}]}
 // `frames`: without those that are filtered. `line`: as CodeTraceLine. `place`: in places, or null. The rest is as in

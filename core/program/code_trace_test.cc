@@ -305,7 +305,7 @@ TEST(CodeTraceRecord, HoldsEverything) {
   const auto program = Gemma();
   const Json record = CodeTraceRecord(*program);
   EXPECT_EQ(record["format"], "addend.code_trace");
-  EXPECT_EQ(record["version"], 1);
+  EXPECT_EQ(record["version"], 2);
   ASSERT_EQ(record["calls"].size(), 5u);
   const Json& full = record["calls"][3];
   EXPECT_EQ(full["operator"], "aten::full");

@@ -1,4 +1,4 @@
-// Are two recordings the same program?
+// Compares two recorded programs.
 #ifndef ADDEND_CORE_PROGRAM_COMPARE_H_
 #define ADDEND_CORE_PROGRAM_COMPARE_H_
 
@@ -14,9 +14,9 @@ struct ProgramDifference {
   std::string text;  // "the argument alpha is 2, not 1"
 };
 
-// The first call in which `found` does something else than `expected`: operators, arguments, what they read, the dtypes
-// of what they give and, with `sizes`, their shapes. What guards saw is data and not compared. Nullopt: nothing
-// differs.
+// Returns the first call in which `found` differs from `expected`: in operator, arguments, values that it reads, dtypes
+// of its results or, with `sizes`, their shapes. Numbers that guards saw are data and are not compared. Nullopt:
+// nothing differs.
 std::optional<ProgramDifference> FirstDifference(const RecordedProgram& expected, const RecordedProgram& found,
                                                  bool sizes = true);
 

@@ -1,9 +1,9 @@
-// The graph of a recorded program: what every call reads, by whom that was made, and who reads what it makes.
+// The graph of a recorded program: which call made what a call reads, and which calls read what it makes.
 //
 // Note [Edges]
-// A tensor lies in memory that other tensors may share and that calls may overwrite, so a use depends on up to two
-// calls: the one that made the elements that it finds there (kElements), and, where somebody wrote them after the
-// tensor was made, also the one that made the tensor, which says where it lies (kTensor). After
+// A tensor lies in memory that other tensors may share and that calls may overwrite. So a use depends on up to two
+// calls: the call that made the elements it reads (kElements) and, if another call wrote them after the tensor was
+// made, the call that made the tensor, which determines where the tensor lies (kTensor). After
 //   y = x.view(6); x.add_(1); z = y.relu()
 // relu depends on add_ by kElements and on view by kTensor.
 #ifndef ADDEND_CORE_PROGRAM_GRAPH_H_
@@ -27,10 +27,10 @@ const char* NodeKindName(NodeKind kind);
 
 struct GraphNode {
   NodeKind kind = NodeKind::kCall;
-  // Unique in the graph. Of calls the name of what they make ("linear_1", "max_2" for "max_2.0" and "max_2.1"), or the
-  // operator where they make no tensor; outputs are "output", "output[1]", "output[\"logits\"]".
+  // Unique in the graph. For calls the name of what they make ("linear_1", "max_2" for "max_2.0" and "max_2.1"), or the
+  // operator if they make no tensor; for outputs "output", "output[1]", "output[\"logits\"]".
   std::string name;
-  // Of calls the module that ran; of parameters and buffers the module that has them by its name.
+  // For calls the module that ran; for parameters and buffers the module that has them by its name.
   std::string module;
   int call = -1;    // kCall: in program().calls
   int value = -1;   // every other kind: in program().values
@@ -50,25 +50,26 @@ struct GraphEdge {
   int16_t argument = -1;  // in the schema of the call that uses it; -1 at outputs
 };
 
-// Immutable, so that threads may share one. The program has to be whole: every number in it in range.
+// The graph is immutable, so that threads may share it. The program has to be complete: every number in it is in range.
 class Graph {
  public:
   explicit Graph(std::shared_ptr<const RecordedProgram> program);
 
   const RecordedProgram& program() const { return *program_; }
-  // In topological order: inputs, parameters, buffers, constants, the calls as they ran, and outputs. The inputs and
+  // Nodes in topological order: inputs, parameters, buffers, constants, the calls as they ran, and outputs. Inputs and
   // outputs are in the order of the model's arguments and results.
   const std::vector<GraphNode>& nodes() const { return nodes_; }
-  // Ascending by `to`, and there in the order of the arguments. Several where a call uses a value several times.
+  // Edges ascending by `to`, and for one node in the order of its arguments. There are several if a call uses a value
+  // several times.
   const std::vector<GraphEdge>& edges() const { return edges_; }
   // The number of edges on the longest way from a node without parents.
   int Depth(int node) const { return depths_.at(node); }
 
-  // The functions below throw InvalidArgument for nodes that do not exist. All lists are ascending, hence in
-  // topological order, and name a node once.
+  // The functions below throw InvalidArgument for nodes that do not exist. Each list is ascending, hence in topological
+  // order, and names a node once.
   std::vector<int> Parents(int node) const;
   std::vector<int> Children(int node) const;
-  // Everything that the node depends on, and everything that depends on it; without itself.
+  // All nodes that the node depends on, and all nodes that depend on it, itself excluded.
   std::vector<int> Ancestors(int node) const;
   std::vector<int> Descendants(int node) const;
   // Edges, as numbers in edges().
@@ -76,19 +77,19 @@ class Graph {
   std::vector<int> Outgoing(int node) const;
 
   std::vector<int> ByKind(NodeKind kind) const;
-  // "aten::add.Tensor", "add.Tensor": one overload. "aten::add", "add": all of them. In-place forms have a name of
-  // their own: "add_".
+  // Calls by operator. "aten::add.Tensor" and "add.Tensor" mean one overload, "aten::add" and "add" all of them.
+  // In-place forms have a name of their own: "add_".
   std::vector<int> ByOperator(const std::string& name) const;
   // Calls, parameters and buffers of a module and, if `nested`, of the modules in it; "" is the model itself.
   std::vector<int> ByModule(const std::string& path, bool nested = true) const;
-  // Throws NotFound.
+  // The node with this name. Throws NotFound.
   int Find(const std::string& name) const;
 
   // A call's arguments in the order of its schema, hyperparameters and tensors; empty for other nodes.
   std::vector<CallArgument> Arguments(int node) const;
-  // The values that a node gives: of calls their results, or what they wrote if they return nothing.
+  // The values that a node gives: for calls their results, or what they wrote if they return nothing.
   std::vector<int> Values(int node) const;
-  // Operator, module, source line and the names of the parameters that are read. Empty but for calls.
+  // Operator, module, source line and names of the parameters that a call reads. Empty for other nodes.
   Position PositionOf(int node) const;
 
  private:

@@ -31,7 +31,7 @@ Json NodeJson(const Graph& graph, int number, const std::vector<CallNumbers>& nu
   Json record = {{"id", number},
                  {"kind", NodeKindName(node.kind)},
                  {"name", node.name},
-                 {"module", node.module},
+                 {"module_path", node.module},
                  {"depth", graph.Depth(number)},
                  {"tensors", TensorsJson(program, graph.Values(number))}};
   if (node.kind != NodeKind::kCall) return record;
@@ -133,7 +133,7 @@ class Clusters {
 Json GraphRecord(const Graph& graph, const std::vector<CallNumbers>& numbers) {
   CheckNumbers(numbers, graph.program().calls.size());
   Json record = {{"format", "addend.graph"},
-                 {"version", 1},
+                 {"version", 2},
                  {"modules", graph.program().module_paths},
                  {"numbers", NumbersHeadJson(numbers)}};
   Json nodes = Json::array();

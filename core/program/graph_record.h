@@ -11,7 +11,7 @@
 
 namespace addend {
 
-// As page/README.md describes it. `numbers`: what is known about each call, contributions for example.
+// Writes the graph as page/README.md describes it. `numbers`: what is known about each call, contributions for example.
 Json GraphRecord(const Graph& graph, const std::vector<CallNumbers>& numbers = {});
 
 struct DotOptions {
@@ -20,11 +20,11 @@ struct DotOptions {
   // Modules as boxes around their calls.
   bool modules = true;
 };
-// The same for Graphviz: text in UTF-8, whatever the names hold. Dashed edges: EdgeKind::kTensor.
+// Writes the graph for Graphviz: always UTF-8, whatever the names hold. Dashed edges are EdgeKind::kTensor.
 std::string GraphDot(const Graph& graph, const DotOptions& options = {});
 
-// A self-contained page that shows the record: modules to open and close, search, details of every node, and the
-// numbers as colours. `title` stands on top.
+// Writes a self-contained page that shows the graph: modules to open and close, search, details of every node, and the
+// numbers as colours. `title`: the heading.
 std::string GraphPage(const Graph& graph, const std::string& title, const std::vector<CallNumbers>& numbers = {});
 
 }  // namespace addend

@@ -34,12 +34,12 @@ TEST(GraphRecord, HoldsNodesAndEdges) {
   const Json record =
       GraphRecord(Graph(Small()), {{"contribution", CallNumbers::Unit::kNone, {0.5, std::nan(""), -1}}});
   EXPECT_EQ(record["format"], "addend.graph");
-  EXPECT_EQ(record["version"], 1);
+  EXPECT_EQ(record["version"], 2);
   EXPECT_EQ(Dump(record["modules"]), R"(["","body","body.fc"])");
   EXPECT_EQ(Dump(record["numbers"]), R"([{"name":"contribution","unit":""}])");
   ASSERT_EQ(record["nodes"].size(), 6u);
   EXPECT_EQ(Dump(record["nodes"][1]),
-            R"({"id":1,"kind":"parameter","name":"body.fc.weight","module":"body.fc","depth":0,"tensors":[)"
+            R"({"id":1,"kind":"parameter","name":"body.fc.weight","module_path":"body.fc","depth":0,"tensors":[)"
             R"({"name":"body.fc.weight","dtype":"f32","shape":[4,3],"strides":[3,1],"offset":0,"device":"cpu",)"
             R"("storage":1,"version":0}]})");
   const Json& linear = record["nodes"][2];

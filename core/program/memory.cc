@@ -34,4 +34,13 @@ at::Tensor SeenIn(const c10::Storage& storage, const at::Tensor& tensor) {
   return TensorIn(storage, tensor, tensor.strides(), bytes / item);
 }
 
+at::Tensor WholeStorage(const at::Tensor& tensor) {
+  const auto nbytes = static_cast<int64_t>(tensor.storage().nbytes());
+  const auto item = static_cast<int64_t>(tensor.itemsize());
+  const at::ScalarType dtype = nbytes % item == 0 ? tensor.scalar_type() : at::kByte;
+  const int64_t numel = nbytes / static_cast<int64_t>(c10::elementSize(dtype));
+  return at::empty({0}, at::TensorOptions().dtype(dtype).device(tensor.device()))
+      .set_(tensor.storage(), 0, {numel}, {1});
+}
+
 }  // namespace addend

@@ -1,6 +1,7 @@
 #include "core/program/module_paths.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace addend {
 namespace {
@@ -53,6 +54,19 @@ std::string ResolveModulePath(const std::string& script_path, const std::string&
     match = path;
   }
   return matches == 1 ? match : script_path;
+}
+
+void CurrentModule::SetPaths(std::vector<std::string> paths) {
+  paths_ = std::move(paths);
+  std::sort(paths_.begin(), paths_.end());
+  resolved_.clear();
+}
+
+std::string CurrentModule::PathOf(const std::string& script_path, const std::string& parameter) {
+  if (!told_.empty()) return told_;
+  const auto [found, is_new] = resolved_.try_emplace({script_path, parameter}, "");
+  if (is_new) found->second = ResolveModulePath(script_path, parameter, paths_);
+  return found->second;
 }
 
 }  // namespace addend

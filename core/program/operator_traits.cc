@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/intercept/own_operators.h"
-#include "core/program/program.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 namespace {
@@ -148,13 +148,6 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
   detaches = full == "aten::detach_";
   property = Property(name);
   random = Has(schema, "generator") || IsTagged(schema, at::Tag::nondeterministic_seeded);
-  for (const char* drawing :
-       {"aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout",
-        "aten::native_dropout", "aten::multinomial", "aten::rand", "aten::randn", "aten::randint", "aten::randperm",
-        "aten::rand_like", "aten::randn_like", "aten::randint_like", "aten::rrelu", "aten::poisson", "aten::binomial",
-        "aten::_fused_dropout"}) {
-    random |= name == drawing;
-  }
   for (const char* flag : {"train", "training"}) {
     if (const auto found = schema.argumentIndexWithName(flag)) train_ = static_cast<int16_t>(*found);
   }

@@ -1,4 +1,4 @@
-// What recording and replay have to know about an operator beyond its schema.
+// Traits of an operator beyond its schema, for recording and replay.
 #ifndef ADDEND_CORE_PROGRAM_OPERATOR_TRAITS_H_
 #define ADDEND_CORE_PROGRAM_OPERATOR_TRAITS_H_
 
@@ -22,16 +22,17 @@ struct OperatorTraits {
   c10::SmallVector<bool, 8> output;   // by argument: an out= argument, whose elements are not read
   bool writes = false;                // some argument is written
   bool geometry_only = false;         // what is written is where elements lie, not the elements: t_(), set_()
-  // Written arguments may be given another geometry: replay hands such an operator an alias.
+  // Whether written arguments may be given another geometry; a replay hands such an operator an alias.
   bool may_reshape = false;
   bool overwrites = false;  // does not read the elements that it writes: copy_(), zero_()
-  // Updates running statistics that its schema does not mark; which arguments, and the flag that says so.
+  // Running statistics that the operator updates although its schema does not mark them: which arguments, and the flag
+  // that says so.
   c10::SmallVector<int16_t, 2> statistics;
   int16_t statistics_flag = -1;
   bool allocates = false;      // gives memory with no defined content
   bool resizes = false;        // makes what is written larger, with no defined content behind the old one
   bool metadata_only = false;  // reads no elements of its arguments: zeros_like()
-  // By argument: only its sizes or its dtype are read, as of the second of expand_as() and type_as().
+  // By argument: whether only its sizes or its dtype are read, as for the second argument of expand_as() and type_as().
   c10::SmallVector<bool, 8> shown;
   bool detaches = false;         // detach_(), which replays cannot call on what became a view
   bool random = false;           // may draw from a generator; see Draws()
@@ -43,12 +44,12 @@ struct OperatorTraits {
   bool lengths_apart = false;    // its second result is made of its second argument alone: lengths of what is packed
   int16_t data_shape_from = 0;   // the first argument whose elements tell these sizes: 1 of masked_select()
 
-  // Gives new memory with no defined content.
+  // Whether the operator gives new memory with no defined content.
   bool Uninitialized() const { return allocates && !resizes; }
   // Whether a call with these arguments draws from a generator: dropout in evaluation does not.
   bool Draws(c10::ArrayRef<c10::IValue> values) const;
-  // Whether the sizes of what a call with these arguments gives depend on elements: those of one_hot() do not where the
-  // number of classes is given.
+  // Whether the sizes of the results of a call with these arguments depend on elements. Those of one_hot() do not if
+  // the number of classes is given.
   bool SizesFromData(c10::ArrayRef<c10::IValue> values) const;
 
  private:

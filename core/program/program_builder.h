@@ -1,4 +1,4 @@
-// Writes recorded programs for tests by hand: nothing runs, so that any shape, name and size can be had.
+// Builds recorded programs by hand, for tests. Nothing runs, so a program can have any shape, name and size.
 #ifndef ADDEND_CORE_PROGRAM_PROGRAM_BUILDER_H_
 #define ADDEND_CORE_PROGRAM_PROGRAM_BUILDER_H_
 
@@ -25,16 +25,17 @@ class ProgramBuilder {
  public:
   using Sizes = std::vector<int64_t>;
 
-  // A value that no call makes. Inputs become arguments of the model too.
+  // Adds a value that no call makes. Inputs become arguments of the model too.
   int Add(ValueKind kind, const std::string& name, const Sizes& sizes, at::ScalarType dtype = at::kFloat);
-  // The last call's values: what the schema says it returns, new or, where it says so, in the memory of an argument.
-  // Arguments that are not given have their defaults. What is written has a new version.
+  // Adds a call and returns its values: the results that the schema declares, in new memory or, where the schema says
+  // so, in the memory of an argument. Arguments that are not given have their defaults. A written value has a new
+  // version.
   std::vector<int> Call(const std::string& op, const std::string& overload, const std::vector<BuiltArgument>& arguments,
                         const std::vector<Sizes>& results, int place = -1);
   // A place without source lines.
   int Module(const std::string& path);
   int Place(CodePlace place);
-  // Ends the program: `outputs` as a tuple, or alone if it is one.
+  // Ends the program, which returns `outputs` as a tuple, or a single output by itself.
   std::shared_ptr<const RecordedProgram> Finish(const std::vector<int>& outputs);
 
   RecordedProgram& program() { return program_; }

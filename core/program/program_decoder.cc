@@ -14,6 +14,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/program/operator_traits.h"
 #include "core/program/program_file.h"
 #include "core/program/tensor_io.h"

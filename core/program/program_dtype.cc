@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend {

@@ -8,11 +8,12 @@
 
 namespace addend {
 
-// The program with every floating-point tensor, parameters and constants included, in the real dtype `dtype`, and
-// complex ones in the complex dtype of it; integers and bools stay. It is replayed with inputs of these dtypes, and
-// stops at an operator that gives another one. Recorded numbers stay as they are: a replay that compares floating-point
-// ones needs a tolerance. Throws InvalidArgument where `dtype` is no floating-point one, Unimplemented where it has no
-// complex dtype that the program needs, or where memory is seen as floating-point numbers and as something else.
+// Converts a program: every floating-point tensor, parameters and constants included, to the real dtype `dtype`,
+// complex tensors to the complex dtype of `dtype`; integers and bools stay. The result is replayed with inputs of these
+// dtypes, and stops at an operator that gives another dtype. Recorded numbers stay as they are, so a replay that
+// compares floating-point numbers needs a tolerance. Throws InvalidArgument if `dtype` is not floating-point, and
+// Unimplemented if the program needs a complex dtype that `dtype` does not have, or sees memory as floating-point
+// numbers and as something else.
 RecordedProgram InDtype(const RecordedProgram& program, at::ScalarType dtype);
 
 }  // namespace addend

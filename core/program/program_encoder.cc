@@ -4,9 +4,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/program/operator_traits.h"
 #include "core/program/program_file.h"
 #include "core/program/tensor_io.h"
@@ -162,24 +164,40 @@ Json Encode(const CodePlace& place) {
   return Json{{"module", place.module_path}, {"frames", std::move(frames)}};
 }
 
-}  // namespace
+Json Encode(const RecordedInput& input) { return Json{{"name", input.name}, {"structure", Encode(input.structure)}}; }
 
-EncodedProgram EncodeProgram(const RecordedProgram& program) {
-  Json json{{"format", "addend program"}, {"version", kProgramFileVersion}};
-  TensorFile weights;
-  Json inputs = Json::array();
-  for (const RecordedInput& input : program.inputs) {
-    inputs.push_back({{"name", input.name}, {"structure", Encode(input.structure)}});
+Json Encode(const RecordedGuard& guard) {
+  return Json{{"kind", GuardKindName(guard.kind)}, {"call", guard.call}, {"value", Plain(guard.value)}};
+}
+
+Json Encode(const FreeDimension& dimension) {
+  return Json{{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}};
+}
+
+Json Encode(const SizeRelation& relation) {
+  Json json{{"element", relation.element},
+            {"input", relation.input},
+            {"dim", relation.dim},
+            {"factor", relation.factor},
+            {"offset", relation.offset}};
+  if (relation.call < 0) {
+    json["storage"] = relation.storage;
+  } else {
+    json["call"] = relation.call;
+    json["argument"] = relation.argument;
   }
-  json["inputs"] = std::move(inputs);
-  json["output"] = Encode(program.output);
-  json["output_versions"] = program.output_versions;
-  json["module_paths"] = program.module_paths;
-  const auto list = [&](const char* name, const auto& elements) {
-    Json& array = json[name] = Json::array();
-    for (const auto& element : elements) array.push_back(Encode(element));
-  };
-  list("values", program.values);
+  return json;
+}
+
+template <typename Element>
+Json EncodeAll(const std::vector<Element>& elements) {
+  Json array = Json::array();
+  for (const Element& element : elements) array.push_back(Encode(element));
+  return array;
+}
+
+// What the storages hold goes to `weights`, under the name of the first value in it.
+Json EncodeStorages(const RecordedProgram& program, TensorFile* weights) {
   Json storages = Json::array();
   for (const RecordedStorage& storage : program.storages) {
     Json entry{{"kind", ValueKindName(storage.kind)}, {"nbytes", storage.nbytes}, {"value", storage.value}};
@@ -191,11 +209,15 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
       entry["weights"] = name;
       entry["dtype"] = DtypeName(initial.scalar_type());
       const at::Tensor numbers = initial.is_complex() ? at::view_as_real(initial) : initial;
-      weights.tensors.emplace_back(name, numbers.flatten().cpu());
+      weights->tensors.emplace_back(name, numbers.flatten().cpu());
     }
     storages.push_back(std::move(entry));
   }
-  json["storages"] = std::move(storages);
+  return storages;
+}
+
+// Errors tell the call.
+Json EncodeCalls(const RecordedProgram& program) {
   Json calls = Json::array();
   for (size_t c = 0; c < program.calls.size(); ++c) {
     try {
@@ -204,34 +226,25 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
       throw Error(e.code(), e.what(), PositionOf(program, static_cast<int>(c)));
     }
   }
-  json["calls"] = std::move(calls);
-  Json guards = Json::array();
-  for (const RecordedGuard& guard : program.guards) {
-    guards.push_back({{"kind", GuardKindName(guard.kind)}, {"call", guard.call}, {"value", Plain(guard.value)}});
-  }
-  json["guards"] = std::move(guards);
-  list("places", program.places);
-  Json free = Json::array();
-  for (const FreeDimension& dimension : program.free) {
-    free.push_back({{"input", dimension.input}, {"dim", dimension.dim}, {"like", dimension.like}});
-  }
-  json["free"] = std::move(free);
-  Json sizes = Json::array();
-  for (const SizeRelation& relation : program.sizes) {
-    Json number = {{"element", relation.element},
-                   {"input", relation.input},
-                   {"dim", relation.dim},
-                   {"factor", relation.factor},
-                   {"offset", relation.offset}};
-    if (relation.call < 0) {
-      number["storage"] = relation.storage;
-    } else {
-      number["call"] = relation.call;
-      number["argument"] = relation.argument;
-    }
-    sizes.push_back(std::move(number));
-  }
-  json["sizes"] = std::move(sizes);
+  return calls;
+}
+
+}  // namespace
+
+EncodedProgram EncodeProgram(const RecordedProgram& program) {
+  TensorFile weights;
+  Json json{{"format", "addend program"}, {"version", kProgramFileVersion}};
+  json["inputs"] = EncodeAll(program.inputs);
+  json["output"] = Encode(program.output);
+  json["output_versions"] = program.output_versions;
+  json["module_paths"] = program.module_paths;
+  json["values"] = EncodeAll(program.values);
+  json["storages"] = EncodeStorages(program, &weights);
+  json["calls"] = EncodeCalls(program);
+  json["guards"] = EncodeAll(program.guards);
+  json["places"] = EncodeAll(program.places);
+  json["free"] = EncodeAll(program.free);
+  json["sizes"] = EncodeAll(program.sizes);
   EncodedProgram encoded;
   try {
     encoded.graph = json.dump(1);

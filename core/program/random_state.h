@@ -1,4 +1,4 @@
-// The state from which random numbers are drawn, kept and put back.
+// The state of random number generators, saved and restored.
 #ifndef ADDEND_CORE_PROGRAM_RANDOM_STATE_H_
 #define ADDEND_CORE_PROGRAM_RANDOM_STATE_H_
 
@@ -10,13 +10,14 @@
 
 namespace addend {
 
-// From which operators on a device draw that are given no generator: the CPU's, where the device has none of its own.
+// Returns the generator that operators on a device use if they are given none: the CPU's, where the device has none of
+// its own.
 at::Generator DefaultGenerator(const at::Device& device);
 
-// RAII: puts the states of default generators back, so that several runs draw the same.
+// RAII: restores the states of default generators, so that several runs draw the same numbers.
 class RandomState {
  public:
-  // Of the CPU, and of the devices on which the tensors are.
+  // Saves the states of the CPU's generator and of those of the tensors' devices.
   explicit RandomState(const std::vector<at::Tensor>& tensors);
   ~RandomState();
   RandomState(const RandomState&) = delete;

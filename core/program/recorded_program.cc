@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "core/base/tensor_text.h"
 
 namespace addend {
 
@@ -54,44 +53,25 @@ Position PositionOf(const RecordedProgram& program, int call) {
   return position;
 }
 
-std::string DescribeValue(const RecordedValue& value) {
-  return absl::StrCat(DtypeName(value.dtype), "[", absl::StrJoin(value.geometry.sizes, ", "), "]");
-}
+std::string DescribeValue(const RecordedValue& value) { return TensorText(value.dtype, value.geometry.sizes); }
 
 std::string DescribeCall(const RecordedProgram& program, int call) {
   const RecordedCall& recorded = program.calls.at(call);
   const auto describe = [&](int value) {
     return value < 0 ? std::string("None") : DescribeValue(program.values[value]);
   };
-  std::vector<std::string> parts;
-  for (size_t a = 0; a < recorded.arguments.size(); ++a) {
-    std::vector<std::string> tensors;
-    for (const TensorUse& use : recorded.uses) {
-      if (use.argument == static_cast<int16_t>(a)) tensors.push_back(describe(use.value));
-    }
-    const bool list = recorded.op.schema().arguments()[a].type()->kind() == c10::TypeKind::ListType;
-    if (tensors.empty()) {
-      std::ostringstream text;
-      text << recorded.arguments[a];
-      parts.push_back(list && recorded.arguments[a].isNone() ? "[]" : text.str());
-    } else {
-      parts.push_back(list ? absl::StrCat("[", absl::StrJoin(tensors, ", "), "]") : tensors.front());
-    }
+  CallText text;
+  for (const TensorUse& use : recorded.uses) text.operands.push_back({use.argument, describe(use.value)});
+  for (const int value : recorded.results) text.results.push_back(describe(value));
+  if (text.results.empty()) {
+    for (const int value : recorded.written) text.results.push_back(describe(value));
   }
-  std::vector<std::string> results;
-  for (const int value : recorded.results) results.push_back(describe(value));
-  if (results.empty()) {
-    for (const int value : recorded.written) results.push_back(describe(value));
+  if (text.results.empty() && recorded.guard >= 0) {
+    std::ostringstream given;
+    given << program.guards[recorded.guard].value;
+    text.results.push_back(given.str());
   }
-  if (results.empty() && recorded.guard >= 0) {
-    std::ostringstream text;
-    text << program.guards[recorded.guard].value;
-    results.push_back(text.str());
-  }
-  std::string name = FullName(recorded.op.schema());
-  if (absl::StartsWith(name, "aten::")) name = name.substr(6);
-  return absl::StrCat(name, "(", absl::StrJoin(parts, ", "), ") -> ",
-                      results.size() == 1 ? results[0] : absl::StrCat("(", absl::StrJoin(results, ", "), ")"));
+  return DescribeCall(recorded.op.schema(), recorded.arguments, text);
 }
 
 int FindValue(const RecordedProgram& program, const std::string& name) {

@@ -1,11 +1,10 @@
 // The complete record of one run: enough to print it, to search it, to store it, and to run it again without the model.
 //
 // Note [Values and storages]
-// A call takes and gives tensors, and these are what the program numbers: a value is a tensor object as one call (or
-// the caller, or the model's parameters) made it. Beside it stands where its elements lie, because values alias: every
-// value names its storage, every use of a value the version of that storage, which counts the writes. A write through
-// a view so changes the versions of all values of the storage, and what a use depends on is the call that made the
-// value and the call that made the version; see Dependencies().
+// A value is a tensor object as one call (or the caller, or the model's parameters) made it; the program numbers
+// values. Because values alias, every value names its storage, and every use of a value names the version of that
+// storage, which counts the writes. A write through a view changes the version for all values of the storage, and a use
+// depends on the call that made the value and the call that made the version; see Dependencies().
 //
 // Note [What a run freezes]
 // A recording holds what the model did for one input. Numbers that left the tensors (item(), the shape of nonzero())
@@ -28,7 +27,8 @@
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
 #include "core/intercept/script_frames.h"
-#include "core/program/program.h"
+#include "core/program/call_text.h"
+#include "core/program/geometry.h"
 #include "core/program/structure.h"
 
 namespace addend {
@@ -126,7 +126,7 @@ enum class GuardKind {
 // "number", "shape", "property".
 const char* GuardKindName(GuardKind kind);
 
-// Something about tensors that the program around the operators got to know, and may have acted on.
+// A guard: a number about tensors that reached the program around the operators, which may have acted on it.
 struct RecordedGuard {
   GuardKind kind = GuardKind::kNumber;
   int call = -1;
@@ -181,11 +181,11 @@ std::string DescribeCall(const RecordedProgram& program, int call);
 std::string DescribeValue(const RecordedValue& value);
 // The number of the value of that name. Throws NotFound.
 int FindValue(const RecordedProgram& program, const std::string& name);
-// The calls that have to run before this one so that it reads what it read, ascending and without repetition: those
-// that made the values it uses and those that made the versions of their storages.
+// Returns the calls that have to run before this one so that it reads what it read, ascending and without repetition:
+// those that made the values it uses and those that made the versions of their storages.
 std::vector<int> Dependencies(const RecordedProgram& program, int call);
-// The call that last wrote what is used; the call that made the value where nobody wrote since. -1: the caller's or the
-// model's own.
+// Returns the producer of a use: the call that last wrote the elements, or the call that made the value if none wrote
+// since; -1: the caller or the model.
 int Producer(const RecordedProgram& program, const TensorUse& use);
 
 }  // namespace addend

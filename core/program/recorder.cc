@@ -5,10 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
-#include "core/base/error.h"
-#include "core/program/module_paths.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/program/operator_traits.h"
 #include "core/program/written_aside.h"
 
@@ -51,43 +48,6 @@ c10::IValue WithoutTensors(const c10::IValue& value) {
   return tensors ? c10::IValue(present) : value;
 }
 
-// push_back. A vector that grows copies calls, strings and all, since moving them may throw.
-void Append(Call&& call, std::vector<Call>* calls) {
-  if (calls->size() == calls->capacity()) {
-    std::vector<Call> larger;
-    larger.reserve(std::max<size_t>(2 * calls->size(), 64));
-    std::move(calls->begin(), calls->end(), std::back_inserter(larger));
-    calls->swap(larger);
-  }
-  calls->push_back(std::move(call));
-}
-
-// Parts are of elements that lie in memory one by one.
-void RequireDense(const Call& call, const std::vector<c10::IValue>& values, const char* verb) {
-  for (const c10::IValue& value : values) {
-    VisitArgument(value, [&](const at::Tensor& tensor) {
-      if (!tensor.defined() || (tensor.has_storage() && !tensor.is_nested())) return;
-      throw Error(absl::StatusCode::kUnimplemented,
-                  absl::StrCat(FullName(call.op.schema()), " ", verb,
-                               " a tensor that is not dense (sparse, nested), whose parts cannot be found; use a dense "
-                               "one (to_dense())"),
-                  call.position);
-    });
-  }
-}
-
-// RAII: what is recorded while it lives is part of an operator that is not recorded itself.
-class Deeper {
- public:
-  explicit Deeper(int16_t* depth) : depth_(depth) { ++*depth_; }
-  ~Deeper() { --*depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-
- private:
-  int16_t* depth_;
-};
-
 }  // namespace
 
 void ForEachTensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& visit) {
@@ -106,36 +66,28 @@ void ForEachTensor(const c10::IValue& value, const std::function<void(const at::
 
 int Recorder::StorageId(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return -1;
-  c10::StorageImpl* impl = tensor.storage().unsafeGetStorageImpl();
-  const auto [it, is_new] = storage_ids_.try_emplace(impl, static_cast<int>(program_.storages.size()));
+  const auto [id, is_new] = storages_.Add(tensor.storage().unsafeGetStorageImpl());
   if (is_new) {
-    storage_guards_.emplace_back(c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(impl));
     StorageInfo info;
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
     info.dtype = tensor.scalar_type();
     program_.storages.push_back(std::move(info));
   } else {
     // Kernels of composite operators resize what they are given without asking the dispatcher.
-    StorageInfo& info = program_.storages[it->second];
+    StorageInfo& info = program_.storages[id];
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
   }
-  return it->second;
+  return id;
 }
 
 int Recorder::FindStorage(const at::Tensor& tensor) const {
   if (!tensor.defined() || !tensor.has_storage()) return -1;
-  const auto it = storage_ids_.find(tensor.storage().unsafeGetStorageImpl());
-  return it == storage_ids_.end() ? -1 : it->second;
+  return storages_.Find(tensor.storage().unsafeGetStorageImpl());
 }
 
 void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
   const int id = StorageId(tensor);
   if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
-}
-
-void Recorder::SetModulePaths(std::vector<std::string> paths) {
-  module_paths_ = std::move(paths);
-  std::sort(module_paths_.begin(), module_paths_.end());
 }
 
 Operand Recorder::Describe(const at::Tensor& tensor) {
@@ -148,37 +100,25 @@ Operand Recorder::Describe(const at::Tensor& tensor) {
   operand.geometry = GeometryOf(tensor);
   operand.conjugated = tensor.is_conj();
   operand.negated = tensor.is_neg();
-  if (observer_ != nullptr) {
-    if (Continuous(operand.dtype)) {
-      operand.decomposed = observer_->IsDecomposed(operand.storage);
-    } else {
-      operand.labelled = observer_->IsLabelled(operand.storage);
-    }
-  }
   return operand;
 }
 
-const Recorder::OpFacts& Recorder::FactsOf(const Operator& op) {
+const Recorder::Written& Recorder::WrittenBy(const Operator& op) {
   const c10::FunctionSchema& schema = op.schema();
-  std::unique_ptr<OpFacts>& slot = facts_[&schema];
-  if (slot == nullptr) {
-    slot = std::make_unique<OpFacts>();
-    slot->rule_name = RuleName(schema.name());
-    slot->has_rule = observer_ == nullptr || observer_->HasRule(slot->rule_name, FullName(schema));
-    slot->has_rewrite =
-        observer_ != nullptr && !slot->has_rule && observer_->HasRewrite(slot->rule_name, FullName(schema));
-    slot->composite = op.composite();
+  const auto [it, is_new] = written_.try_emplace(&schema);
+  Written& written = it->second;
+  if (is_new) {
     const OperatorTraits traits(schema);
     for (size_t a = 0; a < schema.arguments().size(); ++a) {
-      const bool written = traits.written[a] && !traits.geometry_only && !IsWrittenAside(schema, schema.arguments()[a]);
-      slot->written.push_back(written);
-      slot->writes |= written;
+      const bool own = traits.written[a] && !traits.geometry_only && !IsWrittenAside(schema, schema.arguments()[a]);
+      written.by_argument.push_back(own);
+      written.any |= own;
     }
   }
-  return *slot;
+  return written;
 }
 
-Position Recorder::PositionOf(const Call& call) const {
+Position Recorder::PositionOf(const Call& call) {
   Position position = CurrentScriptPosition();
   position.op_index = call.index;
   position.op = call.op.schema().name();
@@ -187,117 +127,94 @@ Position Recorder::PositionOf(const Call& call) const {
     const std::string& name = program_.storages[operand.storage].name;
     if (!name.empty()) position.parameters.push_back(name);
   }
-  if (!module_.empty()) {
-    position.module_path = module_;
-    return position;
-  }
   const std::string parameter = position.parameters.empty() ? "" : position.parameters.front();
-  position.module_path = ResolveModulePath(position.module_path, parameter, module_paths_);
+  position.module_path = module_.PathOf(position.module_path, parameter);
   return position;
 }
 
-void Recorder::Handle(const Operator& op, Stack* stack) {
-  const c10::FunctionSchema& schema = op.schema();
-  const size_t num_arguments = schema.arguments().size();
-  const size_t first = stack->size() - num_arguments;
-  const OpFacts& facts = FactsOf(op);
-
+Call Recorder::Begin(const Operator& op, const Stack& stack) {
+  const Written& written = WrittenBy(op);
+  const size_t num_arguments = op.schema().arguments().size();
   if (depth_ == 0) ++program_call_;
   Call call(op);
   call.program_call = program_call_;
-  {
-    TracingPause pause;
-    for (size_t a = 0; a < num_arguments; ++a) {
-      VisitArgument((*stack)[first + a], [&](const at::Tensor& tensor) {
-        Operand operand = Describe(tensor);
-        operand.argument = static_cast<int16_t>(a);
-        operand.written = facts.written[a];
-        call.operands.push_back(std::move(operand));
-      });
-    }
+  const TracingPause pause;
+  for (size_t a = 0; a < num_arguments; ++a) {
+    VisitArgument(stack[stack.size() - num_arguments + a], [&](const at::Tensor& tensor) {
+      Operand operand = Describe(tensor);
+      operand.argument = static_cast<int16_t>(a);
+      operand.written = written.by_argument[a];
+      call.operands.push_back(std::move(operand));
+    });
   }
-  bool whole = facts.has_rule;
-  if (facts.has_rewrite && call.Traced()) {
-    const Deeper deeper(&depth_);
-    call.index = static_cast<int64_t>(program_.calls.size());
-    call.position = PositionOf(call);
-    const std::vector<c10::IValue> arguments(stack->begin() + static_cast<int64_t>(first), stack->end());
-    for (const c10::IValue& argument : arguments) call.arguments.push_back(WithoutTensors(argument));
-    std::vector<c10::IValue> results = observer_->RunRewrite(call, arguments);
-    if (!results.empty()) {
-      stack->resize(first);
-      stack->insert(stack->end(), std::make_move_iterator(results.begin()), std::make_move_iterator(results.end()));
-      return;
-    }
-    whole = true;
-  }
-  if (facts.composite && !whole && call.Traced()) {
-    {
-      const Deeper deeper(&depth_);
-      op.Expand(stack);
-    }
-    if (observer_ != nullptr) {
-      const size_t count = schema.returns().size();
-      observer_->AfterExpand(op, {stack->end() - static_cast<int64_t>(count), stack->end()});
-    }
-    return;
-  }
+  return call;
+}
 
-  TracingPause pause;
+std::vector<c10::IValue> Recorder::Place(const Stack& stack, Call& call) {
+  const auto first = stack.end() - static_cast<int64_t>(call.op.schema().arguments().size());
   call.index = static_cast<int64_t>(program_.calls.size());
   call.depth = depth_;
-  call.arguments.clear();  // a rewrite may have been asked and declined
-  call.arguments.reserve(num_arguments);
-  for (size_t a = 0; a < num_arguments; ++a) {
-    const c10::IValue& value = (*stack)[first + a];
-    call.arguments.push_back(WithoutTensors(value));
+  call.arguments.reserve(call.op.schema().arguments().size());
+  for (auto argument = first; argument != stack.end(); ++argument) {
+    call.arguments.push_back(WithoutTensors(*argument));
   }
   call.position = PositionOf(call);
+  const bool kept = call.Traced() || WrittenBy(call.op).any;
+  return kept ? std::vector<c10::IValue>(first, stack.end()) : std::vector<c10::IValue>();
+}
 
-  // The observer and the shape comparison below need the arguments after the operator has consumed them.
-  const bool keep = facts.writes || call.Traced();
-  std::vector<c10::IValue> arguments;
-  if (keep) arguments.assign(stack->begin() + static_cast<int64_t>(first), stack->end());
-  if (observer_ != nullptr && call.Traced()) RequireDense(call, arguments, "cannot read");
-  if (observer_ != nullptr && keep) observer_->BeforeRun(call, arguments);
-  op.Run(stack);
+void Recorder::AddOutputs(const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results,
+                          Call& call) {
+  WrittenBy(call.op).any ? AddWritten(arguments, call) : AddReturned(results, call);
+}
 
-  const size_t num_returns = schema.returns().size();
-  std::vector<c10::IValue> results(stack->end() - static_cast<int64_t>(num_returns), stack->end());
-  if (observer_ != nullptr && call.Traced()) RequireDense(call, results, "gives");
-  if (facts.writes) {
-    size_t k = 0;
-    for (size_t a = 0; a < num_arguments; ++a) {
-      VisitArgument(arguments[a], [&](const at::Tensor& tensor) {
-        const Operand& before = call.operands[k++];
-        if (!before.written || before.storage < 0) return;
-        StorageInfo& info = program_.storages[before.storage];
-        ++info.versions;
-        info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
-        Operand after = Describe(tensor);
-        after.written = true;
-        after.argument = before.argument;
-        call.resized_output |= after.geometry.sizes != before.geometry.sizes;
-        call.outputs.push_back(std::move(after));
-      });
-    }
-  } else {
-    bool all_alias = true;
-    for (size_t r = 0; r < num_returns; ++r) {
-      VisitArgument(results[r], [&](const at::Tensor& tensor) {
-        Operand output = Describe(tensor);
-        output.argument = static_cast<int16_t>(r);
-        bool aliases = false;
-        for (const Operand& operand : call.operands)
-          aliases |= operand.storage >= 0 && operand.storage == output.storage;
-        all_alias &= aliases;
-        call.outputs.push_back(std::move(output));
-      });
-    }
-    call.is_view = all_alias && !call.outputs.empty();
+void Recorder::AddWritten(const std::vector<c10::IValue>& arguments, Call& call) {
+  size_t k = 0;
+  for (const c10::IValue& argument : arguments) {
+    VisitArgument(argument, [&](const at::Tensor& tensor) {
+      const Operand& before = call.operands[k++];
+      if (!before.written || before.storage < 0) return;
+      StorageInfo& info = program_.storages[before.storage];
+      ++info.versions;
+      info.numel = static_cast<int64_t>(tensor.storage().nbytes() / c10::elementSize(info.dtype));
+      Operand after = Describe(tensor);
+      after.written = true;
+      after.argument = before.argument;
+      call.resized_output |= after.geometry.sizes != before.geometry.sizes;
+      call.outputs.push_back(std::move(after));
+    });
   }
-  if (observer_ != nullptr) observer_->AfterRun(call, arguments, results);
-  Append(std::move(call), &program_.calls);
+}
+
+void Recorder::AddReturned(const std::vector<c10::IValue>& results, Call& call) {
+  bool all_alias = true;
+  for (size_t r = 0; r < results.size(); ++r) {
+    VisitArgument(results[r], [&](const at::Tensor& tensor) {
+      Operand output = Describe(tensor);
+      output.argument = static_cast<int16_t>(r);
+      all_alias &= std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+        return operand.storage >= 0 && operand.storage == output.storage;
+      });
+      call.outputs.push_back(std::move(output));
+    });
+  }
+  call.is_view = all_alias && !call.outputs.empty();
+}
+
+// A vector that grows by itself copies calls, strings and all, since moving them may throw.
+void Recorder::End(Call&& call) {
+  std::vector<Call>& calls = program_.calls;
+  if (calls.size() == calls.capacity()) {
+    std::vector<Call> larger;
+    larger.reserve(std::max<size_t>(2 * calls.size(), 64));
+    std::move(calls.begin(), calls.end(), std::back_inserter(larger));
+    calls.swap(larger);
+  }
+  calls.push_back(std::move(call));
+}
+
+std::vector<c10::IValue> ResultsOf(const Operator& op, const Stack& stack) {
+  return {stack.end() - static_cast<int64_t>(op.schema().returns().size()), stack.end()};
 }
 
 }  // namespace addend

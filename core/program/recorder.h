@@ -1,50 +1,57 @@
-// Writes the program of a run while the unmodified model computes on its own tensors.
+// Writes down the calls of a run while the unmodified model computes on its own tensors, for a tracer.
 #ifndef ADDEND_CORE_PROGRAM_RECORDER_H_
 #define ADDEND_CORE_PROGRAM_RECORDER_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
+#include <ATen/core/ivalue.h>
+#include <c10/util/SmallVector.h>
 
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/intercept/tracing_scope.h"
-#include "core/program/program.h"
+#include "core/intercept/operator.h"
+#include "core/program/module_paths.h"
+#include "core/program/storage_table.h"
+#include "core/program/traced_calls.h"
 
 namespace addend {
 
-// What rides along with the recorder: it is asked about operators and sees every call before and after it runs.
-class RecorderObserver {
+// Knows the storages of a run and writes its calls. Whoever handles the operators of a tracing scope takes each of them
+// through these steps, and does in between what else is to be done:
+//   Call call = recorder.Begin(op, *stack);
+//   const std::vector<c10::IValue> arguments = recorder.Place(*stack, call);
+//   op.Run(stack);
+//   recorder.AddOutputs(arguments, ResultsOf(op, *stack), call);
+//   recorder.End(std::move(call));
+class Recorder {
  public:
-  virtual ~RecorderObserver() = default;
-  // True when the operator is to be recorded whole although LibTorch could expand it.
-  virtual bool HasRule(const std::string& rule_name, const std::string& full_name) = 0;
-  // True when the storage carries rows / is followed as ids or conditions at this moment.
-  virtual bool IsDecomposed(int storage) = 0;
-  virtual bool IsLabelled(int storage) = 0;
-  // `arguments`: the values that the model passes, tensors included. Called for traced calls and for those that write.
-  virtual void BeforeRun(const Call& call, const std::vector<c10::IValue>& arguments) = 0;
-  virtual void AfterRun(Call& call, const std::vector<c10::IValue>& arguments,
-                        const std::vector<c10::IValue>& results) = 0;
-  // True when the operator has no rule but a rewrite into others.
-  virtual bool HasRewrite(const std::string& /*rule_name*/, const std::string& /*full_name*/) { return false; }
-  // Computes such an operator, with tracing on, by others. Returns its results; none: this call is to be recorded whole
-  // after all. `call`: position and operands.
-  virtual std::vector<c10::IValue> RunRewrite(const Call& /*call*/, const std::vector<c10::IValue>& /*arguments*/) {
-    return {};
-  }
-  // A composite operator with rows among its operands was run as the operators that it consists of.
-  virtual void AfterExpand(const Operator& op, const std::vector<c10::IValue>& results) = 0;
-};
+  // The call of the operator whose arguments lie on the stack: its operands, and to which of the model's calls it
+  // belongs.
+  Call Begin(const Operator& op, const Stack& stack);
+  // Gives the call its number, its plain arguments and its position. Returns its arguments with tensors, which the
+  // operator takes off the stack; none where the call neither is traced nor writes.
+  std::vector<c10::IValue> Place(const Stack& stack, Call& call);
+  // After the operator ran: what it wrote, or else what it returned. Counts the versions of storages.
+  void AddOutputs(const std::vector<c10::IValue>& arguments, const std::vector<c10::IValue>& results, Call& call);
+  // Puts the call behind those that were recorded before.
+  void End(Call&& call);
 
-class Recorder : public CallHandler {
- public:
-  // `observer` may be null; then every operator is recorded as it is called and composites are not expanded.
-  explicit Recorder(RecorderObserver* observer) : observer_(observer) {}
+  // RAII: what is recorded while it lives is part of an operator that is not recorded itself.
+  class Deeper {
+   public:
+    explicit Deeper(Recorder* recorder) : recorder_(recorder) { ++recorder_->depth_; }
+    ~Deeper() { --recorder_->depth_; }
+    Deeper(const Deeper&) = delete;
+    Deeper& operator=(const Deeper&) = delete;
 
-  void Handle(const Operator& op, Stack* stack) override;
+   private:
+    Recorder* recorder_;
+  };
 
   // The id of a tensor's storage, made on first sight. Undefined tensors and tensors without storage give -1.
   int StorageId(const at::Tensor& tensor);
@@ -54,37 +61,35 @@ class Recorder : public CallHandler {
   // The operand that `tensor` is right now.
   Operand Describe(const at::Tensor& tensor);
 
-  Program& program() { return program_; }
-  const Program& program() const { return program_; }
+  TracedCalls& program() { return program_; }
+  const TracedCalls& program() const { return program_; }
   // Where the operator that runs now is called; `call` may lack its position still.
-  Position PositionOf(const Call& call) const;
+  Position PositionOf(const Call& call);
   // The module path for parameter names and ambiguous script frames; see SetModulePaths.
-  void SetModulePaths(std::vector<std::string> paths);
+  void SetModulePaths(std::vector<std::string> paths) { module_.SetPaths(std::move(paths)); }
   // The module that runs now, where the caller knows it; empty: script frames and parameter names tell.
-  void SetModule(std::string path) { module_ = std::move(path); }
+  void SetModule(std::string path) { module_.Set(std::move(path)); }
 
  private:
-  struct OpFacts {
-    std::string rule_name;
-    bool has_rule = false;
-    bool has_rewrite = false;
-    bool composite = false;
-    bool writes = false;
-    c10::SmallVector<bool, 8> written;  // by argument
+  // What an operator writes as its result.
+  struct Written {
+    bool any = false;
+    c10::SmallVector<bool, 8> by_argument;
   };
-  const OpFacts& FactsOf(const Operator& op);
+  const Written& WrittenBy(const Operator& op);
+  void AddWritten(const std::vector<c10::IValue>& arguments, Call& call);
+  void AddReturned(const std::vector<c10::IValue>& results, Call& call);
 
-  RecorderObserver* observer_;
-  Program program_;
+  TracedCalls program_;
   int16_t depth_ = 0;
   int64_t program_call_ = -1;
-  std::vector<std::string> module_paths_;
-  std::string module_;
-  absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<OpFacts>> facts_;
-  // Weak references keep a freed storage's address from being reused while the model runs.
-  absl::flat_hash_map<c10::StorageImpl*, int> storage_ids_;
-  std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> storage_guards_;
+  CurrentModule module_;
+  absl::flat_hash_map<const c10::FunctionSchema*, Written> written_;
+  StorageTable storages_;
 };
+
+// The results of an operator, which are the last values on the stack.
+std::vector<c10::IValue> ResultsOf(const Operator& op, const Stack& stack);
 
 // Calls `visit` for every tensor in a value: a tensor, or a list, tuple or dictionary of values.
 void ForEachTensor(const c10::IValue& value, const std::function<void(const at::Tensor&)>& visit);

@@ -4,26 +4,43 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/intercept/tracing_scope.h"
+
 namespace addend {
 namespace {
 
 using testing::ElementsAre;
 
+// Records every operator as it is called.
+class Handler : public CallHandler {
+ public:
+  void Handle(const Operator& op, Stack* stack) override {
+    Call call = recorder.Begin(op, *stack);
+    const TracingPause pause;
+    const std::vector<c10::IValue> arguments = recorder.Place(*stack, call);
+    op.Run(stack);
+    recorder.AddOutputs(arguments, ResultsOf(op, *stack), call);
+    recorder.End(std::move(call));
+  }
+
+  Recorder recorder;
+};
+
 template <typename Run>
-Program Record(Run run) {
-  Recorder recorder(nullptr);
+TracedCalls Record(Run run) {
+  Handler handler;
   {
-    TracingScope scope(&recorder);
+    TracingScope scope(&handler);
     run();
   }
-  return std::move(recorder.program());
+  return std::move(handler.recorder.program());
 }
 
 TEST(Recorder, DescribesCalls) {
   const at::Tensor x = at::ones({2, 3});
   const at::Tensor w = at::ones({4, 3});
   const at::Tensor bias = at::ones({4});
-  const Program program = Record([&] {
+  const TracedCalls program = Record([&] {
     at::linear(x, w, bias);
     at::linear(x, w);
     at::cat({x, x}, 1);
@@ -40,7 +57,7 @@ TEST(Recorder, DescribesCalls) {
 }
 
 TEST(Recorder, ViewsShareAStorageAndKeepTheirGeometry) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     const at::Tensor x = at::zeros({2, 3});
     const at::Tensor y = x.t().slice(0, 1, 3);
     at::relu(y);
@@ -57,7 +74,7 @@ TEST(Recorder, ViewsShareAStorageAndKeepTheirGeometry) {
 }
 
 TEST(Recorder, WritesCountVersions) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor x = at::zeros({4});
     x.add_(1);
     x.slice(0, 0, 2).mul_(2);
@@ -74,7 +91,7 @@ TEST(Recorder, WritesCountVersions) {
 }
 
 TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor out = at::empty({0});
     at::add_out(out, at::ones({3}), at::ones({3}));
     at::add_out(out, at::ones({3}), at::ones({3}));
@@ -88,14 +105,14 @@ TEST(Recorder, OutArgumentsThatAreResizedAreKnown) {
 
 // Allocators hand out a freed address again at once; the recorder must not take two storages for one.
 TEST(Recorder, FreedStoragesAreNotConfused) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     for (int k = 0; k < 20; ++k) at::ones({1000}).add(1);
   });
   EXPECT_EQ(program.storages.size(), 40u);
 }
 
 TEST(Recorder, InPlaceViewsWriteNothing) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     at::Tensor x = at::zeros({2, 3});
     x.t_();
     x.unsqueeze_(0);
@@ -104,7 +121,7 @@ TEST(Recorder, InPlaceViewsWriteNothing) {
 }
 
 TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
-  const Program program = Record([] {
+  const TracedCalls program = Record([] {
     const at::Tensor x = at::ones({4});
     at::Tensor y = at::zeros({2});
     y.set_(x);
@@ -117,20 +134,20 @@ TEST(Recorder, TensorsThatAreSetToOtherMemoryAreReadThere) {
 }
 
 TEST(Recorder, ListsWithoutTensorsAreLists) {
-  const Program program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
+  const TracedCalls program = Record([] { at::broadcast_tensors(std::vector<at::Tensor>{}); });
   ASSERT_EQ(program.calls.size(), 1u);
   EXPECT_EQ(DescribeCall(program.calls[0]), "broadcast_tensors([]) -> ()");
 }
 
 TEST(Recorder, NamesOfParametersTellModules) {
-  Recorder recorder(nullptr);
+  Handler handler;
   const at::Tensor w = at::ones({3, 3});
-  recorder.NameStorage(w, "layers.0.fc.weight");
+  handler.recorder.NameStorage(w, "layers.0.fc.weight");
   {
-    TracingScope scope(&recorder);
+    TracingScope scope(&handler);
     at::linear(at::ones({1, 3}), w);
   }
-  const Position& position = recorder.program().calls.back().position;
+  const Position& position = handler.recorder.program().calls.back().position;
   EXPECT_EQ(position.module_path, "layers.0.fc");
   EXPECT_THAT(position.parameters, ElementsAre("layers.0.fc.weight"));
 }

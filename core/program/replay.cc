@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/memory.h"
 #include "core/program/operator_traits.h"
@@ -29,11 +30,8 @@ std::string Text(const c10::IValue& value) {
   return out.str();
 }
 
-std::string SizesText(at::IntArrayRef sizes) { return absl::StrCat("[", absl::StrJoin(sizes, ", "), "]"); }
-
-std::string TensorText(const at::Tensor& tensor) {
-  if (!tensor.defined()) return "an undefined tensor";
-  return absl::StrCat(DtypeName(tensor.scalar_type()), SizesText(tensor.sizes()));
+std::string GivenText(const at::Tensor& tensor) {
+  return tensor.defined() ? TensorText(tensor) : "an undefined tensor";
 }
 
 // A tensor as recorded in the given memory.
@@ -188,7 +186,7 @@ class Replay::Execution {
     }
     if (!fits) {
       complaints.push_back(
-          absl::StrCat(recorded.name, " is ", TensorText(tensor), ", recorded was ", expected,
+          absl::StrCat(recorded.name, " is ", GivenText(tensor), ", recorded was ", expected,
                        only_sizes ? " (recordings with inputs of several sizes learn which sizes may change)" : ""));
     } else if (tensor.device() != recorded.device) {
       complaints.push_back(
@@ -429,7 +427,7 @@ class Replay::Execution {
       if (k >= call.results.size()) Stop(index, "the operator gives more tensors than it gave when recorded");
       const int value = call.results[k++];
       if ((value >= 0) != tensor.defined()) {
-        Stop(index, absl::StrCat("the operator gives ", TensorText(tensor), "; recorded was ",
+        Stop(index, absl::StrCat("the operator gives ", GivenText(tensor), "; recorded was ",
                                  value < 0 ? "an undefined tensor" : DescribeValue(program_.values[value])));
       }
       if (value >= 0) Made(value, tensor, index);
@@ -455,7 +453,7 @@ class Replay::Execution {
     const bool shape_guard =
         program_.calls[index].guard >= 0 && program_.guards[program_.calls[index].guard].kind == GuardKind::kShape;
     if (!fits && (!shape_guard || tensor.scalar_type() != recorded.dtype)) {
-      Stop(index, absl::StrCat("the operator gives ", TensorText(tensor), "; recorded was ", DescribeValue(recorded)));
+      Stop(index, absl::StrCat("the operator gives ", GivenText(tensor), "; recorded was ", DescribeValue(recorded)));
     }
     Set(value, tensor, index);
   }
@@ -468,8 +466,8 @@ class Replay::Execution {
         if (call.results[r] < 0) continue;
         const at::Tensor& found = tensors_[call.results[r]];
         if (found.sizes() == at::IntArrayRef(sizes[r].toIntVector())) continue;
-        Stop(index, absl::StrCat("a guard does not hold: the result has the sizes ", SizesText(found.sizes()),
-                                 "; recorded were ", SizesText(sizes[r].toIntVector())));
+        Stop(index, absl::StrCat("a guard does not hold: the result has the sizes ", ShapeText(found.sizes()),
+                                 "; recorded were ", ShapeText(sizes[r].toIntVector())));
       }
       return;
     }

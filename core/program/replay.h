@@ -1,9 +1,9 @@
 // Runs a recorded program without its model.
 //
 // Note [Replay]
-// Every call is made again, on the tensors that the calls before it gave. What aliased aliases again, because the views
-// are taken again; what was written is written again. Parameters and buffers start as they were when the recording met
-// them, each time: what a run writes into them, it writes into a copy. Inputs are written as the model wrote them.
+// A replay makes every call again, on the tensors that the calls before it gave. Tensors alias as in the recording,
+// because the views are taken again; writes happen again. Parameters and buffers start each replay as they were when
+// the recording met them; a replay writes to copies of them. Inputs are written as the model wrote them.
 #ifndef ADDEND_CORE_PROGRAM_REPLAY_H_
 #define ADDEND_CORE_PROGRAM_REPLAY_H_
 
@@ -23,19 +23,20 @@ namespace addend {
 struct OperatorTraits;
 
 struct ReplayOptions {
-  // Names of the values wanted beside the output, as they were when they were made. Copies where the program overwrites
-  // them later.
+  // Names of values that are wanted beside the output, as they were when they were made. The replay copies those that
+  // the program overwrites later.
   std::vector<std::string> values;
   bool every_value = false;
-  // Whether a guard that does not hold stops the run. Without them a replay is what peers give: the recorded branch and
-  // the recorded numbers, whether they still fit or not.
+  // Whether a guard that does not hold stops the run. Without guards a replay is what other tracers give: the recorded
+  // branch and the recorded numbers, whether they still fit or not.
   bool guards = true;
-  // Floating-point numbers that left the tensors may differ by this, relative to the recorded one. Zero: not at all.
+  // How far a floating-point number that left the tensors may differ from the recorded one, relatively. Zero: not at
+  // all.
   double guard_tolerance = 0;
-  // The source lines and modules of the recording count as the places of the calls.
+  // Whether calls count as called at the source lines and in the modules of the recording.
   bool places = true;
-  // Every write goes into a copy of the memory, and the values that lie in it follow: nothing that was there is
-  // overwritten, inputs included. The results are the same where the program knows of every alias.
+  // Whether every write goes into a copy of the memory, with the values that lie in it. Nothing is overwritten then,
+  // inputs included. The results are the same if the program knows of every alias.
   bool out_of_place = false;
 };
 
@@ -48,12 +49,13 @@ class Replay {
  public:
   explicit Replay(std::shared_ptr<const RecordedProgram> program);
 
-  // `inputs`: what the model would be given. The results are those of the model, bit for bit where its operators are.
-  // Throws InvalidArgument for inputs that are not like those of the recording (all complaints in one message) and for
-  // names that the program does not have; FailedPrecondition, with the position and with recorded and found value, for
-  // a guard that does not hold or a result of another shape or dtype. What operators throw passes through.
+  // Runs the program. `inputs`: what the model would be given. The results are the model's, bit for bit where its
+  // operators are deterministic. Throws InvalidArgument for inputs that are not like those of the recording (all
+  // complaints in one message) and for names that the program does not have; FailedPrecondition, with the position and
+  // the recorded and found values, for a guard that does not hold or a result of another shape or dtype. What operators
+  // throw passes through.
   ReplayResult Run(const std::vector<c10::IValue>& inputs, const ReplayOptions& options = {}) const;
-  // What keeps Run() from taking these inputs, each complaint one line; empty: nothing.
+  // Returns the reasons why Run() would refuse these inputs, one line each; empty: none.
   std::vector<std::string> Complaints(const std::vector<c10::IValue>& inputs) const;
   const RecordedProgram& program() const { return *program_; }
 

@@ -1,4 +1,5 @@
-// What a model takes and gives: tensors in nested tuples, lists and dictionaries, beside plain values.
+// Structures: the arguments and results of a model, as tensors in nested tuples, lists and dictionaries, beside plain
+// values.
 #ifndef ADDEND_CORE_PROGRAM_STRUCTURE_H_
 #define ADDEND_CORE_PROGRAM_STRUCTURE_H_
 
@@ -11,7 +12,8 @@
 
 namespace addend {
 
-// One argument or result. Tensors are numbers (which the owner of the structure gives a meaning), the rest is as it is.
+// One argument or result. A tensor is a number, to which the owner of the structure gives a meaning; other values are
+// kept as they are.
 struct Structure {
   enum class Kind { kTensor, kPlain, kTuple, kList, kDict };
   Kind kind = Kind::kPlain;
@@ -25,20 +27,21 @@ struct Structure {
   std::string type;
 };
 
-// Takes a value apart; `number` is called once for each tensor (undefined ones left out), in order. Throws
-// Unimplemented, with `what` in the message, for what is none of the above: objects, futures, generators.
+// Takes a value apart. `number` is called once for each tensor (undefined ones left out), in order. Throws
+// Unimplemented, with `what` in the message, for objects, futures, generators and other values that a structure cannot
+// hold.
 Structure TakeApart(const c10::IValue& value, const std::string& what,
                     const std::function<int(const at::Tensor&)>& number);
-// The value again; `tensor` gives the tensors by their numbers.
+// Makes the value again. `tensor` gives the tensors by their numbers.
 c10::IValue PutTogether(const Structure& structure, const std::function<at::Tensor(int)>& tensor);
-// Calls `visit` for the numbers of all tensors, in order; undefined ones left out.
+// Calls `visit` with the number of each tensor, in order; undefined tensors are left out.
 void ForEachNumber(const Structure& structure, const std::function<void(int)>& visit);
-// Whether both hold the same: containers, keys and plain values; tensors count as equal where both are defined or both
-// undefined. Returns "" or where they part: ".1[\"mask\"] is a tuple, not a tensor".
+// Compares two structures: containers, keys and plain values. Tensors count as equal if both are defined or both
+// undefined. Returns "", or the first difference: ".1[\"mask\"] is a tuple, not a tensor".
 std::string Difference(const Structure& expected, const Structure& found);
-// Plain values: equal type and value; a NaN equals itself.
+// Compares plain values by type and value; a NaN equals itself.
 bool SamePlain(const c10::IValue& a, const c10::IValue& b);
-// One line: "(Tensor, {\"mask\": Tensor}, 3)".
+// Describes a structure on one line: "(Tensor, {\"mask\": Tensor}, 3)".
 std::string DescribeStructure(const Structure& structure);
 
 }  // namespace addend

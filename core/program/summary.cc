@@ -3,12 +3,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/tensor_text.h"
 #include "core/program/call_arguments.h"
 
 namespace addend {
 
 Json SummaryRecord(const RecordedProgram& program) {
-  Json record = {{"operators", program.calls.size()}, {"inputs", Json::array()}};
+  Json record = {{"format", "addend.program_summary"},
+                 {"version", 1},
+                 {"operators", program.calls.size()},
+                 {"inputs", Json::array()}};
   for (const RecordedInput& input : program.inputs) {
     record["inputs"].push_back({{"name", input.name}, {"structure", DescribeStructure(input.structure)}});
   }

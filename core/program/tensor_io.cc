@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 
 // Both formats store little-endian numbers, and they are copied as they are.
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -75,8 +76,6 @@ std::string Printable(const std::string& text) { return absl::Utf8SafeCEscape(te
 std::string NameOf(const std::string& file, const std::string& tensor) {
   return absl::StrCat(file, ": tensor ", Printable(tensor));
 }
-
-std::string ShapeText(const std::vector<int64_t>& shape) { return absl::StrCat("[", absl::StrJoin(shape, ", "), "]"); }
 
 // Bytes that a tensor takes. Counts a dimension of size 0 as 1 in the check: strides must not overflow either.
 int64_t ByteSize(const std::string& name, const std::vector<int64_t>& shape, int64_t item) {

@@ -1,4 +1,4 @@
-// Which written arguments are no results.
+// Arguments that an operator writes beside its results: running statistics and noise.
 #ifndef ADDEND_CORE_PROGRAM_WRITTEN_ASIDE_H_
 #define ADDEND_CORE_PROGRAM_WRITTEN_ASIDE_H_
 
@@ -6,12 +6,12 @@
 
 namespace addend {
 
-// Whether an argument is what an operator leaves behind beside the results that it gives: running statistics and noise.
-// Older versions of the schemas do not mark them as written, so that the results are what such a call is about in all
-// versions.
+// Whether an argument is running statistics or noise that the operator writes beside its results, not as one of them.
+// Older versions of such schemas do not mark these arguments as written, so leaving them out gives the same results in
+// all versions.
 bool IsWrittenAside(const c10::FunctionSchema& schema, const c10::Argument& argument);
-// Whether it may be, whatever the schema marks: an operator that is called a second time is given copies, so that the
-// model finds what the first call left.
+// Whether an argument may be running statistics or noise, whatever the schema marks. An operator that is called a
+// second time gets copies of such arguments, so that the model finds what the first call left.
 bool MayBeWrittenAside(const c10::Argument& argument);
 
 }  // namespace addend

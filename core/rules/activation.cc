@@ -27,7 +27,7 @@ at::Tensor DerivativeOfSigmoid(const RuleCall&, const at::Tensor& x) {
   return y * (1 - y);
 }
 at::Tensor DerivativeOfGelu(const RuleCall& call, const at::Tensor& x) {
-  const std::string approximate = call.num_arguments() > 1 ? call.arguments[1].toStringRef() : "none";
+  const std::string approximate = call.String("approximate", "none");
   return at::gelu_backward(at::ones_like(x), x, approximate);
 }
 
@@ -35,16 +35,17 @@ at::Tensor DerivativeOfGelu(const RuleCall& call, const at::Tensor& x) {
 Rule Gated(const char* name, at::Tensor (*gate)(const at::Tensor&)) {
   return {name, Kind::kPointwise, [gate](const RuleCall& call) {
             if (!call.policy->Freezes(kFreezeGate)) return Pointwise(call, Curve::kSmooth);
-            RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), gate(call.Require(0).value)}});
+            RuleResult result =
+                Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), gate(call.Require("self").value)}});
             result.exact = false;
             return result;
           }};
 }
 
 // pow(self, exponent): a square root in other words.
-uint32_t MarkOfPower(const std::vector<c10::IValue>& arguments, const std::vector<bool>& /*decomposed*/) {
-  if (arguments.size() < 2 || !arguments[1].isScalar()) return 0;
-  const c10::Scalar exponent = arguments[1].toScalar();
+uint32_t MarkOfPower(const CallArguments& call, const std::vector<bool>& /*decomposed*/) {
+  if (!call.Given("exponent").isScalar()) return 0;
+  const c10::Scalar exponent = call.Given("exponent").toScalar();
   return !exponent.isComplex() && std::abs(exponent.toDouble()) == 0.5 ? uint32_t{kFreezeNormalizer} : 0;
 }
 

@@ -18,28 +18,25 @@
 namespace addend {
 namespace {
 
-// The factor of a tensor argument that may also be a number.
-double Number(const RuleCall& call, int argument, double otherwise) { return call.Double(argument, otherwise); }
-
-// The same where the number may be complex.
-Coefficient ComplexNumber(const RuleCall& call, int argument, bool inverse = false) {
-  const c10::IValue& given = call.arguments[argument];
+// What a product or a quotient has in place of its second tensor: a number, which may be complex.
+Coefficient OtherNumber(const RuleCall& call, bool inverse = false) {
+  const c10::IValue& given = call.Given("other");
   if (!given.isScalar() || !given.toScalar().isComplex()) {
-    const double number = Number(call, argument, 1);
+    const double number = call.Double("other", 1);
     return inverse ? 1 / number : number;
   }
   const at::Tensor number = at::scalar_tensor(given.toScalar(), call.outputs[0].value.options());
   return inverse ? number.reciprocal() : number;
 }
 
-RuleResult Sum(const RuleCall& call, double sign_self, double sign_other, int alpha_argument) {
-  const double alpha = Number(call, alpha_argument, 1);
+RuleResult Sum(const RuleCall& call, double sign_self, double sign_other) {
+  const double alpha = call.Double("alpha", 1);
   // rsub is other - alpha * self; add and sub are self + alpha * other.
   const double self = sign_self < 0 ? -alpha : 1;
   const double other = sign_self < 0 ? 1 : sign_other * alpha;
   std::vector<Term> terms;
-  if (call.OperandAt(0) >= 0) terms.push_back({call.OperandAt(0), self});
-  if (call.OperandAt(1) >= 0) terms.push_back({call.OperandAt(1), other});
+  if (call.OperandAt("self") >= 0) terms.push_back({call.OperandAt("self"), self});
+  if (call.OperandAt("other") >= 0) terms.push_back({call.OperandAt("other"), other});
   return Elementwise(call, Kind::kAffine, std::move(terms));
 }
 
@@ -54,9 +51,9 @@ std::vector<Term> ProductTerms(const RuleCall& call, int x, int y, double scale)
 }
 
 RuleResult Multiply(const RuleCall& call) {
-  const int a = call.OperandAt(0);
-  const int b = call.OperandAt(1);
-  if (b < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1)}});
+  const int a = call.OperandAt("self");
+  const int b = call.OperandAt("other");
+  if (b < 0) return Elementwise(call, Kind::kLinear, {{a, OtherNumber(call)}});
   const RuleOperand& x = call.operands[a];
   const RuleOperand& y = call.operands[b];
   if (!x.decomposed || !y.decomposed) {
@@ -81,7 +78,7 @@ RuleResult DivideByPolicy(const RuleCall& call, int a, int d, const at::Tensor& 
                                ? inverse - slope * call.Move(d).to(inverse.scalar_type())
                                : anchor;
   at::Tensor middle = met;
-  if (a < 0) middle = at::full({}, Number(call, 0, 1), inverse.options());
+  if (a < 0) middle = at::full({}, call.Double("self", 1), inverse.options());
   if (!middle.defined()) middle = Middle(call.operands[a]);
   const at::Tensor factor = met.defined() ? inverse : (inverse + start) / 2;
   std::vector<Term> terms;
@@ -161,7 +158,7 @@ RuleResult DivideByHalf(const RuleCall& call, int a, int d, const Quotient& q) {
   if (call.policy->nonlinearity != Nonlinearity::kPath) {
     return DivideByPolicy(call, a, d, q.inverse, q.AtValueWherePole(q.inverse, q.inverse_reference), slope, {});
   }
-  if (a < 0) return Elementwise(call, Kind::kBilinear, {{d, slope * Number(call, 0, 1)}});
+  if (a < 0) return Elementwise(call, Kind::kBilinear, {{d, slope * call.Double("self", 1)}});
   const RuleOperand& numerator = call.operands[a];
   const at::Tensor factor = q.AtValueWherePole(q.inverse, (q.inverse + q.inverse_reference) / 2);
   const at::Tensor middle = q.AtValueWherePole(numerator.value, Middle(numerator));
@@ -171,10 +168,10 @@ RuleResult DivideByHalf(const RuleCall& call, int a, int d, const Quotient& q) {
 // a / d is the product of a with 1 / d. A divisor is a coefficient wherever it comes from. A quotient that is rounded
 // is flat between its steps.
 RuleResult Divide(const RuleCall& call) {
-  if (call.num_arguments() > 2 && call.arguments[2].isString()) return Opaque(call);
-  const int a = call.OperandAt(0);
-  const int d = call.OperandAt(1);
-  if (d < 0) return Elementwise(call, Kind::kLinear, {{a, ComplexNumber(call, 1, /*inverse=*/true)}});
+  if (!call.IsNone("rounding_mode")) return Opaque(call);
+  const int a = call.OperandAt("self");
+  const int d = call.OperandAt("other");
+  if (d < 0) return Elementwise(call, Kind::kLinear, {{a, OtherNumber(call, /*inverse=*/true)}});
   const RuleOperand& divisor = call.operands[d];
   // An integer divisor would be inverted in float32, whatever the output is.
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
@@ -204,13 +201,13 @@ RuleResult Divide(const RuleCall& call) {
   return result;
 }
 
-RuleResult Negate(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), -1.0}}); }
+RuleResult Negate(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt("self"), -1.0}}); }
 
 // What is overwritten plays no part: copy_ passes the rows of its source, a fill passes none.
-RuleResult Copy(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt(1), 1.0}}); }
+RuleResult Copy(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt("src"), 1.0}}); }
 
 RuleResult Fill(const RuleCall& call) {
-  if (call.Decomposed(1)) return Elementwise(call, Kind::kLinear, {{call.OperandAt(1), 1.0}});
+  if (call.Decomposed("value")) return Elementwise(call, Kind::kLinear, {{call.OperandAt("value"), 1.0}});
   RuleResult result;
   result.kind = Kind::kAffine;
   return result;
@@ -218,10 +215,11 @@ RuleResult Fill(const RuleCall& call) {
 
 // input + value * t1 * t2: a sum and a product of two.
 RuleResult AddProduct(const RuleCall& call) {
-  const double scale = call.Double(3, 1);
+  const double scale = call.Double("value", 1);
   std::vector<Term> terms;
-  if (call.OperandAt(0) >= 0) terms.push_back({call.OperandAt(0), 1.0});
-  for (Term& term : ProductTerms(call, call.OperandAt(1), call.OperandAt(2), scale)) terms.push_back(std::move(term));
+  if (call.OperandAt("self") >= 0) terms.push_back({call.OperandAt("self"), 1.0});
+  for (Term& term : ProductTerms(call, call.OperandAt("tensor1"), call.OperandAt("tensor2"), scale))
+    terms.push_back(std::move(term));
   return Elementwise(call, Kind::kBilinear, std::move(terms));
 }
 
@@ -263,37 +261,37 @@ RuleResult Choose(const RuleCall& call, const std::vector<std::pair<int, at::Ten
 
 // The condition is taken from the value and holds for every row.
 RuleResult Where(const RuleCall& call) {
-  const at::Tensor condition = call.Require(0).value.to(at::kBool);
-  return Choose(call, {{call.OperandAt(1), condition}, {call.OperandAt(2), condition.logical_not()}});
+  const at::Tensor condition = call.Require("condition").value.to(at::kBool);
+  return Choose(call, {{call.OperandAt("self"), condition}, {call.OperandAt("other"), condition.logical_not()}});
 }
 
 RuleResult MaskedFill(const RuleCall& call) {
-  const at::Tensor mask = call.Require(1).value.to(at::kBool);
-  return Choose(call, {{call.OperandAt(0), mask.logical_not()}, {call.OperandAt(2), mask}});
+  const at::Tensor mask = call.Require("mask").value.to(at::kBool);
+  return Choose(call, {{call.OperandAt("self"), mask.logical_not()}, {call.OperandAt("value"), mask}});
 }
 
 // Of a plain numerator over a decomposed tensor.
-uint32_t MarkOfQuotient(const std::vector<c10::IValue>& /*arguments*/, const std::vector<bool>& decomposed) {
+uint32_t MarkOfQuotient(const CallArguments& /*call*/, const std::vector<bool>& decomposed) {
   return decomposed.size() == 2 && !decomposed[0] && decomposed[1] ? uint32_t{kFreezeDenominator} : 0;
 }
 
 // What add, sub and rsub(self, other, alpha) multiply their arguments by.
-double InAdd(const RuleCall& call, int argument) { return argument == 0 ? 1 : call.Double(2, 1); }
-double InSub(const RuleCall& call, int argument) { return argument == 0 ? 1 : -call.Double(2, 1); }
-double InRsub(const RuleCall& call, int argument) { return argument == 0 ? -call.Double(2, 1) : 1; }
+double InAdd(const RuleCall& call, int argument) { return argument == 0 ? 1 : call.Double("alpha", 1); }
+double InSub(const RuleCall& call, int argument) { return argument == 0 ? 1 : -call.Double("alpha", 1); }
+double InRsub(const RuleCall& call, int argument) { return argument == 0 ? -call.Double("alpha", 1) : 1; }
 
 }  // namespace
 
 void RegisterArithmetic(Registry& registry) {
-  registry.Register(Rule{"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1, 2); }}
+  registry.Register(Rule{"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1); }}
                         .Adds(2, InAdd)
                         .KeepsMarks()
                         .CoversComplex());
-  registry.Register(Rule{"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1, 2); }}
+  registry.Register(Rule{"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1); }}
                         .Adds(2, InSub)
                         .KeepsMarks()
                         .CoversComplex());
-  registry.Register(Rule{"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1, 2); }}
+  registry.Register(Rule{"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1); }}
                         .Adds(2, InRsub)
                         .KeepsMarks()
                         .CoversComplex());
@@ -302,7 +300,7 @@ void RegisterArithmetic(Registry& registry) {
       Rule{"aten::div", Kind::kBilinear, Divide}.HasPoles().MarksBy(MarkOfQuotient).KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::addcmul", Kind::kBilinear, AddProduct}.CoversComplex());
-  registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.Overwrites().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::fill", Kind::kAffine, Fill}.CoversComplex());
   registry.Register(Rule{"aten::zero", Kind::kAffine, Fill}.CoversComplex());
   registry.Register(Rule{"aten::where", Kind::kAffine, Where}.KeepsMarks().CoversComplex());

@@ -395,7 +395,9 @@ TEST(ContentFirstTest, TheCoefficientMovesWhileTheContentIsTheReference) {
         expected = i == 0 ? sum.unsqueeze(0) : at::cat({expected, sum.unsqueeze(0)});
       }
       EXPECT_LE(Difference(rule.map->Forward(rows)[0], expected), 1e-13);
-      if (row.a_frozen == 0) EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      if (row.a_frozen == 0) {
+        EXPECT_LE(RelativeBracket(call, rule), 1e-13);
+      }
       // The transpose of the same map.
       const at::Tensor g = draw.Normal(Sizes(call.outputs[0].value.sizes().vec()));
       Rows one;
@@ -430,7 +432,7 @@ TEST(ContentFirstTest, WeightedBags) {
   const at::Tensor offsets = at::tensor({0, 2}, at::kLong);
   RuleCall call = OperatorCall("aten::_embedding_bag", {table, ids, offsets, false, int64_t{0}, false, weights})
                       .Describe(Faithful());
-  const int samples = call.OperandAt(6);
+  const int samples = call.OperandAt("per_sample_weights");
   call.operands[samples].content_first = kFreezeAttention;
   const auto vectors = [&](const at::Tensor& t) { return t.index_select(-2, ids); };
   const at::Tensor moved =

@@ -84,9 +84,10 @@ SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
 at::Tensor HalfRangesOf(const SoftmaxPath& path) {
   if (Fused(path)) {
     at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
-    const bool finite = path.reference.scalar_type() == at::kFloat
-                            ? HalfRanges(EndsOf<float>(path), half_range.data_ptr<float>())
-                            : HalfRanges(EndsOf<double>(path), half_range.data_ptr<double>());
+    const bool finite = DispatchReal(path.reference.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      return HalfRanges(EndsOf<T>(path), half_range.data_ptr<T>());
+    });
     return finite ? half_range : at::Tensor();
   }
   const at::Tensor move = MoveOf(path.value, path.reference);
@@ -191,7 +192,7 @@ class RowRules {
 at::ScalarType DtypeOf(const RuleCall& call) { return call.outputs[0].value.scalar_type(); }
 
 SoftmaxPath MakePath(const RuleCall& call, int64_t dim) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t rank = input.value.dim();
   const int64_t own = rank == 0 ? 0 : (dim < 0 ? dim + rank : dim);
   const int64_t width = rank == 0 ? 1 : input.value.size(own);
@@ -246,11 +247,10 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
   const at::Tensor rows = given.contiguous();
   at::Tensor out = at::empty(rows.sizes(), rows.options());
   const RowRules rules(path);
-  if (rows.scalar_type() == at::kFloat) {
-    SoftmaxAlongPath(EndsOf<float>(path), rules.data(), rows.data_ptr<float>(), rows.size(0), out.data_ptr<float>());
-  } else {
-    SoftmaxAlongPath(EndsOf<double>(path), rules.data(), rows.data_ptr<double>(), rows.size(0), out.data_ptr<double>());
-  }
+  DispatchReal(rows.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    SoftmaxAlongPath(EndsOf<T>(path), rules.data(), rows.data_ptr<T>(), rows.size(0), out.data_ptr<T>());
+  });
   return out;
 }
 
@@ -278,12 +278,12 @@ at::Tensor OnFlat(const SoftmaxPath& path, const at::Tensor& rows,
 }
 
 RuleResult Softmax(const RuleCall& call) {
-  const SoftmaxPath path = MakePath(call, call.Int(1, -1));
+  const SoftmaxPath path = MakePath(call, call.Int("dim", -1));
   const auto apply = [path, dtype = DtypeOf(call)](const at::Tensor& rows) {
     return OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) { return ApplyFlat(path, flat); });
   };
-  const at::ScalarType input_dtype = call.Require(0).value.scalar_type();
-  RuleResult result = LinearIn(call, Kind::kPath, 0, apply, [apply, input_dtype](const at::Tensor& g) {
+  const at::ScalarType input_dtype = call.Require("self").value.scalar_type();
+  RuleResult result = LinearIn(call, Kind::kPath, "self", apply, [apply, input_dtype](const at::Tensor& g) {
     return apply(g.unsqueeze(0)).squeeze(0).to(input_dtype);  // every J is symmetric
   });
   result.exact = false;
@@ -297,11 +297,10 @@ at::Tensor MeanProbabilities(const SoftmaxPath& path) {
   at::Tensor mean = at::empty(path.reference.sizes(), path.reference.options());
   if (Fused(path)) {
     const RowRules rules(path);
-    if (mean.scalar_type() == at::kFloat) {
-      MeanSoftmaxAlongPath(EndsOf<float>(path), rules.data(), mean.data_ptr<float>());
-    } else {
-      MeanSoftmaxAlongPath(EndsOf<double>(path), rules.data(), mean.data_ptr<double>());
-    }
+    DispatchReal(mean.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      MeanSoftmaxAlongPath(EndsOf<T>(path), rules.data(), mean.data_ptr<T>());
+    });
     return mean;
   }
   for (const NodeGroup& group : GroupsOf(path)) {
@@ -322,12 +321,12 @@ at::Tensor Stays(const RuleCall& call) {
 }
 
 RuleResult LogSoftmax(const RuleCall& call) {
-  const SoftmaxPath path = MakePath(call, call.Int(1, -1));
+  const SoftmaxPath path = MakePath(call, call.Int("dim", -1));
   const at::Tensor mean = MeanProbabilities(path);
   const at::Tensor stays = Stays(call);
   const bool some_stay = stays.any().item<bool>();
   const at::ScalarType dtype = DtypeOf(call);
-  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+  RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(path, rows.to(dtype), [&](const at::Tensor& flat) {
       if (path.width == 1) return at::zeros_like(flat);  // one alone is a sure thing
       return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
@@ -337,7 +336,7 @@ RuleResult LogSoftmax(const RuleCall& call) {
   result.exact = false;
   result.quadrature = TableFor(dtype).error;
   // The logarithm of what is almost sure is almost zero: the score less almost itself.
-  const at::Tensor scores = call.Require(0).value;
+  const at::Tensor scores = call.Require("self").value;
   if (scores.numel() > 0) {
     const at::Tensor infinite = at::isfinite(scores).logical_not_();
     result.inner_terms = scores.abs().masked_fill(infinite, 0).max().item<double>();
@@ -347,10 +346,10 @@ RuleResult LogSoftmax(const RuleCall& call) {
 
 // logsumexp(self, dim, keepdim)
 RuleResult LogSumExp(const RuleCall& call) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t rank = input.value.dim();
   // The reduced dimensions come last, as one; the row axis comes first.
-  std::vector<int64_t> dims = call.Ints(1);
+  std::vector<int64_t> dims = call.Ints("dim");
   for (int64_t& d : dims) d = d < 0 ? d + rank : d;
   std::sort(dims.begin(), dims.end());
   std::vector<int64_t> order = {0};
@@ -371,7 +370,7 @@ RuleResult LogSumExp(const RuleCall& call) {
   at::Tensor mean = MeanProbabilities(path);
   if (mean.defined()) mean = mean.masked_fill(Stays(call).reshape({groups, 1}), 0);
   const at::DimVector sizes(call.outputs[0].value.sizes());
-  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+  RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     at::DimVector all = WithRows(rows.size(0), sizes);
     const at::Tensor moved = flat(rows);
     return (mean.defined() ? moved * mean : moved).sum(-1).view(all);
@@ -383,9 +382,9 @@ RuleResult LogSumExp(const RuleCall& call) {
 
 // logcumsumexp(self, dim): element k is the logsumexp of elements 0..k.
 RuleResult LogCumulativeSumExp(const RuleCall& call) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t rank = input.value.dim();
-  const int64_t dim = rank == 0 ? 0 : (call.Int(1, 0) + rank) % rank;
+  const int64_t dim = rank == 0 ? 0 : (call.Int("dim", 0) + rank) % rank;
   const int64_t n = rank == 0 ? 1 : input.value.size(dim);
   const int64_t groups = n == 0 ? 0 : input.value.numel() / n;
   constexpr int64_t kMostElements = int64_t{1} << 26;
@@ -410,7 +409,7 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
   if (mean.defined()) {
     mean = mean.masked_fill(last(Stays(call).unsqueeze(0)).reshape({groups * n, 1}), 0).view({groups, n, n});
   }
-  RuleResult result = LinearIn(call, Kind::kPath, 0, [=](const at::Tensor& rows) {
+  RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     if (!mean.defined()) return rows;
     const at::Tensor moved = rank == 0 ? rows.unsqueeze(-1) : rows.movedim(dim + 1, -1);
     const at::Tensor sums = at::bmm(mean, last(rows).permute({1, 2, 0})).permute({2, 0, 1}).reshape(moved.sizes());

@@ -10,8 +10,8 @@ namespace addend {
 
 enum class BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
 
-// The bag that each of `count` ids is in: the last one that begins at or before it, -1 for none. offsets: where bags
-// begin, of which there are `bags`; int64 [count] is returned.
+// Returns the bag of each of `count` ids, int64 [count]: the last bag that begins at or before the id, -1 for none.
+// `offsets`: where the `bags` bags begin.
 at::Tensor BagsOf(const at::Tensor& offsets, int64_t count, int64_t bags);
 
 }  // namespace addend

@@ -17,8 +17,6 @@ namespace {
 
 // The arguments of a convolution, under whatever name it is called.
 struct Convolution {
-  int weight = 1;  // positions in the schema
-  int bias = 2;
   std::vector<int64_t> stride, padding, dilation = {1};
   bool transposed = false;
   std::vector<int64_t> output_padding = {0};
@@ -72,10 +70,19 @@ at::Tensor RowsOfWeights(const Convolution& convolution, const at::Tensor& input
   return output.reshape(apart).movedim(2, 0).reshape(together);
 }
 
+// Rows of a bias [R, channels] as rows of the output, which has so many dimensions behind its channels.
+at::Tensor RowsOfBias(const at::Tensor& rows, const at::DimVector& output_sizes, int64_t behind_channels) {
+  at::DimVector sizes = {rows.size(0)};
+  sizes.resize(output_sizes.size() - behind_channels, 1);
+  sizes.push_back(rows.size(1));
+  sizes.resize(1 + output_sizes.size(), 1);
+  return rows.reshape(sizes).expand(WithRows(rows.size(0), output_sizes));
+}
+
 RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
-  const int input = call.OperandAt(0);
-  const int weight = call.OperandAt(convolution.weight);
-  const int bias = call.OperandAt(convolution.bias);
+  const int input = call.OperandAt(call.First());
+  const int weight = call.OperandAt("weight");
+  const int bias = call.OperandAt("bias");
   const RuleOperand& x = call.operands[input];
   const RuleOperand& w = call.operands[weight];
   const Meeting meeting = Meet(*call.policy, x, w);
@@ -113,7 +120,6 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
     };
   }
   const auto forward = [=](const Rows& rows) -> Rows {
-    const int64_t r = rows[0].size(0);
     at::Tensor sum;
     size_t next = 0;
     if (x_moves) {
@@ -126,13 +132,7 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
     if (time_first && sum.defined()) sum = TimeFirst(sum);
     if (lone && sum.defined()) sum = sum.squeeze(1);
     if (bias_moves) {
-      at::DimVector sizes = {r};
-      sizes.resize(output_sizes.size() - behind_channels, 1);
-      sizes.push_back(rows[next].size(1));
-      sizes.resize(1 + output_sizes.size(), 1);
-      at::DimVector all = {r};
-      all.append(output_sizes.begin(), output_sizes.end());
-      const at::Tensor moved = rows[next].reshape(sizes).expand(all);
+      const at::Tensor moved = RowsOfBias(rows[next], output_sizes, behind_channels);
       sum = sum.defined() ? sum + moved : moved;
     }
     return {sum};
@@ -141,79 +141,45 @@ RuleResult Convolve(const RuleCall& call, const Convolution& convolution) {
   return result;
 }
 
-// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...)
-Convolution General(const RuleCall& call) {
+Convolution ArgumentsOf(const RuleCall& call) {
   Convolution c;
-  c.stride = call.Ints(3);
-  c.padding = call.Ints(4);
-  c.dilation = call.Ints(5);
-  c.transposed = call.Bool(6, false);
-  c.output_padding = call.Ints(7);
-  c.groups = call.Int(8, 1);
+  c.stride = call.Ints("stride");
+  c.padding = call.Ints("padding");
+  if (call.Has("dilation")) c.dilation = call.Ints("dilation");
+  if (call.Has("output_padding")) c.output_padding = call.Ints("output_padding");
+  c.transposed = call.Bool("transposed", false);
+  c.groups = call.Int("groups", 1);
   return c;
 }
 
-// mkldnn_convolution(self, weight, bias, padding, stride, dilation, groups)
-Convolution Mkldnn(const RuleCall& call) {
-  Convolution c;
-  c.padding = call.Ints(3);
-  c.stride = call.Ints(4);
-  c.dilation = call.Ints(5);
-  c.groups = call.Int(6, 1);
-  return c;
-}
+RuleResult General(const RuleCall& call) { return Convolve(call, ArgumentsOf(call)); }
 
-// slow_conv(self, weight, kernel_size, bias, stride, padding, dilation)
-Convolution Slow(const RuleCall& call) {
-  Convolution c;
-  c.bias = 3;
-  c.stride = call.Ints(4);
-  c.padding = call.Ints(5);
-  if (call.num_arguments() > 6) c.dilation = call.Ints(6);
-  return c;
-}
-
-// slow_conv_transpose(self, weight, kernel_size, bias, stride, padding, output_padding, dilation)
-Convolution SlowTransposed(const RuleCall& call) {
-  Convolution c;
-  c.bias = 3;
-  c.stride = call.Ints(4);
-  c.padding = call.Ints(5);
-  c.output_padding = call.Ints(6);
-  c.dilation = call.Ints(7);
+RuleResult Transposed(const RuleCall& call) {
+  Convolution c = ArgumentsOf(call);
   c.transposed = true;
-  return c;
+  return Convolve(call, c);
 }
 
-// conv_tbc(self, weight, bias, pad)
-Convolution TimeBatchChannels(const RuleCall& call) {
+RuleResult TimeBatchChannels(const RuleCall& call) {
   Convolution c;
   c.stride = {1};
-  c.padding = {call.Int(3, 0)};
+  c.padding = {call.Int("pad", 0)};
   c.time_first = true;
-  return c;
+  return Convolve(call, c);
 }
-
-using Reader = Convolution (*)(const RuleCall&);
 
 }  // namespace
 
 void RegisterConvolution(Registry& registry) {
-  const std::vector<std::pair<const char*, Reader>> names = {
-      {"aten::convolution", General},
-      {"aten::_convolution", General},
-      {"aten::mkldnn_convolution", Mkldnn},
-      {"aten::_slow_conv2d_forward", Slow},
-      {"aten::slow_conv3d_forward", Slow},
-      {"aten::slow_conv_dilated2d", Slow},
-      {"aten::slow_conv_dilated3d", Slow},
-      {"aten::slow_conv_transpose2d", SlowTransposed},
-      {"aten::slow_conv_transpose3d", SlowTransposed},
-      {"aten::conv_tbc", TimeBatchChannels},
-  };
-  for (const auto& [name, read] : names) {
-    registry.Register({name, Kind::kAffine, [read = read](const RuleCall& c) { return Convolve(c, read(c)); }});
+  for (const char* name :
+       {"aten::convolution", "aten::_convolution", "aten::mkldnn_convolution", "aten::_slow_conv2d_forward",
+        "aten::slow_conv3d_forward", "aten::slow_conv_dilated2d", "aten::slow_conv_dilated3d"}) {
+    registry.Register({name, Kind::kAffine, General});
   }
+  for (const char* name : {"aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"}) {
+    registry.Register({name, Kind::kAffine, Transposed});
+  }
+  registry.Register({"aten::conv_tbc", Kind::kAffine, TimeBatchChannels});
 }
 
 }  // namespace addend

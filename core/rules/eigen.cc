@@ -93,10 +93,10 @@ double Apart(const at::Tensor& a, const at::Tensor& b, double scale) {
 // The path rule with as many nodes as it takes: their number doubles until two results agree. Outputs for which they
 // never do are linearized at the value.
 RuleResult AlongLine(const RuleCall& call, const DerivativesAt& derivatives_at) {
-  const Ends line = EndsOf(call.Require(0));
+  const Ends line = EndsOf(call.Require(call.First()));
   RuleResult result;
   result.kind = Kind::kPath;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt(call.First())};
   const double tolerance = line.value.scalar_type() == at::kDouble ? 1e-11 : 1e-5;
   constexpr double kUseless = 1e-3;
   constexpr int kMostNodes = 128;
@@ -167,7 +167,7 @@ at::Tensor InverseSums(const at::Tensor& rows, const at::Tensor& columns) {
 // P. Mike Giles, Collected matrix derivative results for forward and reverse mode algorithmic differentiation, 2008.
 RuleResult Eigh(const RuleCall& call, bool upper, bool with_vectors) {
   RequireReal(call);
-  const auto read = SymmetricRows(call.Require(0), upper, /*halves=*/true);
+  const auto read = SymmetricRows(call.Require(call.First()), upper, /*halves=*/true);
   const at::Tensor vectors_at_value = call.outputs[1].value;
   return AlongLine(call, [=](const std::vector<at::Tensor>& points) {
     std::vector<RowsFunction> derivatives;
@@ -191,20 +191,22 @@ RuleResult Eigh(const RuleCall& call, bool upper, bool with_vectors) {
 
 // _linalg_eigh(A, UPLO, compute_v)
 RuleResult LinalgEigh(const RuleCall& call) {
-  const std::string half = call.arguments[1].isString() ? call.arguments[1].toStringRef() : "L";
-  return Eigh(call, half == "U" || half == "u", call.Bool(2, true));
+  const std::string half = call.String("UPLO", "L");
+  return Eigh(call, half == "U" || half == "u", call.Bool("compute_v", true));
 }
 
 // symeig(A, eigenvectors, upper)
-RuleResult Symeig(const RuleCall& call) { return Eigh(call, call.Bool(2, true), call.Bool(1, false)); }
+RuleResult Symeig(const RuleCall& call) {
+  return Eigh(call, call.Bool("upper", true), call.Bool("eigenvectors", false));
+}
 
 // A = U diag(s) V^T:  with P = U^T dA V and F_ij = 1 / (s_j^2 - s_i^2)
 //   ds = diag P,  dU = U (F o (P s + s P^T)) + (1 - U U^T) dA V / s,  dV = V (F o (s P + P^T s)) + (1 - V V^T) dA^T U /
 //   s
 RuleResult Svd(const RuleCall& call) {
   RequireReal(call);
-  const bool with_vectors = call.Bool(2, true);
-  const at::Tensor& matrix = call.Require(0).value;
+  const bool with_vectors = call.Bool("compute_uv", true);
+  const at::Tensor& matrix = call.Require("A").value;
   const int64_t rank = std::min(matrix.size(-2), matrix.size(-1));
   at::Tensor u_at_value;
   int64_t beside = 0;  // columns of U behind those that belong to singular values
@@ -301,15 +303,16 @@ RuleResult SymmetricRoot(const RuleCall& call) {
   const at::Tensor v = std::get<1>(value);
   const at::Tensor w = std::get<1>(reference);
   const at::Tensor sums = InverseSums(std::get<0>(value), std::get<0>(reference));
-  const auto read = SymmetricRows(call.Require(0), /*upper=*/false, /*halves=*/true);
-  RuleResult result = LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) {
+  const auto read = SymmetricRows(call.Require(call.First()), /*upper=*/false, /*halves=*/true);
+  RuleResult result = LinearIn(call, Kind::kRewrite, call.First(), [=](const at::Tensor& rows) {
     const at::Tensor between = PlainTimesRows(TransposeMatrix(v), RowsTimesPlain(read(rows), w)) * sums;
     const at::Tensor one = PlainTimesRows(v, RowsTimesPlain(between, TransposeMatrix(w)));
     return (one + TransposeMatrix(one)) / 2;  // D Y + X D and Y D + D X alike
   });
   MeetValue(call, missing, &result);
   // Of a matrix with negative eigenvalues the operator takes the nearest without.
-  const Ends matrix = Both(EndsOf(call.Require(0)), [](const at::Tensor& t) { return Mirrored(t, /*upper=*/false); });
+  const Ends matrix =
+      Both(EndsOf(call.Require(call.First())), [](const at::Tensor& t) { return Mirrored(t, /*upper=*/false); });
   const auto solves = [](const at::Tensor& x, const at::Tensor& a) {
     const double limit = a.scalar_type() == at::kDouble ? 1e-12 : 1e-5;
     return a.numel() == 0 || (x.matmul(x) - a).abs().max().le(a.abs().max() * limit).item<bool>();

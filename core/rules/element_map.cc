@@ -180,7 +180,7 @@ class Gather {
   // [R, elements] -> [R, outputs]
   at::Tensor Forward(const at::Tensor& rows) const {
     if (HasLoops(rows)) {
-      return rows.scalar_type() == at::kFloat ? LoopForward<float>(rows) : LoopForward<double>(rows);
+      return DispatchReal(rows.scalar_type(), [&](auto zero) { return LoopForward<decltype(zero)>(rows); });
     }
     const Index index = own_.place.defined() ? own_ : Indexes();
     at::Tensor taken = Take(rows, index.place, index.nothing);
@@ -190,7 +190,9 @@ class Gather {
 
   // [outputs] -> [elements]
   at::Tensor Transpose(at::Tensor g) const {
-    if (HasLoops(g)) return g.scalar_type() == at::kFloat ? LoopTranspose<float>(g) : LoopTranspose<double>(g);
+    if (HasLoops(g)) {
+      return DispatchReal(g.scalar_type(), [&](auto zero) { return LoopTranspose<decltype(zero)>(g); });
+    }
     const Index index = own_.place.defined() ? own_ : Indexes();
     if (width() != 1) g = g.unsqueeze(1).expand({g.size(0), width()}).reshape({-1});
     if (weight_.defined()) g = g * weight_.reshape({-1});
@@ -294,12 +296,20 @@ RuleResult WeightedScatter(const RuleCall& call, Kind kind, const std::vector<in
   return result;
 }
 
-RuleResult Rearrangement(const RuleCall& call, Kind kind) {
-  // Numbers from 1 on, so that they can be told from their negatives.
+namespace {
+
+// The operands of a rearrangement with a number in place of each element that moves, counted through from 1 on, so that
+// they can be told from their negatives.
+struct NumberedOperands {
   std::vector<at::Tensor> plus;
-  std::vector<at::Tensor> minus;
+  std::vector<at::Tensor> minus;  // the same with the negatives
   std::vector<int> moving;
-  int64_t next = 1;
+  int64_t next = 1;  // behind the last number
+};
+
+NumberedOperands Numbered(const RuleCall& call) {
+  NumberedOperands numbered;
+  auto& [plus, minus, moving, next] = numbered;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
     if (!IsFloating(operand.value)) {
@@ -321,28 +331,40 @@ RuleResult Rearrangement(const RuleCall& call, Kind kind) {
     minus.push_back(-plus.back());
     next += operand.value.numel();
   }
-  const std::vector<at::Tensor> there = call.run(plus);
-  const std::vector<at::Tensor> back = call.run(minus);
+  return numbered;
+}
+
+// Which element each of the outputs' elements is, from 0 on; -1: none that moves.
+at::Tensor SourcesOf(const RuleCall& call, const NumberedOperands& numbered) {
+  const std::vector<at::Tensor> there = call.run(call.arguments, numbered.plus);
+  const std::vector<at::Tensor> back = call.run(call.arguments, numbered.minus);
   std::vector<at::Tensor> sources;
   for (size_t k = 0; k < call.outputs.size(); ++k) {
     if (!IsFloating(call.outputs[k].value)) continue;
     const at::Tensor a = (there[k].is_complex() ? at::real(there[k]) : there[k]).reshape({-1});
     const at::Tensor b = (back[k].is_complex() ? at::real(back[k]) : back[k]).reshape({-1});
     const at::Tensor constant = a.eq(b).logical_or_(a.isnan());
-    const at::Tensor element = a.eq(-b).logical_and_(a.ge(1)).logical_and_(a.lt(static_cast<double>(next)));
+    const at::Tensor element = a.eq(-b).logical_and_(a.ge(1)).logical_and_(a.lt(static_cast<double>(numbered.next)));
     const at::Tensor number = a.masked_fill(constant, 0).to(at::kLong);
     if (!constant.logical_or(element.logical_and(number.eq(a))).all().item<bool>()) {
       throw Unimplemented(absl::StrCat(call.name, ".", call.overload, " computes where it should only rearrange"));
     }
     sources.push_back(number - 1);
   }
-  at::Tensor source = sources.size() == 1 ? sources[0] : at::cat(sources, 0);
+  return sources.size() == 1 ? sources[0] : at::cat(sources, 0);
+}
+
+}  // namespace
+
+RuleResult Rearrangement(const RuleCall& call, Kind kind) {
+  const NumberedOperands numbered = Numbered(call);
+  const at::Tensor source = SourcesOf(call, numbered);
   // What is overwritten altogether, such as the buffer of an out= form, is not read.
   std::vector<int> read;
   at::Tensor renumbered = at::full_like(source, kNoElement);
   int64_t first = 0;
   int64_t first_read = 0;
-  for (const int k : moving) {
+  for (const int k : numbered.moving) {
     const int64_t count = call.operands[k].value.numel();
     const at::Tensor own = source.ge(first).logical_and_(source.lt(first + count));
     if (!call.operands[k].written || own.any().item<bool>()) {

@@ -127,7 +127,7 @@ class ElementwisePath {
     }
     std::vector<at::Tensor> leaves;
     for (const int k : inputs_) leaves.push_back(point[k].set_requires_grad(true));
-    const at::Tensor y = call_.run(point)[0];
+    const at::Tensor y = call_.run(call_.arguments, point)[0];
     if (y.sizes() != t.sizes()) {
       throw Unimplemented(absl::StrCat(NameOf(call_), " with these arguments is not elementwise"));
     }

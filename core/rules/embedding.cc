@@ -16,8 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/rules/bags.h"
-#include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
+#include "core/rules/families.h"
 #include "core/rules/groups.h"
 #include "core/rules/kinds.h"
 
@@ -25,8 +25,8 @@ namespace addend {
 namespace {
 
 RuleResult Embedding(const RuleCall& call) {
-  const at::Tensor index = call.Require(1).value;
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  const at::Tensor index = call.Require("indices").value;
+  return LinearIn(call, Kind::kLinear, "weight", [=](const at::Tensor& rows) {
     at::DimVector sizes = WithRows(rows.size(0), index.sizes());
     sizes.push_back(rows.size(-1));
     return at::index_select(rows, 1, index.reshape({-1})).view(sizes);
@@ -36,21 +36,21 @@ RuleResult Embedding(const RuleCall& call) {
 // embedding_bag(weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
 // padding_idx): every bag is the sum, the mean or the largest of the table's rows that its ids name.
 RuleResult EmbeddingBag(const RuleCall& call) {
-  const int table = call.OperandAt(0);
-  const int samples = call.OperandAt(6);
+  const int table = call.OperandAt("weight");
+  const int samples = call.OperandAt("per_sample_weights");
   const RuleOperand& w = call.operands[table];
   const at::Tensor& output = call.outputs[0].value;
   const int64_t bags = output.size(0);
   const int64_t width = output.size(1);
-  const at::Tensor ids = call.Require(1).value.to(at::kLong);
+  const at::Tensor ids = call.Require("indices").value.to(at::kLong);
   // Ids of padding are in none.
-  const at::Tensor all_bags = BagsOf(call.Require(2).value, ids.size(0), bags);
-  const int64_t padding = call.Int(8, -1);
+  const at::Tensor all_bags = BagsOf(call.Require("offsets").value, ids.size(0), bags);
+  const int64_t padding = call.Int("padding_idx", -1);
   const at::Tensor kept = ids.ne(padding).logical_and_(all_bags.ge(0)).nonzero().squeeze(1);
   const at::Tensor bag = all_bags.index_select(0, kept);
   const at::Tensor id = ids.index_select(0, kept);
 
-  const auto mode = static_cast<BagMode>(call.Int(4, 0));
+  const auto mode = static_cast<BagMode>(call.Int("mode", 0));
   if (mode == BagMode::kMax) {
     const at::Tensor column = at::arange(width, ids.options());
     Groups groups;
@@ -79,7 +79,7 @@ RuleResult EmbeddingBag(const RuleCall& call) {
   const bool weights_move = meeting.first_moves;
   const at::Tensor vectors = weights_move ? meeting.second.index_select(0, id) : at::Tensor();
   RuleResult result;
-  result.kind = w.decomposed && call.Decomposed(6) ? Kind::kBilinear : Kind::kLinear;
+  result.kind = w.decomposed && call.Decomposed("per_sample_weights") ? Kind::kBilinear : Kind::kLinear;
   if (table_moves) result.inputs.push_back(table);
   if (weights_move) result.inputs.push_back(samples);
   if (result.inputs.empty()) return result;
@@ -103,12 +103,12 @@ RuleResult EmbeddingBag(const RuleCall& call) {
 // by secants of s(n), of n = (sum of |w|^p)^(1/p) and of |w|^p.
 RuleResult Renormalize(const RuleCall& call) {
   constexpr double kEpsilon = 1e-7;  // LibTorch's
-  const RuleOperand& w = call.Require(0);
-  const double most = call.Double(2, 0);
-  const double p = call.Double(3, 2);
+  const RuleOperand& w = call.Require("self");
+  const double most = call.Double("max_norm", 0);
+  const double p = call.Double("norm_type", 2);
   if (!(p >= 1) || std::isinf(p)) throw Unimplemented(absl::StrCat(call.name, " with norm_type=", p));
   if (!w.decomposed) return Opaque(call);
-  const at::Tensor ids = std::get<0>(at::_unique(call.Require(1).value.reshape({-1}).to(at::kLong)));
+  const at::Tensor ids = std::get<0>(at::_unique(call.Require("indices").value.reshape({-1}).to(at::kLong)));
   const at::Tensor x = w.value.index_select(0, ids);
   const at::Tensor b = w.reference.index_select(0, ids);
   const auto power = [p](const at::Tensor& t) { return t.abs().pow(p); };
@@ -133,7 +133,7 @@ RuleResult Renormalize(const RuleCall& call) {
   const bool content_first = (call.policy->content_first & kFreezeNormalizer) != 0;
   const at::Tensor met_scale = content_first ? scale(norm_x) : (scale(norm_x) + scale(norm_b)) / 2;
   const at::Tensor met = (content_first ? b : (x + b) / 2) * of_scale * of_root;
-  return LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) {
+  return LinearIn(call, Kind::kRewrite, "self", [=](const at::Tensor& rows) {
     const at::Tensor read = rows.index_select(1, ids);
     return rows.index_copy(1, ids, read * met_scale + met * (read * of_power).sum(-1, true));
   });

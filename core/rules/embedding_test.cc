@@ -56,7 +56,7 @@ TEST(NormalTest, RowsMeetTheNoiseOfTheValue) {
   const GivenArgument mean = draw.Moving({4});
   const GivenArgument scale = draw.MovingWithin({4}, 0.5, 2);
   const RuleCall call = OperatorCall("aten::normal.Tensor_Tensor", {mean, scale}).Describe(Faithful());
-  const at::Tensor noise = call.run({zero, one})[0];
+  const at::Tensor noise = call.run(call.arguments, {zero, one})[0];
   const RuleResult rule = BuildRule(call);
   ASSERT_EQ(rule.inputs, std::vector<int>({0, 1}));
   const Rows rows = RandomRows(draw, call, rule, 3);

@@ -1,4 +1,5 @@
-// Which of several lines is the largest, and where, in fused loops; kinds.cc and pooling.cc have the ATen forms.
+// Upper envelopes: which of several lines is the largest, and where, in fused loops; kinds.cc and pooling.cc have the
+// ATen forms.
 #ifndef ADDEND_CORE_RULES_ENVELOPE_KERNEL_H_
 #define ADDEND_CORE_RULES_ENVELOPE_KERNEL_H_
 
@@ -6,14 +7,14 @@
 
 namespace addend {
 
-// Row by row of [rows, n]: shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] - reference[i])
-// is the largest, ties shared; they sum to 1. The upper envelope from the lines in the order of their slopes: n log n
-// steps. Lines that are infinite at one end only have no share, also where they are infinitely high. NaN in a row makes
-// all of its shares NaN.
+// Computes, row by row of [rows, n], the shares of t in 0..1 on which each of the lines reference[i] + t * (value[i] -
+// reference[i]) is the largest, ties shared; they sum to 1. The upper envelope is built from the lines in the order of
+// their slopes, in n log n steps. Lines that are infinite at one end only have no share, also where they are infinitely
+// high. A NaN in a row makes all shares of the row NaN.
 template <typename T>
 void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows, int64_t n);
 
-// Windows over planes of elements, and where the lines of the elements begin and end.
+// Windows over planes of elements, with both ends of the lines of the elements.
 template <typename T>
 struct WindowsView {
   const T* value;         // [planes, plane]
@@ -24,19 +25,19 @@ struct WindowsView {
   int64_t outputs, window;
 };
 
-// The number among all planes of the largest value of each window, [planes, outputs], the first of several, NaN before
-// all; -1 where all of the window is beyond the plane. And that value. References are not read.
+// Finds the largest value of each window, and its number among all planes: [planes, outputs]. The first of several
+// equal ones, NaN before all others; -1 if the whole window is beyond the plane. References are not read.
 template <typename T>
 void WindowWinners(const WindowsView<T>& windows, int64_t* source, T* largest);
 
-// The shares of UpperEnvelopes for the elements of each window, 0 beyond the plane: [planes, outputs, window], and the
-// largest value of each window, [planes, outputs], NaN where one is. Returns how many shares of one window are
-// positive at most.
+// Computes the shares of UpperEnvelopes for the elements of each window, [planes, outputs, window], 0 beyond the plane;
+// and the largest value of each window, [planes, outputs], NaN if the window holds one. Returns the largest number of
+// positive shares in one window.
 template <typename T>
 int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest);
 
-// The elements with positive shares in front, by their number among all planes: [planes, outputs, width], with -1 and a
-// share of 0 behind them. `width` is what WindowShares returned, or more.
+// Moves the elements with positive shares to the front, by their number among all planes: [planes, outputs, width],
+// with -1 and a share of 0 behind them. `width`: what WindowShares returned, or more.
 template <typename T>
 void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t width, int64_t* source, T* kept);
 

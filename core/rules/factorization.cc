@@ -67,8 +67,8 @@ at::Tensor ZeroUnlessFinite(const at::Tensor& t) {
 // A = L L^T: with N the middle of both factors, N D^T + D N^T = X, so D = N (half triangle of N^-1 X N^-T).
 RuleResult Cholesky(const RuleCall& call) {
   RequireReal(call);
-  const bool upper = call.Bool(1, false);
-  const Ends matrix = Both(EndsOf(call.Require(0)), [upper](const at::Tensor& t) { return Mirrored(t, upper); });
+  const bool upper = call.Bool("upper", false);
+  const Ends matrix = Both(EndsOf(call.Require("self")), [upper](const at::Tensor& t) { return Mirrored(t, upper); });
   Ends factor = EndsOf(call.outputs[0]);
   if (upper) factor = TransposeMatrix(factor);
   // Zero is no positive definite matrix, but its factor is known.
@@ -81,8 +81,8 @@ RuleResult Cholesky(const RuleCall& call) {
   factor = ValueWhere(missing, factor);
   const at::Tensor middle = factor.Middle();
   const at::Tensor inverse = InverseOfTriangle(middle, /*upper=*/false);
-  const auto read = SymmetricRows(call.Require(0), upper, /*halves=*/true);
-  RuleResult result = LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) {
+  const auto read = SymmetricRows(call.Require("self"), upper, /*halves=*/true);
+  RuleResult result = LinearIn(call, Kind::kRewrite, "self", [=](const at::Tensor& rows) {
     const at::Tensor between = PlainTimesRows(inverse, RowsTimesPlain(read(rows), TransposeMatrix(inverse)));
     const at::Tensor moved = PlainTimesRows(middle, HalvedTriangle(between, /*upper=*/false));
     return upper ? TransposeMatrix(moved) : moved;
@@ -174,9 +174,9 @@ void FinishLu(const RuleCall& call, const LuSecant& secant, RuleResult* result) 
 // linalg_lu_factor_ex(A, *, pivot, check_errors)
 RuleResult LuFactor(const RuleCall& call) {
   RequireReal(call);
-  const LuSecant secant = SecantOfCompact(EndsOf(call.Require(0)), EndsOf(call.outputs[0]), call.outputs[1].value);
+  const LuSecant secant = SecantOfCompact(EndsOf(call.Require("A")), EndsOf(call.outputs[0]), call.outputs[1].value);
   RuleResult result =
-      LinearIn(call, Kind::kRewrite, 0, [secant](const at::Tensor& rows) { return secant.Compact(rows); });
+      LinearIn(call, Kind::kRewrite, "A", [secant](const at::Tensor& rows) { return secant.Compact(rows); });
   FinishLu(call, secant, &result);
   return result;
 }
@@ -185,10 +185,10 @@ RuleResult LuFactor(const RuleCall& call) {
 RuleResult Lu(const RuleCall& call) {
   RequireReal(call);
   const at::Tensor permutation = call.outputs[0].value;
-  const LuSecant secant(EndsOf(call.Require(0)), permutation, EndsOf(call.outputs[1]), EndsOf(call.outputs[2]));
+  const LuSecant secant(EndsOf(call.Require("A")), permutation, EndsOf(call.outputs[1]), EndsOf(call.outputs[2]));
   RuleResult result;
   result.kind = Kind::kRewrite;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("A")};
   const at::DimVector sizes(permutation.sizes());
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
     const auto parts = secant.Forward(rows[0]);
@@ -205,9 +205,9 @@ RuleResult Lu(const RuleCall& call) {
 RuleResult UnpackLu(const RuleCall& call) {
   RuleResult result;
   result.kind = Kind::kAffine;
-  if (!call.Bool(2, true)) return result;
+  if (!call.Bool("unpack_data", true)) return result;
   const int64_t rank = std::min(call.outputs[1].value.size(-2), call.outputs[2].value.size(-1));
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("LU_data")};
   const at::DimVector sizes(call.outputs[0].value.sizes());
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
     at::DimVector all = {rows[0].size(0)};
@@ -295,7 +295,7 @@ class QrSecant {
 // the matrix are any basis of the rest of the space, so nothing can be said about them: they are left over.
 RuleResult Qr(const RuleCall& call) {
   RequireReal(call);
-  const Ends matrix = EndsOf(call.Require(0));
+  const Ends matrix = EndsOf(call.Require("A"));
   const auto at_value = at::linalg_qr(matrix.value);
   const auto at_reference = at::linalg_qr(matrix.reference);
   const QrSecant secant(matrix, {std::get<0>(at_value), std::get<0>(at_reference)},
@@ -308,7 +308,7 @@ RuleResult Qr(const RuleCall& call) {
   const bool leaves_q_out = q.dim() != r.dim();
   RuleResult result;
   result.kind = Kind::kRewrite;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("A")};
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
     const auto parts = secant.Forward(rows[0]);
     const at::Tensor of_r = at::constant_pad_nd(parts.second, {0, 0, 0, below});

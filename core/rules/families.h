@@ -19,19 +19,24 @@ void RegisterProduct(Registry& registry);
 void RegisterNorm(Registry& registry);
 void RegisterLoss(Registry& registry);
 void RegisterIndexing(Registry& registry);
+void RegisterScatter(Registry& registry);
+void RegisterRearrangement(Registry& registry);
+void RegisterResample(Registry& registry);
+void RegisterEmbedding(Registry& registry);
+void RegisterRandom(Registry& registry);
+void RegisterTrilinear(Registry& registry);
 void RegisterShape(Registry& registry);
 void RegisterAttention(Registry& registry);
 void RegisterRecurrent(Registry& registry);
 void RegisterStepwise(Registry& registry);
 void RegisterTransformer(Registry& registry);
 void RegisterNormalizationRewrites(Registry& registry);
-// After all others: it says which of their rules hold for complex tensors.
-void RegisterSpectral(Registry& registry);
-// Marks what the rules of all families give; see provenance.cc.
 void RegisterLinalg(Registry& registry);
 void RegisterFactorization(Registry& registry);
 void RegisterEigen(Registry& registry);
 void RegisterReflectors(Registry& registry);
+// After all others: it extends some of their rules to complex numbers.
+void RegisterSpectral(Registry& registry);
 
 }  // namespace addend
 

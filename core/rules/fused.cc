@@ -2,8 +2,8 @@
 
 namespace addend {
 
-const FusedRewrite* FusedOf(const Rewrite* rewrite) {
-  return rewrite == nullptr ? nullptr : rewrite->run.target<FusedRewrite>();
+const FusedRule* FusedOf(const Rewrite* rewrite) {
+  return rewrite == nullptr || !rewrite->fused ? nullptr : &*rewrite->fused;
 }
 
 bool AllowsFused(const Policy& policy) {
@@ -14,7 +14,7 @@ bool AllowsFused(const Policy& policy) {
 
 const Rule* RuleOrFused(const Registry& registry, const std::string& rule_name, const std::string& full_name) {
   if (const Rule* rule = registry.Find(rule_name, full_name)) return rule;
-  const FusedRewrite* fused = FusedOf(registry.FindRewrite(rule_name, full_name));
+  const FusedRule* fused = FusedOf(registry.FindRewrite(rule_name, full_name));
   return fused == nullptr ? nullptr : &fused->rule;
 }
 

@@ -1,19 +1,17 @@
-// Rewrites that a rule can stand in for: one map does at once what the operators of the rewrite do one after the other.
+// Fused rewrites: a rule whose one map does at once what the operators of a rewrite do one after the other.
 //
 // Note [Fused rewrites]
 // A rewrite costs a node for each operator that it calls, and a recurrent network calls some fifteen of them in every
-// step. Where its rule covers a call, the call is recorded whole, and its map is the product of the maps that the
-// rewrite's operators would have had: the same coefficients under the same policy, so that both ways give the same rows
-// up to rounding. No bracket gets lost: what those of the inner operators come to behind the last one is what the whole
-// leaves over, value - reference - L(move). Where that does not hold, or where it takes more than a product of maps,
-// the rewrite itself runs: policies that look at all components together, that pay biases, or that take residuals as
-// references; choices for single operators; weights that move; tensors on other devices.
+// step. If the rule of a fused rewrite covers a call, the call is recorded whole, and its map is the product of the
+// maps that the rewrite's operators would have had: the same coefficients under the same policy, so that both ways give
+// the same rows to rounding. No bracket is lost: the brackets of the inner operators, taken through the later ones, sum
+// to the bracket of the whole, value - reference - L(move). The rewrite itself runs where this does not hold, or where
+// a product of maps is not enough: under policies that look at all components together, that pay biases, or that take
+// residuals as references; under choices for single operators; for weights that move; for tensors on other devices.
 #ifndef ADDEND_CORE_RULES_FUSED_H_
 #define ADDEND_CORE_RULES_FUSED_H_
 
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "core/base/policy.h"
 #include "core/rules/registry.h"
@@ -22,22 +20,11 @@
 
 namespace addend {
 
-// Goes where a RewriteFunction does.
-struct FusedRewrite {
-  RewriteFunction steps;
-  Rule rule;
-  // Whether the rule covers a call. `moves`: by argument, whether a tensor of it is decomposed; the references of those
-  // are finite.
-  std::function<bool(const RewriteCall&, const std::vector<bool>& moves)> covers;
-
-  std::vector<at::Tensor> operator()(const RewriteCall& call) const { return steps(call); }
-};
-
-// Null where there is no rewrite, or none that a rule stands in for.
-const FusedRewrite* FusedOf(const Rewrite* rewrite);
-// Whether the policy treats every operator of a rewrite alike and by a map of its own.
+// The fused rewrite; null if there is no rewrite, or none that a rule stands in for.
+const FusedRule* FusedOf(const Rewrite* rewrite);
+// Whether fused rewrites serve a policy: it treats every operator of a rewrite alike and by a map of its own.
 bool AllowsFused(const Policy& policy);
-// As Registry::Find, and where there is a rewrite instead, the rule that stands in for it.
+// Finds the rule, as Registry::Find does, or the rule that stands in for a rewrite.
 const Rule* RuleOrFused(const Registry& registry, const std::string& rule_name, const std::string& full_name);
 
 }  // namespace addend

@@ -6,7 +6,7 @@
 
 namespace addend {
 
-// Which elements of a row each output is the sum of.
+// The elements of a row that each output is the sum of.
 template <typename T>
 struct GatherView {
   const int64_t* source;  // [outputs, width]: places in a row; negative: nothing
@@ -15,13 +15,13 @@ struct GatherView {
   int64_t elements;  // of a row
 };
 
-// output[r, o] = sum over j of weight[o, j] * rows[r, source[o, j]]; rows: [num_rows, elements], output: [num_rows,
-// outputs].
+// Computes output[r, o] = sum over j of weight[o, j] * rows[r, source[o, j]]. rows: [num_rows, elements]; output:
+// [num_rows, outputs].
 template <typename T>
 void GatherRows(const GatherView<T>& view, const T* rows, int64_t num_rows, T* output);
 
-// The transpose: output[e] = sum over all (o, j) with source[o, j] = e of weight[o, j] * cotangent[o]; cotangent:
-// [outputs], output: [elements].
+// Computes the transpose of GatherRows: output[e] = sum over all (o, j) with source[o, j] = e of weight[o, j] *
+// cotangent[o]. cotangent: [outputs]; output: [elements].
 template <typename T>
 void ScatterCotangent(const GatherView<T>& view, const T* cotangent, T* output);
 

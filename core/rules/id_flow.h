@@ -1,4 +1,4 @@
-// What operators do to ids: how they pass them on, and which of them look something up.
+// How ids flow through operators: which operators pass them on, and which look something up by them.
 #ifndef ADDEND_CORE_RULES_ID_FLOW_H_
 #define ADDEND_CORE_RULES_ID_FLOW_H_
 
@@ -12,7 +12,7 @@
 
 namespace addend {
 
-// How the elements of an operator's result depend on those of its integer and boolean operands.
+// How the elements of an operator's integer or boolean result depend on those of its integer and boolean operands.
 enum class IdFlow {
   kEnds,         // an element may depend on several: no component has it
   kMoves,        // each is an element of an operand, or a number that fills in
@@ -20,7 +20,8 @@ enum class IdFlow {
   kOneHot,       // each vector depends on one element
 };
 
-// By the name under which rules are registered; of integers and booleans, whether their operator has a rule or not.
+// Looks up the flow by the name under which rules are registered, for results that are integers and booleans, whether
+// their operator has a rule or not.
 IdFlow IdFlowOf(const std::string& rule_name);
 
 // How an operator reads vectors of a table, its operand 0, by ids, its operand 1.
@@ -31,8 +32,9 @@ enum class IdReading {
 };
 IdReading IdReadingOf(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments);
 
-// What each id of a call with IdReading::kSums adds to its row, [ids, width]. `ids`: int64 [ids]; `bags`: the row of
-// each, int64 [ids], -1 for none, of `rows` rows; `table` [vectors, width]; `weights`: one for each id, or undefined.
+// Returns what each id of a call with IdReading::kSums adds to its row, [ids, width]. `ids`: int64 [ids]; `bags`: the
+// row of each, int64 [ids], one of `rows` rows, -1 for none; `table` [vectors, width]; `weights`: one for each id, or
+// undefined.
 at::Tensor TermsOfBags(const c10::FunctionSchema& schema, const std::vector<c10::IValue>& arguments,
                        const at::Tensor& table, const at::Tensor& ids, const at::Tensor& bags, int64_t rows,
                        const at::Tensor& weights);

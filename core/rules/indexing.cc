@@ -17,29 +17,30 @@ namespace addend {
 namespace {
 
 RuleResult Gather(const RuleCall& call) {
-  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);  // a number has no dimension
-  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
-  const at::Tensor index = call.Require(2).value;
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  if (call.Require("self").value.dim() == 0) return Rearrangement(call, Kind::kLinear);  // a number has no dimension
+  const int64_t dim = RowDim(call.Int("dim", 0), call.Require("self").value.dim());
+  const at::Tensor index = call.Require("index").value;
+  return LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) {
     at::DimVector sizes = WithRows(rows.size(0), index.sizes());
     return at::gather(rows, dim, index.unsqueeze(0).expand(sizes));
   });
 }
 
 RuleResult IndexSelect(const RuleCall& call) {
-  if (call.Require(0).value.dim() == 0) return Rearrangement(call, Kind::kLinear);
-  const int64_t dim = RowDim(call.Int(1, 0), call.Require(0).value.dim());
-  const at::Tensor index = call.Require(2).value;
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::index_select(rows, dim, index); });
+  if (call.Require("self").value.dim() == 0) return Rearrangement(call, Kind::kLinear);
+  const int64_t dim = RowDim(call.Int("dim", 0), call.Require("self").value.dim());
+  const at::Tensor index = call.Require("index").value;
+  return LinearIn(call, Kind::kLinear, "self",
+                  [=](const at::Tensor& rows) { return at::index_select(rows, dim, index); });
 }
 
 // tensor[i, :, j]: the recorded list says which dimensions have an index.
 RuleResult Index(const RuleCall& call) {
   c10::List<Optional<at::Tensor>> indices;
   indices.push_back(Optional<at::Tensor>());  // the row axis
-  const std::vector<int64_t> present = call.Ints(1);
+  const std::vector<int64_t> present = call.Ints("indices");
   size_t next = 0;
-  while (next < call.operands.size() && call.operands[next].argument != 1) ++next;
+  while (next < call.operands.size() && call.operands[next].argument != call.At("indices")) ++next;
   // LibTorch puts the indexed dimensions first where they are not adjacent; then the row axis comes behind them.
   int runs = 0;
   int64_t index_rank = 0;
@@ -56,7 +57,7 @@ RuleResult Index(const RuleCall& call) {
     index_rank = std::max(index_rank, index.scalar_type() == at::kBool ? int64_t{1} : index.dim());
     indices.push_back(Optional<at::Tensor>(index));
   }
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  return LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) {
     const at::Tensor taken = at::index(rows, indices);
     return runs > 1 ? taken.movedim(index_rank, 0) : taken;
   });
@@ -64,10 +65,10 @@ RuleResult Index(const RuleCall& call) {
 
 // Indices that may lie outside where a mask says that nothing is read or written: there they name some element.
 c10::List<Optional<at::Tensor>> WithinSizes(const RewriteCall& call) {
-  const at::Tensor self = call.Tensor(0);
+  const at::Tensor self = call.Tensor("self");
   c10::List<Optional<at::Tensor>> within;
   int64_t d = 0;
-  for (const at::Tensor& index : call.Tensors(2)) {
+  for (const at::Tensor& index : call.Tensors("indices")) {
     const int64_t size = self.size(d++);
     within.push_back(index.defined() ? Optional<at::Tensor>(at::clamp(index, -size, size - 1))
                                      : Optional<at::Tensor>());
@@ -77,16 +78,16 @@ c10::List<Optional<at::Tensor>> WithinSizes(const RewriteCall& call) {
 
 // _unsafe_masked_index(self, mask, indices, fill)
 std::vector<at::Tensor> MaskedIndex(const RewriteCall& call) {
-  const at::Tensor self = call.Tensor(0);
+  const at::Tensor self = call.Tensor("self");
   if (self.numel() == 0) throw Unimplemented(call.name + " of a tensor without elements");
-  return {at::index(self, WithinSizes(call)).masked_fill(call.Tensor(1).logical_not(), call.Double(3, 0))};
+  return {at::index(self, WithinSizes(call)).masked_fill(call.Tensor("mask").logical_not(), call.Double("fill", 0))};
 }
 
 // _unsafe_masked_index_put_accumulate(self, mask, indices, values)
 std::vector<at::Tensor> MaskedIndexPut(const RewriteCall& call) {
-  const at::Tensor self = call.Tensor(0);
+  const at::Tensor self = call.Tensor("self");
   if (self.numel() == 0) return {at::Tensor()};
-  const at::Tensor values = call.Tensor(3).masked_fill(call.Tensor(1).logical_not(), 0);
+  const at::Tensor values = call.Tensor("values").masked_fill(call.Tensor("mask").logical_not(), 0);
   return {at::index_put(self, WithinSizes(call), values, /*accumulate=*/true)};
 }
 

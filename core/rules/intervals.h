@@ -1,4 +1,4 @@
-// What the two path rules share: when an interval of the line has to be halved.
+// Adaptive quadrature of the two path rules: when an interval of the line has to be halved.
 //
 // Note [Adaptive nodes]
 // The line from reference (t = 0) to value (t = 1) is cut where it has to be. On an interval the mean derivative is
@@ -29,9 +29,9 @@ struct Found {
   at::Tensor shared;  // how often in a row both halves had a like share of the error
   at::Tensor ends;    // the largest |f| at both ends
 
-  // Of an interval that was not cut from another.
+  // For an interval that was not cut from another one.
   static Found First(const at::Tensor& error, const at::Tensor& ends);
-  // Of the half of an interval of which `before` is known. `least`: the smaller error of both halves.
+  // For the half of an interval of which `before` is known. `least`: the smaller error of both halves.
   static Found OfHalf(const Found& before, const at::Tensor& error, const at::Tensor& least, const at::Tensor& ends);
 };
 
@@ -39,22 +39,23 @@ struct Verdict {
   at::Tensor halve;
   at::Tensor pole;
 };
-// `peak`: the largest |f| that was seen on the whole line. `scale`: what the error is measured against.
+// Decides for each element whether to halve its interval, and whether there is a pole. `peak`: the largest |f| that was
+// seen on the whole line. `scale`: what the error is measured against.
 Verdict Judge(const Found& found, const at::Tensor& peak, const at::Tensor& scale, double tolerance, bool last);
 
-// Relative error that a quadrature in the dtype of `t` is taken to.
+// The relative error at which a quadrature in the dtype of `t` stops.
 double QuadratureTolerance(const at::Tensor& t);
-// Whether autograd has a derivative of what it gave: not one of its functions that stand for a missing one.
+// Whether autograd has a derivative of a result: not one of its functions that stand for a missing derivative.
 bool Differentiable(const at::Tensor& output);
 
 // "aten::max.dim"
 std::string NameOf(const RuleCall& call);
-// Autograd refuses to save tensors that were made under inference mode.
+// Returns the tensor in a form that autograd can save: it refuses tensors that were made under inference mode.
 at::Tensor Savable(const at::Tensor& t);
 bool Any(const at::Tensor& mask);
-// 0 for no elements.
+// The largest element; 0 if there are none.
 double Largest(const at::Tensor& t);
-// NaN becomes infinity, larger than any error.
+// Returns the error with NaN replaced by infinity, larger than any error.
 at::Tensor NanIsInfinite(const at::Tensor& error);
 
 }  // namespace addend

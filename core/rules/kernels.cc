@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/rules/move.h"
+
 namespace addend {
 namespace {
 
@@ -196,15 +198,6 @@ ADDEND_ALWAYS_INLINE bool IsSmall(T reference, T move, T limit, bool relative) {
   // Where the limit is absolute, the middle of the line counts nothing.
   const T bound = relative ? std::abs(reference + move / 2) * limit : limit;
   return std::abs(move) <= bound;
-}
-
-// value - reference, zero where both are the same, infinities and NaN included.
-template <typename T>
-ADDEND_ALWAYS_INLINE T MoveAt(T value, T reference) {
-  // Without branches, which no vector has.
-  const int same = (value == reference) | ((value != value) & (reference != reference));
-  const T move = value - reference;
-  return same != 0 ? T(0) : move;
 }
 
 template <typename T, bool kRelative>

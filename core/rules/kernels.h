@@ -1,5 +1,5 @@
-// Fused CPU loops for maps whose ATen form would pass over the rows many times. Each has an ATen form beside its only
-// caller, which serves the other devices and is what the loop is tested against.
+// Fused CPU loops for maps whose ATen form would pass over the rows many times. The ATen form of each stands beside its
+// only caller; it serves the other devices, and the loop is tested against it.
 #ifndef ADDEND_CORE_RULES_KERNELS_H_
 #define ADDEND_CORE_RULES_KERNELS_H_
 
@@ -22,7 +22,7 @@
 
 namespace addend {
 
-// Coefficients of a normalization over groups of `size` elements: see normalization.cc for what they mean.
+// The coefficients of a normalization over groups of `size` elements; normalization.cc says what they mean.
 template <typename T>
 struct NormalizerView {
   const T* middle;   // [groups, size]; null where the normalizer is frozen
@@ -34,12 +34,14 @@ struct NormalizerView {
   int64_t size;
 };
 
-// output[r, g, :] = inverse[g] * (c - mean c) + bend[g] * met[g, :] * mean(middle[g, :] * c), c = input[r, g, :], times
-// the weight. Transposed, the weight multiplies the input, and middle and met change places.
+// Applies a normalizer: output[r, g, :] = inverse[g] * (c - mean c) + bend[g] * met[g, :] * mean(middle[g, :] * c),
+// with c = input[r, g, :], times the weight. Transposed, the weight multiplies the input, and middle and met change
+// places.
 template <typename T>
 void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView<T>& coefficients, bool transposed);
 
-// What the coefficients of a normalizer are made from, group by group: see MakeNormalizer in normalization.cc.
+// Both ends of a normalization, from which its coefficients are made group by group: see MakeNormalizer in
+// normalization.cc.
 template <typename T>
 struct NormalizerEnds {
   const T* value;      // [groups, size]
@@ -48,7 +50,7 @@ struct NormalizerEnds {
   int64_t size;
   T eps;
 };
-// Where they go: see Normalizer in normalization.cc.
+// Memory for the coefficients: see Normalizer in normalization.cc.
 template <typename T>
 struct NormalizerCoefficients {
   T* middle;   // [groups, size]
@@ -56,15 +58,15 @@ struct NormalizerCoefficients {
   T* inverse;  // [groups]
   T* bend;     // [groups]
 };
-// Only `inverse` is written where there is no reference. Returns the largest, over the groups, of what is cancelled
-// where means are taken off (InnerTerms in normalization.cc), NaN left out.
+// Computes the coefficients; only `inverse` if there is no reference. Returns the largest, over the groups, of the
+// terms that cancel where means are subtracted (InnerTerms in normalization.cc), NaN left out.
 template <typename T>
 T FindNormalizer(const NormalizerEnds<T>& ends, const NormalizerCoefficients<T>& found);
 
 extern template float FindNormalizer<float>(const NormalizerEnds<float>&, const NormalizerCoefficients<float>&);
 extern template double FindNormalizer<double>(const NormalizerEnds<double>&, const NormalizerCoefficients<double>&);
 
-// Ends of the lines along which an elementwise function is linearized; all arrays have n elements.
+// Both ends of the lines along which an elementwise function is linearized; all arrays have n elements.
 template <typename T>
 struct SecantView {
   const T* value;
@@ -77,7 +79,7 @@ struct SecantView {
   bool relative;
 };
 
-// slope = (f_value - f_reference) / move, whatever comes out where the move is zero. Returns the indices of the small
+// Computes slope = (f_value - f_reference) / move, without regard to moves of zero. Returns the indices of the small
 // moves, in order.
 template <typename T>
 std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope);
@@ -98,10 +100,10 @@ extern template void Moves<double>(const double*, const double*, double*, int64_
 extern template void Middles<float>(const float*, const float*, float*, int64_t);
 extern template void Middles<double>(const double*, const double*, double*, int64_t);
 
-// No NaN and no infinity among n numbers.
+// True if there is no NaN and no infinity among n numbers.
 template <typename T>
 bool AllFiniteNumbers(const T* numbers, int64_t n);
-// The largest finite magnitude among n numbers; 0 where there is none.
+// Returns the largest finite magnitude among n numbers; 0 if there is none.
 template <typename T>
 T LargestFinite(const T* numbers, int64_t n);
 
@@ -110,7 +112,7 @@ extern template bool AllFiniteNumbers<double>(const double*, int64_t);
 extern template float LargestFinite<float>(const float*, int64_t);
 extern template double LargestFinite<double>(const double*, int64_t);
 
-// The indices of the rows of [rows, size] that have an element other than zero, in order.
+// Returns the indices of the rows of [rows, size] that have a nonzero element, in order.
 template <typename T>
 std::vector<int64_t> NonzeroRows(const T* matrix, int64_t rows, int64_t size);
 

@@ -90,8 +90,11 @@ TEST(RowsTest, MiddleOfPlainOperandsIsTheirValue) {
 }
 
 RuleCall TwoOperands() {
+  static const c10::FunctionSchema& schema =
+      *new c10::FunctionSchema("test::call", "", {c10::Argument("self"), c10::Argument("other")}, {});
   RuleCall call;
-  call.name = "test::call";
+  call.name = schema.name();
+  call.schema = &schema;
   for (const Sizes& sizes : {Sizes{2}, Sizes{}}) {
     RuleOperand operand;
     operand.value = at::zeros(sizes, at::kDouble);
@@ -151,8 +154,8 @@ TEST(ElementwiseTest, DropsPlainTerms) {
 TEST(LinearInTest, RefusesAPlainArgument) {
   RuleCall call = TwoOperands();
   call.operands[0].decomposed = false;
-  EXPECT_THROW(LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows; }), Error);
-  EXPECT_THROW(LinearIn(call, Kind::kLinear, 7, [](const at::Tensor& rows) { return rows; }), Error);
+  EXPECT_THROW(LinearIn(call, Kind::kLinear, "self", [](const at::Tensor& rows) { return rows; }), Error);
+  EXPECT_THROW(LinearIn(call, Kind::kLinear, "third", [](const at::Tensor& rows) { return rows; }), Error);
 }
 
 TEST(OpaqueTest, LeavesEverythingOver) {

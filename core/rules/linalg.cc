@@ -49,7 +49,7 @@ RuleResult Inverse(const RuleCall& call) {
   RequireReal(call);
   const Ends own = EndsOf(call.outputs[0]);
   const at::Tensor missing = MissingReference(own);
-  RuleResult result = LinearIn(call, Kind::kRewrite, 0, InverseSecant(ValueWhere(missing, own)));
+  RuleResult result = LinearIn(call, Kind::kRewrite, "A", InverseSecant(ValueWhere(missing, own)));
   MeetValue(call, missing, &result);
   return result;
 }
@@ -109,24 +109,24 @@ RuleResult Pinv(const RuleCall& original) {
   RuleCall call = original;
   bool tolerances_move = false;
   for (RuleOperand& operand : call.operands) {
-    if (operand.argument == 0) continue;
+    if (operand.argument == call.At(call.First())) continue;
     tolerances_move = tolerances_move || operand.decomposed;
     operand.decomposed = false;
   }
-  if (!call.Decomposed(0)) return Opaque(call);
+  if (!call.Decomposed("self")) return Opaque(call);
   // The only flag among the arguments, whatever the overload.
   bool hermitian = false;
   for (const c10::IValue& argument : call.arguments) hermitian |= argument.isBool() && argument.toBool();
-  PseudoInverse p{EndsOf(call.Require(0)), EndsOf(call.outputs[0])};
+  PseudoInverse p{EndsOf(call.Require("self")), EndsOf(call.outputs[0])};
   RowsToRows read = [](const at::Tensor& rows) { return rows; };
   if (hermitian) {
-    read = SymmetricRows(call.Require(0), /*upper=*/false, /*halves=*/false);
+    read = SymmetricRows(call.Require("self"), /*upper=*/false, /*halves=*/false);
     p.matrix = Both(p.matrix, [](const at::Tensor& t) { return Mirrored(t, false); });
   }
   const at::Tensor missing = MissingReference(p.inverse);
   p = {ValueWhere(missing, p.matrix), ValueWhere(missing, p.inverse)};
   RuleResult result =
-      LinearIn(call, Kind::kRewrite, 0, [p, read](const at::Tensor& rows) { return p.Secant(read(rows)); });
+      LinearIn(call, Kind::kRewrite, "self", [p, read](const at::Tensor& rows) { return p.Secant(read(rows)); });
   MeetValue(call, missing, &result);
   if (tolerances_move || CutsOff(p)) KeepBracket(call, &result);
   result.inner_terms = TermsOf(p, at::Tensor());
@@ -213,12 +213,12 @@ Ends InverseOf(const Ends& matrices) {
 // nobody asked for, as _linalg_det and _linalg_slogdet do: those are not covered by themselves.
 RuleResult Solve(const RuleCall& call) {
   System system;
-  system.matrix_operand = call.OperandAt(0);
-  system.right_operand = call.OperandAt(1);
-  system.inverse = InverseOf(EndsOf(call.Require(0)));
-  system.right = EndsOf(call.Require(1));
-  system.left = call.Bool(2, true);
-  system.vector = IsVector(call.Require(0).value, call.Require(1).value);
+  system.matrix_operand = call.OperandAt("A");
+  system.right_operand = call.OperandAt("B");
+  system.inverse = InverseOf(EndsOf(call.Require("A")));
+  system.right = EndsOf(call.Require("B"));
+  system.left = call.Bool("left", true);
+  system.vector = IsVector(call.Require("A").value, call.Require("B").value);
   return Solution(call, system);
 }
 
@@ -238,32 +238,32 @@ Ends TriangularInverse(const Ends& matrices, bool upper, bool unit) {
 
 // linalg_solve_triangular(A, B, *, upper, left, unitriangular)
 RuleResult SolveTriangular(const RuleCall& call) {
-  const bool upper = call.Bool(2, false);
-  const bool unit = call.Bool(4, false);
+  const bool upper = call.Bool("upper", false);
+  const bool unit = call.Bool("unitriangular", false);
   System system;
-  system.matrix_operand = call.OperandAt(0);
-  system.right_operand = call.OperandAt(1);
-  system.inverse = TriangularInverse(EndsOf(call.Require(0)), upper, unit);
-  system.right = EndsOf(call.Require(1));
+  system.matrix_operand = call.OperandAt("self");
+  system.right_operand = call.OperandAt("B");
+  system.inverse = TriangularInverse(EndsOf(call.Require("self")), upper, unit);
+  system.right = EndsOf(call.Require("B"));
   system.read = Triangle(upper, unit, false);
-  system.left = call.Bool(3, true);
+  system.left = call.Bool("left", true);
   return Solution(call, system);
 }
 
 // triangular_solve(B, A, upper, transpose, unitriangular) gives the solution and a copy of A.
 RuleResult OldTriangularSolve(const RuleCall& call) {
-  const bool upper = call.Bool(2, true);
-  const bool transpose = call.Bool(3, false);
-  const bool unit = call.Bool(4, false);
+  const bool upper = call.Bool("upper", true);
+  const bool transpose = call.Bool("transpose", false);
+  const bool unit = call.Bool("unitriangular", false);
   System system;
-  system.matrix_operand = call.OperandAt(1);
-  system.right_operand = call.OperandAt(0);
-  system.inverse = TriangularInverse(EndsOf(call.Require(1)), upper, unit);
+  system.matrix_operand = call.OperandAt("A");
+  system.right_operand = call.OperandAt("self");
+  system.inverse = TriangularInverse(EndsOf(call.Require("A")), upper, unit);
   if (transpose) system.inverse = TransposeMatrix(system.inverse);
-  system.right = EndsOf(call.Require(0));
+  system.right = EndsOf(call.Require("self"));
   system.read = Triangle(upper, unit, transpose);
   RuleResult result = Solution(call, system);
-  if (!call.Decomposed(1)) return result;
+  if (!call.Decomposed("A")) return result;
   const auto solve = result.map;
   const at::DimVector copied(call.outputs[1].value.sizes());
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
@@ -298,26 +298,27 @@ Ends CholeskyInverseOf(const Ends& factor, bool upper) {
 // cholesky_inverse(L, upper)
 RuleResult CholeskyInverse(const RuleCall& call) {
   RequireReal(call);
-  const bool upper = call.Bool(1, false);
-  const Ends factor = EndsOf(call.Require(0));
+  const bool upper = call.Bool("upper", false);
+  const Ends factor = EndsOf(call.Require("self"));
   const Ends inverse = CholeskyInverseOf(factor, upper);
   const at::Tensor missing = MissingReference(inverse);
   const RowsToRows read = FromCholesky(ValueWhere(missing, factor), upper);
   const RowsToRows secant = InverseSecant(ValueWhere(missing, inverse));
-  RuleResult result = LinearIn(call, Kind::kRewrite, 0, [=](const at::Tensor& rows) { return secant(read(rows)); });
+  RuleResult result =
+      LinearIn(call, Kind::kRewrite, "self", [=](const at::Tensor& rows) { return secant(read(rows)); });
   MeetValue(call, missing, &result);
   return result;
 }
 
 // cholesky_solve(B, L, upper)
 RuleResult CholeskySolve(const RuleCall& call) {
-  const bool upper = call.Bool(2, false);
-  const Ends factor = EndsOf(call.Require(1));
+  const bool upper = call.Bool("upper", false);
+  const Ends factor = EndsOf(call.Require("input2"));
   System system;
-  system.matrix_operand = call.OperandAt(1);
-  system.right_operand = call.OperandAt(0);
+  system.matrix_operand = call.OperandAt("input2");
+  system.right_operand = call.OperandAt("self");
   system.inverse = CholeskyInverseOf(factor, upper);
-  system.right = EndsOf(call.Require(0));
+  system.right = EndsOf(call.Require("self"));
   system.read = FromCholesky(ValueWhere(MissingReference(system.inverse), factor), upper);
   return Solution(call, system);
 }
@@ -325,17 +326,17 @@ RuleResult CholeskySolve(const RuleCall& call) {
 // linalg_lu_solve(LU, pivots, B, *, left, adjoint): the pivots are those of the value at both ends.
 RuleResult LuSolve(const RuleCall& call) {
   RequireReal(call);
-  const bool adjoint = call.Bool(4, false);
-  const Ends factors = EndsOf(call.Require(0));
-  const at::Tensor pivots = call.Require(1).value;
+  const bool adjoint = call.Bool("adjoint", false);
+  const Ends factors = EndsOf(call.Require("LU"));
+  const at::Tensor pivots = call.Require("pivots").value;
   System system;
-  system.matrix_operand = call.OperandAt(0);
-  system.right_operand = call.OperandAt(2);
+  system.matrix_operand = call.OperandAt("LU");
+  system.right_operand = call.OperandAt("B");
   system.inverse = Both(factors, [&](const at::Tensor& lu) {
     return at::linalg_lu_solve(lu, pivots, EyeLike(lu).expand(lu.sizes()), /*left=*/true, adjoint);
   });
-  system.right = EndsOf(call.Require(2));
-  system.left = call.Bool(3, true);
+  system.right = EndsOf(call.Require("B"));
+  system.left = call.Bool("left", true);
   const Ends at_ends = ValueWhere(MissingReference(system.inverse), factors);
   const at::Tensor middle = at_ends.Middle();
   const auto unpacked = at::lu_unpack(middle.expand(factors.value.sizes()), pivots);
@@ -354,8 +355,8 @@ RuleResult LuSolve(const RuleCall& call) {
 // LAPACK knows it; the singular values of some drivers, which autograd does not know either, are left over.
 RuleResult LeastSquares(const RuleCall& call) {
   RequireReal(call);
-  const RuleOperand& a = call.Require(0);
-  const RuleOperand& b = call.Require(1);
+  const RuleOperand& a = call.Require("self");
+  const RuleOperand& b = call.Require("b");
   const bool vector = IsVector(a.value, b.value);
   const auto as_matrix = [vector](const at::Tensor& t) { return vector ? t.unsqueeze(-1) : t; };
   Ends right = Both(EndsOf(b), as_matrix);
@@ -378,8 +379,8 @@ RuleResult LeastSquares(const RuleCall& call) {
 
   RuleResult result;
   result.kind = Kind::kRewrite;
-  if (a.decomposed) result.inputs.push_back(call.OperandAt(0));
-  if (b.decomposed) result.inputs.push_back(call.OperandAt(1));
+  if (a.decomposed) result.inputs.push_back(call.OperandAt("self"));
+  if (b.decomposed) result.inputs.push_back(call.OperandAt("b"));
   result.map =
       MakeMap(call, result.inputs, [=, a_moves = a.decomposed, b_moves = b.decomposed](const Rows& rows) -> Rows {
         at::Tensor moved;
@@ -455,10 +456,10 @@ double LargestDeterminant(const Ends& matrix) {
 // linalg_det(A)
 RuleResult Determinant(const RuleCall& call) {
   RequireReal(call);
-  const Ends matrix = EndsOf(call.Require(0));
+  const Ends matrix = EndsOf(call.Require("A"));
   const at::Tensor mean = MeanCofactors(matrix, at::zeros_like(call.outputs[0].value));
   RuleResult result = LinearIn(
-      call, Kind::kBilinear, 0, [mean](const at::Tensor& rows) { return Contract(rows, mean); },
+      call, Kind::kBilinear, "A", [mean](const at::Tensor& rows) { return Contract(rows, mean); },
       [mean](const at::Tensor& g) { return mean * g.unsqueeze(-1).unsqueeze(-1); });
   result.inner_terms = LargestDeterminant(matrix);
   return result;
@@ -493,20 +494,20 @@ at::Tensor LogDeterminantGradient(const Ends& matrix, at::Tensor* missing) {
 RuleResult LogDeterminant(const RuleCall& call) {
   RequireReal(call);
   at::Tensor missing;
-  at::Tensor gradient = LogDeterminantGradient(EndsOf(call.Require(0)), &missing);
+  at::Tensor gradient = LogDeterminantGradient(EndsOf(call.Require("self")), &missing);
   // A negative determinant has no logarithm.
   const auto column = [](const at::Tensor& t) { return t.unsqueeze(-1).unsqueeze(-1); };
   const RuleOutput& output = call.outputs[0];
   const at::Tensor negative = MissingReference({column(output.value), column(output.reference)});
   if (negative.defined()) {
     missing = Either(missing, negative);
-    const Ends matrix = ValueWhere(missing, EndsOf(call.Require(0)));
+    const Ends matrix = ValueWhere(missing, EndsOf(call.Require("self")));
     at::Tensor none;
     gradient = LogDeterminantGradient(matrix, &none);
   }
   gradient = gradient.masked_fill(column(at::isfinite(output.value).logical_not()), 0);
   RuleResult result = LinearIn(
-      call, Kind::kRewrite, 0, [gradient](const at::Tensor& rows) { return Contract(rows, gradient); },
+      call, Kind::kRewrite, "self", [gradient](const at::Tensor& rows) { return Contract(rows, gradient); },
       [gradient](const at::Tensor& g) { return gradient * g.unsqueeze(-1).unsqueeze(-1); });
   MeetValue(call, missing, &result);
   return result;
@@ -516,10 +517,10 @@ RuleResult LogDeterminant(const RuleCall& call) {
 RuleResult SignAndLogDeterminant(const RuleCall& call) {
   RequireReal(call);
   at::Tensor missing;
-  const at::Tensor gradient = LogDeterminantGradient(EndsOf(call.Require(0)), &missing);
+  const at::Tensor gradient = LogDeterminantGradient(EndsOf(call.Require("A")), &missing);
   RuleResult result;
   result.kind = Kind::kRewrite;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("A")};
   result.map = MakeMap(call, result.inputs, [gradient](const Rows& rows) -> Rows {
     const at::Tensor logarithm = Contract(rows[0], gradient);
     return {at::zeros_like(logarithm), logarithm};
@@ -546,7 +547,7 @@ at::Tensor ExponentialSecant(const at::Tensor& a, const at::Tensor& b, const at:
 
 RuleResult Exponential(const RuleCall& call) {
   RequireReal(call);
-  const Ends matrix = EndsOf(call.Require(0));
+  const Ends matrix = EndsOf(call.Require("self"));
   const auto both = [](const at::Tensor& a, const at::Tensor& b, const at::Tensor& rows) {
     if (rows.numel() == 0) return rows.clone();
     // Large rows would cost digits: each is brought to the size of one and back.
@@ -558,7 +559,7 @@ RuleResult Exponential(const RuleCall& call) {
   const at::Tensor a = matrix.value;
   const at::Tensor b = matrix.reference;
   return LinearIn(
-      call, Kind::kRewrite, 0, [=](const at::Tensor& rows) { return both(a, b, rows); },
+      call, Kind::kRewrite, "self", [=](const at::Tensor& rows) { return both(a, b, rows); },
       [=](const at::Tensor& g) { return both(TransposeMatrix(a), TransposeMatrix(b), g.unsqueeze(0)).squeeze(0); });
 }
 

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -49,11 +50,62 @@ at::Tensor DropVectorDims(at::Tensor product, const Factor& left, const Factor& 
   return product;
 }
 
-// alpha * left x right + beta * addend.
-RuleResult Product(const RuleCall& call, int left_argument, int right_argument, bool right_transposed,
-                   int addend_argument = -1, double alpha = 1, double beta = 1) {
+// left x right + beta * addend, of which the addend may be missing.
+struct MatrixProduct {
   Factor left;
   Factor right;
+  bool addend_moves = false;
+  double beta = 1;
+  at::DimVector left_sizes;
+  at::DimVector right_sizes;
+  at::DimVector addend_sizes;
+  at::DimVector output_sizes;
+
+  Rows Forward(const Rows& rows) const {
+    at::Tensor sum;
+    size_t next = 0;
+    if (left.moves) {
+      sum = DropVectorDims(RowsTimesPlain(AsMatrix(rows[next++], true, left), right.meets), left, right);
+    }
+    if (right.moves) {
+      const at::Tensor rows_matrix = AsMatrix(rows[next++], false, right);
+      const at::Tensor product = DropVectorDims(PlainTimesRows(left.meets, rows_matrix), left, right);
+      sum = sum.defined() ? sum.add_(product) : product;
+    }
+    if (addend_moves) {
+      const at::Tensor moved = RightAlign(rows[next], static_cast<int64_t>(output_sizes.size())) * beta;
+      sum = sum.defined() ? sum + moved : moved.expand(WithRows(moved.size(0), output_sizes));
+    }
+    return {sum};
+  }
+
+  // Of matrices only.
+  Rows Transpose(const Rows& cotangents) const {
+    const at::Tensor& g = cotangents[0];
+    Rows out;
+    if (left.moves) {
+      // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
+      const at::Tensor plain = Transposed(right.meets);
+      const at::Tensor product =
+          plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
+      out.push_back(at::sum_to(product, left_sizes));
+    }
+    if (right.moves) {
+      at::Tensor product = at::matmul(Transposed(left.meets), g);
+      while (right.transposed && product.dim() > 2) product = product.sum(0);
+      out.push_back(at::sum_to(right.transposed ? Transposed(product) : product, right_sizes));
+    }
+    if (addend_moves) out.push_back(at::sum_to(g * beta, addend_sizes));
+    return out;
+  }
+};
+
+// alpha * left x right + beta * addend; arguments by name, "" for no addend.
+RuleResult Product(const RuleCall& call, std::string_view left_argument, std::string_view right_argument,
+                   bool right_transposed, std::string_view addend_argument = "", double alpha = 1, double beta = 1) {
+  MatrixProduct map;
+  Factor& left = map.left;
+  Factor& right = map.right;
   left.operand = call.OperandAt(left_argument);
   right.operand = call.OperandAt(right_argument);
   const RuleOperand& a = call.operands[left.operand];
@@ -75,71 +127,36 @@ RuleResult Product(const RuleCall& call, int left_argument, int right_argument, 
   result.kind = a.decomposed && b.decomposed ? Kind::kBilinear : Kind::kLinear;
   if (left.moves) result.inputs.push_back(left.operand);
   if (right.moves) result.inputs.push_back(right.operand);
-  const int addend = addend_argument < 0 ? -1 : call.OperandAt(addend_argument);
-  const bool addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
-  if (addend_argument >= 0 && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
-  if (addend_moves) result.inputs.push_back(addend);
-  if (addend >= 0 && !addend_moves && beta != 0) {
+  const int addend = call.OperandAt(addend_argument);
+  map.beta = beta;
+  map.addend_moves = addend >= 0 && call.operands[addend].decomposed && beta != 0;
+  if (!addend_argument.empty() && result.kind == Kind::kLinear) result.kind = Kind::kAffine;
+  if (map.addend_moves) result.inputs.push_back(addend);
+  if (addend >= 0 && !map.addend_moves && beta != 0) {
     result.constant = beta == 1 ? call.operands[addend].value : call.operands[addend].value * beta;
   }
   if (result.inputs.empty()) return result;
 
-  const int64_t rank = call.outputs[0].value.dim();
-  const at::DimVector output_sizes(call.outputs[0].value.sizes());
-  const auto forward = [=](const Rows& rows) -> Rows {
-    at::Tensor sum;
-    size_t next = 0;
-    if (left.moves) {
-      sum = DropVectorDims(RowsTimesPlain(AsMatrix(rows[next++], true, left), right.meets), left, right);
-    }
-    if (right.moves) {
-      const at::Tensor rows_matrix = AsMatrix(rows[next++], false, right);
-      const at::Tensor product = DropVectorDims(PlainTimesRows(left.meets, rows_matrix), left, right);
-      sum = sum.defined() ? sum.add_(product) : product;
-    }
-    if (addend_moves) {
-      const at::Tensor moved = RightAlign(rows[next], rank) * beta;
-      sum = sum.defined() ? sum + moved : moved.expand(WithRows(moved.size(0), output_sizes));
-    }
-    return {sum};
-  };
-  const at::DimVector a_sizes(a.value.sizes());
-  const at::DimVector b_sizes(b.value.sizes());
-  const at::DimVector addend_sizes(addend_moves ? call.operands[addend].value.sizes() : at::IntArrayRef());
+  map.output_sizes = at::DimVector(call.outputs[0].value.sizes());
+  map.left_sizes = at::DimVector(a.value.sizes());
+  map.right_sizes = at::DimVector(b.value.sizes());
+  if (map.addend_moves) map.addend_sizes = at::DimVector(call.operands[addend].value.sizes());
   RowsFunction transpose;
-  if (!left.vector && !right.vector) {
-    transpose = [=](const Rows& cotangents) -> Rows {
-      const at::Tensor& g = cotangents[0];
-      Rows out;
-      if (left.moves) {
-        // A target at one position leaves most of a cotangent zero: those rows are left out, as in Forward.
-        const at::Tensor plain = Transposed(right.meets);
-        const at::Tensor product =
-            plain.dim() == 2 ? RowsTimesPlain(g.unsqueeze(0), plain).squeeze(0) : at::matmul(g, plain);
-        out.push_back(at::sum_to(product, a_sizes));
-      }
-      if (right.moves) {
-        at::Tensor product = at::matmul(Transposed(left.meets), g);
-        while (right.transposed && product.dim() > 2) product = product.sum(0);
-        out.push_back(at::sum_to(right.transposed ? Transposed(product) : product, b_sizes));
-      }
-      if (addend_moves) out.push_back(at::sum_to(g * beta, addend_sizes));
-      return out;
-    };
-  }
-  result.map = MakeMap(call, result.inputs, forward, transpose);
+  if (!left.vector && !right.vector) transpose = [map](const Rows& g) { return map.Transpose(g); };
+  result.map = MakeMap(
+      call, result.inputs, [map](const Rows& rows) { return map.Forward(rows); }, transpose);
   return result;
 }
 
 using OnRows = std::function<at::Tensor(const at::Tensor&)>;
 
-// beta * self + alpha * a product of arguments 1 and 2: `of_first` takes rows of the one to where they meet the other,
-// `of_second` those of the other.
+// beta * self + alpha * a product of the two arguments behind it: `of_first` takes rows of the one to where they meet
+// the other, `of_second` those of the other.
 RuleResult AddedProduct(const RuleCall& call, const Meeting& meeting, const OnRows& of_first, const OnRows& of_second) {
-  const int first = call.OperandAt(1);
-  const int second = call.OperandAt(2);
-  const int addend = call.OperandAt(0);
-  const double beta = call.Double(3, 1);
+  const int first = call.OperandAt(call.NameOf(1));
+  const int second = call.OperandAt(call.NameOf(2));
+  const int addend = call.OperandAt("self");
+  const double beta = call.Double("beta", 1);
   const bool first_moves = meeting.first_moves;
   const bool second_moves = meeting.second_moves;
   const bool addend_moves = call.operands[addend].decomposed && beta != 0;
@@ -163,10 +180,10 @@ RuleResult AddedProduct(const RuleCall& call, const Meeting& meeting, const OnRo
 
 // The sum over the batch of batch1 x batch2: [B, N, M] and [B, M, P] are one product of [N, B * M] and [B * M, P].
 RuleResult SumOfProducts(const RuleCall& call) {
-  const double alpha = call.Double(4, 1);
+  const double alpha = call.Double("alpha", 1);
   const auto wide = [](const at::Tensor& left) { return left.movedim(-3, -2).flatten(-2); };
   const auto high = [](const at::Tensor& right) { return right.flatten(-3, -2); };
-  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const Meeting meeting = Meet(*call.policy, call.Require("batch1"), call.Require("batch2"));
   const at::Tensor left = wide(meeting.first) * alpha;
   const at::Tensor right = high(meeting.second) * alpha;
   return AddedProduct(
@@ -176,8 +193,8 @@ RuleResult SumOfProducts(const RuleCall& call) {
 
 // vec1 vec2^T.
 RuleResult AddOuter(const RuleCall& call) {
-  const double alpha = call.Double(4, 1);
-  const Meeting meeting = Meet(*call.policy, call.Require(1), call.Require(2));
+  const double alpha = call.Double("alpha", 1);
+  const Meeting meeting = Meet(*call.policy, call.Require("vec1"), call.Require("vec2"));
   const at::Tensor column = meeting.first.unsqueeze(-1) * alpha;
   const at::Tensor row = meeting.second * alpha;
   return AddedProduct(
@@ -187,12 +204,12 @@ RuleResult AddOuter(const RuleCall& call) {
 
 // linalg_cross(self, other, *, dim)
 RuleResult Cross(const RuleCall& call) {
-  const int a = call.OperandAt(0);
-  const int b = call.OperandAt(1);
+  const int a = call.OperandAt("self");
+  const int b = call.OperandAt("other");
   const RuleOperand& x = call.operands[a];
   const RuleOperand& y = call.operands[b];
   const int64_t rank = call.outputs[0].value.dim();
-  const int64_t dim = RowDim(call.Int(2, -1), rank);
+  const int64_t dim = RowDim(call.Int("dim", -1), rank);
   const at::DimVector sizes(call.outputs[0].value.sizes());
   const Meeting meeting = Meet(*call.policy, x, y);
   const at::Tensor left = meeting.first.expand(sizes).unsqueeze(0);
@@ -215,16 +232,16 @@ RuleResult Cross(const RuleCall& call) {
 }
 
 RuleResult Trace(const RuleCall& call) {
-  return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
+  return LinearIn(call, Kind::kLinear, "self", [](const at::Tensor& rows) { return rows.diagonal(0, 1, 2).sum(-1); });
 }
 
 // tensordot(self, other, dims_self, dims_other): a matrix product of what is left and what is summed over. One of a
 // pair of dimensions may have one element where the other has more: it is summed by itself first.
 std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
-  at::Tensor a = call.Tensor(0);
-  at::Tensor b = call.Tensor(1);
-  std::vector<int64_t> over_a = call.Ints(2);
-  std::vector<int64_t> over_b = call.Ints(3);
+  at::Tensor a = call.Tensor("self");
+  at::Tensor b = call.Tensor("other");
+  std::vector<int64_t> over_a = call.Ints("dims_self");
+  std::vector<int64_t> over_b = call.Ints("dims_other");
   int64_t summed = 1;
   for (size_t k = 0; k < over_a.size(); ++k) {
     over_a[k] = at::maybe_wrap_dim(over_a[k], a.dim());
@@ -258,11 +275,11 @@ std::vector<at::Tensor> ContractedProduct(const RewriteCall& call) {
 // of a matrix that meets a batch, of the columns of one that a batch meets, or of what two matrices sum over. Two
 // batches are multiplied matrix by matrix.
 std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
-  const at::Tensor a = call.Tensor(0);
-  const at::Tensor b = call.Tensor(1);
-  if (call.Tensor(3).defined()) throw Unimplemented(call.name + " with a bias");
+  const at::Tensor a = call.Tensor("self");
+  const at::Tensor b = call.Tensor("mat2");
+  if (call.Tensor("bias").defined()) throw Unimplemented(call.name + " with a bias");
   const auto as_asked = [&](const at::Tensor& product) {
-    return call.IsNone(4) ? product : product.to(call.arguments[4].toScalarType());
+    return call.IsNone("out_dtype") ? product : product.to(call.Given("out_dtype").toScalarType());
   };
   if (a.dim() == 3 && b.dim() == 3) return {as_asked(at::bmm(a, b))};
   const bool cuts_rows = a.dim() == 2 && b.dim() == 3;
@@ -271,7 +288,7 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
   std::vector<int64_t> ends;
   {
     const TracingPause pause;
-    const at::Tensor offsets = call.Tensor(2).to(at::kCPU, at::kLong).contiguous();
+    const at::Tensor offsets = call.Tensor("offs").to(at::kCPU, at::kLong).contiguous();
     ends.assign(offsets.data_ptr<int64_t>(), offsets.data_ptr<int64_t>() + offsets.numel());
   }
   const int64_t cut = cuts_rows ? a.size(0) : cuts_columns ? b.size(1) : a.size(1);
@@ -300,23 +317,28 @@ std::vector<at::Tensor> GroupedProduct(const RewriteCall& call) {
 // _weight_int8pack_mm(self, mat2, scales): a linear layer whose weights are integers, with a scale for each row of
 // them.
 std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  return {at::matmul(x, call.Tensor(1).to(x.scalar_type()).t()) * call.Tensor(2)};
+  const at::Tensor x = call.Tensor("self");
+  return {at::matmul(x, call.Tensor("mat2").to(x.scalar_type()).t()) * call.Tensor("scales")};
 }
 
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
-  registry.Register(
-      Rule{"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, 0, 1, true, 2); }}.CoversComplex());
-  const auto product = [](const RuleCall& c) { return Product(c, 0, 1, false); };
+  registry.Register(Rule{
+      "aten::linear", Kind::kAffine, [](const RuleCall& c) {
+        return Product(c, "input", "weight", true, "bias");
+      }}.CoversComplex());
+  // Each of these names its factors otherwise.
+  const auto product = [](const RuleCall& c) { return Product(c, c.NameOf(0), c.NameOf(1), false); };
   for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
     registry.Register(Rule{name, Kind::kBilinear, product}.CoversComplex());
   }
   // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
   for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});
-  const auto sum = [](const RuleCall& c) { return Product(c, 1, 2, false, 0, c.Double(4, 1), c.Double(3, 1)); };
-  const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double(3, 1); };
+  const auto sum = [](const RuleCall& c) {
+    return Product(c, c.NameOf(1), c.NameOf(2), false, "self", c.Double("alpha", 1), c.Double("beta", 1));
+  };
+  const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double("beta", 1); };
   for (const char* name : {"aten::addmm", "aten::baddbmm"}) {
     registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).CoversComplex());
   }

@@ -41,15 +41,15 @@ at::Tensor Reduced(const at::Tensor& loss, int64_t reduction) {
 }
 
 Tensors SquaredError(const RewriteCall& call) {
-  return {Reduced((call.Tensor(0) - call.Tensor(1)).square(), call.Int(2, 1))};
+  return {Reduced((call.Tensor("self") - call.Tensor("target")).square(), call.Int("reduction", 1))};
 }
 
 // d^2 / 2 up to |d| = beta, from there on straight: `scale` times (m^2 / 2 + beta (|d| - m)) with m = min(|d|, beta).
 Tensors BentError(const RewriteCall& call, double beta, double scale) {
-  const at::Tensor apart = (call.Tensor(0) - call.Tensor(1)).abs();
-  if (beta == 0) return {Reduced(apart, call.Int(2, 1))};
+  const at::Tensor apart = (call.Tensor("self") - call.Tensor("target")).abs();
+  if (beta == 0) return {Reduced(apart, call.Int("reduction", 1))};
   const at::Tensor near = apart.clamp_max(beta);
-  return {Reduced(near.square() * (scale / 2) + (apart - near) * (beta * scale), call.Int(2, 1))};
+  return {Reduced(near.square() * (scale / 2) + (apart - near) * (beta * scale), call.Int("reduction", 1))};
 }
 
 // log(1 + exp(-y x)), rounded as LibTorch does it: small losses lose the digits that 1 + exp loses.
@@ -63,8 +63,8 @@ bool SoftMarginKeepsSmallLosses() {
 }
 
 Tensors SoftMargin(const RewriteCall& call) {
-  const at::Tensor odds = (call.Tensor(0).neg() * call.Tensor(1)).exp();
-  return {Reduced(SoftMarginKeepsSmallLosses() ? at::log1p(odds) : (odds + 1).log(), call.Int(2, 1))};
+  const at::Tensor odds = (call.Tensor("self").neg() * call.Tensor("target")).exp();
+  return {Reduced(SoftMarginKeepsSmallLosses() ? at::log1p(odds) : (odds + 1).log(), call.Int("reduction", 1))};
 }
 
 // LibTorch takes no logarithm for less than -100. The bound is put below the argument instead of the logarithm, where
@@ -74,37 +74,38 @@ at::Tensor BoundedLog(const at::Tensor& x) {
 }
 
 Tensors BinaryCrossEntropy(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  const at::Tensor target = call.Tensor(1);
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor target = call.Tensor("target");
   at::Tensor loss = ((target * BoundedLog(x)) + (1 - target) * BoundedLog(1 - x)).neg();
-  if (!call.IsNone(2)) loss = loss * call.Tensor(2);
-  return {Reduced(loss, call.Int(3, 1))};
+  if (!call.IsNone("weight")) loss = loss * call.Tensor("weight");
+  return {Reduced(loss, call.Int("reduction", 1))};
 }
 
 Tensors BinaryCrossEntropyWithLogits(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  const at::Tensor target = call.Tensor(1);
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor target = call.Tensor("target");
   at::Tensor surprise = at::log_sigmoid(x).neg();
-  if (!call.IsNone(3)) surprise = surprise * ((call.Tensor(3) - 1) * target + 1);
+  if (!call.IsNone("pos_weight")) surprise = surprise * ((call.Tensor("pos_weight") - 1) * target + 1);
   at::Tensor loss = (1 - target) * x + surprise;
-  if (!call.IsNone(2)) loss = loss * call.Tensor(2);
-  return {Reduced(loss, call.Int(4, 1))};
+  if (!call.IsNone("weight")) loss = loss * call.Tensor("weight");
+  return {Reduced(loss, call.Int("reduction", 1))};
 }
 
 // Minus the entry of each target's class, weighted by class. `class_dim`: the dimension of classes.
 Tensors NegativeLikelihood(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  const at::Tensor target = call.Tensor(1);
-  const int64_t reduction = call.Int(3, 1);
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor target = call.Tensor("target");
+  const int64_t reduction = call.Int("reduction", 1);
   const int64_t class_dim = x.dim() == 1 ? 0 : 1;
-  const at::Tensor ignored = target.eq(call.Int(4, -100));
+  const at::Tensor ignored = target.eq(call.Int("ignore_index", -100));
   const at::Tensor classes = target.masked_fill(ignored, 0);
   const at::Tensor taken = x.gather(class_dim, classes.unsqueeze(class_dim)).squeeze(class_dim);
   at::Tensor weight;
-  if (call.IsNone(2)) {
+  if (call.IsNone("weight")) {
     weight = ignored.logical_not().to(x.scalar_type());
   } else {
-    weight = call.Tensor(2).index_select(0, classes.reshape({-1})).reshape(classes.sizes()).masked_fill(ignored, 0);
+    weight =
+        call.Tensor("weight").index_select(0, classes.reshape({-1})).reshape(classes.sizes()).masked_fill(ignored, 0);
   }
   const at::Tensor loss = (taken.masked_fill(ignored, 0) * weight).neg();
   if (reduction == 0 && x.dim() > 1) return {loss, at::zeros({}, x.options())};
@@ -115,26 +116,26 @@ Tensors NegativeLikelihood(const RewriteCall& call) {
 // max(0, margin - x[target] + x[j])^p for every other class j: multi_margin_loss(self, target, p, margin, weight,
 // reduction).
 Tensors MultiMargin(const RewriteCall& call) {
-  at::Tensor x = call.Tensor(0);
+  at::Tensor x = call.Tensor("self");
   const bool batched = x.dim() == 2;
   if (!batched) x = x.reshape({1, -1});
-  const at::Tensor target = call.Tensor(1).reshape({-1, 1});
+  const at::Tensor target = call.Tensor("target").reshape({-1, 1});
   const int64_t classes = x.size(1);
-  at::Tensor loss = (x - x.gather(1, target) + call.Double(3, 1)).clamp_min(0);
-  if (call.Double(2, 1) == 2) loss = loss.square();
+  at::Tensor loss = (x - x.gather(1, target) + call.Double("margin", 1)).clamp_min(0);
+  if (call.Double("p", 1) == 2) loss = loss.square();
   const at::Tensor is_target = at::arange(classes, target.options()).unsqueeze(0).eq(target);
   loss = loss.masked_fill(is_target, 0);
-  if (!call.IsNone(4)) loss = loss * call.Tensor(4).index_select(0, target.reshape({-1})).unsqueeze(1);
+  if (!call.IsNone("weight")) loss = loss * call.Tensor("weight").index_select(0, target.reshape({-1})).unsqueeze(1);
   loss = loss.sum(1) / static_cast<double>(classes);
-  const int64_t reduction = call.Int(5, 1);
+  const int64_t reduction = call.Int("reduction", 1);
   // Without reduction the shape is that of the target: one sample may have a target of shape [1] or [].
-  return {reduction == 0 && call.Tensor(1).dim() == 0 ? loss.reshape({}) : Reduced(loss, reduction)};
+  return {reduction == 0 && call.Tensor("target").dim() == 0 ? loss.reshape({}) : Reduced(loss, reduction)};
 }
 
 // max(0, 1 - (x[target] - x[j])) for every target and every class that is none; targets end at the first -1.
 Tensors MultilabelMargin(const RewriteCall& call) {
-  at::Tensor x = call.Tensor(0);
-  const at::Tensor given = call.Tensor(1);
+  at::Tensor x = call.Tensor("self");
+  const at::Tensor given = call.Tensor("target");
   const bool batched = x.dim() == 2;
   if (!batched) x = x.reshape({1, -1});
   const at::Tensor target = given.reshape(x.sizes());
@@ -145,7 +146,7 @@ Tensors MultilabelMargin(const RewriteCall& call) {
   at::Tensor loss = (1 - x.gather(1, safe).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0);
   loss = loss.masked_fill(counts.logical_not().unsqueeze(2), 0).masked_fill(is_target.unsqueeze(1), 0);
   loss = loss.sum(at::IntArrayRef{1, 2}) / static_cast<double>(classes);
-  const int64_t reduction = call.Int(2, 1);
+  const int64_t reduction = call.Int("reduction", 1);
   const at::Tensor result = reduction == 0 && !batched ? loss.reshape({}) : Reduced(loss, reduction);
   return {result, is_target.to(x.scalar_type()).reshape(given.sizes())};
 }
@@ -159,11 +160,12 @@ Tensors MultilabelMargin(const RewriteCall& call) {
 // one backward pass gives all derivatives at one point of the line.
 class CtcPath {
  public:
-  explicit CtcPath(const RuleCall& call) : call_(call), operand_(call.OperandAt(0)) {
+  explicit CtcPath(const RuleCall& call) : call_(call), operand_(call.OperandAt("log_probs")) {
     const RuleOperand& input = call.operands[operand_];
-    const std::vector<int64_t> listed = call.Ints(2);
-    const at::Tensor lengths = call.Find(2) != nullptr ? call.Find(2)->value.to(input.value.device(), at::kLong)
-                                                       : at::tensor(listed, at::kLong).to(input.value.device());
+    const std::vector<int64_t> listed = call.Ints("input_lengths");
+    const at::Tensor lengths = call.Find("input_lengths") != nullptr
+                                   ? call.Find("input_lengths")->value.to(input.value.device(), at::kLong)
+                                   : at::tensor(listed, at::kLong).to(input.value.device());
     const at::Tensor time = at::arange(input.value.size(0), lengths.options());
     outside_ = time.unsqueeze(1).ge(lengths.unsqueeze(0)).unsqueeze(2);
     move_ = call.Move(operand_);
@@ -177,7 +179,7 @@ class CtcPath {
     const at::Tensor point = (call_.operands[operand_].reference + move_ * t).detach();
     const at::Tensor leaf = at::log_softmax(point, 2).detach().set_requires_grad(true);
     operands[operand_] = leaf;
-    const at::Tensor loss = call_.run(operands)[0];
+    const at::Tensor loss = call_.run(call_.arguments, operands)[0];
     const at::Tensor own = torch::autograd::grad({loss}, {leaf}, {at::ones_like(loss)})[0];
     // A sample without alignment is infinite, or zero where that is asked for: nothing passes.
     const at::Tensor hopeless = own.eq(0).all(2).all(0).logical_or(at::isfinite(loss.detach()).logical_not());
@@ -227,7 +229,7 @@ RuleResult CtcLoss(const RuleCall& call) {
     if (missed <= enough) break;
   }
   RuleResult result = LinearIn(
-      call, Kind::kPath, 0, [mean](const at::Tensor& rows) { return (rows * mean).sum(3).sum(1); },
+      call, Kind::kPath, "log_probs", [mean](const at::Tensor& rows) { return (rows * mean).sum(3).sum(1); },
       [mean](const at::Tensor& g) {
         return mean * g.view({1, -1, 1});
       });
@@ -241,10 +243,11 @@ RuleResult CtcLoss(const RuleCall& call) {
 void RegisterLoss(Registry& registry) {
   registry.Register(Rewrite{"aten::mse_loss", SquaredError});
   registry.Register(Rewrite{"aten::smooth_l1_loss", [](const RewriteCall& c) {
-                              const double beta = c.Double(3, 1);
+                              const double beta = c.Double("beta", 1);
                               return BentError(c, beta, beta == 0 ? 1 : 1 / beta);
                             }});
-  registry.Register(Rewrite{"aten::huber_loss", [](const RewriteCall& c) { return BentError(c, c.Double(3, 1), 1); }});
+  registry.Register(
+      Rewrite{"aten::huber_loss", [](const RewriteCall& c) { return BentError(c, c.Double("delta", 1), 1); }});
   registry.Register(Rewrite{"aten::soft_margin_loss", SoftMargin});
   registry.Register(Rewrite{"aten::binary_cross_entropy", BinaryCrossEntropy});
   registry.Register(Rewrite{"aten::binary_cross_entropy_with_logits", BinaryCrossEntropyWithLogits});

@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
 #include "core/rules/lstm_kernel.h"
 #include "core/rules/row_product.h"
@@ -574,29 +575,27 @@ at::Tensor OutputOfLayer(const Layout& layout, const Parameters& parameters, int
   return at::stack(ends);
 }
 
-// `input`: the operand; the initial states are this one and the next after `states`.
-RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& parameters, int states) {
-  if (!AllowsFused(*call.policy)) throw Internal(call.name + " was recorded whole under another policy");
-  const c10::AutoGradMode no_grad(false);
-  const int input = call.OperandAt(0);
-  const RuleOperand& x = call.operands[input];
-  const RuleOperand& h = call.operands[states];
-  const RuleOperand& c = call.operands[states + 1];
-  const uint32_t frozen = call.policy->FrozenKinds();
+// What the policy says about the factors of a cell; `cell`: its initial state.
+Choice ChoiceOf(const Policy& policy, const RuleOperand& cell) {
   Choice choice;
-  choice.slope = SlopeOf(*call.policy);
-  const bool gates_frozen = call.policy->Freezes(kFreezeGate);
-  if ((call.policy->content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
-  if (gates_frozen) choice.gates = LstmFactor::kFrozen;
-  const bool cell_frozen = c.decomposed && (c.marks & frozen) != 0;
-  if (c.content_first != 0) choice.initial = LstmFactor::kLeads;
-  if (cell_frozen) choice.initial = LstmFactor::kFrozen;
-  if (!c.decomposed) choice.initial = LstmFactor::kRests;
+  choice.slope = SlopeOf(policy);
+  if ((policy.content_first & kFreezeGate) != 0) choice.gates = LstmFactor::kLeads;
+  if (policy.Freezes(kFreezeGate)) choice.gates = LstmFactor::kFrozen;
+  if (cell.content_first != 0) choice.initial = LstmFactor::kLeads;
+  if ((cell.marks & policy.FrozenKinds()) != 0) choice.initial = LstmFactor::kFrozen;
+  if (!cell.decomposed) choice.initial = LstmFactor::kRests;
+  return choice;
+}
 
-  const auto ends = [](const RuleOperand& operand) { return at::stack({operand.value, operand.reference}); };
-  at::Tensor sequence = layout.AsSequence(ends(x));
-  const at::Tensor hidden = layout.AsStates(ends(h));
-  const at::Tensor cell = layout.AsStates(ends(c));
+// The layers with their coefficients; the initial states are the operands `states` and the next one.
+std::vector<Direction> LinearizedDirections(const RuleCall& call, const Layout& layout, const Parameters& parameters,
+                                            int states, const Choice& choice) {
+  const auto ends = [&](int operand) {
+    return at::stack({call.operands[operand].value, call.operands[operand].reference});
+  };
+  at::Tensor sequence = layout.AsSequence(ends(call.OperandAt(call.First())));
+  const at::Tensor hidden = layout.AsStates(ends(states));
+  const at::Tensor cell = layout.AsStates(ends(states + 1));
   std::vector<Direction> directions = DirectionsOf(layout, parameters);
   for (int64_t layer = 0; layer < layout.layers; ++layer) {
     at::Tensor output;
@@ -613,15 +612,22 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
       const at::Tensor own = output.defined() ? output.narrow(2, d * width, width).contiguous() : output;
       const at::Tensor h0 = hidden.select(1, k).contiguous();
       const at::Tensor c0 = cell.select(1, k).contiguous();
-      if (sequence.scalar_type() == at::kDouble) {
-        FindCoefficients<double>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
-      } else {
-        FindCoefficients<float>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
-      }
+      DispatchReal(sequence.scalar_type(), [&](auto zero) {
+        FindCoefficients<decltype(zero)>(layout.steps, sequence.contiguous(), own, h0, c0, choice, direction);
+      });
     }
     sequence = output;
   }
+  return directions;
+}
 
+// The initial states are the operands `states` and the next one.
+RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& parameters, int states) {
+  if (!AllowsFused(*call.policy)) throw Internal(call.name + " was recorded whole under another policy");
+  const c10::AutoGradMode no_grad(false);
+  const int input = call.OperandAt(call.First());
+  const Choice choice = ChoiceOf(*call.policy, call.operands[states + 1]);
+  std::vector<Direction> directions = LinearizedDirections(call, layout, parameters, states, choice);
   RuleResult result;
   result.kind = Kind::kRewrite;
   Positions positions;
@@ -633,68 +639,70 @@ RuleResult Build(const RuleCall& call, const Layout& layout, const Parameters& p
   add(input, &positions.input);
   add(states, &positions.hidden);
   add(states + 1, &positions.cell);
-  const bool is_double = x.value.scalar_type() == at::kDouble;
-  if (is_double) {
-    result.map = std::make_shared<LstmMap<double>>(layout, std::move(directions), positions);
-  } else {
-    result.map = std::make_shared<LstmMap<float>>(layout, std::move(directions), positions);
-  }
+  const at::ScalarType dtype = call.operands[input].value.scalar_type();
+  DispatchReal(dtype, [&](auto zero) {
+    result.map = std::make_shared<LstmMap<decltype(zero)>>(layout, std::move(directions), positions);
+  });
   // LibTorch's own results round otherwise than what the coefficients are made of; that is leftover, within bounds.
   result.exact = false;
   result.inner_terms = 1;
-  const bool complete = choice.slope == GateSlope::kSecant && !gates_frozen && !cell_frozen;
-  if (complete) result.quadrature = is_double ? 5e-12 : 5e-5;
+  const bool complete = choice.slope == GateSlope::kSecant && choice.gates != LstmFactor::kFrozen &&
+                        choice.initial != LstmFactor::kFrozen;
+  if (complete) result.quadrature = dtype == at::kDouble ? 5e-12 : 5e-5;
   return result;
 }
 
 // All operands of an argument.
-Tensors ValuesOf(const RuleCall& call, int argument) {
+Tensors ValuesOf(const RuleCall& call, std::string_view argument) {
+  const int position = call.At(argument);
   Tensors all;
   for (const RuleOperand& operand : call.operands) {
-    if (operand.argument == argument) all.push_back(operand.value);
+    if (operand.argument == position) all.push_back(operand.value);
   }
   return all;
 }
 
-Parameters ParametersOf(const RuleCall& call, int argument, int states) {
+Parameters ParametersOf(const RuleCall& call, int states) {
   Parameters parameters;
-  parameters.all = ValuesOf(call, argument);
-  parameters.has_biases = call.Bool(argument + 1, true);
+  parameters.all = ValuesOf(call, "params");
+  parameters.has_biases = call.Bool("has_biases", true);
   parameters.has_projection = call.operands[states].value.size(2) != call.operands[states + 1].value.size(2);
   return parameters;
 }
 
 // lstm.input(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 RuleResult Padded(const RuleCall& call) {
-  const bool batch_first = call.Bool(8, false);
-  const at::Tensor& input = call.Require(0).value;
+  const bool batch_first = call.Bool("batch_first", false);
+  const at::Tensor& input = call.Require("input").value;
   Layout layout(Steps(std::vector<int64_t>(input.size(batch_first ? 1 : 0), input.size(batch_first ? 0 : 1))));
   layout.form = batch_first ? Layout::Form::kBatchFirst : Layout::Form::kPadded;
-  layout.layers = call.Int(4, 1);
-  layout.directions = call.Bool(7, false) ? 2 : 1;
-  const int states = call.OperandAt(1);
-  return Build(call, layout, ParametersOf(call, 2, states), states);
+  layout.layers = call.Int("num_layers", 1);
+  layout.directions = call.Bool("bidirectional", false) ? 2 : 1;
+  const int states = call.OperandAt("hx");
+  return Build(call, layout, ParametersOf(call, states), states);
 }
 
 // lstm.data(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 RuleResult Packed(const RuleCall& call) {
-  const at::Tensor sizes = call.Require(1).value.contiguous();
+  const at::Tensor sizes = call.Require("batch_sizes").value.contiguous();
   Layout layout(Steps(std::vector<int64_t>(sizes.data_ptr<int64_t>(), sizes.data_ptr<int64_t>() + sizes.numel())));
   layout.form = Layout::Form::kPacked;
-  layout.layers = call.Int(5, 1);
-  layout.directions = call.Bool(8, false) ? 2 : 1;
-  const int states = call.OperandAt(2);
-  return Build(call, layout, ParametersOf(call, 3, states), states);
+  layout.layers = call.Int("num_layers", 1);
+  layout.directions = call.Bool("bidirectional", false) ? 2 : 1;
+  const int states = call.OperandAt("hx");
+  return Build(call, layout, ParametersOf(call, states), states);
 }
 
 // lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
 RuleResult Cell(const RuleCall& call) {
-  Layout layout(Steps({call.Require(0).value.size(0)}));
+  Layout layout(Steps({call.Require("input").value.size(0)}));
   layout.form = Layout::Form::kCell;
   Parameters parameters;
-  parameters.has_biases = call.OperandAt(4) >= 0;
-  for (int a = 2; a < (parameters.has_biases ? 6 : 4); ++a) parameters.all.push_back(call.Require(a).value);
-  return Build(call, layout, parameters, call.OperandAt(1));
+  parameters.has_biases = call.OperandAt("b_ih") >= 0;
+  for (const char* name : {"w_ih", "w_hh", "b_ih", "b_hh"}) {
+    if (const RuleOperand* own = call.Find(name)) parameters.all.push_back(own->value);
+  }
+  return Build(call, layout, parameters, call.OperandAt("hx"));
 }
 
 // ---- what the rule covers
@@ -715,49 +723,55 @@ bool CoversTensors(const at::Tensor& input, const Tensors& states, const Tensors
          AllFinite(states[1]);
 }
 
-// Behind the parameters at `first`: has_biases, num_layers, dropout, train, bidirectional.
-bool CoversNetwork(const RewriteCall& call, const std::vector<bool>& moves, const Tensors& states, int first,
-                   int64_t rank) {
+// The input of a network, its first argument, has `rank` dimensions.
+bool CoversNetwork(const RewriteCall& call, const std::vector<bool>& moves, int64_t rank) {
+  const Tensors states = call.Tensors("hx");
   // A plain input would leave the first steps without rows, which policies that freeze tell apart.
-  if (!moves[0] || moves[first]) return false;
-  const int64_t layers = call.Int(first + 2, 1);
-  if (call.Double(first + 3, 0) != 0 && call.Bool(first + 4, false) && layers > 1) return false;
-  const Tensors parameters = call.Tensors(first);
-  if (!CoversTensors(call.Tensor(0), states, parameters, rank)) return false;
+  if (!moves[0] || moves[call.At("params")]) return false;
+  const int64_t layers = call.Int("num_layers", 1);
+  if (call.Double("dropout", 0) != 0 && call.Bool("train", false) && layers > 1) return false;
+  const Tensors parameters = call.Tensors("params");
+  if (!CoversTensors(call.Tensor(call.First()), states, parameters, rank)) return false;
   if (states[0].dim() != 3 || states[1].dim() != 3) return false;
   const bool projects = states[0].size(2) != states[1].size(2);
-  const int64_t each = 2 + (call.Bool(first + 1, true) ? 2 : 0) + (projects ? 1 : 0);
-  return static_cast<int64_t>(parameters.size()) == each * layers * (call.Bool(first + 5, false) ? 2 : 1);
+  const int64_t each = 2 + (call.Bool("has_biases", true) ? 2 : 0) + (projects ? 1 : 0);
+  return static_cast<int64_t>(parameters.size()) == each * layers * (call.Bool("bidirectional", false) ? 2 : 1);
 }
 
-bool CoversPadded(const RewriteCall& call, const std::vector<bool>& moves) {
-  return CoversNetwork(call, moves, call.Tensors(1), 2, 3);
-}
+bool CoversPadded(const RewriteCall& call, const std::vector<bool>& moves) { return CoversNetwork(call, moves, 3); }
 
 bool CoversPacked(const RewriteCall& call, const std::vector<bool>& moves) {
-  return CoversNetwork(call, moves, call.Tensors(2), 3, 2) && call.Tensor(1).scalar_type() == at::kLong;
+  return CoversNetwork(call, moves, 2) && call.Tensor("batch_sizes").scalar_type() == at::kLong;
 }
 
 bool CoversCell(const RewriteCall& call, const std::vector<bool>& moves) {
-  if (!moves[0] || moves[2] || moves[3] || moves[4] || moves[5] || call.IsNone(4) != call.IsNone(5)) return false;
-  Tensors parameters = {call.Tensor(2), call.Tensor(3)};
-  if (!call.IsNone(4)) parameters.insert(parameters.end(), {call.Tensor(4), call.Tensor(5)});
-  const Tensors states = call.Tensors(1);
-  return CoversTensors(call.Tensor(0), states, parameters, 2) && states[0].dim() == 2 && states[1].dim() == 2;
+  for (const char* name : {"w_ih", "w_hh", "b_ih", "b_hh"}) {
+    if (moves[call.At(name)]) return false;
+  }
+  if (!moves[0] || call.IsNone("b_ih") != call.IsNone("b_hh")) return false;
+  Tensors parameters = {call.Tensor("w_ih"), call.Tensor("w_hh")};
+  if (!call.IsNone("b_ih")) parameters.insert(parameters.end(), {call.Tensor("b_ih"), call.Tensor("b_hh")});
+  const Tensors states = call.Tensors("hx");
+  return CoversTensors(call.Tensor("input"), states, parameters, 2) && states[0].dim() == 2 && states[1].dim() == 2;
+}
+
+Rewrite Fused(const char* name, RewriteFunction steps, RuleFunction build,
+              bool (*covers)(const RewriteCall&, const std::vector<bool>&)) {
+  Rewrite rewrite{name, std::move(steps)};
+  rewrite.fused = FusedRule{Rule{name, Kind::kRewrite, std::move(build)}, covers};
+  return rewrite;
 }
 
 }  // namespace
 
-FusedRewrite FusedPaddedLstm(RewriteFunction steps) {
-  return {std::move(steps), {"aten::lstm.input", Kind::kRewrite, Padded}, CoversPadded};
+Rewrite FusedPaddedLstm(RewriteFunction steps) {
+  return Fused("aten::lstm.input", std::move(steps), Padded, CoversPadded);
 }
 
-FusedRewrite FusedPackedLstm(RewriteFunction steps) {
-  return {std::move(steps), {"aten::lstm.data", Kind::kRewrite, Packed}, CoversPacked};
+Rewrite FusedPackedLstm(RewriteFunction steps) {
+  return Fused("aten::lstm.data", std::move(steps), Packed, CoversPacked);
 }
 
-FusedRewrite FusedLstmCell(RewriteFunction steps) {
-  return {std::move(steps), {"aten::lstm_cell", Kind::kRewrite, Cell}, CoversCell};
-}
+Rewrite FusedLstmCell(RewriteFunction steps) { return Fused("aten::lstm_cell", std::move(steps), Cell, CoversCell); }
 
 }  // namespace addend

@@ -1,4 +1,4 @@
-// The rule that stands in for the rewrites of LSTMs; see Note [Fused rewrites] in fused.h.
+// Fused rewrites of LSTMs; see Note [Fused rewrites] in fused.h.
 #ifndef ADDEND_CORE_RULES_LSTM_H_
 #define ADDEND_CORE_RULES_LSTM_H_
 
@@ -7,9 +7,9 @@
 namespace addend {
 
 // `steps` is the rewrite of the same operator.
-FusedRewrite FusedPaddedLstm(RewriteFunction steps);  // lstm.input
-FusedRewrite FusedPackedLstm(RewriteFunction steps);  // lstm.data
-FusedRewrite FusedLstmCell(RewriteFunction steps);    // lstm_cell
+Rewrite FusedPaddedLstm(RewriteFunction steps);  // lstm.input
+Rewrite FusedPackedLstm(RewriteFunction steps);  // lstm.data
+Rewrite FusedLstmCell(RewriteFunction steps);    // lstm_cell
 
 }  // namespace addend
 

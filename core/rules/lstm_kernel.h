@@ -18,7 +18,7 @@ enum class GateSlope {
   kGradient,  // f'(x)
   kNone,      // 0
 };
-// What a factor of a product does; see Note [Products] in kinds.h.
+// How a factor of a product moves; see Note [Products] in kinds.h.
 enum class LstmFactor {
   kMoves,
   kLeads,   // it moves, and what it multiplies moves after it
@@ -48,16 +48,18 @@ template <typename T>
 void LstmCoefficients(const LstmPoint<T>& value, const LstmPoint<T>& reference, const LstmChoices<T>& choices,
                       LstmFactor before, T* of_gates, T* keep, T* show, int64_t size);
 
-// The map of a step. Writes the cell and the output, which may be null.
+// Applies the map of a step: writes the cell and the output, which may be null.
 template <typename T>
 void LstmApply(const T* gates, const T* before, const T* of_gates, const T* keep, const T* show, T* cell, T* hidden,
                int64_t size);
-// Its transpose: from what comes back to cell and output (null: nothing) to the gates; adds to the cell before.
+// Applies the transpose of the map of a step: from the cotangents of cell and output (null: zero) to those of the
+// gates; adds to that of the cell before.
 template <typename T>
 void LstmTranspose(const T* back_cell, const T* back_hidden, const T* of_gates, const T* keep, const T* show,
                    T* back_gates, T* back_before, int64_t size);
 
-// out [n] += row [k] x matrix [k, n]. For single rows, before which a general product would pack the matrix.
+// Computes out [n] += row [k] x matrix [k, n] for a single row, for which a general product would first pack the
+// matrix.
 template <typename T>
 void AddRowTimesMatrix(const T* row, const T* matrix, T* out, int64_t k, int64_t n);
 

@@ -52,38 +52,30 @@ at::Tensor Norm(const at::Tensor& x, double p, const std::vector<int64_t>& dims,
   return size.pow(p).sum(dims, keep).pow(1 / p);
 }
 
-// norm(self, p, [dim, keepdim,] [dtype]); linalg_vector_norm(self, ord, dim, keepdim, dtype) has the same order.
+// norm(self, p, [dim, keepdim,] [dtype]) and linalg_vector_norm(self, ord, dim, keepdim, dtype)
 std::vector<at::Tensor> NormOf(const RewriteCall& call) {
-  at::Tensor x = call.Tensor(0);
-  const double p = call.Double(1, 2);
-  const size_t count = call.arguments.size();
-  const bool short_form = count > 2 && call.arguments[2].isInt() && call.overload.find("dtype") != std::string::npos &&
-                          call.overload.find("dim") == std::string::npos;
-  const bool has_dims = count > 3 && !short_form;
-  const size_t dtype = short_form ? 2 : 4;
-  if (count > dtype && call.arguments[dtype].isInt()) {
-    x = x.to(static_cast<at::ScalarType>(call.arguments[dtype].toInt()));
-  }
-  const std::vector<int64_t> dims = DimsOf(x, has_dims ? call.Ints(2) : std::vector<int64_t>());
-  return {Norm(x, p, dims, has_dims && call.Bool(3, false))};
+  at::Tensor x = call.Tensor("self");
+  const double p = call.Double(call.Has("ord") ? "ord" : "p", 2);
+  if (!call.IsNone("dtype")) x = x.to(call.Given("dtype").toScalarType());
+  return {Norm(x, p, DimsOf(x, call.Ints("dim")), call.Bool("keepdim", false))};
 }
 
 std::vector<at::Tensor> Distance(const RewriteCall& call) {
-  const at::Tensor apart = call.Tensor(0) - call.Tensor(1);
-  return {Norm(apart, call.Double(2, 2), DimsOf(apart, {}), false)};
+  const at::Tensor apart = call.Tensor("self") - call.Tensor("other");
+  return {Norm(apart, call.Double("p", 2), DimsOf(apart, {}), false)};
 }
 
 // Between all pairs of rows of one matrix, each pair once.
 std::vector<at::Tensor> PairDistances(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
+  const at::Tensor x = call.Tensor("self");
   const at::Tensor pairs = at::triu_indices(x.size(0), x.size(0), 1, at::kLong, at::kStrided, x.device(), false);
   const at::Tensor apart = x.index_select(0, pairs.select(0, 0)) - x.index_select(0, pairs.select(0, 1));
-  return {Norm(apart, call.Double(1, 2), {1}, false)};
+  return {Norm(apart, call.Double("p", 2), {1}, false)};
 }
 
 // Between all rows of one matrix and all rows of another one.
 std::vector<at::Tensor> CrossDistances(const RewriteCall& call, double p) {
-  const at::Tensor apart = call.Tensor(0).unsqueeze(-2) - call.Tensor(1).unsqueeze(-3);
+  const at::Tensor apart = call.Tensor("x1").unsqueeze(-2) - call.Tensor("x2").unsqueeze(-3);
   return {Norm(apart, p, {apart.dim() - 1}, false)};
 }
 
@@ -93,16 +85,16 @@ struct Moments {
 
 // (self, dim, correction, keepdim)
 Moments MomentsOf(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  const std::vector<int64_t> dims = DimsOf(x, call.Ints(1));
-  const bool keep = call.Bool(3, false);
+  const at::Tensor x = call.Tensor("self");
+  const std::vector<int64_t> dims = DimsOf(x, call.Ints("dim"));
+  const bool keep = call.Bool("keepdim", false);
   double count = 1;
   for (const int64_t d : dims) count *= static_cast<double>(x.size(d));
   const at::Tensor centre = x.mean(dims, /*keepdim=*/true);
   const at::Tensor apart = x - centre;
   const at::Tensor square = (x.is_complex() ? apart.abs() : apart).square();
   Moments moments;
-  moments.variance = square.sum(dims, keep).div(std::max(count - call.Double(2, 1), 0.0));
+  moments.variance = square.sum(dims, keep).div(std::max(count - call.Double("correction", 1), 0.0));
   moments.mean = keep ? centre : x.mean(dims, false);
   return moments;
 }
@@ -110,22 +102,22 @@ Moments MomentsOf(const RewriteCall& call) {
 // Scales what is longer than `most` down to it, slice by slice: renorm(self, p, dim, maxnorm). LibTorch divides by the
 // norm plus 1e-7, but only where it scales.
 std::vector<at::Tensor> Renormalize(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  const int64_t dim = (call.Int(2, 0) + x.dim()) % x.dim();
-  const double most = call.Double(3, 1);
+  const at::Tensor x = call.Tensor("self");
+  const int64_t dim = (call.Int("dim", 0) + x.dim()) % x.dim();
+  const double most = call.Double("maxnorm", 1);
   if (most == 0) return {x * 0};
   std::vector<int64_t> others;
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (d != dim) others.push_back(d);
   }
-  const at::Tensor size = others.empty() ? x.abs() : Norm(x, call.Double(1, 2), others, true);
+  const at::Tensor size = others.empty() ? x.abs() : Norm(x, call.Double("p", 2), others, true);
   const at::Tensor longer = size.clamp_min(most);
   return {x * (longer + (longer - most).sign() * 1e-7).reciprocal() * most};
 }
 
 std::vector<at::Tensor> ParametricRelu(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor(0);
-  at::Tensor weight = call.Tensor(1);
+  const at::Tensor x = call.Tensor("self");
+  at::Tensor weight = call.Tensor("weight");
   std::vector<int64_t> shape(std::max<int64_t>(x.dim(), 1), 1);
   if (x.dim() > 1) shape[1] = weight.numel();
   if (x.dim() == 0) shape.clear();
@@ -166,18 +158,19 @@ at::Tensor Hypotenuse(const at::Tensor& x, const at::Tensor& y) {
 
 // _softmax_backward_data(grad_output, output, dim, input_dtype)
 std::vector<at::Tensor> SoftmaxBackward(const RewriteCall& call) {
-  const at::Tensor grad = call.Tensor(0);
-  const at::Tensor output = call.Tensor(1);
-  const at::Tensor result = output * (grad - (grad * output).sum(call.Int(2, -1), /*keepdim=*/true));
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor output = call.Tensor("output");
+  const at::Tensor result = output * (grad - (grad * output).sum(call.Int("dim", -1), /*keepdim=*/true));
   // The gradient's dtype counts, but where a GPU computed the softmax of half precision in float.
-  const auto dtype = static_cast<at::ScalarType>(call.Int(3, static_cast<int64_t>(result.scalar_type())));
+  const auto dtype = static_cast<at::ScalarType>(call.Int("input_dtype", static_cast<int64_t>(result.scalar_type())));
   const bool narrow = dtype == at::kHalf && grad.scalar_type() == at::kFloat && grad.is_cuda();
   return {narrow ? result.to(dtype) : result};
 }
 
 // native_dropout_backward(grad_output, mask, scale)
 std::vector<at::Tensor> DropoutBackward(const RewriteCall& call) {
-  return {call.Tensor(0) * (call.Tensor(1).to(call.Tensor(0).scalar_type()) * call.Double(2, 1))};
+  return {call.Tensor("grad_output") *
+          (call.Tensor("mask").to(call.Tensor("grad_output").scalar_type()) * call.Double("scale", 1))};
 }
 
 }  // namespace
@@ -188,7 +181,7 @@ void RegisterNorm(Registry& registry) {
   registry.Register(Rewrite{"aten::dist", Distance});
   registry.Register(Rewrite{"aten::_pdist_forward", PairDistances});
   registry.Register(
-      Rewrite{"aten::_cdist_forward", [](const RewriteCall& c) { return CrossDistances(c, c.Double(2, 2)); }});
+      Rewrite{"aten::_cdist_forward", [](const RewriteCall& c) { return CrossDistances(c, c.Double("p", 2)); }});
   registry.Register(Rewrite{"aten::_euclidean_dist", [](const RewriteCall& c) { return CrossDistances(c, 2); }});
   registry.Register(Rewrite{"aten::renorm", Renormalize});
 
@@ -208,40 +201,43 @@ void RegisterNorm(Registry& registry) {
 
   // LibTorch's out= form writes the sum unseen.
   registry.Register(Rewrite{"aten::nanmean", [](const RewriteCall& c) -> Tensors {
-                              const at::Tensor x = c.Tensor(0);
-                              const std::vector<int64_t> dims = DimsOf(x, c.Ints(1));
-                              const bool keep = c.Bool(2, false);
+                              const at::Tensor x = c.Tensor("self");
+                              const std::vector<int64_t> dims = DimsOf(x, c.Ints("dim"));
+                              const bool keep = c.Bool("keepdim", false);
                               const at::Tensor nan = x.isnan();
                               at::Tensor sum = x.masked_fill(nan, 0).sum(dims, keep);
-                              if (!c.IsNone(3)) sum = sum.to(static_cast<at::ScalarType>(c.Int(3, 0)));
+                              if (!c.IsNone("dtype")) sum = sum.to(c.Given("dtype").toScalarType());
                               return {sum / nan.logical_not().sum(dims, keep)};
                             }});
-  registry.Register(
-      Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors { return {Hypotenuse(c.Tensor(0), c.Tensor(1))}; }});
+  registry.Register(Rewrite{"aten::hypot", [](const RewriteCall& c) -> Tensors {
+                              return {Hypotenuse(c.Tensor("self"), c.Tensor("other"))};
+                            }});
   registry.Register(Rewrite{"aten::addcdiv", [](const RewriteCall& c) -> Tensors {
-                              return {at::add(c.Tensor(0), at::div(c.Tensor(1), c.Tensor(2)), c.Double(3, 1))};
+                              return {at::add(c.Tensor("self"), at::div(c.Tensor("tensor1"), c.Tensor("tensor2")),
+                                              c.Double("value", 1))};
                             }});
   registry.Register(Rewrite{"aten::prelu", ParametricRelu});
   registry.Register(Rewrite{"aten::_softmax_backward_data", SoftmaxBackward});
   registry.Register(Rewrite{"aten::native_dropout_backward", DropoutBackward});
   // ldexp(self, other): self times 2 to the power of other
   registry.Register(Rewrite{"aten::ldexp", [](const RewriteCall& c) -> Tensors {
-                              const at::Tensor x = c.Tensor(0);
-                              const at::Tensor power = c.Tensor(1);
+                              const at::Tensor x = c.Tensor("self");
+                              const at::Tensor power = c.Tensor("other");
                               const bool wide = at::isFloatingType(power.scalar_type());
                               return {x * at::exp2(wide ? power : power.to(x.scalar_type()))};
                             }});
   registry.Register(Rewrite{"aten::glu", [](const RewriteCall& c) -> Tensors {
-                              const at::Tensor x = c.Tensor(0);
-                              const int64_t dim = (c.Int(1, -1) + x.dim()) % x.dim();
+                              const at::Tensor x = c.Tensor("self");
+                              const int64_t dim = (c.Int("dim", -1) + x.dim()) % x.dim();
                               const int64_t half = x.size(dim) / 2;
                               return {x.narrow(dim, 0, half) * at::sigmoid(x.narrow(dim, half, half))};
                             }});
-  registry.Register(Rewrite{"aten::aminmax", [](const RewriteCall& c) -> Tensors {
-                              const at::Tensor x = c.Tensor(0);
-                              const std::vector<int64_t> dims = DimsOf(x, c.Ints(1));
-                              return {at::amin(x, dims, c.Bool(2, false)), at::amax(x, dims, c.Bool(2, false))};
-                            }});
+  registry.Register(
+      Rewrite{"aten::aminmax", [](const RewriteCall& c) -> Tensors {
+                const at::Tensor x = c.Tensor("self");
+                const std::vector<int64_t> dims = DimsOf(x, c.Ints("dim"));
+                return {at::amin(x, dims, c.Bool("keepdim", false)), at::amax(x, dims, c.Bool("keepdim", false))};
+              }});
 }
 
 }  // namespace addend

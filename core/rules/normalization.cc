@@ -183,11 +183,11 @@ at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, con
 RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::Tensor& weight,
                      const at::Tensor& scale) {
   const Sharing sharing = SharingOf(*call.policy);
-  const Normalizer n = MakeNormalizer(call.Require(0), size, eps, sharing, weight);
-  const at::DimVector sizes(call.Require(0).value.sizes());
+  const Normalizer n = MakeNormalizer(call.Require("input"), size, eps, sharing, weight);
+  const at::DimVector sizes(call.Require("input").value.sizes());
   const int64_t groups = n.inverse.numel();
   RuleResult result = LinearIn(
-      call, Kind::kRewrite, 0,
+      call, Kind::kRewrite, "input",
       [=](const at::Tensor& rows) {
         const at::Tensor out = Apply(n, rows.reshape({rows.size(0), groups, size}), false).view(rows.sizes());
         return scale.defined() ? out * scale : out;
@@ -197,11 +197,11 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
         return Apply(n, scaled.reshape({1, groups, size}), true).view(sizes);
       });
   result.exact = sharing != Sharing::kFrozen;
-  if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), weight.defined() ? weight : scale);
+  if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), weight.defined() ? weight : scale);
   return result;
 }
 
-at::Tensor ValueOrNone(const RuleCall& call, int argument) {
+at::Tensor ValueOrNone(const RuleCall& call, std::string_view argument) {
   const RuleOperand* operand = call.Find(argument);
   return operand == nullptr ? at::Tensor() : operand->value;
 }
@@ -264,136 +264,156 @@ Layout ByChannel(const at::Tensor& input) {
   return layout;
 }
 
-// Any of input, scale and shift may move: scale * normalized is a product of two. Outputs 1 and 2, where there are any,
-// are the mean and 1/std of each group.
-RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double eps, int scale_argument,
-                             int shift_argument) {
+// scale * normalized + shift, any of which may move: a product of two and a sum. Rows, and cotangents, of outputs 1 and
+// 2 are those of the mean and 1/std of each group.
+struct ScaledNormalizer {
+  Normalizer n;
+  Layout layout;
+  bool input_moves = false;
+  bool scale_moves = false;
+  bool shift_moves = false;
+  at::Tensor factor;                      // what rows of the input meet; undefined: 1
+  at::Tensor middle;                      // what rows of the scale meet
+  std::vector<at::DimVector> statistics;  // sizes of outputs 1 and 2, where there are any
+  std::vector<at::DimVector> sizes;       // of what moves
+  at::TensorOptions options;
+
+  Rows Forward(const Rows& rows) const {
+    const int64_t count = rows[0].size(0);
+    at::Tensor sum;
+    const auto add = [&](const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
+    Rows out(1);
+    size_t next = 0;
+    at::Tensor flat;
+    if (input_moves) {
+      flat = layout.In(rows[next++]);
+      const at::Tensor moved = layout.Out(Apply(n, flat, false));
+      add(factor.defined() ? moved * factor : moved);
+    }
+    if (scale_moves) add(layout.Align(rows[next++]) * middle);
+    if (shift_moves) add(layout.Align(rows[next++]));
+    at::DimVector all = WithRows(count, layout.sizes);
+    out[0] = sum.expand(all);
+    if (statistics.size() < 2) return out;
+    const Rows own = input_moves ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
+    for (size_t k = 0; k < 2; ++k) {
+      at::DimVector shape = WithRows(count, statistics[k]);
+      out.push_back(own[k].reshape(shape));
+    }
+    return out;
+  }
+
+  Rows Transpose(const Rows& g) const {
+    Rows out;
+    if (input_moves) out.push_back(TransposeToInput(g));
+    for (size_t k = out.size(); k < sizes.size(); ++k) {
+      const bool is_scale = scale_moves && k == (input_moves ? 1u : 0u);
+      const at::Tensor own = !g[0].defined() ? at::zeros(sizes[k], options)
+                                             : at::sum_to(is_scale ? g[0] * middle : g[0], layout.parameter);
+      out.push_back(own.reshape(sizes[k]));
+    }
+    return out;
+  }
+
+  at::Tensor TransposeToInput(const Rows& g) const {
+    at::Tensor sum;
+    if (statistics.size() == 2) {
+      sum =
+          TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(), layout.size);
+    }
+    if (g[0].defined()) {
+      const at::Tensor met = factor.defined() ? g[0] * factor : g[0];
+      const at::Tensor own = Apply(n, layout.In(met.unsqueeze(0)), true).squeeze(0);
+      sum = sum.defined() ? sum + own : own;
+    }
+    return sum.defined() ? layout.Out(sum.unsqueeze(0)).squeeze(0) : at::zeros(layout.sizes, options);
+  }
+};
+
+// Outputs 1 and 2, where there are any, are the mean and 1/std of each group.
+RuleResult NormalizeAndScale(const RuleCall& call, const Layout& layout, double eps) {
   RuleResult result;
   result.kind = Kind::kRewrite;
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("input");
   if (input.value.numel() == 0) return result;
   const Sharing sharing = SharingOf(*call.policy);
   RuleOperand grouped = input;
   grouped.value = layout.In(input.value.unsqueeze(0)).squeeze(0);
   grouped.reference = layout.In(input.reference.unsqueeze(0)).squeeze(0);
-  const Normalizer n = MakeNormalizer(grouped, layout.size, eps, sharing, at::Tensor());
-  const auto normalized = [&](const at::Tensor& t) {
-    const at::Tensor centred = t - t.mean(-1, true);
-    const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
-    return layout.Out(out.unsqueeze(0)).squeeze(0);
-  };
-  const int x = input.decomposed ? call.OperandAt(0) : -1;
-  const int scale = call.Decomposed(scale_argument) ? call.OperandAt(scale_argument) : -1;
-  const int shift = call.Decomposed(shift_argument) ? call.OperandAt(shift_argument) : -1;
-  at::Tensor factor;
-  if (const RuleOperand* operand = call.Find(scale_argument)) factor = layout.AlignOne(Middle(*operand));
-  at::Tensor middle;
-  if (scale >= 0) middle = (normalized(grouped.value) + normalized(grouped.reference)) / 2;
-  for (const int operand : {x, scale, shift}) {
-    if (operand >= 0) result.inputs.push_back(operand);
+  ScaledNormalizer map;
+  map.n = MakeNormalizer(grouped, layout.size, eps, sharing, at::Tensor());
+  map.layout = layout;
+  map.options = map.n.inverse.options();
+  map.input_moves = input.decomposed;
+  map.scale_moves = call.Decomposed("weight");
+  map.shift_moves = call.Decomposed("bias");
+  const RuleOperand* scale = call.Find("weight");
+  if (scale != nullptr) map.factor = layout.AlignOne(Middle(*scale));
+  if (map.scale_moves) {
+    const auto normalized = [&](const at::Tensor& t) {
+      const at::Tensor centred = t - t.mean(-1, true);
+      const at::Tensor out = centred * at::rsqrt(centred.square().mean(-1, true) + eps);
+      return layout.Out(out.unsqueeze(0)).squeeze(0);
+    };
+    map.middle = (normalized(grouped.value) + normalized(grouped.reference)) / 2;
+  }
+  for (const char* argument : {"input", "weight", "bias"}) {
+    if (!call.Decomposed(argument)) continue;
+    result.inputs.push_back(call.OperandAt(argument));
+    map.sizes.emplace_back(call.Require(argument).value.sizes());
   }
   if (result.inputs.empty()) return result;
   result.exact = sharing != Sharing::kFrozen;
   if (result.exact) {
-    const RuleOperand* own = call.Find(scale_argument);
-    result.inner_terms =
-        InnerTerms(n, grouped, own == nullptr ? at::Tensor() : own->value.abs() + own->reference.abs());
+    const at::Tensor largest = scale == nullptr ? at::Tensor() : scale->value.abs() + scale->reference.abs();
+    result.inner_terms = InnerTerms(map.n, grouped, largest);
   }
-  std::vector<at::DimVector> statistics;
   for (size_t k = 1; k < 3 && k < call.outputs.size(); ++k) {
     const at::Tensor& own = call.outputs[k].value;
-    if (own.numel() == layout.groups) statistics.emplace_back(own.sizes());
+    if (own.numel() == layout.groups) map.statistics.emplace_back(own.sizes());
   }
-  std::vector<at::DimVector> sizes;
-  for (const int operand : result.inputs) sizes.emplace_back(call.operands[operand].value.sizes());
-  const at::TensorOptions options = n.inverse.options();
   result.map = MakeMap(
-      call, result.inputs,
-      [=](const Rows& rows) -> Rows {
-        const int64_t count = rows[0].size(0);
-        at::Tensor sum;
-        const auto add = [&](const at::Tensor& part) { sum = sum.defined() ? sum + part : part; };
-        Rows out(1);
-        size_t next = 0;
-        at::Tensor flat;
-        if (x >= 0) {
-          flat = layout.In(rows[next++]);
-          const at::Tensor moved = layout.Out(Apply(n, flat, false));
-          add(factor.defined() ? moved * factor : moved);
-        }
-        if (scale >= 0) add(layout.Align(rows[next++]) * middle);
-        if (shift >= 0) add(layout.Align(rows[next++]));
-        at::DimVector all = WithRows(count, layout.sizes);
-        out[0] = sum.expand(all);
-        if (statistics.size() < 2) return out;
-        const Rows own = x >= 0 ? Statistics(n, flat) : Rows(2, at::zeros({count, layout.groups}, options));
-        for (size_t k = 0; k < 2; ++k) {
-          at::DimVector shape = WithRows(count, statistics[k]);
-          out.push_back(own[k].reshape(shape));
-        }
-        return out;
-      },
-      [=](const Rows& g) -> Rows {
-        Rows out;
-        if (x >= 0) {
-          at::Tensor sum;
-          if (statistics.size() == 2) {
-            sum = TransposedStatistics(n, g.size() > 1 ? g[1] : at::Tensor(), g.size() > 2 ? g[2] : at::Tensor(),
-                                       layout.size);
-          }
-          if (g[0].defined()) {
-            const at::Tensor met = factor.defined() ? g[0] * factor : g[0];
-            const at::Tensor own = Apply(n, layout.In(met.unsqueeze(0)), true).squeeze(0);
-            sum = sum.defined() ? sum + own : own;
-          }
-          out.push_back(sum.defined() ? layout.Out(sum.unsqueeze(0)).squeeze(0) : at::zeros(layout.sizes, options));
-        }
-        for (size_t k = out.size(); k < sizes.size(); ++k) {
-          const bool is_scale = scale >= 0 && k == (x >= 0 ? 1u : 0u);
-          const at::Tensor own = !g[0].defined() ? at::zeros(sizes[k], options)
-                                                 : at::sum_to(is_scale ? g[0] * middle : g[0], layout.parameter);
-          out.push_back(own.reshape(sizes[k]));
-        }
-        return out;
-      });
+      call, result.inputs, [map](const Rows& rows) { return map.Forward(rows); },
+      [map](const Rows& g) { return map.Transpose(g); });
   return result;
 }
 
-bool ParametersMove(const RuleCall& call, int scale_argument, int shift_argument) {
-  return call.Decomposed(scale_argument) || call.Decomposed(shift_argument) || !call.Decomposed(0);
+bool ParametersMove(const RuleCall& call) {
+  return call.Decomposed("weight") || call.Decomposed("bias") || !call.Decomposed("input");
 }
 
 // layer_norm(input, normalized_shape, weight, bias, eps); native_layer_norm has the same order.
 RuleResult LayerNorm(const RuleCall& call) {
-  const auto shape = call.Ints(1);
-  const double eps = call.Double(4, 1e-5);
-  if (ParametersMove(call, 2, 3)) {
-    return NormalizeAndScale(call, ByTrailing(call.Require(0).value, shape), eps, 2, 3);
+  const auto shape = call.Ints("normalized_shape");
+  const double eps = call.Double("eps", 1e-5);
+  if (ParametersMove(call)) {
+    return NormalizeAndScale(call, ByTrailing(call.Require("input").value, shape), eps);
   }
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  RuleResult result = Normalize(call, size, eps, ValueOrNone(call, 2), at::Tensor());
-  result.constant = ValueOrNone(call, 3);
+  RuleResult result = Normalize(call, size, eps, ValueOrNone(call, "weight"), at::Tensor());
+  result.constant = ValueOrNone(call, "bias");
   return result;
 }
 
 // The same with the statistics of each group as outputs 1 and 2.
 RuleResult NativeLayerNorm(const RuleCall& call) {
-  const auto shape = call.Ints(1);
-  if (ParametersMove(call, 2, 3)) {
-    return NormalizeAndScale(call, ByTrailing(call.Require(0).value, shape), call.Double(4, 1e-5), 2, 3);
+  const auto shape = call.Ints("normalized_shape");
+  if (ParametersMove(call)) {
+    return NormalizeAndScale(call, ByTrailing(call.Require("input").value, shape), call.Double("eps", 1e-5));
   }
   const int64_t size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
   const Sharing sharing = SharingOf(*call.policy);
-  const Normalizer n = MakeNormalizer(call.Require(0), size, call.Double(4, 1e-5), sharing, ValueOrNone(call, 2));
-  const at::DimVector sizes(call.Require(0).value.sizes());
+  const Normalizer n =
+      MakeNormalizer(call.Require("input"), size, call.Double("eps", 1e-5), sharing, ValueOrNone(call, "weight"));
+  const at::DimVector sizes(call.Require("input").value.sizes());
   const at::DimVector statistics(call.outputs[1].value.sizes());
   const int64_t groups = n.inverse.numel();
   RuleResult result;
   result.kind = Kind::kRewrite;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("input")};
   result.exact = sharing != Sharing::kFrozen;
-  if (result.exact) result.inner_terms = InnerTerms(n, call.Require(0), n.weight);
-  result.constant = ValueOrNone(call, 3);
+  if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), n.weight);
+  result.constant = ValueOrNone(call, "bias");
   result.map = MakeMap(
       call, result.inputs,
       [=](const Rows& rows) -> Rows {
@@ -419,86 +439,50 @@ RuleResult NativeLayerNorm(const RuleCall& call) {
 
 // group_norm(input, num_groups, weight, bias, eps)
 RuleResult GroupNorm(const RuleCall& call) {
-  const at::Tensor& input = call.Require(0).value;
-  if (ParametersMove(call, 2, 3)) {
-    return NormalizeAndScale(call, ByGroups(input, call.Int(1, 1)), call.Double(4, 1e-5), 2, 3);
+  const at::Tensor& input = call.Require("input").value;
+  if (ParametersMove(call)) {
+    return NormalizeAndScale(call, ByGroups(input, call.Int("num_groups", 1)), call.Double("eps", 1e-5));
   }
-  const int64_t size = std::accumulate(input.sizes().begin() + 2, input.sizes().end(), input.size(1) / call.Int(1, 1),
-                                       std::multiplies<int64_t>());
-  at::Tensor scale = ValueOrNone(call, 2);
+  const int64_t size = std::accumulate(input.sizes().begin() + 2, input.sizes().end(),
+                                       input.size(1) / call.Int("num_groups", 1), std::multiplies<int64_t>());
+  at::Tensor scale = ValueOrNone(call, "weight");
   at::DimVector shape(input.dim(), 1);
   shape[1] = -1;
   if (scale.defined()) scale = scale.view(shape);
-  RuleResult result = Normalize(call, size, call.Double(4, 1e-5), at::Tensor(), scale);
-  if (const RuleOperand* bias = call.Find(3)) result.constant = bias->value.view(shape);
+  RuleResult result = Normalize(call, size, call.Double("eps", 1e-5), at::Tensor(), scale);
+  if (const RuleOperand* bias = call.Find("bias")) result.constant = bias->value.view(shape);
   return result;
 }
 
 // native_group_norm(input, weight, bias, N, C, HxW, group, eps)
 RuleResult NativeGroupNorm(const RuleCall& call) {
-  return NormalizeAndScale(call, ByGroups(call.Require(0).value, call.Int(6, 1)), call.Double(7, 1e-5), 1, 2);
+  return NormalizeAndScale(call, ByGroups(call.Require("input").value, call.Int("group", 1)), call.Double("eps", 1e-5));
 }
 
-// scale * (x - mean) * 1/std + shift by channel, with statistics that do not depend on x but may move themselves.
-RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
-  const at::Tensor& input = call.Require(0).value;
-  at::DimVector shape(input.dim(), 1);
-  shape[1] = -1;
-  const RuleOperand& mean = call.Require(3);
-  const RuleOperand& variance = call.Require(4);
-  const Sharing sharing = SharingOf(*call.policy);
-  const bool frozen = sharing == Sharing::kFrozen && variance.decomposed;
-  const at::Tensor inverse = at::rsqrt(variance.value + eps);
-  const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
-  const RuleOperand* scale = call.Find(1);
-  const at::Tensor one = at::ones_like(inverse);
-  const at::Tensor scale_value = scale == nullptr ? one : scale->value;
-  const at::Tensor scale_reference = scale == nullptr ? one : scale->reference;
-  const at::Tensor scale_middle = (scale_value + scale_reference) / 2;
-  // 1/std has this secant slope in the variance.
-  const at::Tensor bend = -(inverse * inverse_reference).square() / (inverse + inverse_reference);
-  // What the rows of each factor meet: those of x - mean, of the scale and of 1/std.
-  at::Tensor factor;
-  at::Tensor normalized;
-  at::Tensor met;
-  if (sharing == Sharing::kContentFirst && variance.decomposed) {
-    const at::Tensor x = call.Require(0).value - mean.value.view(shape);
-    met = call.Require(0).reference - mean.reference.view(shape);
-    factor = (inverse * scale_middle).view(shape);
-    normalized = (x * inverse.view(shape) + met * inverse_reference.view(shape)) / 2;
-  } else {
-    met = Middle(call.Require(0)) - Middle(mean).view(shape);
-    factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
-    normalized = met * ((inverse + inverse_reference) / 2).view(shape);
-  }
-  struct Part {
-    int argument;
-    at::Tensor coefficient;
-  };
-  const std::vector<Part> parts = {{0, factor},
-                                   {1, normalized},
-                                   {2, at::ones_like(factor)},
-                                   {3, -factor},
-                                   {4, frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
-  if (!ParametersMove(call, 1, 2) && !mean.decomposed && !variance.decomposed) {
-    return Elementwise(call, Kind::kAffine, {{call.OperandAt(0), factor}});
-  }
+// What the rows of an argument are multiplied by; undefined: they are not read.
+struct ChannelTerm {
+  const char* argument;
+  at::Tensor coefficient;
+};
+
+// The sum of terms with the input's sizes; those of other arguments have one number for each channel, which `shape`
+// aligns.
+RuleResult SumByChannel(const RuleCall& call, const std::vector<ChannelTerm>& terms, const at::DimVector& shape) {
   RuleResult result;
   result.kind = Kind::kRewrite;
-  result.exact = !frozen;
   std::vector<at::Tensor> coefficients;
   std::vector<at::DimVector> aligned;
   std::vector<at::DimVector> own;
-  for (const Part& part : parts) {
-    if (!call.Decomposed(part.argument) || !part.coefficient.defined()) continue;
-    result.inputs.push_back(call.OperandAt(part.argument));
-    coefficients.push_back(part.coefficient);
-    const at::Tensor& value = call.Require(part.argument).value;
+  for (const ChannelTerm& term : terms) {
+    if (!call.Decomposed(term.argument) || !term.coefficient.defined()) continue;
+    result.inputs.push_back(call.OperandAt(term.argument));
+    coefficients.push_back(term.coefficient);
+    const at::Tensor& value = call.Require(term.argument).value;
     own.emplace_back(value.sizes());
-    aligned.emplace_back(part.argument == 0 ? value.sizes() : value.view(shape).sizes());
+    aligned.emplace_back(call.At(term.argument) == 0 ? value.sizes() : value.view(shape).sizes());
   }
   if (result.inputs.empty()) return result;
-  const at::DimVector sizes(input.sizes());
+  const at::DimVector sizes(call.Require("input").value.sizes());
   result.map = MakeMap(
       call, result.inputs,
       [=](const Rows& rows) -> Rows {
@@ -521,22 +505,69 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   return result;
 }
 
+// scale * (x - mean) * 1/std + shift by channel, with statistics that do not depend on x but may move themselves.
+RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
+  const at::Tensor& input = call.Require("input").value;
+  at::DimVector shape(input.dim(), 1);
+  shape[1] = -1;
+  const RuleOperand& mean = call.Require("running_mean");
+  const RuleOperand& variance = call.Require("running_var");
+  const Sharing sharing = SharingOf(*call.policy);
+  const bool frozen = sharing == Sharing::kFrozen && variance.decomposed;
+  const at::Tensor inverse = at::rsqrt(variance.value + eps);
+  const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
+  const RuleOperand* scale = call.Find("weight");
+  const at::Tensor one = at::ones_like(inverse);
+  const at::Tensor scale_value = scale == nullptr ? one : scale->value;
+  const at::Tensor scale_reference = scale == nullptr ? one : scale->reference;
+  const at::Tensor scale_middle = (scale_value + scale_reference) / 2;
+  // 1/std has this secant slope in the variance.
+  const at::Tensor bend = -(inverse * inverse_reference).square() / (inverse + inverse_reference);
+  // What the rows of each factor meet: those of x - mean, of the scale and of 1/std.
+  at::Tensor factor;
+  at::Tensor normalized;
+  at::Tensor met;
+  if (sharing == Sharing::kContentFirst && variance.decomposed) {
+    const at::Tensor x = call.Require("input").value - mean.value.view(shape);
+    met = call.Require("input").reference - mean.reference.view(shape);
+    factor = (inverse * scale_middle).view(shape);
+    normalized = (x * inverse.view(shape) + met * inverse_reference.view(shape)) / 2;
+  } else {
+    met = Middle(call.Require("input")) - Middle(mean).view(shape);
+    factor = ((inverse * scale_value + inverse_reference * scale_reference) / 2).view(shape);
+    normalized = met * ((inverse + inverse_reference) / 2).view(shape);
+  }
+  const std::vector<ChannelTerm> parts = {
+      {"input", factor},
+      {"weight", normalized},
+      {"bias", at::ones_like(factor)},
+      {"running_mean", -factor},
+      {"running_var", frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
+  if (!ParametersMove(call) && !mean.decomposed && !variance.decomposed) {
+    return Elementwise(call, Kind::kAffine, {{call.OperandAt("input"), factor}});
+  }
+  RuleResult result = SumByChannel(call, parts, shape);
+  result.exact = !frozen;
+  return result;
+}
+
 RuleResult BatchNormOfBatch(const RuleCall& call, double eps) {
-  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& input = call.Require("input").value;
   // A batch of nothing has no statistics.
   if (input.numel() == 0) {
     RuleResult nothing;
     nothing.kind = Kind::kAffine;
     return nothing;
   }
-  return NormalizeAndScale(call, ByChannel(input), eps, 1, 2);
+  return NormalizeAndScale(call, ByChannel(input), eps);
 }
 
-// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps); native_batch_norm has the same
-// order. Without running statistics, those of the batch are used in evaluation, too.
+// batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) and its native forms. Without
+// running statistics, those of the batch are used in evaluation, too.
 RuleResult BatchNorm(const RuleCall& call) {
-  const double eps = call.Double(7, 1e-5);
-  const bool of_batch = call.Bool(5, false) || call.Find(3) == nullptr || call.Find(4) == nullptr;
+  const double eps = call.Double("eps", 1e-5);
+  const bool of_batch =
+      call.Bool("training", false) || call.Find("running_mean") == nullptr || call.Find("running_var") == nullptr;
   return of_batch ? BatchNormOfBatch(call, eps) : BatchNormInEvaluation(call, eps);
 }
 
@@ -549,16 +580,11 @@ void RegisterNormalization(Registry& registry) {
   registry.Register(Rule{"aten::native_group_norm", Kind::kRewrite, NativeGroupNorm});
   registry.Register(Rule{"aten::batch_norm", Kind::kAffine, BatchNorm});
   registry.Register(Rule{"aten::native_batch_norm", Kind::kAffine, BatchNorm});
-  // Without statistics the order is (input, weight, bias, training, momentum, eps).
-  registry.Register({"aten::_native_batch_norm_legit", Kind::kAffine, [](const RuleCall& c) {
-                       const bool no_statistics = c.arguments[3].isBool();
-                       return no_statistics ? BatchNormOfBatch(c, c.Double(5, 1e-5)) : BatchNorm(c);
-                     }});
-  // (input, weight, bias, running_mean, running_var, momentum, eps)
+  registry.Register({"aten::_native_batch_norm_legit", Kind::kAffine, BatchNorm});
   registry.Register({"aten::_batch_norm_with_update", Kind::kAffine,
-                     [](const RuleCall& c) { return BatchNormOfBatch(c, c.Double(6, 1e-5)); }});
+                     [](const RuleCall& c) { return BatchNormOfBatch(c, c.Double("eps", 1e-5)); }});
   registry.Register({"aten::_native_batch_norm_legit_no_training", Kind::kAffine,
-                     [](const RuleCall& c) { return BatchNormInEvaluation(c, c.Double(6, 1e-5)); }});
+                     [](const RuleCall& c) { return BatchNormInEvaluation(c, c.Double("eps", 1e-5)); }});
 }
 
 }  // namespace addend

@@ -44,14 +44,14 @@ Groups NormalizeGroups(const at::Tensor& flat, double eps) {
 
 // instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
 Tensors InstanceNorm(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor(0);
+  const at::Tensor input = call.Tensor("input");
   const int64_t rank = input.dim();
-  const double eps = call.Double(7, 1e-5);
-  const at::Tensor weight = PerChannel(call.Tensor(1), rank);
-  const at::Tensor bias = PerChannel(call.Tensor(2), rank);
-  if (!call.Bool(5, true)) {
-    const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor(4), rank) + eps);
-    return {ScaledAndShifted((input - PerChannel(call.Tensor(3), rank)) * inverse, weight, bias)};
+  const double eps = call.Double("eps", 1e-5);
+  const at::Tensor weight = PerChannel(call.Tensor("weight"), rank);
+  const at::Tensor bias = PerChannel(call.Tensor("bias"), rank);
+  if (!call.Bool("use_input_stats", true)) {
+    const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor("running_var"), rank) + eps);
+    return {ScaledAndShifted((input - PerChannel(call.Tensor("running_mean"), rank)) * inverse, weight, bias)};
   }
   const Groups done = NormalizeGroups(input.reshape({input.size(0) * input.size(1), -1}), eps);
   return {ScaledAndShifted(done.normalized.view(input.sizes()), weight, bias)};
@@ -73,14 +73,15 @@ double Epsilon(at::ScalarType dtype) {
 // rms_norm(input, normalized_shape, weight, eps); _fused_rms_norm gives 1 / root mean square as well. Half types are
 // computed in float32.
 Tensors RmsNorm(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor(0);
+  const at::Tensor input = call.Tensor("input");
   const at::ScalarType dtype = input.scalar_type();
   const bool half = dtype == at::kHalf || dtype == at::kBFloat16;
   const at::Tensor wide = half ? input.to(at::kFloat) : input;
   std::vector<int64_t> dims;
-  for (size_t k = 0; k < call.Ints(1).size(); ++k) dims.push_back(-1 - static_cast<int64_t>(k));
-  const at::Tensor inverse = at::rsqrt(at::square(wide).mean(dims, /*keepdim=*/true) + call.Double(3, Epsilon(dtype)));
-  const at::Tensor normalized = ScaledAndShifted(wide * inverse, call.Tensor(2), at::Tensor());
+  for (size_t k = 0; k < call.Ints("normalized_shape").size(); ++k) dims.push_back(-1 - static_cast<int64_t>(k));
+  const at::Tensor inverse =
+      at::rsqrt(at::square(wide).mean(dims, /*keepdim=*/true) + call.Double("eps", Epsilon(dtype)));
+  const at::Tensor normalized = ScaledAndShifted(wide * inverse, call.Tensor("weight"), at::Tensor());
   return {half ? normalized.to(dtype) : normalized, inverse};
 }
 
@@ -99,18 +100,18 @@ at::Tensor NormExcept(const at::Tensor& tensor, int64_t dim) {
 
 // _weight_norm_interface(v, g, dim) -> (g v / |v|, |v|)
 Tensors WeightNorm(const RewriteCall& call) {
-  const at::Tensor norm = NormExcept(call.Tensor(0), call.Int(2, 0));
-  return {call.Tensor(0) * (call.Tensor(1) / norm), norm};
+  const at::Tensor norm = NormExcept(call.Tensor("v"), call.Int("dim", 0));
+  return {call.Tensor("v") * (call.Tensor("g") / norm), norm};
 }
 
 Tensors WeightNormAlone(const RewriteCall& call) { return {WeightNorm(call)[0]}; }
 
 // cosine_similarity(x1, x2, dim, eps)
 Tensors CosineSimilarity(const RewriteCall& call) {
-  const Tensors both = at::broadcast_tensors({call.Tensor(0), call.Tensor(1)});
-  const int64_t dim = call.Int(2, 1);
+  const Tensors both = at::broadcast_tensors({call.Tensor("x1"), call.Tensor("x2")});
+  const int64_t dim = call.Int("dim", 1);
   const auto unit = [&](const at::Tensor& x) {
-    return x / at::sqrt(at::square(x).sum(dim, /*keepdim=*/true)).clamp_min(call.Double(3, 1e-8));
+    return x / at::sqrt(at::square(x).sum(dim, /*keepdim=*/true)).clamp_min(call.Double("eps", 1e-8));
   };
   return {(unit(both[0]) * unit(both[1])).sum(dim)};
 }

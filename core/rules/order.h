@@ -7,7 +7,7 @@
 
 namespace addend {
 
-// The part of t in 0..1 for which a candidate is the `rank`-th smallest (rank 0 is the smallest).
+// The share of t in 0..1 for which a candidate is the `rank`-th smallest (rank 0 is the smallest).
 struct RankShare {
   int64_t rank;
   int64_t candidate;

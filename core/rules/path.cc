@@ -109,7 +109,7 @@ class WholePath {
       leaves.push_back(Real(point[k]).detach().clone(at::MemoryFormat::Contiguous).set_requires_grad(with_jacobian));
       point[k] = point[k].is_complex() ? at::view_as_complex(leaves.back()) : leaves.back();
     }
-    const std::vector<at::Tensor> results = call_.run(point);
+    const std::vector<at::Tensor> results = call_.run(call_.arguments, point);
     Evaluated out;
     for (const int k : outputs_) {
       if (k >= static_cast<int>(results.size())) {

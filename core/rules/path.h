@@ -1,4 +1,4 @@
-// The path rule by quadrature, for operators of which nothing is known but that LibTorch differentiates them.
+// The path rule by quadrature, for operators of which nothing is known but their derivative in LibTorch.
 #ifndef ADDEND_CORE_RULES_PATH_H_
 #define ADDEND_CORE_RULES_PATH_H_
 
@@ -6,13 +6,14 @@
 
 namespace addend {
 
-// Any operator: the mean Jacobian along the line from the references of all decomposed operands to their values, as one
-// matrix for each pair of output and operand. It takes one backward pass for each output element at each node, and the
-// matrices: the last resort. Opaque where nothing is differentiable. Complex numbers count as pairs of real ones.
+// Linearizes any operator by its mean Jacobian along the line from the references of all decomposed operands to their
+// values, as one matrix for each pair of output and operand. It takes one backward pass for each output element at each
+// node, and memory for the matrices: the last resort. Opaque where nothing is differentiable. Complex numbers count as
+// pairs of real ones.
 RuleResult PathThroughAutograd(const RuleCall& call);
 
-// Functions that are elementwise in all their tensor operands, which may broadcast; one output. Each element has
-// nodes of its own, and all elements are evaluated at once.
+// Linearizes a function of one output that is elementwise in all its tensor operands, which may broadcast. Each element
+// has nodes of its own, and all elements are evaluated at once.
 RuleResult PathElementwise(const RuleCall& call);
 
 }  // namespace addend

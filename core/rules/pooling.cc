@@ -114,7 +114,7 @@ Maxima MaximaOnCpu(const at::Tensor& value, const at::Tensor& reference, const a
 
 // The shares of the line on which each element of a window is the largest.
 RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t spatial = static_cast<int64_t>(windows.size());
   const at::IntArrayRef sizes = input.value.sizes().slice(input.value.dim() - spatial);
   int64_t plane = 1;
@@ -122,7 +122,7 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const at::Tensor& output = call.outputs[0].value;
   if (output.numel() == 0) {
     const at::Tensor none = at::full({0, 1}, kNoElement, output.options().dtype(at::kLong));
-    return WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, none);
+    return WeightedGather(call, Kind::kSelection, {call.OperandAt("self")}, none);
   }
   const bool fast = call.policy->preset == Preset::kFast;
   const int64_t planes = input.value.numel() / plane;
@@ -131,8 +131,8 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   const at::Tensor within = Combine(windows, sizes).contiguous();
   Maxima found;
   if (ForLoops(value) && (fast || ForLoops(reference))) {
-    found = value.scalar_type() == at::kFloat ? MaximaOnCpu<float>(value, reference, within)
-                                              : MaximaOnCpu<double>(value, reference, within);
+    found = DispatchReal(value.scalar_type(),
+                         [&](auto zero) { return MaximaOnCpu<decltype(zero)>(value, reference, within); });
   } else {
     found = MaximaOf(value, reference, within);
   }
@@ -140,18 +140,18 @@ RuleResult MaxPool(const RuleCall& call, const Windows& windows) {
   if (!found.largest.eq(given).logical_or_(given.isnan()).all().item<bool>()) {
     throw Internal("the windows of " + call.name + " are not those of LibTorch");
   }
-  RuleResult result = WeightedGather(call, Kind::kSelection, {call.OperandAt(0)}, found.source, found.share);
+  RuleResult result = WeightedGather(call, Kind::kSelection, {call.OperandAt("self")}, found.source, found.share);
   result.exact = !fast;
   return result;
 }
 
 // max_pool(self, kernel_size, stride, padding, dilation, ceil_mode) over so many dimensions.
 RuleResult SlidingMaxPool(const RuleCall& call, int64_t spatial) {
-  const auto size = Spread(call.Ints(1), spatial, 1);
-  const auto stride = call.Ints(2).empty() ? size : Spread(call.Ints(2), spatial, 1);
-  const auto padding = Spread(call.Ints(3), spatial, 0);
-  const auto dilation = Spread(call.Ints(4), spatial, 1);
-  const at::Tensor& input = call.Require(0).value;
+  const auto size = Spread(call.Ints("kernel_size"), spatial, 1);
+  const auto stride = call.Ints("stride").empty() ? size : Spread(call.Ints("stride"), spatial, 1);
+  const auto padding = Spread(call.Ints("padding"), spatial, 0);
+  const auto dilation = Spread(call.Ints("dilation"), spatial, 1);
+  const at::Tensor& input = call.Require("self").value;
   const at::Tensor& output = call.outputs[0].value;
   const auto options = output.options().dtype(at::kLong);
   Windows windows;
@@ -165,7 +165,7 @@ RuleResult SlidingMaxPool(const RuleCall& call, int64_t spatial) {
 
 // Output o of O covers the elements from floor(o I / O) to ceil((o + 1) I / O).
 RuleResult AdaptiveMaxPool(const RuleCall& call, int64_t spatial) {
-  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& input = call.Require("self").value;
   const at::Tensor& output = call.outputs[0].value;
   const auto options = output.options().dtype(at::kLong);
   Windows windows;
@@ -191,10 +191,10 @@ RuleResult AdaptiveMaxPool(const RuleCall& call, int64_t spatial) {
 // fractional_max_pool(self, kernel_size, output_size, random_samples): the last window ends with the input, the others
 // begin at floor((o + u) a) - floor(u a) for a sample u in 0..1 of each plane and a = (I - K) / (O - 1).
 RuleResult FractionalMaxPool(const RuleCall& call, int64_t spatial) {
-  const auto size = Spread(call.Ints(1), spatial, 1);
-  const at::Tensor& input = call.Require(0).value;
+  const auto size = Spread(call.Ints("kernel_size"), spatial, 1);
+  const at::Tensor& input = call.Require("self").value;
   const at::Tensor& output = call.outputs[0].value;
-  const at::Tensor samples = call.Require(3).value.to(input.scalar_type()).reshape({-1, spatial});
+  const at::Tensor samples = call.Require("random_samples").value.to(input.scalar_type()).reshape({-1, spatial});
   const auto options = output.options().dtype(at::kLong);
   Windows windows;
   for (int64_t d = 0; d < spatial; ++d) {
@@ -219,17 +219,17 @@ RuleResult FractionalMaxPool(const RuleCall& call, int64_t spatial) {
 // Operators that take [batch, channels, *spatial], and also [channels, *spatial], to which the rows are the batch.
 RuleResult OnPlanes(const RuleCall& call, int64_t spatial) {
   RowAxis axis;
-  axis.fold_batch = call.Require(0).value.dim() == spatial + 2;
+  axis.fold_batch = call.Require("self").value.dim() == spatial + 2;
   return LinearOperator(call, Kind::kLinear, axis);
 }
 
 // max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices): each
 // gradient goes to the element that its index names. Of self only the sizes are read.
 RuleResult MaxPoolBackward(const RuleCall& call, int64_t spatial) {
-  if (!call.Decomposed(0)) return Opaque(call);
-  const at::DimVector sizes(call.Require(1).value.sizes());
-  const at::Tensor index = call.Require(7).value.flatten(-spatial);
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  if (!call.Decomposed("grad_output")) return Opaque(call);
+  const at::DimVector sizes(call.Require("self").value.sizes());
+  const at::Tensor index = call.Require("indices").value.flatten(-spatial);
+  return LinearIn(call, Kind::kLinear, "grad_output", [=](const at::Tensor& rows) {
     at::DimVector all = WithRows(rows.size(0), sizes);
     at::DimVector spread = WithRows(rows.size(0), index.sizes());
     const at::Tensor none = at::zeros(all, rows.options()).flatten(-spatial);

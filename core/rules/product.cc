@@ -48,7 +48,7 @@ struct Factors {
 };
 
 Factors MakeFactors(const RuleCall& call, bool everything, int64_t dim) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t rank = input.value.dim();
   Factors factors;
   factors.everything = everything || rank == 0;
@@ -104,14 +104,14 @@ void Claim(const RuleCall& call, const Factors& factors, const at::Tensor& passe
 // prod(self, dtype) of everything, or prod.dim_int(self, dim, keepdim, dtype).
 RuleResult Product(const RuleCall& call) {
   const bool everything = call.overload.empty() || call.overload == "out";
-  const Factors factors = MakeFactors(call, everything, call.Int(1, 0));
+  const Factors factors = MakeFactors(call, everything, call.Int("dim", 0));
   const at::DimVector out(call.outputs[0].value.sizes());
-  const at::DimVector in(call.Require(0).value.sizes());
+  const at::DimVector in(call.Require("self").value.sizes());
   const at::Tensor partial =
       factors.n == 0
           ? at::zeros_like(factors.value)
           : Integrate(factors, [](const at::Tensor& y) { return Before(y) * Before(y.flip({1})).flip({1}); });
-  RuleResult result = LinearIn(call, Kind::kBilinear, 0, [=](const at::Tensor& rows) {
+  RuleResult result = LinearIn(call, Kind::kBilinear, "self", [=](const at::Tensor& rows) {
     at::DimVector sizes = WithRows(rows.size(0), out);
     return (factors.FlatRows(rows) * partial).sum(-1).view(sizes);
   });
@@ -123,7 +123,7 @@ RuleResult Product(const RuleCall& call) {
 constexpr int64_t kMostElements = int64_t{1} << 26;
 
 RuleResult CumulativeProduct(const RuleCall& call) {
-  const Factors factors = MakeFactors(call, false, call.Int(1, 0));
+  const Factors factors = MakeFactors(call, false, call.Int("dim", 0));
   const int64_t n = factors.n;
   const int64_t groups = factors.value.size(0);
   if (factors.value.numel() > kMostElements / std::max<int64_t>(n, 1)) {
@@ -136,8 +136,8 @@ RuleResult CumulativeProduct(const RuleCall& call) {
   const at::Tensor partial = Integrate(factors, [&](const at::Tensor& y) {
     return at::cumprod(y.unsqueeze(1).expand({groups, n, n}).masked_fill(own, 1), 2).masked_fill_(earlier, 0);
   });
-  const at::DimVector sizes(call.Require(0).value.sizes());
-  RuleResult result = LinearIn(call, Kind::kBilinear, 0, [=](const at::Tensor& rows) {
+  const at::DimVector sizes(call.Require("self").value.sizes());
+  RuleResult result = LinearIn(call, Kind::kBilinear, "self", [=](const at::Tensor& rows) {
     const at::Tensor moved = at::bmm(factors.FlatRows(rows).transpose(0, 1), partial).transpose(0, 1);
     if (sizes.empty()) return moved.reshape({rows.size(0)});
     at::DimVector last;

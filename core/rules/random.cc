@@ -5,7 +5,7 @@
 #include <ATen/ops/where.h>
 
 #include "core/base/error.h"
-#include "core/rules/element_families.h"
+#include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -21,8 +21,8 @@ RuleResult Overwrite(const RuleCall&) {
 // normal(mean, std) is mean + std * noise: linear in both, with the noise of this run. LibTorch's own derivative of it
 // is zero. Where std is zero at the value and at the reference the noise has left no trace, and std passes nothing.
 RuleResult Normal(const RuleCall& call) {
-  const int mean = call.OperandAt(0);
-  const int std = call.OperandAt(1);
+  const int mean = call.OperandAt("mean");
+  const int std = call.OperandAt("std");
   Kind kind = Kind::kAffine;
   std::vector<Term> terms;
   if (mean >= 0) terms.push_back({mean, 1.0});
@@ -31,7 +31,7 @@ RuleResult Normal(const RuleCall& call) {
     const RuleOutput& output = call.outputs[0];
     const RuleOperand& scale = call.operands[std];
     const auto noise = [&](const at::Tensor& drawn, const at::Tensor& scaled, bool reference) {
-      if (mean < 0) return (drawn - call.Double(0, 0)) / scaled;
+      if (mean < 0) return (drawn - call.Double("mean", 0)) / scaled;
       return (drawn - (reference ? call.operands[mean].reference : call.operands[mean].value)) / scaled;
     };
     at::Tensor factor = at::where(scale.value.abs().ge(scale.reference.abs()), noise(output.value, scale.value, false),

@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
-#include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
+#include "core/rules/families.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -18,7 +18,7 @@ RuleResult Affine(const RuleCall& call) { return Rearrangement(call, Kind::kAffi
 
 // as_strided counts from the beginning of the memory, where a view may have other elements than its own.
 RuleResult Strided(const RuleCall& call) {
-  const at::Tensor& self = call.Require(0).value;
+  const at::Tensor& self = call.Require("self").value;
   if (self.storage_offset() != 0 || !self.is_non_overlapping_and_dense()) {
     throw Unimplemented(call.name + " of a part of a tensor");
   }

@@ -199,16 +199,17 @@ void RefuseDropout(const RewriteCall& call, double dropout, bool train, int64_t 
 // LSTMs and a tensor for all others.
 RewriteFunction Padded(Step step) {
   return [step](const RewriteCall& call) -> Tensors {
-    const Options options = {call.Bool(3, true), call.Int(4, 1), call.Bool(7, false)};
-    RefuseDropout(call, call.Double(5, 0), call.Bool(6, false), options.num_layers);
-    const bool batch_first = call.Bool(8, false);
-    const at::Tensor input = batch_first ? call.Tensor(0).transpose(0, 1) : call.Tensor(0);
-    const Tensors initial = call.arguments[1].isTensor() ? Tensors{call.Tensor(1)} : call.Tensors(1);
+    const Options options = {call.Bool("has_biases", true), call.Int("num_layers", 1),
+                             call.Bool("bidirectional", false)};
+    RefuseDropout(call, call.Double("dropout", 0), call.Bool("train", false), options.num_layers);
+    const bool batch_first = call.Bool("batch_first", false);
+    const at::Tensor input = batch_first ? call.Tensor("input").transpose(0, 1) : call.Tensor("input");
+    const Tensors initial = call.Given("hx").isTensor() ? Tensors{call.Tensor("hx")} : call.Tensors("hx");
     const int64_t steps = input.size(0);
     const int64_t batch = input.size(1);
     if (steps == 0) throw Unimplemented(call.name + " of no time steps");
     Tensors results = RunNetwork(step, input.reshape({steps * batch, input.size(2)}),
-                                 std::vector<int64_t>(steps, batch), initial, call.Tensors(2), options);
+                                 std::vector<int64_t>(steps, batch), initial, call.Tensors("params"), options);
     results[0] = results[0].view({steps, batch, results[0].size(1)});
     if (batch_first) results[0] = results[0].transpose(0, 1);
     return results;
@@ -218,21 +219,23 @@ RewriteFunction Padded(Step step) {
 // lstm.data(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)
 RewriteFunction Packed(Step step) {
   return [step](const RewriteCall& call) -> Tensors {
-    const Options options = {call.Bool(4, true), call.Int(5, 1), call.Bool(8, false)};
-    RefuseDropout(call, call.Double(6, 0), call.Bool(7, false), options.num_layers);
-    const at::Tensor sizes = call.Tensor(1);  // on the CPU, whatever the device of the data
+    const Options options = {call.Bool("has_biases", true), call.Int("num_layers", 1),
+                             call.Bool("bidirectional", false)};
+    RefuseDropout(call, call.Double("dropout", 0), call.Bool("train", false), options.num_layers);
+    const at::Tensor sizes = call.Tensor("batch_sizes");  // on the CPU, whatever the device of the data
     const std::vector<int64_t> batches(sizes.data_ptr<int64_t>(), sizes.data_ptr<int64_t>() + sizes.numel());
-    const Tensors initial = call.arguments[2].isTensor() ? Tensors{call.Tensor(2)} : call.Tensors(2);
-    return RunNetwork(step, call.Tensor(0), batches, initial, call.Tensors(3), options);
+    const Tensors initial = call.Given("hx").isTensor() ? Tensors{call.Tensor("hx")} : call.Tensors("hx");
+    return RunNetwork(step, call.Tensor("data"), batches, initial, call.Tensors("params"), options);
   };
 }
 
 // lstm_cell(input, hx, w_ih, w_hh, b_ih, b_hh)
 RewriteFunction Cell(Step step) {
   return [step](const RewriteCall& call) -> Tensors {
-    const Weights weights = {call.Tensor(2), call.Tensor(3), call.Tensor(4), call.Tensor(5), at::Tensor()};
-    const Tensors state = call.arguments[1].isTensor() ? Tensors{call.Tensor(1)} : call.Tensors(1);
-    return step(at::linear(call.Tensor(0), weights.input, weights.input_bias), state, weights);
+    const Weights weights = {call.Tensor("w_ih"), call.Tensor("w_hh"), call.Tensor("b_ih"), call.Tensor("b_hh"),
+                             at::Tensor()};
+    const Tensors state = call.Given("hx").isTensor() ? Tensors{call.Tensor("hx")} : call.Tensors("hx");
+    return step(at::linear(call.Tensor("input"), weights.input, weights.input_bias), state, weights);
   };
 }
 
@@ -242,15 +245,17 @@ at::Tensor WithBias(const at::Tensor& gates, const at::Tensor& bias) { return bi
 
 // _thnn_fused_lstm_cell(input_gates, hidden_gates, cx, input_bias, hidden_bias) -> (hidden, cell, all gates)
 Tensors ThnnLstmCell(const RewriteCall& call) {
-  const at::Tensor gates = WithBias(call.Tensor(0), call.Tensor(3)) + WithBias(call.Tensor(1), call.Tensor(4));
-  const LstmStep step(gates, call.Tensor(2));
+  const at::Tensor gates = WithBias(call.Tensor("input_gates"), call.Tensor("input_bias")) +
+                           WithBias(call.Tensor("hidden_gates"), call.Tensor("hidden_bias"));
+  const LstmStep step(gates, call.Tensor("cx"));
   return {step.hidden, step.cell, at::cat({step.input_and_forget, step.candidate, step.output}, -1)};
 }
 
 // _thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hidden, all that it went through)
 Tensors ThnnGruCell(const RewriteCall& call) {
-  const at::Tensor before = call.Tensor(2);
-  const GruStep step(WithBias(call.Tensor(0), call.Tensor(3)), WithBias(call.Tensor(1), call.Tensor(4)), before);
+  const at::Tensor before = call.Tensor("hx");
+  const GruStep step(WithBias(call.Tensor("input_gates"), call.Tensor("input_bias")),
+                     WithBias(call.Tensor("hidden_gates"), call.Tensor("hidden_bias")), before);
   return {step.next, at::cat({step.both, step.candidate, before, step.share}, -1)};
 }
 
@@ -258,18 +263,19 @@ Tensors ThnnGruCell(const RewriteCall& call) {
 // has_biases, bidirectional, batch_first, train) -> (output, hidden, cell, workspace): one layer, one direction, time
 // steps first. Only LSTMs are computed this way.
 Tensors MkldnnLayer(const RewriteCall& call) {
-  if (call.Int(9, -1) != 2) throw Unimplemented("mkldnn_rnn_layer of a kind that is no LSTM");
-  const at::Tensor input = call.Tensor(0);
-  Weights weights = {call.Tensor(1), call.Tensor(2), call.Tensor(3), call.Tensor(4), at::Tensor()};
-  if (!call.Bool(12, true)) weights.input_bias = weights.hidden_bias = at::Tensor();
+  if (call.Int("mode", -1) != 2) throw Unimplemented("mkldnn_rnn_layer of a kind that is no LSTM");
+  const at::Tensor input = call.Tensor("input");
+  Weights weights = {call.Tensor("weight0"), call.Tensor("weight1"), call.Tensor("weight2"), call.Tensor("weight3"),
+                     at::Tensor()};
+  if (!call.Bool("has_biases", true)) weights.input_bias = weights.hidden_bias = at::Tensor();
   const int64_t steps = input.size(0);
   const int64_t batch = input.size(1);
   const int64_t hidden = weights.hidden.size(1);
-  const Tensors initial = {call.Tensor(5).reshape({batch, hidden}), call.Tensor(6).reshape({batch, hidden})};
+  const Tensors initial = {call.Tensor("hx_").reshape({batch, hidden}), call.Tensor("cx_").reshape({batch, hidden})};
   const Layer done = RunLayer(Lstm, input.reshape({steps * batch, input.size(2)}), std::vector<int64_t>(steps, batch),
-                              initial, weights, call.Bool(7, false));
-  return {done.output.view({steps, batch, hidden}), done.state[0].view(call.Tensor(5).sizes()),
-          done.state[1].view(call.Tensor(6).sizes()), at::Tensor()};
+                              initial, weights, call.Bool("reverse", false));
+  return {done.output.view({steps, batch, hidden}), done.state[0].view(call.Tensor("hx_").sizes()),
+          done.state[1].view(call.Tensor("cx_").sizes()), at::Tensor()};
 }
 
 }  // namespace
@@ -282,9 +288,9 @@ void RegisterRecurrent(Registry& registry) {
     registry.Register(Rewrite{std::string(name) + ".data", Packed(step)});
     registry.Register(Rewrite{std::string(name) + "_cell", Cell(step)});
   }
-  registry.Register(Rewrite{"aten::lstm.input", FusedPaddedLstm(Padded(Lstm))});
-  registry.Register(Rewrite{"aten::lstm.data", FusedPackedLstm(Packed(Lstm))});
-  registry.Register(Rewrite{"aten::lstm_cell", FusedLstmCell(Cell(Lstm))});
+  registry.Register(FusedPaddedLstm(Padded(Lstm)));
+  registry.Register(FusedPackedLstm(Packed(Lstm)));
+  registry.Register(FusedLstmCell(Cell(Lstm)));
   registry.Register(Rewrite{"aten::_thnn_fused_lstm_cell", ThnnLstmCell});
   registry.Register(Rewrite{"aten::_thnn_fused_gru_cell", ThnnGruCell});
   registry.Register(Rewrite{"aten::mkldnn_rnn_layer", MkldnnLayer});

@@ -14,10 +14,10 @@ namespace addend {
 namespace {
 
 // The dimensions that a reduction sums over, not negative, in order; all of them where none are given.
-std::vector<int64_t> ReducedDims(const RuleCall& call, int argument) {
-  const int64_t rank = call.Require(0).value.dim();
+std::vector<int64_t> ReducedDims(const RuleCall& call) {
+  const int64_t rank = call.Require("self").value.dim();
   if (rank == 0) return {};  // a number has no dimensions, but dim 0 or -1 of it is legal
-  std::vector<int64_t> dims = call.Ints(argument);
+  std::vector<int64_t> dims = call.Ints("dim");
   if (dims.empty()) {
     dims.resize(rank);
     std::iota(dims.begin(), dims.end(), 0);
@@ -29,13 +29,12 @@ std::vector<int64_t> ReducedDims(const RuleCall& call, int argument) {
 
 RuleResult Reduce(const RuleCall& call, bool mean) {
   // sum(self, *, dtype) reduces everything; sum.dim_IntList(self, dim, keepdim, *, dtype) some.
-  const bool everything = call.overload.empty();
-  const auto dims = everything ? ReducedDims(call, static_cast<int>(call.num_arguments())) : ReducedDims(call, 1);
-  const bool keep = !everything && call.Bool(2, false);
-  const at::DimVector sizes(call.Require(0).value.sizes());
+  const auto dims = ReducedDims(call);
+  const bool keep = call.Bool("keepdim", false);
+  const at::DimVector sizes(call.Require("self").value.sizes());
   // A dtype may be asked for: then the operator computes in it.
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
-  const at::ScalarType input_dtype = call.Require(0).value.scalar_type();
+  const at::ScalarType input_dtype = call.Require("self").value.scalar_type();
   std::vector<int64_t> row_dims = dims;
   double scale = 1;
   for (int64_t& d : row_dims) {
@@ -43,7 +42,7 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
     ++d;
   }
   return LinearIn(
-      call, Kind::kLinear, 0,
+      call, Kind::kLinear, "self",
       [=](const at::Tensor& rows) {
         const at::Tensor own = rows.to(dtype);
         if (row_dims.empty()) return own;
@@ -57,22 +56,22 @@ RuleResult Reduce(const RuleCall& call, bool mean) {
 }
 
 RuleResult CumulativeSum(const RuleCall& call) {
-  const int64_t rank = call.Require(0).value.dim();
-  const int64_t dim = RowDim(call.Int(1, 0), rank);
+  const int64_t rank = call.Require("self").value.dim();
+  const int64_t dim = RowDim(call.Int("dim", 0), rank);
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
-  return LinearIn(call, Kind::kLinear, 0,
+  return LinearIn(call, Kind::kLinear, "self",
                   [=](const at::Tensor& rows) { return rank == 0 ? rows.to(dtype) : at::cumsum(rows.to(dtype), dim); });
 }
 
 // nansum(self, dim, keepdim, dtype): what is no number at the value does not count, in no row.
 RuleResult NanSum(const RuleCall& call) {
-  const RuleOperand& input = call.Require(0);
-  std::vector<int64_t> dims = ReducedDims(call, 1);
+  const RuleOperand& input = call.Require("self");
+  std::vector<int64_t> dims = ReducedDims(call);
   for (int64_t& d : dims) ++d;
-  const bool keep = call.Bool(2, false);
+  const bool keep = call.Bool("keepdim", false);
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
   const at::Tensor left_out = input.value.ne(input.value);
-  RuleResult result = LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  RuleResult result = LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) {
     const at::Tensor counted = rows.masked_fill(left_out, 0).to(dtype);
     return dims.empty() ? counted : at::sum(counted, dims, keep);
   });
@@ -82,12 +81,10 @@ RuleResult NanSum(const RuleCall& call) {
 
 // The largest (sign 1) or smallest (-1) along dimensions; min is the maximum of the negated lines.
 RuleResult Extremum(const RuleCall& call, double sign) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const int64_t rank = input.value.dim();
-  // There it is where the result goes.
-  const bool writes = call.overload == "unary_out";
-  if (call.Find(1) != nullptr && !writes) throw Unimplemented(call.name + " of two tensors");
-  const std::vector<int64_t> dims = ReducedDims(call, 1);
+  if (call.Find("other") != nullptr) throw Unimplemented(call.name + " of two tensors");
+  const std::vector<int64_t> dims = ReducedDims(call);
   // The reduced dimensions become one, behind all others.
   std::vector<int64_t> kept;
   for (int64_t d = 0; d < rank; ++d) {
@@ -109,7 +106,7 @@ RuleResult Extremum(const RuleCall& call, double sign) {
   const at::DimVector output_sizes(call.outputs[0].value.sizes());
   RuleResult result;
   result.kind = Kind::kSelection;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("self")};
   result.exact = !fast;
   result.map = MakeMap(call, result.inputs, [=](const Rows& rows) -> Rows {
     at::DimVector sizes = WithRows(rows[0].size(0), shares.sizes());

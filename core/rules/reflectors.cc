@@ -110,15 +110,16 @@ RuleResult Reflect(const RuleCall& call, int columns, int scales, int start, boo
 // linalg_householder_product(A, tau)
 RuleResult HouseholderProduct(const RuleCall& call) {
   RequireReal(call);
-  return Reflect(call, call.OperandAt(0), call.OperandAt(1), -1, /*left=*/true, /*descending=*/true);
+  return Reflect(call, call.OperandAt("input"), call.OperandAt("tau"), -1, /*left=*/true, /*descending=*/true);
 }
 
 // ormqr(A, tau, other, left, transpose): Q C, Q^T C, or the transposes of Q^T C^T and Q C^T.
 RuleResult Ormqr(const RuleCall& call) {
   RequireReal(call);
-  const bool left = call.Bool(3, true);
-  const bool transpose = call.Bool(4, false);
-  return Reflect(call, call.OperandAt(0), call.OperandAt(1), call.OperandAt(2), left, left != transpose);
+  const bool left = call.Bool("left", true);
+  const bool transpose = call.Bool("transpose", false);
+  return Reflect(call, call.OperandAt("self"), call.OperandAt("input2"), call.OperandAt("input3"), left,
+                 left != transpose);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/rules/element_families.h"
 #include "core/rules/families.h"
 
 namespace addend {

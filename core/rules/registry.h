@@ -1,4 +1,4 @@
-// The table of rules and rewrites. A value: copy the default one to add your own or to replace some.
+// The table of rules and rewrites, a plain value: copy the default one to add rules or to replace some.
 #ifndef ADDEND_CORE_RULES_REGISTRY_H_
 #define ADDEND_CORE_RULES_REGISTRY_H_
 
@@ -14,18 +14,18 @@ namespace addend {
 
 class Registry {
  public:
-  // Everything that Addend brings along.
+  // All of Addend's own rules and rewrites.
   static const Registry& Default();
 
-  // Adds a rule or a rewrite; what had the same name is replaced.
+  // Adds a rule or a rewrite, in place of one with the same name.
   void Register(Rule rule);
   void Register(Rewrite rewrite);
-  // What is there for "aten::max.dim", else for "aten::max": null where that is nothing, or a rewrite. In-place and
-  // out= forms find what is there for the functional form; `rule_name` is that without overload.
+  // Finds the rule for "aten::max.dim", else for "aten::max"; null if there is none, or a rewrite. In-place and out=
+  // forms find the rule of the functional form; `rule_name` is that form's name without overload.
   const Rule* Find(const std::string& rule_name, const std::string& full_name) const;
-  // The same for rewrites: an operator has a rule or a rewrite, never both.
+  // Finds the rewrite; null if there is none, or a rule. An operator has a rule or a rewrite, never both.
   const Rewrite* FindRewrite(const std::string& rule_name, const std::string& full_name) const;
-  // In the order of their names.
+  // All rules and all rewrites, in the order of their names.
   std::vector<const Rule*> All() const;
   std::vector<const Rewrite*> AllRewrites() const;
 

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/rules/element_families.h"
+#include "core/rules/families.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
 #include "core/rules/row_operator.h"
@@ -31,15 +31,15 @@ namespace {
 // Operators that take [batch, channels, *spatial], and some also [channels, *spatial], to which the rows are the batch.
 RuleResult OnPlanes(const RuleCall& call, int64_t spatial) {
   RowAxis axis;
-  axis.fold_batch = call.Require(0).value.dim() == spatial + 2;
+  axis.fold_batch = call.Require(call.First()).value.dim() == spatial + 2;
   return LinearOperator(call, Kind::kLinear, axis);
 }
 
 // affine_grid_generator(theta, size, align_corners): linear in theta; the batch is also told in `size`.
 RuleResult AffineGrid(const RuleCall& call) {
-  const std::vector<int64_t> size = call.Ints(1);
-  const bool align_corners = call.Bool(2, false);
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  const std::vector<int64_t> size = call.Ints("size");
+  const bool align_corners = call.Bool("align_corners", false);
+  return LinearIn(call, Kind::kLinear, "theta", [=](const at::Tensor& rows) {
     return FoldBatch(rows, [&](const at::Tensor& batch) {
       std::vector<int64_t> all = size;
       all[0] = batch.size(0);
@@ -51,7 +51,7 @@ RuleResult AffineGrid(const RuleCall& call) {
 // fold: columns of patches [batch, C * window, places] or [C * window, places]
 RuleResult Fold(const RuleCall& call) {
   RowAxis axis;
-  axis.fold_batch = call.Require(0).value.dim() == 3;
+  axis.fold_batch = call.Require("self").value.dim() == 3;
   return LinearOperator(call, Kind::kLinear, axis);
 }
 
@@ -67,10 +67,10 @@ constexpr int64_t kMostPieces = 4096;
 // reflection begin on elements or half way between two. Gives t in 0..1 for each point, sorted, with both ends:
 // [N, *out, pieces + 1]; where a line bends less often than another the last ones are 1.
 at::Tensor Bends(const RuleCall& call) {
-  const RuleOperand& grid = call.Require(1);
-  const at::IntArrayRef image = call.Require(0).value.sizes();
+  const RuleOperand& grid = call.Require("grid");
+  const at::IntArrayRef image = call.Require("input").value.sizes();
   const int64_t spatial = grid.value.size(-1);
-  const bool align_corners = call.Bool(4, false);
+  const bool align_corners = call.Bool("align_corners", false);
   if (!AllFinite(grid.value) || !AllFinite(grid.reference)) {
     throw Unimplemented(call.name + " with a grid that is not finite");
   }
@@ -89,7 +89,7 @@ at::Tensor Bends(const RuleCall& call) {
     const at::Tensor end = position(grid.value);
     at::Tensor low = at::minimum(begin, end);
     at::Tensor high = at::maximum(begin, end);
-    if (call.Int(3, 0) != kReflection) {  // far outside nothing bends
+    if (call.Int("padding_mode", 0) != kReflection) {  // far outside nothing bends
       low = low.clamp(-3, static_cast<double>(size) + 3);
       high = high.clamp(-3, static_cast<double>(size) + 3);
     }
@@ -112,12 +112,12 @@ at::Tensor Bends(const RuleCall& call) {
 // Exact: between two bends the derivative is a polynomial, which a few nodes integrate.
 at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
   c10::InferenceMode no_inference(false);
-  const RuleOperand& grid = call.Require(1);
+  const RuleOperand& grid = call.Require("grid");
   const int64_t spatial = grid.value.size(-1);
-  const bool cubic = call.Int(2, 0) == kCubic;
+  const bool cubic = call.Int("interpolation_mode", 0) == kCubic;
   const Quadrature rule = GaussLegendre(cubic ? 3 : static_cast<int>((spatial + 1) / 2));
   const at::Tensor bends = Bends(call);
-  const at::Tensor move = call.Move(call.OperandAt(1));
+  const at::Tensor move = call.Move(call.OperandAt("grid"));
   // Each plane is an image of its own, since every one has a derivative of its own.
   at::DimVector planes(images.sizes());
   planes[0] *= planes[1];
@@ -137,7 +137,7 @@ at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
       const at::Tensor point = grid.reference + (from + length * rule.nodes[q]) * move;
       const at::Tensor leaf = point.detach().unsqueeze(1).expand(by_plane).reshape(folded).clone();
       leaf.set_requires_grad(true);
-      const at::Tensor read = call.run({apart, leaf})[0];
+      const at::Tensor read = call.run(call.arguments, {apart, leaf})[0];
       const at::Tensor slope = torch::autograd::grad({read}, {leaf}, {at::ones_like(read)})[0];
       sum += slope.detach().view(by_plane) * (length * rule.weights[q]).unsqueeze(1);
     }
@@ -149,12 +149,12 @@ at::Tensor AlongTheGrid(const RuleCall& call, const at::Tensor& images) {
 // the grid. Where the grid moves too, the input's rows are read at both ends of the grid's line, and the grid's move
 // is followed in the middle of the input: together that is the whole move.
 RuleResult Sample(const RuleCall& call) {
-  const int input = call.OperandAt(0);
-  const int grid = call.OperandAt(1);
+  const int input = call.OperandAt("input");
+  const int grid = call.OperandAt("grid");
   const RuleOperand& image = call.operands[input];
   const RuleOperand& points = call.operands[grid];
   const bool image_moves = image.decomposed;
-  const bool nearest = call.Int(2, 0) == kNearest;  // nothing of the grid passes
+  const bool nearest = call.Int("interpolation_mode", 0) == kNearest;  // nothing of the grid passes
   if (nearest && !image_moves) return Opaque(call);
   const bool grid_moves = points.decomposed && !nearest;
   RuleResult result;
@@ -171,7 +171,7 @@ RuleResult Sample(const RuleCall& call) {
   std::vector<at::Tensor> ends = {points.value};
   if (points.decomposed) ends.push_back(points.reference);
   const at::DimVector output_sizes(call.outputs[0].value.sizes());
-  result.map = MakeMap(call, result.inputs, [=, run = call.run](const Rows& rows) -> Rows {
+  result.map = MakeMap(call, result.inputs, [=, run = call.run, arguments = call.arguments](const Rows& rows) -> Rows {
     at::Tensor sum;
     if (image_moves) {
       const int64_t r = rows[0].size(0);
@@ -181,7 +181,7 @@ RuleResult Sample(const RuleCall& call) {
       unfolded.append(output_sizes.begin() + 2, output_sizes.end());
       const at::Tensor channels = rows[0].movedim(0, 1).reshape(folded);
       for (const at::Tensor& end : ends) {
-        const at::Tensor read = run({channels, end})[0].reshape(unfolded).movedim(1, 0);
+        const at::Tensor read = run(arguments, {channels, end})[0].reshape(unfolded).movedim(1, 0);
         sum = sum.defined() ? sum + read : read;
       }
       if (ends.size() > 1) sum = sum / static_cast<double>(ends.size());
@@ -201,16 +201,16 @@ RuleResult Sample(const RuleCall& call) {
 // whose rows are channels for the boxes. Boxes are the value's for every row, as indices are; what it makes of a
 // resting image that they move is left over.
 RuleResult ReadBoxes(const RuleCall& call) {
-  const RuleOperand& boxes = call.Require(1);
-  if (!call.Require(0).decomposed) return Opaque(call);
-  const auto read = [run = call.run, rois = boxes.value](const at::Tensor& rows) {
+  const RuleOperand& boxes = call.Require("rois");
+  if (!call.Require("input").decomposed) return Opaque(call);
+  const auto read = [run = call.run, arguments = call.arguments, rois = boxes.value](const at::Tensor& rows) {
     const int64_t r = rows.size(0);
-    const at::Tensor channels = run({rows.movedim(0, 1).flatten(1, 2), rois})[0];
+    const at::Tensor channels = run(arguments, {rows.movedim(0, 1).flatten(1, 2), rois})[0];
     at::DimVector apart = {channels.size(0), r, channels.size(1) / r};
     apart.append(channels.sizes().begin() + 2, channels.sizes().end());
     return channels.reshape(apart).movedim(1, 0);
   };
-  RuleResult result = LinearIn(call, Kind::kLinear, 0, read);
+  RuleResult result = LinearIn(call, Kind::kLinear, "input", read);
   result.exact = !boxes.decomposed;
   return result;
 }
@@ -220,23 +220,25 @@ RuleResult ReadBoxes(const RuleCall& call) {
 // sampling, a product with the mask and one with the weights. offset: [N, groups * taps * 2, height, width], of each
 // tap y before x; mask: [N, groups * taps, height, width].
 std::vector<at::Tensor> DeformableConvolution(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor(0);
-  const at::Tensor weight = call.Tensor(1);
-  const at::Tensor offset = call.Tensor(2);
+  const at::Tensor input = call.Tensor("input");
+  const at::Tensor weight = call.Tensor("weight");
+  const at::Tensor offset = call.Tensor("offset");
   const int64_t n = input.size(0);
-  const int64_t groups = call.Int(11, 1);
-  const int64_t offset_groups = call.Int(12, 1);
+  const int64_t groups = call.Int("groups", 1);
+  const int64_t offset_groups = call.Int("offset_groups", 1);
   const int64_t taps = weight.size(2) * weight.size(3);
   const int64_t height = offset.size(2);
   const int64_t width = offset.size(3);
   // Where the taps read that no offset moves, in elements of the image: [taps, height * width].
   const auto number = [&](int64_t count) { return at::arange(count, offset.options()); };
   const at::Tensor y =
-      (number(weight.size(2)) * static_cast<double>(call.Int(9, 1))).view({-1, 1, 1, 1}) +
-      (number(height) * static_cast<double>(call.Int(5, 1)) - static_cast<double>(call.Int(7, 0))).view({1, 1, -1, 1});
+      (number(weight.size(2)) * static_cast<double>(call.Int("dilation_h", 1))).view({-1, 1, 1, 1}) +
+      (number(height) * static_cast<double>(call.Int("stride_h", 1)) - static_cast<double>(call.Int("pad_h", 0)))
+          .view({1, 1, -1, 1});
   const at::Tensor x =
-      (number(weight.size(3)) * static_cast<double>(call.Int(10, 1))).view({1, -1, 1, 1}) +
-      (number(width) * static_cast<double>(call.Int(6, 1)) - static_cast<double>(call.Int(8, 0))).view({1, 1, 1, -1});
+      (number(weight.size(3)) * static_cast<double>(call.Int("dilation_w", 1))).view({1, -1, 1, 1}) +
+      (number(width) * static_cast<double>(call.Int("stride_w", 1)) - static_cast<double>(call.Int("pad_w", 0)))
+          .view({1, 1, 1, -1});
   const at::IntArrayRef image = input.sizes();
   const at::DimVector places = {weight.size(2), weight.size(3), height, width};
   const at::Tensor moved = offset.reshape({n * offset_groups, taps, 2, height * width});
@@ -249,10 +251,11 @@ std::vector<at::Tensor> DeformableConvolution(const RewriteCall& call) {
   const at::Tensor images = input.reshape({n * offset_groups, image[1] / offset_groups, image[2], image[3]});
   at::Tensor read = at::grid_sampler_2d(images, grid, Interpolation::kLinear, Padding::kZeros, /*align_corners=*/false);
   read = read.reshape({n, offset_groups, image[1] / offset_groups, taps, height * width});
-  if (call.Bool(13, true)) read = read * call.Tensor(3).reshape({n, offset_groups, 1, taps, height * width});
+  if (call.Bool("use_mask", true))
+    read = read * call.Tensor("mask").reshape({n, offset_groups, 1, taps, height * width});
   const at::Tensor columns = read.reshape({n, groups, image[1] / groups * taps, height * width});
   const at::Tensor summed = at::matmul(weight.reshape({groups, weight.size(0) / groups, -1}), columns);
-  return {summed.reshape({n, weight.size(0), height, width}) + call.Tensor(4).view({1, -1, 1, 1})};
+  return {summed.reshape({n, weight.size(0), height, width}) + call.Tensor("bias").view({1, -1, 1, 1})};
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace addend {
 
 RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis) {
-  const int operand = call.OperandAt(axis.argument);
+  const int operand = call.OperandAt(call.First());
   std::vector<at::Tensor> operands;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     if (static_cast<int>(k) != operand && call.operands[k].decomposed && !call.operands[k].written) {
@@ -21,8 +21,8 @@ RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis) 
   if (call.outputs.size() != 1) throw Unimplemented(absl::StrCat(call.name, " with several results"));
   const int64_t rank = operand < 0 ? 0 : call.operands[operand].value.dim();
   std::vector<c10::IValue> arguments = call.arguments;
-  for (const int position : axis.dims) {
-    c10::IValue& dims = arguments[position];
+  for (const std::string& name : axis.dims) {
+    c10::IValue& dims = arguments.at(call.At(name));
     if (dims.isInt()) {
       dims = RowDim(dims.toInt(), rank);
     } else if (dims.isIntList()) {
@@ -33,7 +33,7 @@ RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis) 
   }
   const at::DimVector output_sizes(call.outputs[0].value.sizes());
   const bool affine = kind == Kind::kAffine;
-  const auto forward = [=, run = call.run_with, fold = axis.fold_batch](const at::Tensor& rows) {
+  const auto forward = [=, run = call.run, fold = axis.fold_batch](const at::Tensor& rows) {
     const auto one = [&](const at::Tensor& some) {
       std::vector<at::Tensor> inputs = operands;
       // A number has no dimension that could be counted; its rows get one.
@@ -48,7 +48,7 @@ RuleResult LinearOperator(const RuleCall& call, Kind kind, const RowAxis& axis) 
     one_row[0] = 1;
     return (result.reshape(sizes) - (fold ? FoldBatch(zero, one) : one(zero)).reshape(one_row));
   };
-  return LinearIn(call, kind, axis.argument, forward);
+  return LinearIn(call, kind, call.First(), forward);
 }
 
 }  // namespace addend

@@ -1,4 +1,4 @@
-// Products of rows with a matrix that all of them meet.
+// Products of rows with a matrix that is the same for all rows.
 //
 // Note [Rows times matrix]
 // The rows join the dimension that the product does not sum over, so that the batch of the product stays the model's
@@ -12,9 +12,9 @@
 
 namespace addend {
 
-// rows [R, *batch, M, K] x plain [*batch, K, N]; the batches broadcast.
+// Multiplies rows [R, *batch, M, K] x plain [*batch, K, N]; the batches broadcast.
 at::Tensor RowsTimesPlain(const at::Tensor& rows, const at::Tensor& plain);
-// plain [*batch, M, K] x rows [R, *batch, K, N]; the batches broadcast.
+// Multiplies plain [*batch, M, K] x rows [R, *batch, K, N]; the batches broadcast.
 at::Tensor PlainTimesRows(const at::Tensor& plain, const at::Tensor& rows);
 
 }  // namespace addend

@@ -62,60 +62,35 @@ Rows LinearMap::TransposeRows(const Rows& cotangents) const {
 
 void LinearMap::AddTo(at::Tensor&, const Rows&) const { throw Internal("this linear map does not accumulate"); }
 
-int RuleCall::OperandAt(int argument) const {
+int RuleCall::OperandAt(std::string_view argument) const {
+  const int position = At(argument);
+  if (position < 0) return -1;
   for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k].argument == argument && operands[k].value.defined()) return static_cast<int>(k);
+    if (operands[k].argument == position && operands[k].value.defined()) return static_cast<int>(k);
   }
   return -1;
 }
 
-const RuleOperand* RuleCall::Find(int argument) const {
+const RuleOperand* RuleCall::Find(std::string_view argument) const {
   const int k = OperandAt(argument);
   return k < 0 ? nullptr : &operands[k];
 }
 
-const RuleOperand& RuleCall::Require(int argument) const {
+const RuleOperand& RuleCall::Require(std::string_view argument) const {
   const RuleOperand* operand = Find(argument);
-  if (operand == nullptr) throw Unimplemented(absl::StrCat(name, ".", overload, " without tensor argument ", argument));
+  if (operand == nullptr) {
+    throw Unimplemented(absl::StrCat(name, ".", overload, " without a tensor for ", std::string(argument)));
+  }
   return *operand;
 }
 
-bool RuleCall::Decomposed(int argument) const {
+bool RuleCall::Decomposed(std::string_view argument) const {
   const RuleOperand* operand = Find(argument);
   return operand != nullptr && operand->decomposed;
 }
 
-bool RuleCall::IsNone(int argument) const {
-  return argument >= static_cast<int>(arguments.size()) || (arguments[argument].isNone() && Find(argument) == nullptr);
-}
-
-int64_t RuleCall::Int(int argument, int64_t otherwise) const {
-  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isInt()) return otherwise;
-  return arguments[argument].toInt();
-}
-
-double RuleCall::Double(int argument, double otherwise) const {
-  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isScalar()) return otherwise;
-  const at::Scalar number = arguments[argument].toScalar();
-  if (number.isComplex()) {
-    const c10::complex<double> both = number.toComplexDouble();
-    if (both.imag() != 0) throw Unimplemented(absl::StrCat(name, ".", overload, " with a complex number"));
-    return both.real();
-  }
-  return number.toDouble();
-}
-
-bool RuleCall::Bool(int argument, bool otherwise) const {
-  if (argument >= static_cast<int>(arguments.size()) || !arguments[argument].isBool()) return otherwise;
-  return arguments[argument].toBool();
-}
-
-std::vector<int64_t> RuleCall::Ints(int argument) const {
-  if (argument >= static_cast<int>(arguments.size())) return {};
-  const c10::IValue& value = arguments[argument];
-  if (value.isIntList()) return value.toIntVector();
-  if (value.isInt()) return {value.toInt()};
-  return {};
+bool RuleCall::IsNone(std::string_view argument) const {
+  return CallArguments::IsNone(argument) && Find(argument) == nullptr;
 }
 
 at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].value, operands[operand].reference); }
@@ -123,11 +98,10 @@ at::Tensor RuleCall::Move(int operand) const { return MoveOf(operands[operand].v
 at::Tensor MoveOf(const at::Tensor& value, const at::Tensor& reference) {
   if (ForFlatLoops(value, reference)) {
     const at::Tensor move = at::empty(value.sizes(), value.options());
-    if (value.scalar_type() == at::kFloat) {
-      Moves(value.data_ptr<float>(), reference.data_ptr<float>(), move.data_ptr<float>(), value.numel());
-    } else {
-      Moves(value.data_ptr<double>(), reference.data_ptr<double>(), move.data_ptr<double>(), value.numel());
-    }
+    DispatchReal(value.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      Moves(value.data_ptr<T>(), reference.data_ptr<T>(), move.data_ptr<T>(), value.numel());
+    });
     return move;
   }
   at::Tensor move = (value - reference).masked_fill_(value.eq(reference), 0);

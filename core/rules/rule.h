@@ -1,9 +1,10 @@
-// What a rule is: it turns one call, known by values and references, into a linear map on rows.
+// Rules: a rule turns one call of an operator, known by values and references, into a linear map on rows.
 //
 // Note [Rows]
-// What moves together through a model is stacked in front: a tensor of shape S has rows of shape [R, *S], one row for
-// each component and, last, one for the leftover. A rule never asks what a row stands for. Broadcasting happens behind
-// the row axis (RightAlign), and every map folds the rows into a batch: one kernel for all rows, no loop over them.
+// Rows are stacked in front: a tensor of shape S has rows of shape [R, *S], one row for each component, then one for
+// the leftover and one for the move (see Note [The move row] in forward_step.h). A rule never asks what a row stands
+// for. Broadcasting happens behind the row axis (RightAlign), and every map folds the rows into a batch: one kernel for
+// all rows, no loop over them.
 #ifndef ADDEND_CORE_RULES_RULE_H_
 #define ADDEND_CORE_RULES_RULE_H_
 
@@ -13,10 +14,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "core/base/policy.h"
+#include "core/rules/call_arguments.h"
 
 namespace addend {
 
@@ -41,23 +44,24 @@ using Rows = std::vector<at::Tensor>;
 class LinearMap {
  public:
   virtual ~LinearMap() = default;
-  // One tensor [R, *input sizes] for each input; returns one [R, *output sizes] for each output. R may be any number.
-  // Rows have the dtype of their tensor: complex where it is complex.
+  // Maps rows: one tensor [R, *input sizes] for each input to one [R, *output sizes] for each output. R may be any
+  // number. Rows have the dtype of their tensor: complex where it is complex.
   virtual Rows Forward(const Rows& rows) const = 0;
-  // One cotangent [*output sizes] for each output; returns one [*input sizes] for each input. With <a, b> = sum of
-  // conj(a) * b it is the map for which Re <g, Forward(r)> = Re <Transpose(g), r>: gradients as PyTorch has them, where
-  // a product with c transposes to one with conj(c).
+  // Transposes: one cotangent [*output sizes] for each output to one [*input sizes] for each input. With <a, b> = sum
+  // of conj(a) * b it is the map for which Re <g, Forward(r)> = Re <Transpose(g), r>: gradients as in PyTorch, where a
+  // product with c transposes to one with conj(c).
   virtual Rows Transpose(const Rows& cotangents) const = 0;
-  // The same for several cotangents at once: one tensor [R, *output sizes] for each output, at least one of them
-  // defined (undefined: zero); returns [R, *input sizes]. One after the other unless a map knows better.
+  // Transposes several cotangents at once: one tensor [R, *output sizes] for each output, at least one of them defined
+  // (undefined: zero); returns [R, *input sizes]. The default transposes one after the other.
   virtual Rows TransposeRows(const Rows& cotangents) const;
-  // Not null where the only output is input 0 times this tensor, of the same shape: a sweep may scale in place.
+  // The factor if the only output is input 0 times this tensor, of the same shape; else null. A sweep may then scale in
+  // place.
   virtual const at::Tensor* Scale() const { return nullptr; }
-  // True where the only output equals input 0, element by element: a sweep may share the rows.
+  // True if the only output equals input 0, element by element: a sweep may share the rows.
   virtual bool Identity() const { return false; }
-  // True where output = input 0 + AddTo's rest: a sweep may accumulate into the rows of an in-place operand.
+  // True if output = input 0 + AddTo's rest: a sweep may accumulate into the rows of an in-place operand.
   virtual bool Accumulates() const { return false; }
-  // Adds what the inputs but the first give into `target` [R, *output sizes]; only where Accumulates().
+  // Adds the contribution of all inputs but the first to `target` [R, *output sizes]; only if Accumulates().
   virtual void AddTo(at::Tensor& target, const Rows& rows) const;
 };
 
@@ -77,38 +81,29 @@ struct RuleOutput {
   at::Tensor reference;
 };
 
-// One call as a rule sees it.
-struct RuleCall {
-  std::string name;                    // "aten::add"
-  std::string overload;                // "Tensor"
-  std::vector<c10::IValue> arguments;  // by schema position, tensors replaced by None
+// One call as a rule sees it: tensors among `arguments` are replaced by None, they are operands.
+struct RuleCall : CallArguments {
   std::vector<RuleOperand> operands;
   std::vector<RuleOutput> outputs;  // every tensor output; those that are not floating-point carry no rows
   const Policy* policy = nullptr;
-  // Calls the operator on other operand values, out of place and untraced.
-  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)> run;
-  // The same with other `arguments`.
-  std::function<std::vector<at::Tensor>(const std::vector<c10::IValue>&, const std::vector<at::Tensor>&)> run_with;
+  // Calls the operator with these `arguments` on other operand values, out of place and untraced.
+  std::function<std::vector<at::Tensor>(const std::vector<c10::IValue>& arguments,
+                                        const std::vector<at::Tensor>& operands)>
+      run;
 
-  // Index of the operand for a schema argument, or -1 where it is None or no tensor.
-  int OperandAt(int argument) const;
-  const RuleOperand* Find(int argument) const;
-  const RuleOperand& Require(int argument) const;
-  bool Decomposed(int argument) const;
-  bool IsNone(int argument) const;
-  int64_t Int(int argument, int64_t otherwise) const;
-  double Double(int argument, double otherwise) const;
-  bool Bool(int argument, bool otherwise) const;
-  // A list of integers; one integer counts as a list of one, None as an empty list.
-  std::vector<int64_t> Ints(int argument) const;
-  size_t num_arguments() const { return arguments.size(); }
+  // Index of the (first) operand for an argument, or -1 where it is None or no tensor.
+  int OperandAt(std::string_view argument) const;
+  const RuleOperand* Find(std::string_view argument) const;
+  const RuleOperand& Require(std::string_view argument) const;
+  bool Decomposed(std::string_view argument) const;
+  bool IsNone(std::string_view argument) const;
 
   // value - reference, zero where both are equal, also where both are the same infinity or NaN.
   at::Tensor Move(int operand) const;
 };
 
 // Makes the rows of the outputs from all rows of the inputs together: components, then leftover, then the move (see
-// Note [The move row] in sweep.cc), which goes through as through the map.
+// Note [The move row] in forward_step.h), which goes through as through the map.
 using JointFunction = std::function<Rows(const Rows&)>;
 
 struct RuleResult {
@@ -121,32 +116,32 @@ struct RuleResult {
   // Set where the policy's choice is not linear in the components: used in place of the map, which is set as well and
   // says what it comes to for the move.
   JointFunction joint = nullptr;
-  // What the operator adds to its first output whatever its inputs are, for the policy's bias. Affine kinds need not
-  // say: there it is f(reference) - L(reference).
+  // The constant that the operator adds to its first output whatever its inputs are, for the policy's bias. Affine
+  // kinds need not set it: there it is f(reference) - L(reference).
   at::Tensor constant;
-  // By output, undefined or missing where nothing is wrong: the reference of an output whose f(reference) is not finite
-  // and which is linearized at the value. See Note [Stand-ins] in references.h.
+  // Stand-ins by output, undefined or missing where none is needed: the reference of an output whose f(reference) is
+  // not finite and which is linearized at the value. See Note [Stand-ins] in references.h.
   std::vector<at::Tensor> stand_ins;
 };
 
 using RuleFunction = std::function<RuleResult(const RuleCall&)>;
 
 // Note [Provenance]
-// Where results come from is what Policy::freeze goes by (see Freeze in core/base/policy.h). A result of softmax is
-// "attention", one of sqrt or rsqrt (so of a norm, which ends in one) "normalizer", one of reciprocal, or of a plain
-// numerator over it, "denominator", one of sigmoid "gate", and so is one of the functions that multiply their argument
-// by a gate (silu, gelu): where such a result is a factor of something else, as in SwiGLU, it gates it. Views have the
-// mark of their storage; copies, rearrangements, masks, dropout, scaling and plain addends (a normalizer's epsilon, 1 -
-// gate) hand on the mark that all their decomposed operands share. What is marked and frozen is used as a plain factor
-// by products, quotients and matrix products.
+// Provenance says which operator made a tensor; Policy::freeze goes by it (see Freeze in core/base/policy.h). A result
+// of softmax is "attention", one of sqrt or rsqrt (so of a norm, which ends in one) "normalizer", one of reciprocal, or
+// of a plain numerator over it, "denominator". A result of sigmoid is "gate", and so is one of the functions that
+// multiply their argument by a gate (silu, gelu): as a factor of something else, as in SwiGLU, it gates it. Views have
+// the mark of their storage; copies, rearrangements, masks, dropout, scaling and plain addends (a normalizer's epsilon,
+// 1 - gate) keep the mark that all their decomposed operands share. Products, quotients and matrix products use a
+// marked and frozen factor as a plain one.
 
-// What a call's arguments say about where its result comes from (bits of Freeze), beyond the operator's name.
-// `arguments`: by schema position, tensors replaced by None; `decomposed`: by operand.
-using MarkFunction = uint32_t (*)(const std::vector<c10::IValue>& arguments, const std::vector<bool>& decomposed);
+// Returns what the arguments of a call say about the provenance of its result (bits of Freeze), beyond the operator's
+// name. Tensors among the arguments are replaced by None; `decomposed`: by operand.
+using MarkFunction = uint32_t (*)(const CallArguments& call, const std::vector<bool>& decomposed);
 
-// The results of a call that drew random numbers, with the same draws, on another operand 0. `drawn`: its results,
-// those that no number depends on as tensors that may be undefined.
-using AgainFunction = std::vector<at::Tensor> (*)(const std::vector<c10::IValue>& arguments, const at::Tensor& operand,
+// Computes the results of a call that drew random numbers, with the same draws, on another operand 0. `drawn`: the
+// call's results; those that no number depends on may be undefined tensors.
+using AgainFunction = std::vector<at::Tensor> (*)(const CallArguments& call, const at::Tensor& operand,
                                                   const std::function<at::Tensor(size_t)>& drawn);
 
 // A sum with coefficients: of how many arguments, from the first on, and what each is multiplied by.
@@ -165,13 +160,12 @@ struct Rule {
   MarkFunction mark_by = nullptr;  // more of it, where the arguments decide
   bool keeps_marks = false;        // the output keeps the provenance that all decomposed operands share
   bool gates = false;              // the product of a gate with what it was computed from is a gate too
-  bool overwrites = false;         // does not read the operand that it writes
   bool plain_output = false;       // the result depends on sizes only: zeros_like and its kind
   bool complex = false;            // covers complex tensors too
   // Outputs that carry rows; those behind them are for the operator's own derivative only. -1: all of them.
   int carried = -1;
-  // Called before the operator runs, with its arguments; throws where it cannot be decomposed. May be empty.
-  std::function<void(const std::vector<c10::IValue>&)> precondition = nullptr;
+  // Called before the operator runs, with its arguments; throws if the call cannot be decomposed. May be empty.
+  std::function<void(const CallArguments&)> precondition = nullptr;
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a
   // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
   bool has_poles = false;
@@ -182,11 +176,10 @@ struct Rule {
   Rule&& MarksBy(MarkFunction function) && { return mark_by = function, std::move(*this); }
   Rule&& KeepsMarks() && { return keeps_marks = true, std::move(*this); }
   Rule&& Gates() && { return gates = true, std::move(*this); }
-  Rule&& Overwrites() && { return overwrites = true, std::move(*this); }
   Rule&& GivesSizesOnly() && { return plain_output = true, std::move(*this); }
   Rule&& CoversComplex() && { return complex = true, std::move(*this); }
   Rule&& Carries(int outputs) && { return carried = outputs, std::move(*this); }
-  Rule&& Requires(std::function<void(const std::vector<c10::IValue>&)> function) && {
+  Rule&& Requires(std::function<void(const CallArguments&)> function) && {
     return precondition = std::move(function), std::move(*this);
   }
   Rule&& HasPoles() && { return has_poles = true, std::move(*this); }

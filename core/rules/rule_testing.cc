@@ -238,6 +238,7 @@ RuleCall OperatorCall::Describe(const Policy& policy, uint32_t decomposed) const
   RuleCall call;
   call.name = RuleNames(schema.name()).first;
   call.overload = schema.overload_name();
+  call.schema = &schema;
   call.policy = &policy;
   int movable = 0;
   std::vector<at::Tensor> values;
@@ -263,8 +264,7 @@ RuleCall OperatorCall::Describe(const Policy& policy, uint32_t decomposed) const
   const auto outputs = state_->Run(values);
   const auto reference_outputs = state_->Run(references);
   for (size_t k = 0; k < outputs.size(); ++k) call.outputs.push_back({Widen(outputs[k]), Widen(reference_outputs[k])});
-  call.run = [state = state_](const std::vector<at::Tensor>& operands) { return state->Run(operands); };
-  call.run_with = [state = state_](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
+  call.run = [state = state_](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
     return state->Run(operands, &arguments);
   };
   return call;
@@ -471,7 +471,7 @@ Rows MeanGradient(const RuleCall& call, const std::vector<int>& inputs, const Ro
         points[input] = points[input].detach().clone().set_requires_grad(true);
         leaves.push_back(points[input]);
       }
-      const auto outputs = call.run(points);
+      const auto outputs = call.run(call.arguments, points);
       std::vector<at::Tensor> roots;
       std::vector<at::Tensor> seeds;
       for (size_t k = 0; k < outputs.size(); ++k) {

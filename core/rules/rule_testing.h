@@ -1,4 +1,4 @@
-// What the tests of rules share: random operands that depend on nothing but a seed, calls described as the linearizer
+// Helpers for the tests of rules: random operands that depend on a seed only, calls described as the linearizer
 // describes them, and numbers that judge a map.
 #ifndef ADDEND_CORE_RULES_RULE_TESTING_H_
 #define ADDEND_CORE_RULES_RULE_TESTING_H_
@@ -18,8 +18,8 @@
 
 namespace addend {
 
-// An argument of an operator under test. A floating-point tensor that is another one in `reference` moves from there to
-// `value`; everything else rests.
+// An argument of an operator under test. A floating-point tensor whose `reference` differs from its `value` moves from
+// the one to the other; everything else rests.
 struct GivenArgument {
   template <typename T>
   GivenArgument(T both) : value(std::move(both)), reference(value) {}  // NOLINT(google-explicit-constructor): literals

@@ -24,24 +24,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/rules/element_families.h"
 #include "core/rules/element_map.h"
+#include "core/rules/families.h"
 #include "core/rules/groups.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
 
-// self, and the elements `numbers` of the operand at `source_argument` (none: a number), which go to the elements
+// self, and the elements `numbers` of the operand `source_argument` ("": a number), which go to the elements
 // `targets` of self.
-Groups Written(const RuleCall& call, int source_argument, const at::Tensor& targets, const at::Tensor& numbers,
-               bool include_self = true) {
-  const at::Tensor& self = call.Require(0).value;
+Groups Written(const RuleCall& call, std::string_view source_argument, const at::Tensor& targets,
+               const at::Tensor& numbers, bool include_self = true) {
+  const at::Tensor& self = call.Require("self").value;
   Groups groups;
-  groups.operands = {call.OperandAt(0)};
+  groups.operands = {call.OperandAt("self")};
   groups.outputs = self.numel();
   groups.elements = groups.outputs;
-  if (source_argument >= 0) {
+  if (!source_argument.empty()) {
     groups.operands.push_back(call.OperandAt(source_argument));
     groups.elements += call.Require(source_argument).value.numel();
   }
@@ -55,59 +55,56 @@ Groups Written(const RuleCall& call, int source_argument, const at::Tensor& targ
 
 // Which element of self each index of scatter means, as gather would read it.
 at::Tensor Gathered(const RuleCall& call) {
-  const at::Tensor& self = call.Require(0).value;
-  return at::gather(ElementNumbers(self), call.Int(1, 0), call.Require(2).value);
+  const at::Tensor& self = call.Require("self").value;
+  return at::gather(ElementNumbers(self), call.Int("dim", 0), call.Require("index").value);
 }
 
 // The part of the source that scatter reads: as large as the index, from the first element on.
 at::Tensor PartRead(const RuleCall& call) {
-  const at::Tensor& index = call.Require(2).value;
-  at::Tensor numbers = ElementNumbers(call.Require(3).value, call.Require(0).value.numel());
+  const at::Tensor& index = call.Require("index").value;
+  at::Tensor numbers = ElementNumbers(call.Require("src").value, call.Require("self").value.numel());
   if (index.dim() != numbers.dim()) return numbers.expand_as(index);  // a number beside an index of one element
   for (int64_t d = 0; d < index.dim(); ++d) numbers = numbers.narrow(d, 0, index.size(d));
   return numbers;
 }
 
-std::string Text(const RuleCall& call, int argument) {
-  return call.arguments[argument].isString() ? call.arguments[argument].toStringRef() : "";
-}
-
 RuleResult ScatterAdd(const RuleCall& call) {
-  return ReduceGroups(call, Written(call, 3, Gathered(call), PartRead(call)), "sum");
+  return ReduceGroups(call, Written(call, "src", Gathered(call), PartRead(call)), "sum");
 }
 
 // scatter.reduce(self, dim, index, src, reduce)
 RuleResult ScatterAnd(const RuleCall& call) {
-  return ReduceGroups(call, Written(call, 3, Gathered(call), PartRead(call)), Text(call, 4));
+  return ReduceGroups(call, Written(call, "src", Gathered(call), PartRead(call)), call.String("reduce", ""));
 }
 
 // scatter.value_reduce(self, dim, index, value, reduce)
 RuleResult ScatterNumberAnd(const RuleCall& call) {
   const at::Tensor targets = Gathered(call);
-  Groups groups = Written(call, -1, targets, at::full_like(targets, call.Require(0).value.numel()));
-  groups.constant = call.Double(3, 0);
-  return ReduceGroups(call, groups, Text(call, 4));
+  Groups groups = Written(call, "", targets, at::full_like(targets, call.Require("self").value.numel()));
+  groups.constant = call.Double("value", 0);
+  return ReduceGroups(call, groups, call.String("reduce", ""));
 }
 
 // scatter_reduce.two(self, dim, index, src, reduce, include_self)
 RuleResult ScatterReduce(const RuleCall& call) {
-  return ReduceGroups(call, Written(call, 3, Gathered(call), PartRead(call), call.Bool(5, true)), Text(call, 4));
+  return ReduceGroups(call, Written(call, "src", Gathered(call), PartRead(call), call.Bool("include_self", true)),
+                      call.String("reduce", ""));
 }
 
 // Which element of self each element of the source of index_add and index_reduce is written to.
 at::Tensor Selected(const RuleCall& call) {
-  return at::index_select(ElementNumbers(call.Require(0).value), call.Int(1, 0), call.Require(2).value);
+  return at::index_select(ElementNumbers(call.Require("self").value), call.Int("dim", 0), call.Require("index").value);
 }
 
-at::Tensor AllOf(const RuleCall& call, int argument) {
-  return ElementNumbers(call.Require(argument).value, call.Require(0).value.numel());
+at::Tensor AllOf(const RuleCall& call, std::string_view argument) {
+  return ElementNumbers(call.Require(argument).value, call.Require("self").value.numel());
 }
 
 // index_add(self, dim, index, source, alpha)
 RuleResult IndexAdd(const RuleCall& call) {
-  const int self = call.OperandAt(0);
-  const Groups groups = Written(call, 3, Selected(call), AllOf(call, 3));
-  const double alpha = call.Double(4, 1);
+  const int self = call.OperandAt("self");
+  const Groups groups = Written(call, "source", Selected(call), AllOf(call, "source"));
+  const double alpha = call.Double("alpha", 1);
   at::Tensor weight;
   if (alpha != 1) {
     weight = at::full(groups.source.sizes(), alpha, call.outputs[0].value.options());
@@ -118,44 +115,46 @@ RuleResult IndexAdd(const RuleCall& call) {
 
 // index_reduce(self, dim, index, source, reduce, include_self)
 RuleResult IndexReduce(const RuleCall& call) {
-  return ReduceGroups(call, Written(call, 3, Selected(call), AllOf(call, 3), call.Bool(5, true)), Text(call, 4));
+  return ReduceGroups(call,
+                      Written(call, "source", Selected(call), AllOf(call, "source"), call.Bool("include_self", true)),
+                      call.String("reduce", ""));
 }
 
 // put(self, index, source, accumulate)
 RuleResult Put(const RuleCall& call) {
-  if (!call.Bool(3, false)) return Rearrangement(call, Kind::kAffine);
-  const at::Tensor& index = call.Require(1).value;
-  const at::Tensor target = at::where(index.lt(0), index + call.Require(0).value.numel(), index);
-  return ReduceGroups(call, Written(call, 2, target, AllOf(call, 2)), "sum");
+  if (!call.Bool("accumulate", false)) return Rearrangement(call, Kind::kAffine);
+  const at::Tensor& index = call.Require("index").value;
+  const at::Tensor target = at::where(index.lt(0), index + call.Require("self").value.numel(), index);
+  return ReduceGroups(call, Written(call, "source", target, AllOf(call, "source")), "sum");
 }
 
 // index_put(self, indices, values, accumulate): the recorded list says which dimensions have an index.
 RuleResult IndexPut(const RuleCall& call) {
-  if (!call.Bool(3, false)) return Rearrangement(call, Kind::kAffine);
+  if (!call.Bool("accumulate", false)) return Rearrangement(call, Kind::kAffine);
   c10::List<Optional<at::Tensor>> indices;
   size_t next = 0;
-  while (next < call.operands.size() && call.operands[next].argument != 1) ++next;
-  for (const int64_t present : call.Ints(1)) {
+  while (next < call.operands.size() && call.operands[next].argument != call.At("indices")) ++next;
+  for (const int64_t present : call.Ints("indices")) {
     indices.push_back(present != 0 ? Optional<at::Tensor>(call.operands[next++].value) : Optional<at::Tensor>());
   }
-  const at::Tensor targets = at::index(ElementNumbers(call.Require(0).value), indices);
-  return ReduceGroups(call, Written(call, 2, targets, AllOf(call, 2).expand_as(targets)), "sum");
+  const at::Tensor targets = at::index(ElementNumbers(call.Require("self").value), indices);
+  return ReduceGroups(call, Written(call, "values", targets, AllOf(call, "values").expand_as(targets)), "sum");
 }
 
 // segment_reduce(data, reduce, lengths, indices, offsets, axis, unsafe, initial): data is cut along an axis into
 // segments, in front of which further dimensions may lie, each with segments of its own.
 RuleResult SegmentReduce(const RuleCall& call) {
-  const int data = call.OperandAt(0);
+  const int data = call.OperandAt("data");
   const at::Tensor& x = call.operands[data].value;
   const int64_t rank = x.dim();
-  const int64_t axis = call.Int(5, 0) < 0 ? call.Int(5, 0) + rank : call.Int(5, 0);
+  const int64_t axis = call.Int("axis", 0) < 0 ? call.Int("axis", 0) + rank : call.Int("axis", 0);
   at::Tensor ends;   // [*front, segments]: where each segment ends
   at::Tensor begin;  // [*front, 1]: where the first one begins
-  if (call.Find(2) != nullptr) {
-    ends = call.Require(2).value.to(at::kLong).cumsum(-1);
+  if (call.Find("lengths") != nullptr) {
+    ends = call.Require("lengths").value.to(at::kLong).cumsum(-1);
     begin = at::zeros_like(ends.narrow(-1, 0, 1));
   } else {
-    const at::Tensor& offsets = call.Require(4).value;
+    const at::Tensor& offsets = call.Require("offsets").value;
     ends = offsets.to(at::kLong).narrow(-1, 1, offsets.size(-1) - 1);
     begin = offsets.to(at::kLong).narrow(-1, 0, 1);
   }
@@ -179,15 +178,15 @@ RuleResult SegmentReduce(const RuleCall& call) {
   groups.elements = x.numel();
   groups.target = target.masked_select(covered);
   groups.source = ElementNumbers(x).reshape({-1}).masked_select(covered);
-  const std::string how = Text(call, 1);
+  const std::string how = call.String("reduce", "");
   // The initial value is one more member of each group. It has no part in the mean's divisor.
-  if (!call.IsNone(7) && how != "sum" && how != "mean") {
-    groups.constant = call.Double(7, 0);
+  if (!call.IsNone("initial") && how != "sum" && how != "mean") {
+    groups.constant = call.Double("initial", 0);
     groups.target = at::cat({groups.target, at::arange(groups.outputs, ends.options())}, 0);
     groups.source = at::cat({groups.source, at::full({groups.outputs}, groups.elements, ends.options())}, 0);
   }
   RuleResult result = ReduceGroups(call, groups, how);
-  if (result.kind == Kind::kLinear && !call.IsNone(7)) result.kind = Kind::kAffine;
+  if (result.kind == Kind::kLinear && !call.IsNone("initial")) result.kind = Kind::kAffine;
   return result;
 }
 

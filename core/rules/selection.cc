@@ -43,12 +43,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 using Chooser = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 
 // The choice changes only where two of the lines cross. Between two neighbouring crossings it is that at their middle.
-RuleResult Choice(const RuleCall& call, const std::vector<int>& arguments, const Chooser& choose) {
+RuleResult Choice(const RuleCall& call, const std::vector<std::string>& arguments, const Chooser& choose) {
   const at::Tensor& output = call.outputs[0].value;
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> starts;
   std::vector<at::Tensor> moves;
-  for (const int argument : arguments) {
+  for (const std::string& argument : arguments) {
     const int k = call.OperandAt(argument);
     const RuleOperand& operand = call.operands[k];
     values.push_back(operand.value.to(output.scalar_type()).expand_as(output));
@@ -89,7 +89,7 @@ RuleResult Choice(const RuleCall& call, const std::vector<int>& arguments, const
 
 // The larger (sign 1) or smaller (-1) of two. NaN wins, or loses where numbers are preferred (fmax, fmin).
 RuleResult LargerOfTwo(const RuleCall& call, double sign, bool prefer_numbers) {
-  return Choice(call, {0, 1}, [=](const std::vector<at::Tensor>& at_point) -> std::vector<at::Tensor> {
+  return Choice(call, {"self", "other"}, [=](const std::vector<at::Tensor>& at_point) -> std::vector<at::Tensor> {
     const at::Tensor lead = (at_point[0] - at_point[1]) * sign;
     // Ties are shared; equal infinities have no difference.
     at::Tensor first = (lead.sign() + 1) / 2;
@@ -102,12 +102,12 @@ RuleResult LargerOfTwo(const RuleCall& call, double sign, bool prefer_numbers) {
 }
 
 // min(max(x, low), high), either of which may be missing.
-RuleResult ClampToTensors(const RuleCall& call, int low, int high) {
-  std::vector<int> arguments = {0};
-  const bool has_low = low > 0 && call.OperandAt(low) >= 0;
-  const bool has_high = high > 0 && call.OperandAt(high) >= 0;
-  if (has_low) arguments.push_back(low);
-  if (has_high) arguments.push_back(high);
+RuleResult ClampToTensors(const RuleCall& call) {
+  std::vector<std::string> arguments = {"self"};
+  const bool has_low = call.OperandAt("min") >= 0;
+  const bool has_high = call.OperandAt("max") >= 0;
+  if (has_low) arguments.push_back("min");
+  if (has_high) arguments.push_back("max");
   return Choice(call, arguments, [=](const std::vector<at::Tensor>& at_point) {
     const at::ScalarType dtype = at_point[0].scalar_type();
     std::vector<at::Tensor> weights = {at::zeros_like(at_point[0]) + 1};
@@ -188,7 +188,7 @@ struct Along {
 };
 
 Along AlongDim(const RuleCall& call, int64_t dim) {
-  const at::Tensor& input = call.Require(0).value;
+  const at::Tensor& input = call.Require("self").value;
   Along along;
   along.rank = input.dim();
   along.dim = along.rank == 0 ? 0 : (dim < 0 ? dim + along.rank : dim);
@@ -200,17 +200,17 @@ Along AlongDim(const RuleCall& call, int64_t dim) {
 Along AlongEverything(const RuleCall& call) {
   Along along;
   along.everything = true;
-  along.rank = call.Require(0).value.dim();
-  along.n = call.Require(0).value.numel();
+  along.rank = call.Require("self").value.dim();
+  along.n = call.Require("self").value.numel();
   return along;
 }
 
 RuleResult Select(const RuleCall& call, const Along& along, Weights weights, bool exact) {
   weights.Settle();
   const at::DimVector out(call.outputs[0].value.sizes());
-  const at::DimVector in(call.Require(0).value.sizes());
+  const at::DimVector in(call.Require("self").value.sizes());
   RuleResult result = LinearIn(
-      call, Kind::kSelection, 0,
+      call, Kind::kSelection, "self",
       [=](const at::Tensor& rows) { return along.Unflat(weights.Apply(along.FlatRows(rows)), out); },
       [=](const at::Tensor& g) {
         const at::Tensor flat = along.rank > 0 && !along.everything && static_cast<int64_t>(out.size()) == along.rank
@@ -325,7 +325,7 @@ Weights RankWeights(const at::Tensor& value, const at::Tensor& reference, int64_
 // Ranks first..last-1 of a dimension, in ascending or descending order.
 RuleResult Ranks(const RuleCall& call, const Along& along, int64_t first, int64_t last, bool descending,
                  bool in_order = true) {
-  const RuleOperand& input = call.Require(0);
+  const RuleOperand& input = call.Require("self");
   const at::Tensor value = along.Flat(input.value);
   if (value.numel() == 0)
     return Select(call, along, Chosen(at::zeros({value.size(0), 0}, at::kLong), along.n, value.options()), true);
@@ -352,30 +352,29 @@ RuleResult Ranks(const RuleCall& call, const Along& along, int64_t first, int64_
 
 // sort(self, dim, descending) or sort.stable(self, stable, dim, descending)
 RuleResult Sort(const RuleCall& call) {
-  const int dim = call.arguments[1].isInt() ? 1 : 2;
-  const Along along = AlongDim(call, call.Int(dim, -1));
-  return Ranks(call, along, 0, along.n, call.Bool(dim + 1, false));
+  const Along along = AlongDim(call, call.Int("dim", -1));
+  return Ranks(call, along, 0, along.n, call.Bool("descending", false));
 }
 
 // topk(self, k, dim, largest, sorted)
 RuleResult TopK(const RuleCall& call) {
-  const Along along = AlongDim(call, call.Int(2, -1));
-  const int64_t k = call.Int(1, 1);
-  const bool largest = call.Bool(3, true);
-  return Ranks(call, along, largest ? along.n - k : 0, largest ? along.n : k, largest, call.Bool(4, true));
+  const Along along = AlongDim(call, call.Int("dim", -1));
+  const int64_t k = call.Int("k", 1);
+  const bool largest = call.Bool("largest", true);
+  return Ranks(call, along, largest ? along.n - k : 0, largest ? along.n : k, largest, call.Bool("sorted", true));
 }
 
 RuleResult KthValue(const RuleCall& call) {
-  const Along along = AlongDim(call, call.Int(2, -1));
-  const int64_t k = call.Int(1, 1);
+  const Along along = AlongDim(call, call.Int("dim", -1));
+  const int64_t k = call.Int("k", 1);
   return Ranks(call, along, k - 1, k, false);
 }
 
 // The lower one of two medians. Where there is a NaN, median gives NaN and nothing passes; nanmedian leaves it out.
 RuleResult Median(const RuleCall& call, bool skip_nan) {
-  const bool everything = call.num_arguments() < 2 || !call.arguments[1].isInt();
-  const Along along = everything ? AlongEverything(call) : AlongDim(call, call.Int(1, -1));
-  const RuleOperand& input = call.Require(0);
+  const bool everything = !call.Given("dim").isInt();
+  const Along along = everything ? AlongEverything(call) : AlongDim(call, call.Int("dim", -1));
+  const RuleOperand& input = call.Require("self");
   const at::Tensor value = along.Flat(input.value);
   const at::Tensor nans = at::isnan(value).sum(1);
   if (!nans.any().item<bool>() || value.numel() == 0)
@@ -407,8 +406,8 @@ RuleResult Median(const RuleCall& call, bool skip_nan) {
 
 // The largest (sign 1) or smallest (-1) of all elements up to each one: the upper envelope of ever more lines.
 RuleResult CumulativeExtremum(const RuleCall& call, double sign) {
-  const Along along = AlongDim(call, call.Int(1, 0));
-  const RuleOperand& input = call.Require(0);
+  const Along along = AlongDim(call, call.Int("dim", 0));
+  const RuleOperand& input = call.Require("self");
   const at::Tensor value = along.Flat(input.value);
   const int64_t n = along.n;
   if (call.policy->preset == Preset::kFast || value.numel() == 0) {
@@ -438,8 +437,8 @@ RuleResult CumulativeExtremum(const RuleCall& call, double sign) {
 // of those that most others move with. At the ends more may be equal, by chance or because all are zero; what jumps
 // there is left over.
 RuleResult Mode(const RuleCall& call) {
-  const Along along = AlongDim(call, call.Int(1, -1));
-  const RuleOperand& input = call.Require(0);
+  const Along along = AlongDim(call, call.Int("dim", -1));
+  const RuleOperand& input = call.Require("self");
   const at::Tensor value = along.Flat(input.value);
   const at::Tensor reference = along.Flat(input.reference);
   if (call.policy->preset == Preset::kFast || value.numel() == 0 || value.numel() > (int64_t{1} << 24) / along.n) {
@@ -470,16 +469,14 @@ void RegisterSelection(Registry& registry) {
   }
   registry.Register(Rule{"aten::fmax", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, 1, true); }});
   registry.Register(Rule{"aten::fmin", Kind::kSelection, [](const RuleCall& c) { return LargerOfTwo(c, -1, true); }});
-  registry.Register(Rule{
-      "aten::clamp.Tensor", Kind::kSelection, [](const RuleCall& c) {
-        return ClampToTensors(c, 1, 2);
-      }}.KeepsMarks());
+  registry.Register(
+      Rule{"aten::clamp.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c); }}.KeepsMarks());
   registry.Register(Rule{
       "aten::clamp_min.Tensor", Kind::kSelection, [](const RuleCall& c) {
-        return ClampToTensors(c, 1, -1);
+        return ClampToTensors(c);
       }}.KeepsMarks());
   registry.Register(
-      Rule{"aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c, -1, 1); }});
+      Rule{"aten::clamp_max.Tensor", Kind::kSelection, [](const RuleCall& c) { return ClampToTensors(c); }});
 
   registry.Register(Rule{"aten::sort", Kind::kSelection, Sort});
   registry.Register(Rule{"aten::topk", Kind::kSelection, TopK});

@@ -20,12 +20,14 @@
 namespace addend {
 namespace {
 
-RuleResult SameElements(const RuleCall& call) { return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), 1.0}}); }
+RuleResult SameElements(const RuleCall& call) {
+  return Elementwise(call, Kind::kLinear, {{call.OperandAt(call.First()), 1.0}});
+}
 
 // The elements in order, under the sizes of the output.
 RuleResult SameElementsInOrder(const RuleCall& call) {
   const at::DimVector sizes(call.outputs[0].value.sizes());
-  return LinearIn(call, Kind::kLinear, 0, [sizes](const at::Tensor& rows) {
+  return LinearIn(call, Kind::kLinear, "self", [sizes](const at::Tensor& rows) {
     at::DimVector all = WithRows(rows.size(0), sizes);
     return rows.reshape(all);
   });
@@ -34,15 +36,15 @@ RuleResult SameElementsInOrder(const RuleCall& call) {
 // A conversion to another dtype: rows go along, except that half types keep float32 rows.
 RuleResult ToCopy(const RuleCall& call) {
   const at::ScalarType dtype = call.outputs[0].value.scalar_type();
-  if (dtype == call.Require(0).value.scalar_type()) return SameElements(call);
-  return LinearIn(call, Kind::kLinear, 0, [dtype](const at::Tensor& rows) { return rows.to(dtype); });
+  if (dtype == call.Require("self").value.scalar_type()) return SameElements(call);
+  return LinearIn(call, Kind::kLinear, "self", [dtype](const at::Tensor& rows) { return rows.to(dtype); });
 }
 
 // _to_copy(self, dtype, ...): floating-point numbers of one byte are scaled and rounded for one product only. Their
 // sums are not numbers of their own, so that parts of them would not be either.
-void RequireTwoBytes(const std::vector<c10::IValue>& arguments) {
-  if (arguments.size() < 2 || !arguments[1].isInt()) return;
-  const at::ScalarType dtype = arguments[1].toScalarType();
+void RequireTwoBytes(const CallArguments& call) {
+  if (!call.Given("dtype").isInt()) return;
+  const at::ScalarType dtype = call.Given("dtype").toScalarType();
   if (!at::isFloatingType(dtype) || c10::elementSize(dtype) > 1) return;
   throw Unimplemented(absl::StrCat("aten::_to_copy to ", c10::toString(dtype),
                                    ", whose numbers cannot be summed; decompose the model before it is quantized"));
@@ -51,14 +53,14 @@ void RequireTwoBytes(const std::vector<c10::IValue>& arguments) {
 // cat and stack: plain parts stand as zeros between the rows of the others.
 RuleResult Join(const RuleCall& call, bool stack) {
   const int64_t rank = call.outputs[0].value.dim();
-  const int64_t dim = RowDim(call.Int(1, 0), rank);
+  const int64_t dim = RowDim(call.Int("dim", 0), rank);
   RuleResult result;
   result.kind = Kind::kAffine;
   std::vector<at::DimVector> sizes;
   std::vector<bool> moves;
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const RuleOperand& operand = call.operands[k];
-    if (operand.argument != 0) continue;
+    if (operand.argument != call.At("tensors")) continue;
     sizes.emplace_back(operand.value.sizes());
     moves.push_back(operand.decomposed);
     if (operand.decomposed) result.inputs.push_back(static_cast<int>(k));
@@ -84,8 +86,8 @@ RuleResult Join(const RuleCall& call, bool stack) {
 }
 
 RuleResult Repeat(const RuleCall& call) {
-  const auto repeats = call.Ints(1);
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  const auto repeats = call.Ints("repeats");
+  return LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) {
     at::DimVector all = {1};
     all.append(repeats.begin(), repeats.end());
     return RightAlign(rows, static_cast<int64_t>(repeats.size())).repeat(all);
@@ -99,47 +101,47 @@ std::vector<int64_t> RowDims(const std::vector<int64_t>& dims, int64_t rank) {
 }
 
 RuleResult Flip(const RuleCall& call) {
-  const auto dims = RowDims(call.Ints(1), call.Require(0).value.dim());
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) { return at::flip(rows, dims); });
+  const auto dims = RowDims(call.Ints("dims"), call.Require("self").value.dim());
+  return LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) { return at::flip(rows, dims); });
 }
 
 RuleResult Roll(const RuleCall& call) {
-  if (call.Require(0).value.dim() == 0) return SameElements(call);
-  const auto shifts = call.Ints(1);
-  const auto dims = RowDims(call.Ints(2), call.Require(0).value.dim());
-  return LinearIn(call, Kind::kLinear, 0, [=](const at::Tensor& rows) {
+  if (call.Require("self").value.dim() == 0) return SameElements(call);
+  const auto shifts = call.Ints("shifts");
+  const auto dims = RowDims(call.Ints("dims"), call.Require("self").value.dim());
+  return LinearIn(call, Kind::kLinear, "self", [=](const at::Tensor& rows) {
     return dims.empty() ? at::roll(rows.flatten(1), shifts, {1}).view(rows.sizes()) : at::roll(rows, shifts, dims);
   });
 }
 
 // Pads count from the last dimension backwards, so that they fit the rows as they are; the constant is the reference's.
 RuleResult Pad(const RuleCall& call) {
-  const auto pad = call.Ints(1);
-  return LinearIn(call, Kind::kAffine, 0, [=](const at::Tensor& rows) { return at::constant_pad_nd(rows, pad, 0); });
+  const auto pad = call.Ints("pad");
+  return LinearIn(call, Kind::kAffine, "self",
+                  [=](const at::Tensor& rows) { return at::constant_pad_nd(rows, pad, 0); });
 }
 
 RuleResult Triangle(const RuleCall& call, bool upper) {
-  const int64_t diagonal = call.Int(1, 0);
-  return LinearIn(call, Kind::kLinear, 0,
+  const int64_t diagonal = call.Int("diagonal", 0);
+  return LinearIn(call, Kind::kLinear, "self",
                   [=](const at::Tensor& rows) { return upper ? at::triu(rows, diagonal) : at::tril(rows, diagonal); });
 }
 
 // native_dropout(input, p, train) -> (output, mask): the mask of the value's run holds for every row.
 RuleResult Dropout(const RuleCall& call) {
   const at::Tensor& output = call.outputs[0].value;
-  const double keep = 1 - call.Double(1, 0);
-  const bool train = call.IsNone(2) || call.Bool(2, true);
+  const double keep = 1 - call.Double("p", 0);
+  const bool train = call.Bool("train", true);
   if (!train) return SameElements(call);
   const at::Tensor mask = call.outputs[1].value.to(output.scalar_type());
-  return Elementwise(call, Kind::kLinear, {{call.OperandAt(0), mask * (keep > 0 ? 1 / keep : 0)}});
+  return Elementwise(call, Kind::kLinear, {{call.OperandAt("input"), mask * (keep > 0 ? 1 / keep : 0)}});
 }
 
 // The mask that the value's run drew holds for another operand.
-std::vector<at::Tensor> DropAgain(const std::vector<c10::IValue>& arguments, const at::Tensor& operand,
+std::vector<at::Tensor> DropAgain(const CallArguments& call, const at::Tensor& operand,
                                   const std::function<at::Tensor(size_t)>& drawn) {
-  const double p = arguments[1].toDouble();
-  const bool train = arguments[2].isNone() || arguments[2].toBool();
-  if (!train) return {operand};
+  const double p = call.Double("p", 0);
+  if (!call.Bool("train", true)) return {operand};
   return {operand.mul(drawn(1)).mul_(p < 1 ? 1 / (1 - p) : 0)};
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/rules/kernels.h"
+#include "core/rules/move.h"
 
 namespace addend {
 namespace {
@@ -62,13 +63,6 @@ ADDEND_ALWAYS_INLINE double ExpOf(double given) {
   double power;
   std::memcpy(&power, &bits, sizeof power);
   return p * power * static_cast<double>(!(given < kLeast));
-}
-
-// value - reference, zero where both are the same, infinities and NaN included.
-template <typename T>
-ADDEND_ALWAYS_INLINE T MoveAt(T value, T reference) {
-  const bool same = value == reference || (value != value && reference != reference);
-  return same ? T(0) : value - reference;
 }
 
 // The moves of a group.

@@ -1,4 +1,4 @@
-// The path of a softmax in fused loops; see Note [Softmax path] in attention.cc, which has the ATen form.
+// The path rule of softmax in fused loops; Note [Softmax path] in attention.cc has the ATen form.
 #ifndef ADDEND_CORE_RULES_SOFTMAX_KERNEL_H_
 #define ADDEND_CORE_RULES_SOFTMAX_KERNEL_H_
 
@@ -6,7 +6,7 @@
 
 namespace addend {
 
-// Scores at both ends of the line, [groups, width] each.
+// The scores at both ends of the line, [groups, width] each.
 template <typename T>
 struct SoftmaxEnds {
   const T* value;
@@ -15,7 +15,7 @@ struct SoftmaxEnds {
   int64_t width;
 };
 
-// Half the range of each group's move. Returns false where a move is not finite.
+// Computes half the range of each group's move. Returns false if a move is not finite.
 template <typename T>
 bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range);
 
@@ -26,13 +26,13 @@ struct NodesView {
   int64_t count;
 };
 
-// output[r, g, :] = sum over the nodes of weight * (diag p - p p^T) rows[r, g, :], where p is the softmax of group g at
-// a node. `rules`: one for each group. rows, output: [num_rows, groups, width].
+// Computes output[r, g, :] = sum over the nodes of weight * (diag p - p p^T) rows[r, g, :], where p is the softmax of
+// group g at a node. `rules`: one for each group. rows, output: [num_rows, groups, width].
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output);
 
-// output[g, :] = sum over the nodes of weight * p.
+// Computes output[g, :] = sum over the nodes of weight * p.
 template <typename T>
 void MeanSoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, T* output);
 

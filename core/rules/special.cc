@@ -57,7 +57,7 @@ struct Ends {
   at::Tensor reference;
 };
 
-Ends EndsOf(const RuleCall& call, int argument) {
+Ends EndsOf(const RuleCall& call, std::string_view argument) {
   const at::Tensor& output = call.outputs[0].value;
   Ends ends;
   ends.operand = call.OperandAt(argument);
@@ -100,8 +100,8 @@ RuleResult Combine(const RuleCall& call, std::vector<Partial> partials) {
 
 // log(e^a + e^b) = b + softplus(a - b): along the line, the mean weight of a is the secant slope of softplus.
 RuleResult LogAddExp(const RuleCall& call, double log_of_base) {
-  const Ends a = EndsOf(call, 0);
-  const Ends b = EndsOf(call, 1);
+  const Ends a = EndsOf(call, "self");
+  const Ends b = EndsOf(call, "other");
   const auto softplus = [](const at::Tensor& d) { return at::relu(d) + at::log1p(at::exp(-d.abs())); };
   const at::Tensor value = (a.value - b.value) * log_of_base;
   const at::Tensor reference = (a.reference - b.reference) * log_of_base;
@@ -114,9 +114,9 @@ RuleResult LogAddExp(const RuleCall& call, double log_of_base) {
 // x log(y + shift). Along the line log has the mean of its antiderivative, and x / y, a quotient of two linear
 // functions, a mean of its own.
 RuleResult XLogY(const RuleCall& call, double shift) {
-  if (CountDecomposed(call) == 1 && call.Decomposed(1)) return PointwiseInOne(call, Curve::kPower);
-  const Ends x = EndsOf(call, 0);
-  const Ends y = EndsOf(call, 1);
+  if (CountDecomposed(call) == 1 && call.Decomposed("other")) return PointwiseInOne(call, Curve::kPower);
+  const Ends x = EndsOf(call, "self");
+  const Ends y = EndsOf(call, "other");
   const at::Tensor move_x = MoveOf(x.value, x.reference);
   const at::Tensor move_y = MoveOf(y.value, y.reference);
   const auto log = [&](const at::Tensor& t) { return shift == 0 ? at::log(t) : at::log1p(t); };
@@ -149,7 +149,7 @@ RuleResult XLogY(const RuleCall& call, double shift) {
 RuleResult LogSigmoid(const RuleCall& call) {
   RuleResult result = Pointwise(call, Curve::kSmooth);
   if (call.outputs[1].value.numel() == 0) return result;
-  const RuleOperand& x = call.Require(0);
+  const RuleOperand& x = call.Require("self");
   const at::Tensor first = *result.map->Scale();
   const at::Tensor second =
       SecantSlope(x.value, x.reference, call.outputs[1].value, call.outputs[1].reference, Curve::kSmooth,
@@ -162,9 +162,9 @@ RuleResult LogSigmoid(const RuleCall& call) {
 
 // start + weight * (end - start)
 RuleResult Lerp(const RuleCall& call) {
-  const Ends start = EndsOf(call, 0);
-  const Ends end = EndsOf(call, 1);
-  const Ends weight = EndsOf(call, 2);
+  const Ends start = EndsOf(call, "self");
+  const Ends end = EndsOf(call, "end");
+  const Ends weight = EndsOf(call, "weight");
   RuleOperand factor;
   if (weight.operand >= 0) factor = call.operands[weight.operand];
   factor.value = weight.value;
@@ -172,7 +172,7 @@ RuleResult Lerp(const RuleCall& call) {
   RuleOperand span;
   span.value = end.value - start.value;
   span.reference = end.reference - start.reference;
-  span.decomposed = call.Decomposed(0) || call.Decomposed(1);
+  span.decomposed = call.Decomposed("self") || call.Decomposed("end");
   const Meeting meeting = Meet(*call.policy, factor, span);
   std::vector<Term> terms = {{start.operand, 1 - meeting.first}, {end.operand, meeting.first}};
   if (meeting.first_moves) terms.push_back({weight.operand, meeting.second});
@@ -181,8 +181,8 @@ RuleResult Lerp(const RuleCall& call) {
 
 // a - quotient * b, for fmod and remainder; see Note [Steps].
 RuleResult Remainder(const RuleCall& call) {
-  const Ends a = EndsOf(call, 0);
-  const Ends b = EndsOf(call, 1);
+  const Ends a = EndsOf(call, "self");
+  const Ends b = EndsOf(call, "other");
   const RuleOutput& output = call.outputs[0];
   const at::Tensor quotient = FiniteOrZero(at::round((a.value - output.value) / b.value));
   const at::Tensor at_reference = FiniteOrZero(at::round((a.reference - output.reference) / b.reference));
@@ -196,8 +196,8 @@ RuleResult Remainder(const RuleCall& call) {
 
 // |a| times a sign; see Note [Steps].
 RuleResult CopySign(const RuleCall& call) {
-  const Ends a = EndsOf(call, 0);
-  const Ends b = EndsOf(call, 1);
+  const Ends a = EndsOf(call, "self");
+  const Ends b = EndsOf(call, "other");
   const auto sign_of = [](const at::Tensor& t) { return at::copysign(at::scalar_tensor(1.0, t.options()), t); };
   const at::Tensor sign = sign_of(b.value);
   const at::Tensor at_reference = sign_of(b.reference);
@@ -211,40 +211,40 @@ RuleResult CopySign(const RuleCall& call) {
 // The next number beside x: x, but for one unit in its last place. Where that is more than rounding, next to zero, the
 // unit is left over.
 RuleResult NextAfter(const RuleCall& call) {
-  const RuleOperand& x = call.Require(0);
+  const RuleOperand& x = call.Require("self");
   const RuleOutput& output = call.outputs[0];
   if (!Moves(x)) return Opaque(call);
-  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), 1.0}});
-  const at::Tensor missed = ((output.value - output.reference) - call.Move(call.OperandAt(0))).abs();
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), 1.0}});
+  const at::Tensor missed = ((output.value - output.reference) - call.Move(call.OperandAt("self"))).abs();
   const double eps = output.value.scalar_type() == at::kDouble ? 2.3e-16 : 1.2e-7;
   result.exact = missed.le((x.value.abs() + x.reference.abs()) * (2 * eps)).all().item<bool>();
   return result;
 }
 
 RuleResult Fraction(const RuleCall& call) {
-  const RuleOperand& x = call.Require(0);
-  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), 1.0}});
+  const RuleOperand& x = call.Require("self");
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), 1.0}});
   result.exact = at::trunc(x.value).equal(at::trunc(x.reference));
   return result;
 }
 
 // The mantissa is the number times a power of two; the exponent is plain.
 RuleResult Mantissa(const RuleCall& call) {
-  const RuleOperand& x = call.Require(0);
+  const RuleOperand& x = call.Require("self");
   // The exponent of this very value: the recorded one is that of the line's end; see Note [Segments].
-  const at::Tensor exponent = call.run({x.value})[1];
+  const at::Tensor exponent = call.run(call.arguments, {x.value})[1];
   const at::Tensor scale = at::exp2(exponent.neg().to(x.value.scalar_type()));
-  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt(0), scale}});
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{call.OperandAt("self"), scale}});
   result.exact = (x.reference * scale).equal(call.outputs[0].reference);
   return result;
 }
 
 // What is finite passes; what is put in place of the rest does not move.
 RuleResult NanToNum(const RuleCall& call) {
-  const RuleOperand& x = call.Require(0);
+  const RuleOperand& x = call.Require("self");
   const at::Tensor replaced = at::isfinite(x.value).logical_not_();
   const auto keep = [replaced](const at::Tensor& rows) { return rows.masked_fill(replaced, 0); };
-  RuleResult result = LinearIn(call, Kind::kAffine, 0, keep, keep);
+  RuleResult result = LinearIn(call, Kind::kAffine, "self", keep, keep);
   result.exact = replaced.equal(at::isfinite(x.reference).logical_not_());
   return result;
 }
@@ -252,8 +252,8 @@ RuleResult NanToNum(const RuleCall& call) {
 // rrelu_with_noise(self, noise, lower, upper, training): a slope is drawn for each element that is not positive. The
 // one drawn at the value holds for the line; where another was drawn at the reference, the difference is left over.
 RuleResult RandomRelu(const RuleCall& call) {
-  if (!call.Bool(4, false)) return Pointwise(call, Curve::kPiecewiseLinear);
-  const RuleOperand& x = call.Require(0);
+  if (!call.Bool("training", false)) return Pointwise(call, Curve::kPiecewiseLinear);
+  const RuleOperand& x = call.Require("self");
   const RuleOutput& output = call.outputs[0];
   const at::Tensor drawn = at::where(x.value.lt(0), output.value / x.value, output.reference / x.reference);
   const at::Tensor slope = at::where(x.value.lt(0).logical_or(x.reference.lt(0)), drawn, at::ones_like(drawn));
@@ -261,7 +261,7 @@ RuleResult RandomRelu(const RuleCall& call) {
   const auto derivative = [&](const at::Tensor& t) { return at::where(t.gt(0), at::ones_like(t), slope); };
   RuleResult result = Elementwise(
       call, Kind::kPointwise,
-      {{call.OperandAt(0),
+      {{call.OperandAt("self"),
         SecantSlope(x.value, x.reference, relu(x.value), relu(x.reference), Curve::kPiecewiseLinear, derivative)}});
   const at::Tensor missed = (relu(x.reference) - output.reference).abs();
   result.exact = missed.le(x.reference.abs() * 1e-5).all().item<bool>();

@@ -49,8 +49,8 @@ TEST(StepsTest, WhatLiesBeyondAStepIsLeftOver) {
     EXPECT_FALSE(rule.exact) << step.op;
     EXPECT_GT(RelativeBracket(call, rule), 0) << step.op;
     // The slope between two steps, at the value.
-    const at::Tensor here = call.run({x.value.toTensor()})[0];
-    const at::Tensor there = call.run({x.value.toTensor() + 1e-3})[0];
+    const at::Tensor here = call.run(call.arguments, {x.value.toTensor()})[0];
+    const at::Tensor there = call.run(call.arguments, {x.value.toTensor() + 1e-3})[0];
     const at::Tensor row = at::ones({1, 2}, at::kDouble) * 1e-3;
     EXPECT_LE(Difference(rule.map->Forward({row})[0][0], there - here, 1e-3), 1e-9) << step.op;
   }
@@ -193,7 +193,9 @@ TEST(CtcTest, TheSlopeIsThatOfTheLoss) {
   RuleCall call;
   const RuleResult rule = BuildFor("aten::_ctc_loss", arguments, &call);
   const at::Tensor way = draw.Normal({6, 2, 4});
-  const auto loss = [&](double h) { return call.run({log_probs + way * h, others[0].value.toTensor()})[0]; };
+  const auto loss = [&](double h) {
+    return call.run(call.arguments, {log_probs + way * h, others[0].value.toTensor()})[0];
+  };
   const at::Tensor expected = (loss(1e-5) - loss(-1e-5)) / 2e-5;
   EXPECT_LE(Difference(rule.map->Forward({way.unsqueeze(0)})[0][0], expected), 1e-8);
 }

@@ -66,7 +66,7 @@ at::Tensor MeanDirection(const at::Tensor& b, const at::Tensor& x) {
 }
 
 const RuleOperand& Moving(const RuleCall& call) {
-  const RuleOperand& z = call.Require(0);
+  const RuleOperand& z = call.Require("self");
   if (!z.decomposed) throw Unimplemented(call.name + " covers a decomposed argument 0 only");
   return z;
 }
@@ -74,7 +74,7 @@ const RuleOperand& Moving(const RuleCall& call) {
 RuleResult RealMap(const RuleCall& call, std::function<at::Tensor(const at::Tensor&)> forward) {
   RuleResult result;
   result.kind = Kind::kPointwise;
-  result.inputs = {call.OperandAt(0)};
+  result.inputs = {call.OperandAt("self")};
   result.map =
       MakeMap(call, result.inputs, [f = std::move(forward)](const Rows& rows) -> Rows { return {f(rows[0])}; });
   return result;
@@ -102,7 +102,7 @@ RuleResult Phase(const RuleCall& call) {
   const at::Tensor series = at::where(w.eq(0), at::ones_like(w), at::atanh(w) / w) * (2 / (x + b));
   at::Tensor mean = at::where(small, series, at::log(x / b) / move);
   mean = Zeroed(mean, at::isfinite(mean).logical_not_());
-  const at::Tensor turned = at::imag(mean * call.Move(call.OperandAt(0)));
+  const at::Tensor turned = at::imag(mean * call.Move(call.OperandAt("self")));
   const RuleOutput& output = call.outputs[0];
   RuleResult result = RealMap(call, [mean](const at::Tensor& rows) { return at::imag(mean * rows); });
   const at::Tensor jump = (output.value - output.reference - turned)
@@ -135,7 +135,7 @@ RuleResult Direction(const RuleCall& call) {
 }
 
 RuleResult Conjugate(const RuleCall& call) {
-  return LinearIn(call, Kind::kLinear, 0, [](const at::Tensor& rows) { return rows.conj().resolve_conj(); });
+  return LinearIn(call, Kind::kLinear, "self", [](const at::Tensor& rows) { return rows.conj().resolve_conj(); });
 }
 
 at::Tensor ImaginaryUnit(const RuleCall& call) {
@@ -143,25 +143,26 @@ at::Tensor ImaginaryUnit(const RuleCall& call) {
 }
 
 RuleResult MakeComplex(const RuleCall& call) {
-  return Elementwise(call, Kind::kAffine, {{call.OperandAt(0), 1.0}, {call.OperandAt(1), ImaginaryUnit(call)}});
+  return Elementwise(call, Kind::kAffine,
+                     {{call.OperandAt("real"), 1.0}, {call.OperandAt("imag"), ImaginaryUnit(call)}});
 }
 
 // abs * exp(i angle): a product, whose second factor has the secant slope i exp(i middle) sin(d / 2) / (d / 2).
 RuleResult Polar(const RuleCall& call) {
-  const RuleOperand& length = call.Require(0);
-  const RuleOperand& angle = call.Require(1);
+  const RuleOperand& length = call.Require("abs");
+  const RuleOperand& angle = call.Require("angle");
   const auto turn = [](const at::Tensor& t) { return at::polar(at::ones_like(t), t); };
   const at::Tensor factor = angle.decomposed ? (turn(angle.value) + turn(angle.reference)) / 2 : turn(angle.value);
-  std::vector<Term> terms = {{call.OperandAt(0), factor}};
+  std::vector<Term> terms = {{call.OperandAt("abs"), factor}};
   if (angle.decomposed) {
-    const at::Tensor move = call.Move(call.OperandAt(1));
+    const at::Tensor move = call.Move(call.OperandAt("angle"));
     const at::Tensor slope = turn(angle.reference + move / 2) * at::sinc(move / (2 * M_PI)) * ImaginaryUnit(call);
-    terms.push_back({call.OperandAt(1), slope * Middle(length)});
+    terms.push_back({call.OperandAt("angle"), slope * Middle(length)});
   }
   return Elementwise(call, Kind::kRewrite, std::move(terms));
 }
 
-RuleResult Transform(const RuleCall& call) { return LinearOperator(call, Kind::kLinear, {{1}}); }
+RuleResult Transform(const RuleCall& call) { return LinearOperator(call, Kind::kLinear, {{"dim"}}); }
 
 // A rule that real tensors have already, by which `complex` is taken for complex ones.
 void ExtendToComplex(Registry& registry, const std::string& name, Rule fallback,
@@ -170,7 +171,7 @@ void ExtendToComplex(Registry& registry, const std::string& name, Rule fallback,
   Rule rule = known != nullptr ? *known : std::move(fallback);
   rule.complex = true;
   rule.build = [real = rule.build, complex](const RuleCall& call) {
-    return call.Require(0).value.is_complex() ? complex(call) : real(call);
+    return call.Require("self").value.is_complex() ? complex(call) : real(call);
   };
   registry.Register(rule);
 }

@@ -12,8 +12,8 @@ void RegisterFlat(Registry& registry, const char* name) { registry.Register({nam
 
 // 0 or 1, and `values` where the input is 0. Which it is, is taken from the value and holds for every row.
 RuleResult Heaviside(const RuleCall& call) {
-  const at::Tensor chosen = call.Require(0).value.eq(0).to(call.outputs[0].value.scalar_type());
-  RuleResult result = Elementwise(call, Kind::kOpaque, {{call.OperandAt(1), chosen}});
+  const at::Tensor chosen = call.Require("self").value.eq(0).to(call.outputs[0].value.scalar_type());
+  RuleResult result = Elementwise(call, Kind::kOpaque, {{call.OperandAt("values"), chosen}});
   result.exact = false;
   return result;
 }

@@ -89,20 +89,20 @@ Attention Attend(const at::Tensor& query, const at::Tensor& key, const at::Tenso
 
 // The arguments by name: their order changed with the versions.
 Attention AttendOf(const RewriteCall& call) {
-  if (call.Double(call.At("dropout_p"), 0) != 0) {
+  if (call.Double("dropout_p", 0) != 0) {
     throw Unimplemented(call.name + " with dropout draws random numbers; call eval() on the model");
   }
-  const at::Tensor query = call.Tensor(0);
-  at::Tensor mask = call.Tensor(call.At("attn_mask"));
-  if (!mask.defined()) mask = call.Tensor(call.At("attn_bias"));
-  const double scale = call.Double(call.At("scale"), 1 / std::sqrt(static_cast<double>(query.size(-1))));
-  at::Tensor key = call.Tensor(1);
-  at::Tensor value = call.Tensor(2);
+  const at::Tensor query = call.Tensor("query");
+  at::Tensor mask = call.Tensor("attn_mask");
+  if (!mask.defined()) mask = call.Tensor("attn_bias");
+  const double scale = call.Double("scale", 1 / std::sqrt(static_cast<double>(query.size(-1))));
+  at::Tensor key = call.Tensor("key");
+  at::Tensor value = call.Tensor("value");
   if (query.dim() > 2 && key.dim() > 2) {
     key = RepeatHeads(key, query.size(-3));
     value = RepeatHeads(value, query.size(-3));
   }
-  return Attend(query, key, value, mask, call.Bool(call.At("is_causal"), false), scale);
+  return Attend(query, key, value, mask, call.Bool("is_causal", false), scale);
 }
 
 // scaled_dot_product_attention, which newer versions of LibTorch give without weights
@@ -125,8 +125,9 @@ Tensors OutputAndDenominators(const RewriteCall& call) {
 
 // _safe_softmax(input, dim, dtype): zero where everything is masked
 Tensors SafeSoftmax(const RewriteCall& call) {
-  const int64_t dim = call.Int(1, -1);
-  const at::Tensor input = call.IsNone(2) ? call.Tensor(0) : call.Tensor(0).to(call.arguments[2].toScalarType());
+  const int64_t dim = call.Int("dim", -1);
+  const at::Tensor input =
+      call.IsNone("dtype") ? call.Tensor("self") : call.Tensor("self").to(call.Given("dtype").toScalarType());
   const at::Tensor empty = input.eq(-kInfinity).all(dim, /*keepdim=*/true);
   return {WeightsOf(input, empty, dim)};
 }
@@ -138,9 +139,9 @@ at::Tensor SpreadMask(const at::Tensor& mask, const at::Tensor& scores, int64_t 
 }
 
 Tensors MaskedSoftmax(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor(0);
-  const at::Tensor mask = SpreadMask(call.Tensor(1).to(at::kBool), input, call.Int(3, 2));
-  const int64_t dim = call.Int(2, -1);
+  const at::Tensor input = call.Tensor("self");
+  const at::Tensor mask = SpreadMask(call.Tensor("mask").to(at::kBool), input, call.Int("mask_type", 2));
+  const int64_t dim = call.Int("dim", -1);
   return {at::softmax(input.masked_fill(mask, -kInfinity), dim)};
 }
 
@@ -184,17 +185,18 @@ Tensors AttendWithHeads(const at::Tensor& query, const at::Tensor& key, const at
 // _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
 // mask, need_weights, average_attn_weights, mask_type) -> (output, weights)
 Tensors NativeMultiHeadAttention(const RewriteCall& call) {
-  const MultiHead parameters = {call.Tensor(5), call.Tensor(6), call.Tensor(7), call.Tensor(8), call.Int(4, 1)};
-  const Tensors both =
-      AttendWithHeads(call.Tensor(0), call.Tensor(1), call.Tensor(2), parameters, call.Tensor(9), call.Int(12, -1));
-  if (!call.Bool(10, true)) return {both[0], at::Tensor()};
-  return {both[0], call.Bool(11, true) ? both[1].mean(1) : both[1]};
+  const MultiHead parameters = {call.Tensor("qkv_weight"), call.Tensor("qkv_bias"), call.Tensor("proj_weight"),
+                                call.Tensor("proj_bias"), call.Int("num_head", 1)};
+  const Tensors both = AttendWithHeads(call.Tensor("query"), call.Tensor("key"), call.Tensor("value"), parameters,
+                                       call.Tensor("mask"), call.Int("mask_type", -1));
+  if (!call.Bool("need_weights", true)) return {both[0], at::Tensor()};
+  return {both[0], call.Bool("average_attn_weights", true) ? both[1].mean(1) : both[1]};
 }
 
 // _transform_bias_rescale_qkv(qkv, qkv_bias, num_heads) -> (query, key, value) of each head, the query scaled
 Tensors SplitQueryKeyValue(const RewriteCall& call) {
-  const int64_t heads = call.Int(2, 1);
-  Tensors parts = (call.Tensor(0) + call.Tensor(1)).chunk(3, -1);
+  const int64_t heads = call.Int("num_heads", 1);
+  Tensors parts = (call.Tensor("qkv") + call.Tensor("qkv_bias")).chunk(3, -1);
   for (at::Tensor& part : parts) part = SplitHeads(part, heads);
   parts[0] = parts[0] / std::sqrt(static_cast<double>(parts[0].size(-1)));
   return parts;
@@ -209,30 +211,32 @@ at::Tensor Activate(const at::Tensor& inner, bool use_gelu) {
 
 // _addmm_activation(self, mat1, mat2, beta, alpha, use_gelu)
 Tensors AddMmActivation(const RewriteCall& call) {
-  const at::Tensor product =
-      at::addmm(call.Tensor(0), call.Tensor(1), call.Tensor(2), call.Double(3, 1), call.Double(4, 1));
-  return {Activate(product, call.Bool(5, false))};
+  const at::Tensor product = at::addmm(call.Tensor("self"), call.Tensor("mat1"), call.Tensor("mat2"),
+                                       call.Double("beta", 1), call.Double("alpha", 1));
+  return {Activate(product, call.Bool("use_gelu", false))};
 }
 
 // _transformer_encoder_layer_fwd(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu,
 // norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ffn_bias_1, ffn_weight_2,
 // ffn_bias_2, mask, mask_type)
 Tensors EncoderLayer(const RewriteCall& call) {
-  const at::Tensor source = call.Tensor(0);
-  const int64_t width = call.Int(1, 1);
-  const MultiHead parameters = {call.Tensor(3), call.Tensor(4), call.Tensor(5), call.Tensor(6), call.Int(2, 1)};
-  const bool norm_first = call.Bool(8, false);
-  const double eps = call.Double(9, 1e-5);
-  const auto norm = [&](const at::Tensor& tensor, int weight) {
-    return at::layer_norm(tensor, {width}, call.Tensor(weight), call.Tensor(weight + 1), eps);
+  const at::Tensor source = call.Tensor("src");
+  const int64_t width = call.Int("embed_dim", 1);
+  const MultiHead parameters = {call.Tensor("qkv_weight"), call.Tensor("qkv_bias"), call.Tensor("proj_weight"),
+                                call.Tensor("proj_bias"), call.Int("num_heads", 1)};
+  const bool norm_first = call.Bool("norm_first", false);
+  const double eps = call.Double("eps", 1e-5);
+  const auto norm = [&](const at::Tensor& tensor, const std::string& which) {
+    return at::layer_norm(tensor, {width}, call.Tensor("norm_weight_" + which), call.Tensor("norm_bias_" + which), eps);
   };
-  at::Tensor x = norm_first ? norm(source, 10) : source;
-  x = source + AttendWithHeads(x, x, x, parameters, call.Tensor(18), call.Int(19, -1))[0];
-  if (!norm_first) x = norm(x, 10);
+  at::Tensor x = norm_first ? norm(source, "1") : source;
+  x = source + AttendWithHeads(x, x, x, parameters, call.Tensor("mask"), call.Int("mask_type", -1))[0];
+  if (!norm_first) x = norm(x, "1");
   const at::Tensor inner =
-      Activate(at::linear(norm_first ? norm(x, 12) : x, call.Tensor(14), call.Tensor(15)), call.Bool(7, false));
-  x = x + at::linear(inner, call.Tensor(16), call.Tensor(17));
-  return {norm_first ? x : norm(x, 12)};
+      Activate(at::linear(norm_first ? norm(x, "2") : x, call.Tensor("ffn_weight_1"), call.Tensor("ffn_bias_1")),
+               call.Bool("use_gelu", false));
+  x = x + at::linear(inner, call.Tensor("ffn_weight_2"), call.Tensor("ffn_bias_2"));
+  return {norm_first ? x : norm(x, "2")};
 }
 
 }  // namespace

@@ -18,12 +18,11 @@ Tensor image = TensorFile.Load(args[1])["input"];
 var input = new Input(image) { Split = Split.Along(2, 3), Baseline = 0.0 };
 
 Explanation explanation = model.Decompose(input).Explain();
-Completeness sum = explanation.Completeness;
-Console.WriteLine($"output {explanation.Target} = {sum.Value:F4}");
+Console.WriteLine($"output {explanation.Target} = {explanation.Value:F4}");
 foreach (Contribution pixel in explanation.Top(3))
 {
     Console.WriteLine($"pixel {pixel.Name}: {pixel.Value:+0.0000;-0.0000}");
 }
-Console.WriteLine($"leftover: {sum.Leftover:0.0e+00}");
-Console.WriteLine($"recovery error: {sum.RecoveryError:0.0e+00}");
+Console.WriteLine($"leftover: {explanation.Leftover:0.0e+00}");
+Console.WriteLine($"recovery error: {explanation.RecoveryError:0.0e+00}");
 return 0;

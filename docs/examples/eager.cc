@@ -1,12 +1,12 @@
 // The example of docs/eager.md, with the tensors that it needs. A test runs it.
-#include "core/explain/eager.h"
+#include "core/eager/eager.h"
 
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <iostream>
 
-#include "core/explain/composition_ops.h"
+#include "core/eager/composition_ops.h"
 
 using addend::Call;
 using addend::Composition;

@@ -5,11 +5,13 @@
 Each is named after its LibTorch, device and language. Runs in which something failed are not copied.
 """
 
-import io
 import json
 import os
 import sys
-import zipfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+import undeclared_outputs  # noqa: E402
 
 _RUNS = ["cpp", "c", "python", "java", "csharp", "cpp_far", "python_far"]
 
@@ -17,7 +19,7 @@ _RUNS = ["cpp", "c", "python", "java", "csharp", "cpp_far", "python_far"]
 def main(logs, out):
     copied = 0
     for run in _RUNS:
-        text = _result(os.path.join(logs, run, "test.outputs"))
+        text = undeclared_outputs.text_of(os.path.join(logs, run, "test.outputs"))
         if text is None:
             print("%s has not run" % run)
             continue
@@ -32,20 +34,6 @@ def main(logs, out):
         print("%s: %d checks" % (name, content["total"][0]))
         copied += 1
     return 0 if copied else 1
-
-
-def _result(folder):
-    """The text of a result file: newer versions of Bazel leave it as it is, others in an archive."""
-    try:
-        with open(os.path.join(folder, "result.json"), encoding="utf-8") as file:
-            return file.read()
-    except OSError:
-        pass
-    try:
-        with zipfile.ZipFile(os.path.join(folder, "outputs.zip")) as archive:
-            return io.TextIOWrapper(archive.open("result.json"), "utf-8").read()
-    except (OSError, KeyError):
-        return None
 
 
 if __name__ == "__main__":

@@ -142,7 +142,11 @@ def _cell(counts):
 
 
 def main():
-    out, *paths = sys.argv[1:]
+    arguments = sys.argv[1:]
+    if len(arguments) < 2 or not all(path.endswith(".json") for path in arguments[1:]):
+        print("usage: page.py PAGE RESULT.json...", file=sys.stderr)
+        return 2
+    out, *paths = arguments
     contents = []
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -285,7 +285,7 @@ class OrderTest(unittest.TestCase):
         moves = torch.tensor([0.3, 0.4, 1.0, 0.2], dtype=torch.float64)
         expected = moves / moves.sum() * torch.tanh(moves.sum())
         for explanation in (model.decompose(**given).explain(), model.explain(**given)[0]):
-            self.assertEqual(explanation.names, ["image [0]", "image [1]", "text [0]", "text [1]"])
+            self.assertEqual(explanation.names, ["image: column 0", "image: column 1", "text: column 0", "text: column 1"])
             torch.testing.assert_close(torch.tensor(explanation.contributions, dtype=torch.float64), expected,
                                        rtol=1e-5, atol=1e-6)
         turned = model.decompose(**dict(reversed(list(given.items()))))

@@ -390,6 +390,7 @@ class CallsTest(unittest.TestCase):
         results = model.decompose(addend.Input(torch.rand(3) + 1, 0))
         self.assertIn("random numbers are drawn", notes_of(results))
         self.assertIn("no baseline was given", notes_of(results))
+        self.assertEqual(list(results.output), ["steps", "drawn"])
         for composition in results.output.values():
             self.assertEqual(composition.notes, results.notes)
 

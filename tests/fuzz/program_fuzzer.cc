@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/explain/model.h"
-#include "core/explain/record_program.h"
+#include "core/model/model.h"
 #include "core/program/code_trace.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
 #include "core/program/program_file.h"
 #include "core/program/replay.h"
+#include "core/recording/record_program.h"
 #include "tests/fuzz/bytes.h"
 
 namespace addend {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {

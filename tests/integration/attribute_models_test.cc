@@ -9,8 +9,8 @@
 
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
-#include "core/explain/tensor_io.h"
-#include "core/explain/torchscript.h"
+#include "core/model/torchscript.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
@@ -90,6 +90,7 @@ TEST_P(BothWays, GiveTheSameContributions) {
   DecomposeOptions forward;
   forward.policy = PolicyUnderTest();
   const Decomposition whole = model.Decompose(inputs, forward);
+  ASSERT_FALSE(whole.outputs.empty());
   for (const Decomposed& output : whole.outputs) {
     std::vector<int64_t> first;
     std::vector<int64_t> last;

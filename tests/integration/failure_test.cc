@@ -1,6 +1,5 @@
 // Tracing failures, by rules that are broken on purpose, under each of the policies that say what follows.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
+#include "core/program/random_testing.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -19,11 +19,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
 
 // linear, tanh (#1: the broken one), in-place scaling, sum of squares
 Tensor Network(const Tensor& x) {

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {

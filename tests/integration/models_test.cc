@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/explain/decompose.h"
 #include "core/explain/target.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
@@ -124,12 +124,10 @@ TEST_P(RealModels, EveryOperatorPassesItsCheck) {
   }
 }
 
-TEST_P(RealModels, TracingOffIsBitIdentical) {
+TEST_P(RealModels, RunIsBitIdentical) {
   const TensorFile held_out = ReadTensorFile(folder() + "heldout.safetensors");
-  TracedModel model = Load();
   const Input input = Sample(held_out, 2);
-  model.trace(false);
-  EXPECT_TRUE(at::equal(model({input}).outputs[0].value, RunAlone(input.value)));
+  EXPECT_TRUE(at::equal(Load().Run({input.value}).toTensor(), RunAlone(input.value)));
 }
 
 // A contribution explains a class; the difference of two classes is the difference of their contributions.

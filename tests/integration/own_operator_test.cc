@@ -3,7 +3,6 @@
 #include "docs/examples/operators/own_operator.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/program/random_testing.h"
 
 namespace my_program {
 
@@ -63,11 +63,6 @@ namespace {
 
 using at::Tensor;
 using testing::HasSubstr;
-
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
 
 c10::OperatorHandle Find(const char* name, const char* overload = "") {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
@@ -167,8 +162,8 @@ TEST(OwnOperatorTest, WithoutADerivativeAllOfItIsLeftOver) {
   Registry registry = Registry::Default();
   registry.Register({"my_ops::plain", Kind::kPointwise, [](const RuleCall& call) {
                        // Its derivative is known, if not to LibTorch: x / sqrt(x^2 + w^2).
-                       const RuleOperand& x = call.Require(0);
-                       const double w = call.Double(1, 0);
+                       const RuleOperand& x = call.Require("x");
+                       const double w = call.Double("width", 0);
                        const Tensor slope =
                            SecantSlope(x.value, x.reference, call.outputs[0].value, call.outputs[0].reference,
                                        Curve::kSmooth, [w](const Tensor& at) { return at / (at * at + w * w).sqrt(); });
@@ -187,7 +182,7 @@ TEST(OwnOperatorTest, SideEffectsMayBeRefusedAndRandomOnesAre) {
   const Function logged = [](const Tensor& x) { return Call("my_ops::logged", "", {x}); };
   registry.Register(rule);
   ExpectBothTruths(Decompose(logged, &registry, MissingRule::kError), logged, 1e-13);
-  rule.precondition = [](const std::vector<c10::IValue>&) {
+  rule.precondition = [](const CallArguments&) {
     throw Unimplemented("my_ops::logged writes a log, and would write it twice");
   };
   registry.Register(rule);

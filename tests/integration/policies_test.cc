@@ -1,13 +1,14 @@
 // Every field of the policy on whole models, against formulas written out here, autograd and models that spell out what
 // others fuse. Whatever the policy, recovery equals the value.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "core/base/error.h"
+#include "core/base/policy_testing.h"
 #include "core/explain/decompose.h"
+#include "core/program/random_testing.h"
 
 namespace addend {
 namespace {
@@ -15,27 +16,14 @@ namespace {
 using at::Tensor;
 using testing::HasSubstr;
 
-Tensor Random(at::IntArrayRef sizes, uint64_t seed) {
-  auto generator = at::detail::createCPUGenerator(seed);
-  return at::randn(sizes, generator, at::TensorOptions().dtype(at::kDouble));
-}
-
 double Largest(const Tensor& t) { return t.abs().max().item<double>(); }
 double Distance(const Tensor& a, const Tensor& b) { return Largest(a - b); }
 
-using Fields = std::vector<std::pair<std::string, std::string>>;
 using Function = std::function<Tensor(const Tensor&)>;
 
-Policy With(const Fields& fields) {
-  Policy policy;
-  policy.preset = Preset::kFaithful;
-  for (const auto& [key, value] : fields) SetPolicyField(policy, key, value);
-  return policy;
-}
-
-Decomposition Decomposed(const Function& f, const Composition& x, const Fields& fields) {
+Decomposition Decomposed(const Function& f, const Composition& x, const PolicyFields& fields) {
   DecomposeOptions options;
-  options.policy = With(fields);
+  options.policy = PolicyOf(fields);
   const auto model = FromFunction([f](const std::vector<Tensor>& inputs) { return f(inputs[0]); });
   Decomposition result = Trace(model).Decompose({Input::Of(x)}, options);
   const Tensor value = f(x.recovery());
@@ -43,7 +31,7 @@ Decomposition Decomposed(const Function& f, const Composition& x, const Fields& 
   return result;
 }
 
-Composition Parts(const Function& f, const Composition& x, const Fields& fields) {
+Composition Parts(const Function& f, const Composition& x, const PolicyFields& fields) {
   return Decomposed(f, x, fields).outputs[0].composition;
 }
 
@@ -116,7 +104,7 @@ TEST(Policies, QuotientsAreProductsWithTheReciprocal) {
   const Composition x(Random({3, 6}, 5) / 4, at::linspace(1, 2, 6, at::kDouble));
   for (const char* anchor : {"baseline", "residual"}) {
     for (const char* rule : {"path", "abs_affine", "hybrid_affine(0.4)", "scaling", "gradient", "none"}) {
-      const Fields fields = {{"nonlinearity", rule}, {"anchor", anchor}};
+      const PolicyFields fields = {{"nonlinearity", rule}, {"anchor", anchor}};
       const auto fused = Parts([](const Tensor& t) { return t.narrow(0, 0, 3) / t.narrow(0, 3, 3); }, x, fields);
       const auto spelled_out =
           Parts([](const Tensor& t) { return t.narrow(0, 0, 3) * t.narrow(0, 3, 3).reciprocal(); }, x, fields);
@@ -175,10 +163,10 @@ TEST(Policies, ChoicesHoldInPlaceAndForHalfTypes) {
   const auto in_place = [](const Tensor& t) { return (t * 2).relu_().add_(0.5).sigmoid_(); };
   for (const char* rule : {"abs_affine", "hybrid_affine(0.2)", "scaling", "gradient", "none"}) {
     for (const char* anchor : {"baseline", "residual"}) {
-      const Fields fields = {{"nonlinearity", rule}, {"bias", "abs"}, {"anchor", anchor}};
+      const PolicyFields fields = {{"nonlinearity", rule}, {"bias", "abs"}, {"anchor", anchor}};
       EXPECT_LT(Distance(Parts(fresh, x, fields).components(), Parts(in_place, x, fields).components()), 1e-13) << rule;
       DecomposeOptions options;
-      options.policy = With(fields);
+      options.policy = PolicyOf(fields);
       options.policy.check = Check::kOff;
       Input half;
       half.value = x.recovery().to(at::kBFloat16);
@@ -355,7 +343,7 @@ TEST(Policies, ManySegmentsAreIntegratedGradients) {
   for (const bool by_half : {true, false}) {
     std::vector<double> errors;
     for (const char* segments : {"1", "4", "16", "64"}) {
-      Fields fields = {{"segments", segments}};
+      PolicyFields fields = {{"segments", segments}};
       if (by_half) fields.emplace_back("content_first", "none");
       const Composition parts = Parts(f, x, fields);
       errors.push_back(Distance(parts.components(), expected));
@@ -387,7 +375,7 @@ TEST(Policies, SegmentsBeginAtEmbeddings) {
   input.split = Split::AlongDims({0});
   input.baseline = Baseline::Token(0);
   DecomposeOptions options;
-  options.policy = With({{"segments", "8"}});
+  options.policy = PolicyOf({{"segments", "8"}});
   const auto model = FromFunction([&](const std::vector<Tensor>& t) { return tail(at::embedding(table, t[0])); });
   const Composition by_ids = Trace(model).Decompose({input}, options).outputs[0].composition;
   const Composition rows = Composition::Diagonal(at::embedding(table, ids), {0}, table[0].expand({3, 5}));
@@ -411,7 +399,7 @@ TEST(Policies, SegmentsHoldWhatTheRunDecided) {
   const auto model = FromFunction(
       [](const std::vector<Tensor>& t) { return at::gelu(std::get<0>(at::native_dropout(t[0], 0.5, true))); });
   DecomposeOptions options;
-  options.policy = With({{"segments", "7"}});
+  options.policy = PolicyOf({{"segments", "7"}});
   const Decomposition dropped = Trace(model).Decompose({Input::Of(x)}, options);
   EXPECT_LT(Distance(dropped.outputs[0].composition.recovery(), dropped.outputs[0].value), 1e-12);
   EXPECT_LT(Largest(dropped.outputs[0].composition.leftover()), 1e-12);
@@ -443,7 +431,7 @@ TEST(Policies, ResidualsAsAnchorsTakeTheLeftoverAlong) {
   c = c * (at::tanh(v) - at::tanh(r)) / (v - r);
   r = at::tanh(r);
 
-  const Fields fields = {{"anchor", "residual"}, {"nonlinearity@aten::gelu", "scaling"}};
+  const PolicyFields fields = {{"anchor", "residual"}, {"nonlinearity@aten::gelu", "scaling"}};
   const Composition parts = Parts(f, x, fields);
   EXPECT_LT(Distance(parts.components(), c), 1e-11);
   EXPECT_LT(Distance(parts.reference(), r), 1e-11);
@@ -473,7 +461,7 @@ TEST(Policies, ResidualsAsAnchorsFollowWritesIntoParts) {
   const auto joined = [](const Tensor& t) {
     return at::tanh(at::cat({at::exp(t.narrow(0, 0, 3)), at::sigmoid(t.narrow(0, 3, 3))}));
   };
-  const Fields fields = {
+  const PolicyFields fields = {
       {"anchor", "residual"}, {"nonlinearity@aten::exp", "gradient"}, {"nonlinearity@aten::sigmoid", "none"}};
   EXPECT_LT(Distance(Parts(written, x, fields).components(), Parts(joined, x, fields).components()), 1e-13);
   EXPECT_LT(Distance(Parts(written, x, fields).reference(), Parts(joined, x, fields).reference()), 1e-13);
@@ -484,7 +472,7 @@ TEST(Policies, ResidualsAsAnchorsFollowWritesIntoParts) {
 TEST(Policies, FrozenNormalizersAreTheSameHoweverTheLayerIsWritten) {
   const Composition x = RandomComposition(3, {4, 6}, 130);
   const Tensor weight = Random({6}, 131);
-  const Fields frozen = {{"freeze", "normalizer"}};
+  const PolicyFields frozen = {{"freeze", "normalizer"}};
   const Tensor c = x.components();
   const Tensor v = x.recovery();
   const Tensor centred = c - c.mean(-1, true);
@@ -565,7 +553,7 @@ TEST(Policies, FrozenGatesAreTheSameHoweverTheyAreWritten) {
   const Composition x = RandomComposition(3, {4, 6}, 150);
   const Tensor c = x.components();
   const Tensor v = x.recovery();
-  const Fields frozen = {{"freeze", "gate"}};
+  const PolicyFields frozen = {{"freeze", "gate"}};
   const auto halves = [](const Tensor& t) { return std::make_pair(t.narrow(-1, 0, 3), t.narrow(-1, 3, 3)); };
   const auto glu = [&](const Tensor& t) { return halves(t).first * at::sigmoid(halves(t).second); };
   EXPECT_LT(Distance(Parts(glu, x, frozen).components(), halves(c).first * at::sigmoid(halves(v).second)), 1e-12);
@@ -617,19 +605,19 @@ TEST(Policies, OperatorsAndModulesMayHaveChoicesOfTheirOwn) {
       FromFunction([&](const std::vector<Tensor>& t) { return f(t[0]); },
                    {{"layers.0.fc.weight", first}, {"layers.1.fc.weight", second}, {"layers.1.fc.bias", BiasVector()}},
                    {"layers.0", "layers.0.fc", "layers.1", "layers.1.fc"});
-  options.policy = With({{"bias@layers.1", "abs"}});
+  options.policy = PolicyOf({{"bias@layers.1", "abs"}});
   const Composition parts = Trace(model).Decompose({Input::Of(x)}, options).outputs[0].composition;
   const Composition hidden = Parts([&](const Tensor& t) { return at::tanh(at::linear(t, first)); }, x, {});
   const Composition expected =
       Parts([&](const Tensor& t) { return at::tanh(at::linear(t, second, BiasVector())); }, hidden, {{"bias", "abs"}});
   EXPECT_LT(Distance(parts.components(), expected.components()), 1e-11);
 
-  options.policy = With({{"nonlinearity@aten::tanh", "none"}});
+  options.policy = PolicyOf({{"nonlinearity@aten::tanh", "none"}});
   const Decomposition none = Trace(model).Decompose({Input::Of(x)}, options);
   EXPECT_EQ(Largest(none.outputs[0].composition.components()), 0);
   EXPECT_THAT(testing::PrintToString(none.report.notes), testing::Not(HasSubstr("the policy names")));
 
-  options.policy = With({{"bias@layers.7", "abs"}, {"bias@aten::conv2d", "abs"}, {"freeze@layers.7", "gate"}});
+  options.policy = PolicyOf({{"bias@layers.7", "abs"}, {"bias@aten::conv2d", "abs"}, {"freeze@layers.7", "gate"}});
   const Decomposition unknown = Trace(model).Decompose({Input::Of(x)}, options);
   EXPECT_THAT(unknown.report.notes,
               testing::Contains("the policy names layers.7, which nothing in the model is called"));
@@ -642,7 +630,7 @@ TEST(Policies, OperatorsAndModulesMayHaveChoicesOfTheirOwn) {
 TEST(Policies, FreezingCanBeAskedOfOneOperator) {
   const Composition x = RandomComposition(3, {4, 5}, 180);
   const auto f = [](const Tensor& t) { return at::matmul(at::softmax(at::matmul(t, t.t()), -1), t) * at::sigmoid(t); };
-  const auto parts = [&](const Fields& fields) { return Parts(f, x, fields).components(); };
+  const auto parts = [&](const PolicyFields& fields) { return Parts(f, x, fields).components(); };
   const Tensor all_frozen = parts({{"freeze", "attention+gate"}});
   EXPECT_LT(Distance(parts({{"freeze@aten::softmax", "attention"}, {"freeze@aten::sigmoid", "gate"}}), all_frozen),
             1e-13);

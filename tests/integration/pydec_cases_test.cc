@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "core/base/error.h"
+#include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
-#include "core/explain/shapley.h"
 
 namespace addend {
 namespace {
@@ -433,9 +433,8 @@ const std::map<std::string, Drive>& Drives() {
       {"autotracing_mlp", DriveMlp},
       {"autotracing_trace_off_tensor",
        [](const Case& c) {
-         TracedModel model = Trace(FromFunction([&](const std::vector<Tensor>& t) { return Mlp(c, t[0]); }));
-         model.trace(false);
-         return model({Input::Plain(c.Plain("x"))}).outputs[0].value;
+         const auto mlp = FromFunction([&](const std::vector<Tensor>& t) { return Mlp(c, t[0]); });
+         return Trace(mlp).Run({c.Plain("x")}).toTensor();
        }},
       {"rnn_relu", DriveRnn},
       {"embedding_index_composition", DriveEmbedding},

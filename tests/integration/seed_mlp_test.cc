@@ -9,7 +9,7 @@
 #include <torch/utils.h>
 
 #include "core/explain/decompose.h"
-#include "core/explain/nn_module.h"
+#include "core/model/nn_module.h"
 
 namespace addend {
 namespace {
@@ -87,14 +87,13 @@ TEST_F(SeedMlp, PrintsComponentsAndResidual) {
             "tensor([0., 0., 0., 0.])");
 }
 
-TEST_F(SeedMlp, CompositionsGoInAndTracingSwitchesOff) {
+TEST_F(SeedMlp, CompositionsGoInAndRunIsThePlainModel) {
   at::NoGradGuard no_grad;
-  TracedModel traced = Trace(FromModule(model_));
-  const Decomposition result = traced({Input::Of(Composition::Diagonal(input_, {0}))});
+  const TracedModel traced = Trace(FromModule(model_));
+  const Decomposition result = traced.Decompose({Input::Of(Composition::Diagonal(input_, {0}))});
   EXPECT_EQ(result.numc, 4);
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.recovery(), model_->forward(input_), 1e-6, 1e-6));
-  traced.trace(false);
-  EXPECT_TRUE(at::equal(traced({Split()}).outputs[0].value, model_->forward(input_)));
+  EXPECT_TRUE(at::equal(traced.Run({input_}).toTensor(), model_->forward(input_)));
 }
 
 TEST_F(SeedMlp, OperatorsAreNamedByTheirParameters) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/model.h"
+#include "core/model/model.h"
 
 namespace addend {
 

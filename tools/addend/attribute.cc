@@ -6,20 +6,20 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/record_program.h"
-#include "core/explain/tensor_io.h"
+#include "core/document/explanation.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
+#include "core/program/tensor_io.h"
+#include "core/recording/record_program.h"
 #include "tools/addend/commands.h"
-#include "tools/addend/explanation.h"
+#include "tools/addend/describe.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
-#include "tools/addend/parts.h"
-#include "tools/addend/record.h"
 #include "tools/addend/run.h"
 #include "tools/addend/table.h"
 #include "tools/addend/targets.h"
@@ -29,7 +29,7 @@ namespace addend::cli {
 namespace {
 
 // "contributions": [targets, numc]; "NAME/elements": [targets, *input] for every input that is split.
-TensorFile TensorsOf(const Attribution& attribution, const Explanation& explanation) {
+TensorFile TensorsOf(const Attribution& attribution, const LoadedRun& run, const Json& record) {
   TensorFile file;
   const auto count = static_cast<int64_t>(attribution.targets.size());
   at::Tensor contributions = at::zeros({count, attribution.numc}, at::kDouble);
@@ -45,28 +45,27 @@ TensorFile TensorsOf(const Attribution& attribution, const Explanation& explanat
   file.tensors.emplace_back("leftover", sums[2].clone());
   for (size_t k = 0; k < attribution.inputs.size(); ++k) {
     if (!attribution.inputs[k].defined()) continue;
-    file.tensors.emplace_back(explanation.run.inputs[k].name + "/elements", attribution.inputs[k].contiguous());
+    file.tensors.emplace_back(run.inputs[k].name + "/elements", attribution.inputs[k].contiguous());
   }
-  const Json record = ExplanationRecord(explanation);
   Json targets = record["targets"];
   for (Json& target : targets) target.erase("contributions");
-  file.metadata = OriginOf(record, explanation.parts);
+  file.metadata = MetadataOf(record);
   file.metadata["targets"] = Dump(targets);
   file.metadata["at"] = Dump(record["at"]);
   return file;
 }
 
 // The model as a graph, with what passed through its operators on the way to each target.
-std::string PageOf(const Attribution& attribution, const Explanation& explanation) {
-  const std::vector<at::Tensor> values = explanation.run.Values();
-  const auto program = Record(*explanation.run.model, {values.begin(), values.end()}).program;
+std::string PageOf(const Attribution& attribution, const LoadedRun& run, const Explanation& explanation) {
+  const std::vector<at::Tensor> values = run.Values();
+  const auto program = Record(*run.model, {values.begin(), values.end()}).program;
   const std::vector<std::vector<double>> passed = PassedByCall(attribution, program->calls.size());
   std::vector<CallNumbers> numbers(passed.size());
   for (size_t t = 0; t < passed.size(); ++t) {
     numbers[t].name = absl::StrCat("passed to ", explanation.targets[t].name);
     numbers[t].values = passed[t];
   }
-  return GraphPage(Graph(program), explanation.run.model_path, numbers);
+  return GraphPage(Graph(program), run.model_path, numbers);
 }
 
 }  // namespace
@@ -78,55 +77,43 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
   if (!arguments.graph.empty()) CheckWritable(arguments.graph, SourcesOf(arguments.run));
 
-  Explanation explanation;
-  explanation.run = Load(arguments.run);
-  FindInside(explanation.run);
-  explanation.parts = DescribeParts(explanation.run, arguments.names, arguments.classes);
-  explanation.at = arguments.at;
-  explanation.operators_asked = arguments.nodes;
+  LoadedRun run = Load(arguments.run);
+  FindInside(run);
+  ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
   AttributeOptions options;
-  options.policy = explanation.run.policy;
+  options.policy = run.policy;
   options.at = arguments.at;
   options.operators = arguments.nodes || !arguments.graph.empty();
   options.targets.clear();
-  for (const std::string& text : arguments.targets) {
-    options.targets.push_back(FindTarget(text, explanation.parts.classes));
-  }
+  for (const std::string& text : arguments.targets) options.targets.push_back(FindTarget(text, described.classes));
   if (options.targets.empty()) options.targets.emplace_back();
   const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), [](const Target& t) { return t.top1; });
-  if (top1 && explanation.at.empty()) CheckOneSample(explanation.run);
+  if (top1 && arguments.at.empty()) CheckOneSample(run);
 
-  Attribution attribution = Attribute(explanation.run, std::move(options));
-  explanation.report = attribution.report;
-  explanation.operators = attribution.operators;
-  const TargetMaker maker(attribution.value, explanation.at, explanation.parts, explanation.report);
-  for (const Contributions& target : attribution.targets) explanation.targets.push_back(maker.Make(target));
-  if (maker.probabilities(explanation.targets[0])) {
-    explanation.notes.push_back("these are probabilities; --at logits explains the scores that they were made from");
-  }
+  const Attribution attribution = Attribute(run, std::move(options));
+  described.report = attribution.report;
+  CheckClasses(arguments.classes, attribution.value, arguments.at, described.classes);
+  Explanation explanation =
+      Explain(attribution, arguments.nodes, arguments.at, std::make_shared<const ExplainedRun>(std::move(described)));
+  explanation.notes = NotesOn(attribution.value, arguments.at, attribution.targets[0]);
+  const Json record = ExplanationJson(explanation, ThisProgram());
 
   std::string text;
   if (arguments.json) {
-    text = Dump(ExplanationRecord(explanation), 1) + "\n";
+    text = Dump(record, 1) + "\n";
   } else {
-    text = ExplanationTable(explanation, arguments.top, terminal);
+    text = ExplanationTable(run, explanation, arguments.top, terminal);
     // The table shows the first; the others follow in the same way, without what they have in common.
     for (size_t t = 1; t < explanation.targets.size(); ++t) {
-      Explanation other = explanation;
-      other.targets = {explanation.targets[t]};
-      for (OperatorRelevance& one : other.operators) {
-        one.passed = {one.passed[t]};
-        one.leftover = {one.leftover[t]};
-      }
-      absl::StrAppend(&text, "\n", TargetTable(other, arguments.top, terminal));
+      absl::StrAppend(&text, "\n", TargetTable(explanation, t, arguments.top, terminal));
     }
   }
   if (!arguments.out.empty()) {
-    WriteTensorFile(arguments.out, TensorsOf(attribution, explanation));
+    WriteTensorFile(arguments.out, TensorsOf(attribution, run, record));
     if (!arguments.json) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");
   }
   if (!arguments.graph.empty()) {
-    WriteFileWhole(arguments.graph, PageOf(attribution, explanation));
+    WriteFileWhole(arguments.graph, PageOf(attribution, run, explanation));
     if (!arguments.json) absl::StrAppend(&text, "\nPage written: ", arguments.graph, "\n");
   }
   WriteStdout(text);

@@ -9,9 +9,9 @@
 #include "core/explain/decompose.h"
 #include "core/rules/rule.h"
 #include "tools/addend/commands.h"
+#include "tools/addend/describe.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
-#include "tools/addend/record.h"
 #include "tools/addend/run.h"
 #include "tools/addend/table.h"
 #include "tools/addend/text.h"
@@ -136,7 +136,7 @@ int RunCheck(const CheckArguments& arguments) {
   const std::vector<OperatorReport> sorted = WorstFirst(report);
   const auto failed = static_cast<size_t>(
       std::count_if(sorted.begin(), sorted.end(), [](const OperatorReport& r) { return !r.check.ok(); }));
-  WriteStdout(arguments.json ? Dump(CheckRecord(run, report, sorted), 1) + "\n"
+  WriteStdout(arguments.json ? Dump(CheckJson(DescribeFiles(run, report), sorted, ThisProgram()), 1) + "\n"
                              : CheckTable(run, report, sorted, failed, arguments.all, terminal));
   return failed > 0 || !report.failures.empty() ? kDoesNotAddUp : kSuccess;
 }

@@ -6,19 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/document/explanation.h"
 #include "core/explain/target.h"
-#include "core/explain/tensor_io.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
-#include "tools/addend/explanation.h"
+#include "tools/addend/describe.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
-#include "tools/addend/parts.h"
-#include "tools/addend/record.h"
 #include "tools/addend/run.h"
 #include "tools/addend/table.h"
 #include "tools/addend/targets.h"
@@ -51,9 +51,12 @@ const Decomposed& FindExplained(const Decomposition& decomposition, const std::s
 }
 
 // The one asked for, then the others of its row, so that a page can change between them.
-std::vector<ExplainedTarget> MakeTargets(const TargetMaker& maker, const Target& asked, const Decomposed& explained) {
+std::vector<ExplainedTarget> MakeTargets(const ExplainedRun& run, const std::string& at, const Target& asked,
+                                         const Decomposed& explained) {
   const at::Tensor& value = explained.value;
-  const auto make = [&](const Target& target) { return maker.Make(Contribute(value, explained.composition, target)); };
+  const auto make = [&](const Target& target) {
+    return DescribeTarget(value, at, run.classes, Contribute(value, explained.composition, target, &run.report));
+  };
   std::vector<ExplainedTarget> targets = {make(asked)};
   if (value.dim() == 0) return targets;
   Target other;
@@ -78,18 +81,18 @@ void AddTensors(const Decomposed& one, const std::string& prefix, TensorFile& fi
 }
 
 // Every composition of the run: those of the first output without a prefix, others as "NAME/components".
-TensorFile TensorsOf(const Decomposition& decomposition, const Explanation& explanation) {
+TensorFile TensorsOf(const Decomposition& decomposition, const Explanation& explanation, const Json& record) {
   TensorFile file;
   for (const Decomposed& output : decomposition.outputs) {
     AddTensors(output, &output == &decomposition.outputs[0] ? "" : output.name + "/", file);
   }
   for (const Decomposed& probe : decomposition.probes) AddTensors(probe, probe.name + "/", file);
-  const Json record = ExplanationRecord(explanation);
   Json target = record["targets"][0];
   target["at"] = record["at"];
-  file.metadata = OriginOf(record, explanation.parts);
+  file.metadata = MetadataOf(record);
   file.metadata["target"] = Dump(target);
-  if (!explanation.parts.classes.empty()) file.metadata["classes"] = Dump(Json(explanation.parts.classes));
+  const std::vector<std::string>& classes = explanation.run->classes;
+  if (!classes.empty()) file.metadata["classes"] = Dump(Json(classes));
   return file;
 }
 
@@ -109,38 +112,39 @@ int RunDecompose(const DecomposeArguments& arguments) {
     throw InvalidArgument("--out and --html name the same file");
   }
 
+  LoadedRun run = Load(arguments.run);
+  FindInside(run);
+  ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
   Explanation explanation;
-  explanation.run = Load(arguments.run);
-  FindInside(explanation.run);
-  explanation.parts = DescribeParts(explanation.run, arguments.names, arguments.classes);
   explanation.at = arguments.at.empty() ? "" : arguments.at[0];
-  const Target asked = FindTarget(arguments.target, explanation.parts.classes);
+  const Target asked = FindTarget(arguments.target, described.classes);
 
-  if (asked.top1 && explanation.at.empty()) CheckOneSample(explanation.run);
+  if (asked.top1 && explanation.at.empty()) CheckOneSample(run);
   DecomposeOptions options;
-  options.policy = explanation.run.policy;
+  options.policy = run.policy;
   options.probes = ProbesOf(arguments.at);
   options.memory_bytes = static_cast<int64_t>(arguments.memory);
   options.direction = ParseDirection(arguments.direction);
-  const Decomposition decomposition = Decompose(explanation.run, std::move(options));
-  explanation.report = decomposition.report;
+  const Decomposition decomposition = Decompose(run, std::move(options));
+  described.report = decomposition.report;
 
   const Decomposed& explained = FindExplained(decomposition, explanation.at);
   for (const std::string& selector : arguments.at) FindExplained(decomposition, selector);
-  const TargetMaker maker(explained.value, explanation.at, explanation.parts, explanation.report);
-  explanation.targets = MakeTargets(maker, asked, explained);
-  if (maker.probabilities(explanation.targets[0])) {
-    explanation.notes.push_back("these are probabilities; --at logits explains the scores that they were made from");
-  }
+  CheckClasses(arguments.classes, explained.value, explanation.at, described.classes);
+  explanation.targets = MakeTargets(described, explanation.at, asked, explained);
+  explanation.run = std::make_shared<const ExplainedRun>(std::move(described));
+  explanation.notes = NotesOn(explained.value, explanation.at, explanation.targets[0].numbers);
   if (explanation.at.empty() && decomposition.outputs.size() > 1) {
     explanation.notes.push_back(absl::StrCat("the model has ", decomposition.outputs.size(),
                                              " outputs; this is the first, --at output.1 is the next"));
   }
 
-  const Json record = ExplanationRecord(explanation);
-  std::string text = arguments.json ? Dump(record, 1) + "\n" : ExplanationTable(explanation, arguments.top, terminal);
-  if (!arguments.html.empty()) WriteFileWhole(arguments.html, MakePage(record));
-  if (!arguments.out.empty()) WriteTensorFile(arguments.out, TensorsOf(decomposition, explanation));
+  const Writer writer = ThisProgram();
+  const Json record = ExplanationJson(explanation, writer);
+  std::string text =
+      arguments.json ? Dump(record, 1) + "\n" : ExplanationTable(run, explanation, arguments.top, terminal);
+  if (!arguments.html.empty()) WriteFileWhole(arguments.html, ExplanationHtml(explanation, writer));
+  if (!arguments.out.empty()) WriteTensorFile(arguments.out, TensorsOf(decomposition, explanation, record));
   if (!arguments.json) {
     if (!arguments.html.empty()) absl::StrAppend(&text, "\nPage written: ", arguments.html, "\n");
     if (!arguments.out.empty()) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");

@@ -12,11 +12,11 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
-#include "core/explain/program_model.h"
-#include "core/explain/tensor_io.h"
-#include "core/program/program.h"
+#include "core/model/program_model.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
+#include "core/program/tensor_io.h"
+#include "core/program/traced_calls.h"
 #include "tools/addend/files.h"
 
 namespace addend::cli {

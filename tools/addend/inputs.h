@@ -11,7 +11,7 @@
 
 #include "core/base/policy.h"
 #include "core/explain/input.h"
-#include "core/explain/model.h"
+#include "core/model/model.h"
 #include "core/program/recorded_program.h"
 #include "tools/addend/commands.h"
 

@@ -10,8 +10,13 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/policy_keys.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/text.h"
 #include "tools/addend/version.h"
@@ -100,38 +105,36 @@ constexpr char kOpsKinds[] =
     "Operators that only show memory in another shape need no rule, and those that\n"
     "LibTorch puts together from others are taken apart.\n";
 
-constexpr char kPolicyHelp[] =
-    "How it is done; may be repeated:\n"
-    "preset=auto|faithful|fast  faithful leaves nothing\n"
-    "  over, fast is quicker; auto: faithful where a\n"
-    "  baseline is given, else fast\n"
-    "segments=1|NUMBER  pieces of the line from\n"
-    "  baseline to input\n"
-    "nonlinearity=path|abs_affine|hybrid_affine(0.15)|\n"
-    "  scaling|gradient|none  how activations pass\n"
-    "bias=residual|abs|hybrid|hybrid_threshold|sign|\n"
-    "  sign_threshold|norm  who is paid a bias\n"
-    "freeze=preset|none|attention+normalizer+\n"
-    "  denominator+gate  what is held constant\n"
-    "content_first=attention+normalizer+denominator|\n"
-    "  none|...+gate  which coefficients move while\n"
-    "  what they multiply is the baseline's; other\n"
-    "  products share by half\n"
-    "conditions=value|baseline  whose masks and indices\n"
-    "  the baseline's run takes\n"
-    "anchor=baseline|residual  what moves start from\n"
-    "missing_rule=error|path|absorb  at an operator\n"
-    "  without rule: stop, use its derivative, or count\n"
-    "  it as leftover\n"
-    "on_failure=error|warn|absorb|ignore  where parts\n"
-    "  do not add up\n"
-    "check=every_op|outputs|off\n"
-    "tolerance=dtype|NUMBER  relative error allowed\n"
-    "freeze@aten::softmax=attention  a field for one\n"
-    "  operator, or for a module path (docs/policies.md)";
-
 constexpr int kOptionColumn = 26;
 constexpr char kOutOfMemory[] = "out of memory";
+
+// What a key takes, the default first: "auto | faithful | fast".
+std::string Choices(const PolicyKey& key) {
+  std::vector<std::string> choices = {key.default_value};
+  if (key.type == "whole number" || key.type == "number") choices.push_back("NUMBER");
+  std::vector<std::string> values;
+  for (const PolicyValue& value : key.values) {
+    if (value.name == key.default_value) continue;
+    values.push_back(value.number.empty() ? value.name : absl::StrCat(value.name, "(", value.default_number, ")"));
+  }
+  if (absl::StartsWith(key.type, "some of")) values = {"none", "some of " + absl::StrJoin(values, "+")};
+  choices.insert(choices.end(), values.begin(), values.end());
+  return absl::StrJoin(choices, " | ");
+}
+
+std::string PolicyHelp() {
+  constexpr int kWidth = 52;
+  std::string help = "How it is done; may be repeated. The default first:\n";
+  for (const PolicyKey& key : PolicyKeys()) {
+    help += Wrap(absl::StrCat(key.name, "=", Choices(key)), kWidth, 4);
+    help += "  " + Wrap(key.says, kWidth - 2, 2);
+  }
+  constexpr char kOverride[] =
+      "freeze@aten::softmax=attention sets a field for one operator, or for a module path: docs/policies.md";
+  help += Wrap(kOverride, kWidth, 2);
+  help.pop_back();  // the last end of line
+  return help;
+}
 
 // Exactly one line, whatever the message holds.
 int Fail(const std::string& message, int code = kBadInput) {
@@ -181,7 +184,7 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
   app.add_flag("--verify-reference", run.verify_reference,
                "Also runs the plain model on the baseline, and says\nhow far the reference is from that");
   AddSampleOptions(app, run);
-  app.add_option("-p,--policy", run.policy, kPolicyHelp)->allow_extra_args(false)->option_text("FIELD=VALUE");
+  app.add_option("-p,--policy", run.policy, PolicyHelp())->allow_extra_args(false)->option_text("FIELD=VALUE");
 }
 
 // For options that name a file to write.

@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/rules/registry.h"
 #include "tools/addend/commands.h"
+#include "tools/addend/describe.h"
 #include "tools/addend/files.h"
-#include "tools/addend/record.h"
 #include "tools/addend/text.h"
 
 namespace addend::cli {
@@ -63,7 +64,11 @@ int RunOps(const OpsArguments& arguments) {
   }
   Json operators = Json::array();
   for (const Entry& rule : rules) operators.push_back({{"name", rule.name}, {"kind", KindName(rule.kind)}});
-  WriteStdout(Dump({{"addend", ProgramRecord()}, {"operators", operators}}, 1) + "\n");
+  const Json record = {{"format", "addend.operators"},
+                       {"version", 1},
+                       {"addend", WriterJson(ThisProgram())},
+                       {"operators", std::move(operators)}};
+  WriteStdout(Dump(record, 1) + "\n");
   return kSuccess;
 }
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/explain/finish.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/inside.h"
 #include "tools/addend/progress.h"
 
 namespace addend::cli {

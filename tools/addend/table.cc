@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/program/program.h"
+#include "core/base/tensor_text.h"
 
 namespace addend::cli {
 namespace {
@@ -24,9 +25,9 @@ std::string Trimmed(const std::string& text) {
   return std::string(piece.data(), piece.size());
 }
 
-std::string NameOf(const Part& part) {
-  const std::string name = Trimmed(Clean(part.name));
-  return !name.empty() ? name : part.name.empty() ? "(no name)" : "(space)";
+std::string Shown(const std::string& own) {
+  const std::string name = Trimmed(Clean(own));
+  return name.empty() ? "(space)" : name;
 }
 
 // "Model     path", the path cut at its start where the line would be too long.
@@ -113,17 +114,17 @@ std::string Probability(double p) {
 
 // Whether the reference is what the model gives on the baseline; the policy or a condition may make it another.
 bool IsModelOnBaseline(const Explanation& explanation) {
-  return explanation.report.reference_is_model_on_baseline == "yes";
+  return explanation.run->report.reference_is_model_on_baseline == "yes";
 }
 
 std::string ReferenceLabel(const Explanation& explanation) {
   if (IsModelOnBaseline(explanation)) return "reference (the model on the baseline)";
-  if (explanation.report.policy.anchor == Anchor::kResidual) return "reference (the residual)";
+  if (explanation.run->report.policy.anchor == Anchor::kResidual) return "reference (the residual)";
   return "reference (see the notes)";
 }
 
-std::string Headline(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
-  const ExplainedTarget& target = explanation.targets[0];
+std::string Headline(const Explanation& explanation, const ExplainedTarget& target, const NumberFormat& format,
+                     const Terminal& terminal) {
   const Contributions& numbers = target.numbers;
   const std::string name = Clean(target.name);
   std::string text = absl::StrCat(
@@ -134,10 +135,10 @@ std::string Headline(const Explanation& explanation, const NumberFormat& format,
                          ")")
           : "");
   if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
-  absl::StrAppend(&text,
-                  IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
-                  format(numbers.reference), ". The ", Plural(explanation.parts.parts.size(), explanation.parts.noun),
-                  " of the input account for ");
+  absl::StrAppend(
+      &text, IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
+      format(numbers.reference), ". The ",
+      Plural(explanation.run->components.list.size(), explanation.run->components.noun), " of the input account for ");
   const double gap = std::abs(numbers.value - numbers.reference);
   if (gap > 0 && std::abs(numbers.leftover) > kMuchLeftover * gap) {
     absl::StrAppend(&text, "the difference only in part, ", Number(100 * std::abs(numbers.leftover) / gap, 2),
@@ -156,10 +157,10 @@ std::string Headline(const Explanation& explanation, const NumberFormat& format,
   return out;
 }
 
-std::string Contributed(const Explanation& explanation, int64_t top, const NumberFormat& format,
-                        const Terminal& terminal) {
-  const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
-  const std::vector<Part>& parts = explanation.parts.parts;
+std::string Contributed(const Components& components, const ExplainedTarget& target, int64_t top,
+                        const NumberFormat& format, const Terminal& terminal) {
+  const std::vector<double>& contributions = target.numbers.contributions;
+  const std::vector<Component>& list = components.list;
   std::vector<size_t> shown = Strongest(contributions);
   double rest = 0;
   // A line for one other part would be as long as the part's own.
@@ -168,13 +169,13 @@ std::string Contributed(const Explanation& explanation, int64_t top, const Numbe
   shown.resize(shown.size() - others);
 
   std::vector<double> bars;
-  const bool values = std::any_of(shown.begin(), shown.end(), [&](size_t i) { return parts[i].value.has_value(); });
+  const bool values = std::any_of(shown.begin(), shown.end(), [&](size_t i) { return list[i].value.has_value(); });
   const std::string others_name = absl::StrCat(others, " others together");
-  const std::string noun = explanation.parts.noun;
+  const std::string& noun = components.noun;
   int name_width = std::max(DisplayWidth(noun), others > 0 ? DisplayWidth(others_name) : 0);
   for (const size_t i : shown) {
     bars.push_back(contributions[i]);
-    name_width = std::max(name_width, DisplayWidth(NameOf(parts[i])));
+    name_width = std::max(name_width, DisplayWidth(Shown(list[i].name)));
   }
   constexpr int kValueWidth = 10;
   constexpr int kContributionWidth = 14;
@@ -193,7 +194,7 @@ std::string Contributed(const Explanation& explanation, int64_t top, const Numbe
   std::string out = row(noun, "value", "contribution", bar.Head());
   for (const size_t i : shown) {
     const double x = contributions[i];
-    out += row(NameOf(parts[i]), parts[i].value ? Number(*parts[i].value, 4) : "", format.Signed(x), bar(x));
+    out += row(Shown(list[i].name), list[i].value ? Number(*list[i].value, 4) : "", format.Signed(x), bar(x));
   }
   // No bar: it would be the sum of many beside single ones.
   if (others > 0) out += row(others_name, "", format.Signed(rest), "");
@@ -201,9 +202,8 @@ std::string Contributed(const Explanation& explanation, int64_t top, const Numbe
 }
 
 // Both as characters, side by side: the image in shades, the contributions as figures from -9 to +9.
-std::string HeatMap(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
-  const Image& image = *explanation.parts.image;
-  const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
+std::string HeatMap(const Image& image, const std::vector<double>& contributions, const NumberFormat& format,
+                    const Terminal& terminal) {
   constexpr int kMaxHeight = 32;
   constexpr int kGap = 4;
   const int heat_width = static_cast<int>(3 * image.width);
@@ -236,10 +236,10 @@ std::string HeatMap(const Explanation& explanation, const NumberFormat& format, 
   return out + "\n";
 }
 
-std::string Sum(const Explanation& explanation, const NumberFormat& format, const Terminal& terminal) {
-  const ExplainedTarget& target = explanation.targets[0];
+std::string Sum(const Explanation& explanation, const ExplainedTarget& target, const NumberFormat& format,
+                const Terminal& terminal) {
   const Contributions& numbers = target.numbers;
-  const std::string noun = explanation.parts.noun;
+  const std::string& noun = explanation.run->components.noun;
   const double contributed = std::accumulate(numbers.contributions.begin(), numbers.contributions.end(), 0.0);
   constexpr int kTextWidth = 38;
   const auto row = [&](const std::string& sign, const std::string& text, const std::string& number,
@@ -248,7 +248,7 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
                         comment, "\n");
   };
   const double error = std::abs(target.recovery_error());
-  const bool adds_up = error <= target.tolerance;
+  const bool adds_up = error <= numbers.tolerance;
   const double relative = numbers.value != 0 ? error / std::abs(numbers.value) : error;
   std::string out;
   out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
@@ -258,7 +258,7 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   out += row("=", "recovery (all of it together)", format(numbers.recovery));
   out += row(" ", "the model's own output", format(numbers.value));
   out += row(" ", "relative recovery error", Small(relative), adds_up ? "(rounding)" : "(TOO LARGE)");
-  if (const auto apart = explanation.report.reference_error) {
+  if (const auto apart = explanation.run->report.reference_error) {
     out += row(" ", "reference apart from a run there", Small(*apart),
                IsModelOnBaseline(explanation) ? "(rounding)" : "(see the notes)");
   }
@@ -272,7 +272,7 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   }
   const double gap = std::abs(numbers.value - numbers.reference);
   if (std::abs(numbers.leftover) > 0.01 * gap && gap > 0) {
-    const Policy& policy = explanation.report.policy;
+    const Policy& policy = explanation.run->report.policy;
     const bool fast = policy.preset == Preset::kFast && policy.nonlinearity == Nonlinearity::kPath &&
                       policy.bias == Bias::kResidual && policy.overrides.empty();
     out += "\n" + Wrap(absl::StrCat("Note: the leftover is ", Number(100 * std::abs(numbers.leftover) / gap, 2),
@@ -283,13 +283,13 @@ std::string Sum(const Explanation& explanation, const NumberFormat& format, cons
   return out;
 }
 
-// Operators by how much of the first target passed through them.
-std::string Operators(const Explanation& explanation, int64_t top, const NumberFormat& format,
+// Operators by how much of a target passed through them.
+std::string Operators(const Explanation& explanation, size_t target, int64_t top, const NumberFormat& format,
                       const Terminal& terminal) {
-  if (!explanation.operators_asked || top == 0) return "";
-  const std::vector<OperatorRelevance>& operators = explanation.operators;
+  if (!explanation.operators || top == 0) return "";
+  const std::vector<OperatorRelevance>& operators = *explanation.operators;
   std::vector<double> passed;
-  for (const OperatorRelevance& one : operators) passed.push_back(one.passed[0]);
+  for (const OperatorRelevance& one : operators) passed.push_back(one.passed[target]);
   std::vector<size_t> shown = Strongest(passed);
   const size_t others = shown.size() > static_cast<size_t>(top) ? shown.size() - static_cast<size_t>(top) : 0;
   shown.resize(shown.size() - others);
@@ -309,8 +309,8 @@ std::string Operators(const Explanation& explanation, int64_t top, const NumberF
     const OperatorRelevance& one = operators[i];
     std::string name = one.position.op;
     if (!one.position.module_path.empty()) absl::StrAppend(&name, " in ", one.position.module_path);
-    out += row(absl::StrCat("#", one.position.op_index), name, format.Signed(one.passed[0]),
-               one.leftover[0] == 0 ? "" : format.Signed(one.leftover[0]));
+    out += row(absl::StrCat("#", one.position.op_index), name, format.Signed(one.passed[target]),
+               one.leftover[target] == 0 ? "" : format.Signed(one.leftover[target]));
   }
   if (others > 0) absl::StrAppend(&out, "  and ", Plural(others, "other"), "; --top shows more\n");
   return out;
@@ -348,9 +348,8 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
     const std::string number = several ? absl::StrCat(" ", k) : "";
     out += Fact((loaded.inside() ? "Inside" : "Input") + number, loaded.path, terminal);
     out += Fact("",
-                absl::StrCat(run.row && !loaded.inside() ? absl::StrCat("row ", *run.row, ", ") : "",
-                             DtypeName(value.scalar_type()), "[", absl::StrJoin(value.sizes(), ", "),
-                             "], split: ", loaded.split),
+                absl::StrCat(run.row && !loaded.inside() ? absl::StrCat("row ", *run.row, ", ") : "", TensorText(value),
+                             ", split: ", loaded.split),
                 terminal);
     if (loaded.plain()) continue;
     out += Fact("Baseline" + number, absl::StrCat(loaded.baseline, loaded.baseline_given ? "" : " (none was given)"),
@@ -359,23 +358,28 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
   return out + Fact("Policy", DescribePolicyUsed(run, report), terminal);
 }
 
-std::string TargetTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
-  const Contributions& numbers = explanation.targets[0].numbers;
+std::string TargetTable(const Explanation& explanation, size_t target, int64_t top, const Terminal& terminal) {
+  const ExplainedTarget& own = explanation.targets[target];
+  const Contributions& numbers = own.numbers;
+  const Components& components = explanation.run->components;
   double largest = 0;
   for (const double x : numbers.contributions) largest = std::max(largest, std::abs(x));
   const NumberFormat format({numbers.value, numbers.reference, numbers.leftover, largest}, 4);
   const NumberFormat fine({largest}, 4);
-  std::string out = Headline(explanation, format, terminal) + "\n";
-  if (explanation.parts.kind == "image" && explanation.parts.image) out += HeatMap(explanation, fine, terminal);
-  if (top > 0) absl::StrAppend(&out, Contributed(explanation, top, fine, terminal), "\n");
-  absl::StrAppend(&out, Sum(explanation, format, terminal), Operators(explanation, top, format, terminal));
+  std::string out = Headline(explanation, own, format, terminal) + "\n";
+  const std::optional<Image> image = ImageOf(explanation.run->inputs, components);
+  if (image) out += HeatMap(*image, numbers.contributions, fine, terminal);
+  if (top > 0) absl::StrAppend(&out, Contributed(components, own, top, fine, terminal), "\n");
+  absl::StrAppend(&out, Sum(explanation, own, format, terminal), Operators(explanation, target, top, format, terminal));
   return out;
 }
 
-std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal) {
-  std::string out = absl::StrCat(RunHeader(explanation.run, explanation.report, terminal), "\n",
-                                 TargetTable(explanation, top, terminal), OtherScores(explanation, terminal));
-  std::vector<std::string> notes = explanation.report.notes;
+std::string ExplanationTable(const LoadedRun& run, const Explanation& explanation, int64_t top,
+                             const Terminal& terminal) {
+  const Report& report = explanation.run->report;
+  std::string out = absl::StrCat(RunHeader(run, report, terminal), "\n", TargetTable(explanation, 0, top, terminal),
+                                 OtherScores(explanation, terminal));
+  std::vector<std::string> notes = report.notes;
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : notes) {
     // The lines of policy and baseline, and the headline, say it already.

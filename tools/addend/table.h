@@ -5,19 +5,20 @@
 #include <cstdint>
 #include <string>
 
-#include "core/explain/report.h"
-#include "tools/addend/explanation.h"
+#include "core/document/explanation.h"
+#include "tools/addend/inputs.h"
 #include "tools/addend/text.h"
 
 namespace addend::cli {
 
 // What was run on what: model, inputs, baselines, policy; one or two short lines each.
 std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal);
-// The first target alone: its largest `top` contributions, the sum that they are part of, and what passed through
+// One target alone: its largest `top` contributions with bars, the sum that they are part of, and what passed through
 // operators where that was asked for.
-std::string TargetTable(const Explanation& explanation, int64_t top, const Terminal& terminal);
-// The target asked for: its largest `top` contributions with bars, and the sum that they are part of.
-std::string ExplanationTable(const Explanation& explanation, int64_t top, const Terminal& terminal);
+std::string TargetTable(const Explanation& explanation, size_t target, int64_t top, const Terminal& terminal);
+// The target asked for, behind the header of its run and before the other scores and the notes.
+std::string ExplanationTable(const LoadedRun& run, const Explanation& explanation, int64_t top,
+                             const Terminal& terminal);
 
 }  // namespace addend::cli
 

@@ -162,7 +162,7 @@ def python_test(name, package, main = None, size = "small", **kwargs):
         tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"]
         _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)
 
-def python_genrule(name, script, path, srcs, outs, **kwargs):
+def python_genrule(name, script, path, srcs, outs, helpers = [], **kwargs):
     """Files that a program of Python writes: it is called with the sources, then the outputs.
 
     Args:
@@ -171,6 +171,7 @@ def python_genrule(name, script, path, srcs, outs, **kwargs):
       path: a file whose folder is on its path.
       srcs: what it reads.
       outs: what it writes.
+      helpers: further files of that folder.
       **kwargs: everything else that genrule takes.
     """
     if not HAVE_PYTHON:
@@ -185,7 +186,7 @@ def python_genrule(name, script, path, srcs, outs, **kwargs):
             script,
             " ".join(["$(location %s)" % file for file in srcs + outs]),
         ),
-        tools = [path, script],
+        tools = [path, script] + helpers,
         **kwargs
     )
 

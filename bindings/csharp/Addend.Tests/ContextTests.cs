@@ -44,7 +44,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Choices_come_as_text_too()
+    public void Policies_are_text()
     {
         Policy policy = new Policy { Segments = 2, ["bias@aten::linear"] = "abs" }
             .With("preset", "fast").With("segments", "3").With("bias@aten::linear", "norm");
@@ -57,7 +57,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Every_word_of_the_enumerations_is_known_to_the_library()
+    public void Every_choice_exists()
     {
         foreach (Policy policy in Enum.GetValues<Preset>().Select(word => new Policy { Preset = word })
             .Concat(Enum.GetValues<Anchor>().Select(word => new Policy { Anchor = word }))
@@ -66,7 +66,9 @@ public sealed class ContextTests : IDisposable
             .Concat(Enum.GetValues<Conditions>().Select(word => new Policy { Conditions = word }))
             .Concat(Enum.GetValues<MissingRule>().Select(word => new Policy { MissingRule = word }))
             .Concat(Enum.GetValues<OnFailure>().Select(word => new Policy { OnFailure = word }))
-            .Concat(Enum.GetValues<Check>().Select(word => new Policy { Check = word })))
+            .Concat(Enum.GetValues<Check>().Select(word => new Policy { Check = word }))
+            .Concat(Rules.Nonlinearities.Select(rule => new Policy { Nonlinearity = rule }))
+            .Concat(Rules.Biases.Select(rule => new Policy { Bias = rule })))
         {
             using var context = new Context(policy);
             (string key, string value) = Assert.Single(policy.Choices());
@@ -76,7 +78,52 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Choices_that_do_not_exist_are_refused()
+    public void Rules_of_operators_are_replaced()
+    {
+        Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }));
+        using var opaque = new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["aten::tanh"] = Principle.Opaque },
+        });
+        CompositionTests.Expect([0, 0], x.Tanh(opaque).Components());
+        foreach (Principle principle in Enum.GetValues<Principle>())
+        {
+            new Context(new ContextOptions { Rules = new Dictionary<string, Principle> { ["my_ops::unknown"] = principle } })
+                .Dispose();
+        }
+        Assert.Throws<ArgumentException>(() => new Context(new ContextOptions
+        {
+            Rules = new Dictionary<string, Principle> { ["no name"] = Principle.Path },
+        }));
+    }
+
+    [Fact]
+    public void Rules_are_members_or_text()
+    {
+        var policy = new Policy { Nonlinearity = "gradient", Bias = Bias.Norm(2) };
+        Assert.Equal(Nonlinearity.Gradient, policy.Nonlinearity);
+        Assert.Equal(new Policy { Bias = "norm(2)" }.Bias, policy.Bias);
+        Assert.Null(new Policy { Bias = (string?)null }.Bias);
+        Assert.Equal("hybrid_affine(0.25)", Nonlinearity.HybridAffine(0.25).ToString());
+    }
+
+    private static class Rules
+    {
+        internal static readonly Nonlinearity[] Nonlinearities =
+        [
+            Nonlinearity.Path, Nonlinearity.AbsAffine, Nonlinearity.HybridAffine(), Nonlinearity.HybridAffine(0.25),
+            Nonlinearity.Scaling, Nonlinearity.Gradient, Nonlinearity.None,
+        ];
+
+        internal static readonly Bias[] Biases =
+        [
+            Bias.Residual, Bias.Abs, Bias.Hybrid(), Bias.HybridThreshold(0.5), Bias.Sign(0.25), Bias.SignThreshold(),
+            Bias.Norm(), Bias.Norm(2),
+        ];
+    }
+
+    [Fact]
+    public void Wrong_choices_are_explained()
     {
         Assert.Contains("sideways", Assert.Throws<ArgumentException>(() => new Context(new Policy { Bias = "sideways" })).Message);
         Assert.Throws<ArgumentException>(() => new Context(new Policy { Segments = 0 }));
@@ -85,7 +132,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Progress_is_told_stage_by_stage_on_the_thread_that_runs()
+    public void Progress_is_heard_on_the_thread_that_runs()
     {
         var told = new List<RunProgress>();
         int thread = Environment.CurrentManagedThreadId;
@@ -103,7 +150,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void What_a_progress_callback_throws_ends_the_run_and_is_thrown_by_it()
+    public void What_progress_throws_reaches_the_caller()
     {
         using var context = new Context(new ContextOptions
         {
@@ -117,7 +164,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void The_log_gets_what_a_reader_should_know()
+    public void Log_tells_what_a_reader_should_know()
     {
         var lines = new List<(LogLevel Level, string Line)>();
         using Context context = Warning((level, line) => lines.Add((level, line)));
@@ -139,7 +186,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Callbacks_live_as_long_as_their_context()
+    public void Contexts_let_go_of_their_listeners()
     {
         WeakReference reporter = Reporting(out Context context);
         TensorTests.Collect();
@@ -164,7 +211,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void A_run_is_cancelled_from_another_thread()
+    public void Another_thread_ends_runs()
     {
         using var source = new CancellationTokenSource();
         using var started = new ManualResetEventSlim();
@@ -208,12 +255,13 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void Errors_tell_where_in_the_library_they_come_from_if_asked()
+    public void Detail_is_given_where_it_is_asked_for()
     {
         using Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }), 0);
         using var detailed = new Context(new ContextOptions { Detail = true });
         AddendException Cause(Context? context) => Assert.IsType<AddendException>(
-            Assert.ThrowsAny<Exception>(() => Operators.Call(context, "aten::matmul", x, Tensor.From(new double[3]))).InnerException);
+            Assert.Throws<ArgumentException>(
+                () => Operators.Call(context, "aten::matmul", x, Tensor.From(new double[3]))).InnerException);
         Assert.Equal("", Cause(null).Detail);
         Assert.NotEqual("", Cause(detailed).Detail);
     }

@@ -21,7 +21,7 @@ public sealed class GradientTests : IDisposable
 
     // A product moves components by coefficients that depend on the parts: the gradient has to pass through both.
     [Fact]
-    public void Of_a_product_agrees_with_finite_differences()
+    public void Gradients_are_those_of_finite_differences()
     {
         Composition x = InGraph(Components, Reference);
         Composition y = x * x;
@@ -47,7 +47,7 @@ public sealed class GradientTests : IDisposable
     }
 
     [Fact]
-    public void Needs_a_graph_that_connects_the_two()
+    public void Gradients_need_a_graph()
     {
         Composition x = InGraph(Components, Reference);
         Composition stranger = InGraph(Components, Reference);

@@ -24,7 +24,7 @@ public sealed class InsideTests : IDisposable
         Expect(Expected("components"), output.Components());
         Expect(new double[8], output.Leftover());
         Expect(Expected("heads"), results.Tensor(1));
-        Assert.Equal(["left", "[1]"], results.Explain("0,1").Contributions.Select(one => one.Name));
+        Assert.Equal(["left", "position 1"], results.Explain("0,1").Contributions.Select(one => one.Name));
         // By name, and what else runs takes the arguments alone.
         var named = new Request(new Dictionary<string, Input> { ["table"] = _table }) { Inside = [Inside] };
         Expect(Expected("components"), _model.Decompose(named).Composition().Components());

@@ -72,6 +72,9 @@ public sealed class ModelArgumentsTests : IDisposable
         {
             Assert.Throws<ArgumentException>(() => Request.OfArguments(one));
         }
+        var loop = new List<object?>();
+        loop.Add(loop);
+        Assert.Contains("too deeply", Assert.Throws<ArgumentException>(() => Request.OfArguments(loop)).Message);
         Assert.Throws<ArgumentNullException>(() => Request.OfArguments(null!));
         Assert.Throws<ArgumentException>(() => Request.OfArguments("no\0text"));
         Assert.Throws<ArgumentException>(() => _model.Run(Request.OfArguments(1.5, null)));
@@ -81,8 +84,7 @@ public sealed class ModelArgumentsTests : IDisposable
         {
             deep = ValueTuple.Create(deep);
         }
-        ArgumentException thrown =
-            Assert.Throws<ArgumentException>(() => _model.Run(Request.OfArguments(Given("table"), deep)));
+        ArgumentException thrown = Samples.Refuses(() => _model.Run(Request.OfArguments(Given("table"), deep)));
         Assert.Contains("too deeply", thrown.Message);
     }
 
@@ -100,7 +102,7 @@ public sealed class ModelArgumentsTests : IDisposable
         Assert.Throws<KeyNotFoundException>(() => _model.Methods("missing"));
         Assert.Throws<NotSupportedException>(() => program.ToModel().Methods("encode"));
         Assert.Throws<ArgumentException>(() => _model.Methods("encode,decode"));
-        Assert.ThrowsAny<Exception>(() => _model.Methods());
+        Samples.Throws<KeyNotFoundException>(ErrorCode.NotFound, () => _model.Methods());
         Assert.Throws<ArgumentNullException>(() => _model.Methods(null!));
     }
 

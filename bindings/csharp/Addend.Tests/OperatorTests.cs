@@ -62,7 +62,7 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
-    public void Calls_by_name_take_arguments_by_position_and_by_name()
+    public void Operators_are_called_by_name()
     {
         using Results results = Operators.Call("aten::add", _x, _weights, Argument.Named("alpha", 2));
         Assert.Equal(1, results.Count);
@@ -84,7 +84,7 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
-    public void Without_compositions_an_operator_just_runs()
+    public void Without_compositions_operators_just_run()
     {
         using Results results = Operators.Call("aten::mul", _weights, 3);
         Assert.Equal(ResultKind.Tensor, results.Kind(0));
@@ -94,7 +94,7 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
-    public void Unknown_operators_and_wrong_arguments_are_refused()
+    public void Wrong_calls_are_explained()
     {
         Assert.Contains("aten::no_such", Assert.Throws<KeyNotFoundException>(() => Operators.Call("aten::no_such", _x)).Message);
         Assert.Throws<ArgumentException>(() => Operators.Call("aten::relu", _x, 1, 2, 3));
@@ -125,7 +125,7 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
-    public void Policies_are_passed_explicitly()
+    public void Operators_follow_their_context()
     {
         using var frozen = new Context(new Policy { Nonlinearity = "none" });
         // Nothing moves through exp: all of it is left over.
@@ -185,7 +185,7 @@ public sealed class OperatorTests : IDisposable
         Assert.Same(_x, _x.AddInPlace(1).MulInPlace(2));
         Expect(_x, components: [2, 0, 0, 4], reference: [3, 4]);
         Expect(same, components: [1, 0, 0, 2], reference: [0.5, 1]);
-        Assert.ThrowsAny<ArgumentException>(() => _x.AddInPlace(Tensor.From(new double[3])));
+        Samples.Refuses(() => _x.AddInPlace(Tensor.From(new double[3])));
         Expect(_x, components: [2, 0, 0, 4], reference: [3, 4]);
     }
 
@@ -217,7 +217,7 @@ public sealed class OperatorTests : IDisposable
     public void Every_everyday_operator_has_its_method()
     {
         HashSet<string> methods = [.. typeof(Composition).GetMethods().Select(method => method.Name)];
-        string[] lines = File.ReadAllLines(Samples.Runfile("core/explain/everyday_operators.txt"));
+        string[] lines = File.ReadAllLines(Samples.Runfile("core/composition/everyday_operators.txt"));
         string[] names = [.. lines
             .Where(line => line.StartsWith("aten::", StringComparison.Ordinal))
             .Select(line => line["aten::".Length..line.IndexOf('(', StringComparison.Ordinal)].Split('.')[0])
@@ -227,7 +227,7 @@ public sealed class OperatorTests : IDisposable
     }
 
     [Fact]
-    public void Lists_the_operators_that_have_a_rule()
+    public void Registered_operators_are_listed()
     {
         Assert.True(Operators.All.Count > 300);
         OperatorInfo softmax = Operators.All.Single(op => op.Name == "aten::softmax");

@@ -32,6 +32,19 @@ public sealed class RecordingScopeTests : IDisposable
     }
 
     [Fact]
+    public void Buffers_are_told_from_parameters()
+    {
+        using var recording = new RecordingScope(new Request(new Dictionary<string, Input> { ["x"] = _x })
+        {
+            Buffers = new Dictionary<string, Tensor> { ["scale.mean"] = _weight },
+        });
+        recording.AddOutput(Network(_x));
+        RecordedProgram program = recording.End();
+        Assert.Equal(["scale.mean"], program.NamesOf(ValueKind.Buffer));
+        Assert.Empty(program.NamesOf(ValueKind.Parameter));
+    }
+
+    [Fact]
     public void Operators_stand_under_the_lines_that_called_them()
     {
         using var recording = new RecordingScope(Asked());

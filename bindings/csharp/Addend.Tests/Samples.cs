@@ -55,5 +55,29 @@ internal static class Samples
     internal static void Close(double expected, double actual, double within) =>
         Assert.InRange(actual, expected - within, expected + within);
 
+    /// <summary>As many numbers, each of them close to the one that is expected.</summary>
+    internal static void Close(IReadOnlyList<float> expected, IReadOnlyList<float> actual, double within)
+    {
+        Assert.NotEmpty(expected);
+        Assert.Equal(expected.Count, actual.Count);
+        for (int k = 0; k < expected.Count; k++)
+        {
+            Close(expected[k], actual[k], within);
+        }
+    }
+
+    /// <summary>The library refuses the call with this very exception and code.</summary>
+    internal static T Throws<T>(ErrorCode code, Func<object?> call)
+        where T : Exception
+    {
+        T thrown = Assert.Throws<T>(call);
+        Assert.Equal(code, CodeOf(thrown));
+        return thrown;
+    }
+
+    /// <summary>The library says that an argument is wrong.</summary>
+    internal static ArgumentException Refuses(Func<object?> call) =>
+        Throws<ArgumentException>(ErrorCode.InvalidArgument, call);
+
     internal static ErrorCode CodeOf(Exception thrown) => (ErrorCode)thrown.Data[AddendException.CodeKey]!;
 }

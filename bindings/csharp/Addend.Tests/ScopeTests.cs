@@ -25,7 +25,7 @@ public sealed class ScopeTests
     }
 
     [Fact]
-    public void What_an_inner_scope_keeps_belongs_to_the_outer_one()
+    public void Kept_objects_belong_to_the_outer_scope()
     {
         Tensor kept, outer;
         using (new Scope())

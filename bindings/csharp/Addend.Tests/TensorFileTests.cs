@@ -14,7 +14,7 @@ public sealed class TensorFileTests
     }
 
     [Fact]
-    public void Writes_what_it_reads()
+    public void Tensor_files_keep_what_they_are_given()
     {
         string path = Path.Combine(Path.GetTempPath(), Path.GetRandomFileName() + ".safetensors");
         try
@@ -40,7 +40,7 @@ public sealed class TensorFileTests
     }
 
     [Fact]
-    public void Reads_bytes_whole_or_not_at_all()
+    public void Damaged_tensor_files_are_refused()
     {
         byte[] content = File.ReadAllBytes(Samples.DigitsSamplePath);
         using TensorFile file = TensorFile.Load(content);

@@ -176,7 +176,7 @@ public sealed class TensorTests
     }
 
     [Fact]
-    public void Cannot_be_used_after_it_was_disposed()
+    public void Disposed_tensors_say_so()
     {
         Tensor tensor = Tensor.From(new[] { 1f });
         tensor.Dispose();

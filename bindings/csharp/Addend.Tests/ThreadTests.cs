@@ -36,7 +36,7 @@ public sealed class ThreadTests
     }
 
     [Fact]
-    public void An_object_may_be_disposed_under_calls_of_other_threads()
+    public void Disposing_while_others_compute_ends_no_run_in_the_middle()
     {
         for (int round = 0; round < 50; round++)
         {

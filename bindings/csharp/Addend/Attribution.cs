@@ -3,24 +3,6 @@ using Addend.Native;
 
 namespace Addend;
 
-/// <summary>What passed through an operator on the way from the inputs to some numbers. Numbers are by target; where each
-/// example has a target there is one for all examples together.</summary>
-/// <param name="Index">Its number among the operators that ran: what a probe calls <c>#28</c>.</param>
-/// <param name="Op">Its name: <c>aten::linear</c>.</param>
-/// <param name="Output">Which of its outputs this is about.</param>
-/// <param name="Call">How it was called, for people.</param>
-/// <param name="Module">Where in the model it is; null outside of all modules.</param>
-/// <param name="Passed">What passed through it of value - reference.</param>
-/// <param name="Leftover">What it left over itself.</param>
-public sealed record AttributedOperator(
-    long Index,
-    string Op,
-    int Output,
-    string Call,
-    string? Module,
-    IReadOnlyList<double> Passed,
-    IReadOnlyList<double> Leftover);
-
 /// <summary>
 /// Some numbers, and what each element of the inputs gave to them.
 /// <code>
@@ -50,9 +32,7 @@ public sealed class Attribution : AddendObject
         get
         {
             using JsonDocument document = JsonDocument.Parse(ToJson());
-            return document.RootElement.TryGetProperty("operators", out JsonElement operators)
-                ? [.. operators.EnumerateArray().Select(OperatorOf)]
-                : [];
+            return document.RootElement.All("operators", AttributedOperator.Read);
         }
     }
 
@@ -155,19 +135,6 @@ public sealed class Attribution : AddendObject
         AddendNative.addend_attribution_html(Handle, out StringHandle html);
         return Text.Taken(html);
     }
-
-    private static AttributedOperator OperatorOf(JsonElement record) => new(
-        record.GetProperty("index").GetInt64(),
-        record.GetProperty("op").GetString()!,
-        record.GetProperty("output").GetInt32(),
-        record.GetProperty("call").GetString()!,
-        record.GetProperty("module").GetString(),
-        Numbers(record.GetProperty("passed")),
-        Numbers(record.GetProperty("leftover")));
-
-    // JSON has null for what is no number.
-    private static double[] Numbers(JsonElement list) =>
-        [.. list.EnumerateArray().Select(n => n.ValueKind == JsonValueKind.Number ? n.GetDouble() : double.NaN)];
 
     private Tensor TensorAt(int index)
     {

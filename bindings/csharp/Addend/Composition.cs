@@ -123,7 +123,7 @@ public sealed partial class Composition : AddendObject
     public Tensor Value() => Part(AddendNative.ADDEND_VALUE);
 
     /// <summary>One component.</summary>
-    /// <param name="index">Which; negative ones count from the end.</param>
+    /// <param name="index">Which, from 0.</param>
     /// <returns>A new tensor of shape S on the same memory.</returns>
     /// <exception cref="ArgumentOutOfRangeException">There is no such component.</exception>
     public Tensor Component(long index)
@@ -136,6 +136,7 @@ public sealed partial class Composition : AddendObject
     /// <param name="indices">Which; negative ones count from the end.</param>
     /// <param name="withResidual">Whether the residual comes along; else it is zero.</param>
     /// <returns>A new composition.</returns>
+    /// <exception cref="ArgumentException">There is no such component.</exception>
     public Composition SelectComponents(Dims indices, bool withResidual = false)
     {
         AddendNative.addend_composition_select(

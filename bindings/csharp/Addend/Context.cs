@@ -13,6 +13,28 @@ public enum LogLevel
     Warning = AddendNative.ADDEND_LOG_WARNING,
 }
 
+/// <summary>What is known of an operator, from which its rule follows.</summary>
+public enum Principle
+{
+    /// <summary>Elementwise in one tensor, bends on the scale of 1, as tanh does.</summary>
+    Pointwise,
+
+    /// <summary>Elementwise in one tensor, bends on the scale of its argument, as the square root does.</summary>
+    PointwisePower,
+
+    /// <summary>Elementwise in one tensor, with kinks, as relu has them.</summary>
+    PointwisePiecewise,
+
+    /// <summary>Differentiable, and nothing else is known.</summary>
+    Path,
+
+    /// <summary>Elementwise in several tensors, and differentiable.</summary>
+    PathElementwise,
+
+    /// <summary>Constant but for steps.</summary>
+    Opaque,
+}
+
 /// <summary>How far a run is.</summary>
 /// <param name="Stage">What it does: <c>trace</c>, <c>linearize</c> or <c>sweep</c>.</param>
 /// <param name="Done">How many steps of it are done.</param>
@@ -32,6 +54,10 @@ public sealed record ContextOptions
     /// <summary>Is told how far a run is, on the thread that runs. What it throws ends the run and is thrown by
     /// it.</summary>
     public IProgress<RunProgress>? Progress { get; init; }
+
+    /// <summary>Rules for operators of your own, which replace what the operators had: <c>my_ops::smooth_abs</c>, or one
+    /// overload of it.</summary>
+    public IReadOnlyDictionary<string, Principle> Rules { get; init; } = new Dictionary<string, Principle>();
 
     /// <summary>Whether errors tell where in the library's C++ they come from.</summary>
     public bool Detail { get; init; }
@@ -92,9 +118,26 @@ public sealed class Context : AddendObject
                 Hand(progress, payload => AddendNative.addend_context_options_set_progress(
                     building, Callbacks.Progress, payload, Callbacks.Release));
             }
+            if (options.Rules.Count > 0)
+            {
+                SetRules(building, options.Rules);
+            }
             AddendNative.addend_context_options_set_detail(building, options.Detail ? 1 : 0);
             AddendNative.addend_context_create(building, out ContextHandle context);
             return context;
+        }
+    }
+
+    private static void SetRules(ContextOptionsHandle building, IReadOnlyDictionary<string, Principle> rules)
+    {
+        AddendNative.addend_rules_create(out RulesHandle added);
+        using (added)
+        {
+            foreach ((string op, Principle principle) in rules)
+            {
+                AddendNative.addend_rules_add(added, Text.Checked(op, nameof(op)), Words.Snake(principle.ToString()));
+            }
+            AddendNative.addend_context_options_set_rules(building, added);
         }
     }
 

@@ -8,8 +8,11 @@ namespace Addend;
 /// <param name="Value">What it adds.</param>
 public sealed record Contribution(long Component, string Name, double Value);
 
-/// <summary>How an explained number adds up: contributions + reference + leftover = recovery, which is the value up to
-/// rounding.</summary>
+/// <summary>One number of a composition and what it is made of: plain data, with nothing to dispose. Contributions +
+/// reference + leftover = recovery, which is the value up to rounding.</summary>
+/// <param name="Target">The element that is explained: <c>[0, 7]</c>; <c>[0, 7] minus [0, 2]</c> for a difference.</param>
+/// <param name="Contributions">What each component adds, in the order of the components.</param>
+/// <param name="Ranking">The same, the largest magnitude first.</param>
 /// <param name="Value">What the model computed.</param>
 /// <param name="Reference">What it computes on the baseline.</param>
 /// <param name="Leftover">What the policy could not attribute.</param>
@@ -17,25 +20,17 @@ public sealed record Contribution(long Component, string Name, double Value);
 /// <param name="RecoveryError">Recovery - value.</param>
 /// <param name="Conditioning">(sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels.</param>
 /// <param name="Mass">sum |c| + |leftover| + |reference|: what rounding is measured against.</param>
-public sealed record Completeness(
+public sealed record Explanation(
+    string Target,
+    IReadOnlyList<Contribution> Contributions,
+    IReadOnlyList<Contribution> Ranking,
     double Value,
     double Reference,
     double Leftover,
     double Recovery,
     double RecoveryError,
     double Conditioning,
-    double Mass);
-
-/// <summary>One number of a composition and what it is made of: plain data, with nothing to dispose.</summary>
-/// <param name="Target">The element that is explained: <c>[0, 7]</c>; <c>[0, 7] minus [0, 2]</c> for a difference.</param>
-/// <param name="Contributions">What each component adds, in the order of the components.</param>
-/// <param name="Ranking">The same, the largest magnitude first.</param>
-/// <param name="Completeness">How it adds up.</param>
-public sealed record Explanation(
-    string Target,
-    IReadOnlyList<Contribution> Contributions,
-    IReadOnlyList<Contribution> Ranking,
-    Completeness Completeness)
+    double Mass)
 {
     /// <summary>The largest contributions, the largest magnitude first.</summary>
     /// <param name="count">How many.</param>
@@ -65,14 +60,13 @@ public sealed record Explanation(
                 Text.Borrowed(handle, AddendNative.addend_explanation_target) ?? "",
                 contributions,
                 ranking,
-                new Completeness(
-                    Value: Number(handle, AddendNative.ADDEND_NUMBER_VALUE),
-                    Reference: Number(handle, AddendNative.ADDEND_NUMBER_REFERENCE),
-                    Leftover: Number(handle, AddendNative.ADDEND_NUMBER_LEFTOVER),
-                    Recovery: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY),
-                    RecoveryError: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY_ERROR),
-                    Conditioning: Number(handle, AddendNative.ADDEND_NUMBER_CONDITIONING),
-                    Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS)));
+                Value: Number(handle, AddendNative.ADDEND_NUMBER_VALUE),
+                Reference: Number(handle, AddendNative.ADDEND_NUMBER_REFERENCE),
+                Leftover: Number(handle, AddendNative.ADDEND_NUMBER_LEFTOVER),
+                Recovery: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY),
+                RecoveryError: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY_ERROR),
+                Conditioning: Number(handle, AddendNative.ADDEND_NUMBER_CONDITIONING),
+                Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS));
         }
     }
 

@@ -58,6 +58,19 @@ public sealed class Model : AddendObject
         }
     }
 
+    /// <summary>A copy of a model from a TorchScript file, of another dtype or on another device. Its inputs have to be
+    /// there too.</summary>
+    /// <param name="dtype">Of parameters and floating-point buffers; null: as they are.</param>
+    /// <param name="device">The device, <c>cuda:0</c>; null: where it is.</param>
+    /// <returns>A new model.</returns>
+    /// <exception cref="NotSupportedException">The model does not come from a TorchScript file.</exception>
+    public Model To(DType? dtype = null, string? device = null)
+    {
+        AddendNative.addend_model_to(
+            Handle, (int)(dtype ?? 0), device is null ? null! : Text.Checked(device, nameof(device)), out ModelHandle copy);
+        return new Model(copy);
+    }
+
     /// <summary>Forgets what requests with <see cref="Request.KeepReferences"/> made it keep: to free the memory, or after
     /// writes to parameters that no operator made.</summary>
     public void ForgetReferences() => AddendNative.addend_model_forget_references(Handle);
@@ -88,31 +101,24 @@ public sealed class Model : AddendObject
     /// <param name="request">The inputs.</param>
     /// <param name="context">Whose rules count; null: those of the defaults.</param>
     /// <returns>Nothing where nothing is missing.</returns>
-    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        using RequestHandle asked = request.Build(CancellationHandle.Null);
-        AddendNative.addend_model_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
-        return Requirement.Read(Text.Taken(json));
-    }
+    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null) =>
+        Ask(request, asked =>
+        {
+            AddendNative.addend_model_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
+            return Requirement.Read(Text.Taken(json));
+        }, CancellationToken.None);
 
     /// <summary>Runs the plain model: its tensors, without compositions.</summary>
     /// <param name="request">The inputs; splits and probes are not looked at.</param>
     /// <param name="cancellationToken">Ends the run before its next operator.</param>
     /// <returns>What the model computes.</returns>
     /// <exception cref="OperationCanceledException">The run was ended.</exception>
-    public Results Run(Request request, CancellationToken cancellationToken = default)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        return Cancellation.Run(Asked, cancellationToken);
-
-        Results Asked(CancellationHandle cancellation)
+    public Results Run(Request request, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_model_run(Handle, handle, out ResultsHandle results);
+            AddendNative.addend_model_run(Handle, asked, out ResultsHandle results);
             return new Results(results);
-        }
-    }
+        }, cancellationToken);
 
     /// <inheritdoc cref="Run(Request, CancellationToken)"/>
     /// <param name="input">The only input.</param>
@@ -130,18 +136,12 @@ public sealed class Model : AddendObject
     /// <exception cref="AddendException">A tracing failure.</exception>
     /// <exception cref="OperationCanceledException">The run was ended.</exception>
     public Results Decompose(
-        Request request, Context? context = null, CancellationToken cancellationToken = default)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        return Cancellation.Run(Asked, cancellationToken);
-
-        Results Asked(CancellationHandle cancellation)
+        Request request, Context? context = null, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_model_decompose(Context.HandleOf(context), Handle, handle, out ResultsHandle results);
+            AddendNative.addend_model_decompose(Context.HandleOf(context), Handle, asked, out ResultsHandle results);
             return new Results(Callbacks.Finished(results));
-        }
-    }
+        }, cancellationToken);
 
     /// <inheritdoc cref="Decompose(Request, Context?, CancellationToken)"/>
     /// <param name="input">The only input.</param>
@@ -171,22 +171,16 @@ public sealed class Model : AddendObject
     /// <exception cref="NotSupportedException">An operator has no rule.</exception>
     /// <exception cref="OperationCanceledException">The run was ended.</exception>
     public Attribution Attribute(
-        Request request, Context? context = null, CancellationToken cancellationToken = default)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        return Cancellation.Run(Asked, cancellationToken);
-
-        Attribution Asked(CancellationHandle cancellation)
+        Request request, Context? context = null, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
             AddendNative.addend_model_attribute(
-                Context.HandleOf(context), Handle, handle, out AttributionHandle attribution);
+                Context.HandleOf(context), Handle, asked, out AttributionHandle attribution);
             return new Attribution(
                 Callbacks.Finished(attribution),
                 request.StructuredNames ?? InputNames,
                 [.. request.Inside.Select(inside => inside.Selector)]);
-        }
-    }
+        }, cancellationToken);
 
     /// <inheritdoc cref="Attribute(Request, Context?, CancellationToken)"/>
     /// <param name="input">The only input.</param>
@@ -205,18 +199,12 @@ public sealed class Model : AddendObject
     /// <returns>The program.</returns>
     /// <exception cref="NotSupportedException">Something cannot be recorded.</exception>
     /// <exception cref="InvalidOperationException">A number follows no size of the inputs.</exception>
-    public RecordedProgram Record(Request request, CancellationToken cancellationToken = default)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        return Cancellation.Run(Asked, cancellationToken);
-
-        RecordedProgram Asked(CancellationHandle cancellation)
+    public RecordedProgram Record(Request request, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_model_record(Handle, handle, out ProgramHandle program);
+            AddendNative.addend_model_record(Handle, asked, out ProgramHandle program);
             return new RecordedProgram(program);
-        }
-    }
+        }, cancellationToken);
 
     /// <inheritdoc cref="Record(Request, CancellationToken)"/>
     /// <param name="input">The only input.</param>
@@ -240,21 +228,17 @@ public sealed class Model : AddendObject
         bool outOfPlace = false,
         CancellationToken cancellationToken = default)
     {
-        ArgumentNullException.ThrowIfNull(request);
         string options = new JsonObject
         {
             ["tolerance"] = OptionText.Finite(tolerance, nameof(tolerance)),
             ["strict"] = strict,
             ["out_of_place"] = outOfPlace,
         }.ToJsonString();
-        return Cancellation.Run(Asked, cancellationToken);
-
-        TraceCheck Asked(CancellationHandle cancellation)
+        return Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_model_check_trace(Handle, handle, options, out StringHandle json);
+            AddendNative.addend_model_check_trace(Handle, asked, options, out StringHandle json);
             return TraceCheck.Read(Text.Taken(json));
-        }
+        }, cancellationToken);
     }
 
     /// <summary>The exact Shapley values of the components for the model's first output: at most 16 components, 2^numc
@@ -263,16 +247,22 @@ public sealed class Model : AddendObject
     /// <param name="cancellationToken">Ends the runs.</param>
     /// <returns>A composition of the first output.</returns>
     /// <exception cref="OperationCanceledException">The run was ended.</exception>
-    public Composition Shapley(Request request, CancellationToken cancellationToken = default)
+    public Composition Shapley(Request request, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
+        {
+            AddendNative.addend_model_shapley(Handle, asked, out CompositionHandle composition);
+            return new Composition(composition);
+        }, cancellationToken);
+
+    private static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)
     {
         ArgumentNullException.ThrowIfNull(request);
-        return Cancellation.Run(Asked, cancellationToken);
-
-        Composition Asked(CancellationHandle cancellation)
-        {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_model_shapley(Handle, handle, out CompositionHandle composition);
-            return new Composition(composition);
-        }
+        return Cancellation.Run(
+            cancellation =>
+            {
+                using RequestHandle asked = request.Build(cancellation);
+                return question(asked);
+            },
+            cancellationToken);
     }
 }

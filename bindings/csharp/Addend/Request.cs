@@ -69,9 +69,16 @@ public sealed record Request
     /// softmax reads).</summary>
     public IReadOnlyList<string> Probes { get; init; } = [];
 
+    /// <summary>Those of the model's results that are decomposed: <c>output</c>, <c>output.1</c>; all where none is named.
+    /// Looked at by <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>.</summary>
+    public IReadOnlyList<string> Outputs { get; init; } = [];
+
     /// <summary>Parameters by name of what runs in a <see cref="TracingScope"/>, so that reports name operators by what they
     /// read: the very tensors that operators are called with.</summary>
     public IReadOnlyDictionary<string, Tensor> Parameters { get; init; } = new Dictionary<string, Tensor>();
+
+    /// <summary>The same for buffers: tensors that are not learned.</summary>
+    public IReadOnlyDictionary<string, Tensor> Buffers { get; init; } = new Dictionary<string, Tensor>();
 
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
     public bool Everything { get; init; }
@@ -140,6 +147,10 @@ public sealed record Request
             {
                 AddendNative.addend_request_add_probe(request, Text.Checked(probe, nameof(Probes)));
             }
+            foreach (string output in Outputs)
+            {
+                AddendNative.addend_request_add_output(request, Text.Checked(output, nameof(Outputs)));
+            }
             foreach (Target target in Targets)
             {
                 AddendNative.addend_request_add_target(request, target.Text);
@@ -151,6 +162,11 @@ public sealed record Request
             {
                 ArgumentNullException.ThrowIfNull(tensor);
                 AddendNative.addend_request_add_parameter(request, Text.Checked(name, nameof(Parameters)), tensor.Handle);
+            }
+            foreach ((string name, Tensor tensor) in Buffers)
+            {
+                ArgumentNullException.ThrowIfNull(tensor);
+                AddendNative.addend_request_add_buffer(request, Text.Checked(name, nameof(Buffers)), tensor.Handle);
             }
             AddendNative.addend_request_set_everything(request, Everything ? 1 : 0);
             AddendNative.addend_request_set_memory(request, Memory);

@@ -10,16 +10,19 @@ namespace Addend;
 /// arguments.</summary>
 internal sealed class Structure
 {
+    // What contains itself ends here, not with the stack: the process would end too. The C interface takes less.
+    private const int Deepest = 256;
+
     private readonly List<KeyValuePair<string?, Input>> _inputs = [];
 
-    internal Structure(object?[] arguments) => Json = ListOf(arguments, "").ToJsonString();
+    internal Structure(object?[] arguments) => Json = ListOf(arguments, "", 0).ToJsonString();
 
     internal Structure(IEnumerable<KeyValuePair<string, object?>> arguments)
     {
         var described = new JsonObject();
         foreach ((string name, object? value) in arguments)
         {
-            described[Text.Checked(name, nameof(arguments))] = Describe(value, name);
+            described[Text.Checked(name, nameof(arguments))] = Describe(value, name, 0);
         }
         Json = described.ToJsonString();
     }
@@ -30,8 +33,12 @@ internal sealed class Structure
     /// <summary>By their paths, which are only names.</summary>
     internal IReadOnlyList<KeyValuePair<string?, Input>> Inputs => _inputs;
 
-    private JsonNode? Describe(object? value, string path)
+    private JsonNode? Describe(object? value, string path, int depth)
     {
+        if (depth > Deepest)
+        {
+            throw new ArgumentException($"arguments are nested too deeply: {path[..20]}...", nameof(value));
+        }
         switch (value)
         {
             case null:
@@ -54,11 +61,11 @@ internal sealed class Structure
                 {
                     elements[k] = tuple[k];
                 }
-                return new JsonObject { ["tuple"] = ListOf(elements, path) };
+                return new JsonObject { ["tuple"] = ListOf(elements, path, depth + 1) };
             case IDictionary map:
-                return DictionaryOf(map, path);
+                return DictionaryOf(map, path, depth + 1);
             case IEnumerable list:
-                JsonArray listed = ListOf(list, path);
+                JsonArray listed = ListOf(list, path, depth + 1);
                 return OfTensorsIfEmpty(new JsonObject { ["list"] = listed }, listed.Count);
             default:
                 throw new ArgumentException(
@@ -68,7 +75,7 @@ internal sealed class Structure
         }
     }
 
-    private JsonObject DictionaryOf(IDictionary map, string path)
+    private JsonObject DictionaryOf(IDictionary map, string path, int depth)
     {
         var described = new JsonObject();
         foreach (DictionaryEntry entry in map)
@@ -77,18 +84,18 @@ internal sealed class Structure
             {
                 throw new ArgumentException($"the keys of {path} have to be texts, not {entry.Key}", nameof(map));
             }
-            described[Text.Checked(key, path)] = Describe(entry.Value, $"{path}.{key}");
+            described[Text.Checked(key, path)] = Describe(entry.Value, $"{path}.{key}", depth);
         }
         return OfTensorsIfEmpty(new JsonObject { ["dict"] = described }, described.Count);
     }
 
-    private JsonArray ListOf(IEnumerable list, string path)
+    private JsonArray ListOf(IEnumerable list, string path, int depth)
     {
         var described = new JsonArray();
         foreach (object? element in list)
         {
             string inner = described.Count.ToString(CultureInfo.InvariantCulture);
-            described.Add(Describe(element, path.Length == 0 ? inner : $"{path}.{inner}"));
+            described.Add(Describe(element, path.Length == 0 ? inner : $"{path}.{inner}", depth));
         }
         return described;
     }

@@ -37,7 +37,8 @@ from ._handle import Scope, scope
 from ._input import Input, Inside
 from ._live import Recording, Trace, TracedModel, compile, recording, tracing
 from ._model import Model, attribute, load_model
-from ._program import Finding, Program, Requirement, TraceCheck
+from ._program import Program
+from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
 

@@ -11,7 +11,6 @@ from typing import (
     Iterable,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -24,6 +23,7 @@ from ._cancellation import Cancellation
 from ._context import Context, as_context
 from ._dtype import to_code
 from ._handle import Handle
+from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._structure import map_leaves
 
@@ -32,57 +32,6 @@ if TYPE_CHECKING:
 
 # What is known of each operator: numbers, or ("seconds", numbers) or ("bytes", numbers); None where there is none.
 Numbers = Mapping[str, Union[Sequence[Optional[float]], Tuple[str, Sequence[Optional[float]]]]]
-
-
-class Finding(NamedTuple):
-    """Something that a check of a recording has found.
-
-    Attributes:
-        kind: ``"graph"`` (another run calls other operators), ``"value"`` (results differ), ``"guard"`` (a number that
-            left the tensors is another one), ``"constant"``, ``"random"``, ``"training"``, ``"state"`` (the model
-            overwrites its own parameters) or ``"output"``.
-        error: whether the program gives something else than the model; else it is worth knowing.
-        input_set: which of the further inputs showed it; None: those of the recording.
-        position: of the operator; "" where none is to blame.
-        message: one line.
-    """
-
-    kind: str
-    error: bool
-    input_set: Optional[int]
-    position: str
-    message: str
-
-
-class TraceCheck(NamedTuple):
-    """Whether a recording is the model.
-
-    Attributes:
-        ok: no finding is an error.
-        worst_error: the largest relative difference between a replay and the model.
-        findings: errors, and what is worth knowing.
-    """
-
-    ok: bool
-    worst_error: float
-    findings: List[Finding]
-
-
-class Requirement(NamedTuple):
-    """Something that a run lacks.
-
-    Attributes:
-        kind: ``"input"`` (number, shape, dtype or device of what is given), ``"mode"`` (something runs as in training) or
-            ``"operator"`` (it has no rule).
-        error: whether the run would fail; else it is worth knowing.
-        position: of the first operator concerned; "" for inputs.
-        message: one line.
-    """
-
-    kind: str
-    error: bool
-    position: str
-    message: str
 
 
 class Program(Handle):

@@ -30,7 +30,7 @@ class MakeTest(unittest.TestCase):
         self.assertEqual((composition.numc, composition.shape, composition.ndim), (6, (4,), 1))
         self.assertEqual((composition.dtype, composition.device), ("float32", "cpu"))
 
-    def test_diagonal_of_several_dims(self):
+    def test_diagonal_splits_along_dimensions(self):
         value = torch.randn(2, 3, 2)
         composition = addend.Composition.diagonal(value, (0, -1))
         self.assertEqual(composition.numc, 4)
@@ -39,12 +39,12 @@ class MakeTest(unittest.TestCase):
         np.testing.assert_array_equal(composition.component(2), one)
         self.assertEqual(addend.Composition.diagonal(value).numc, 1)
 
-    def test_from_labels(self):
+    def test_labels_group_elements(self):
         composition = addend.Composition.from_labels(X, [1, 0, -1, 1], baseline=torch.full((4,), 0.5))
         np.testing.assert_allclose(composition.components, [[0, -0.3207, 0, 0], [0.1853, 0, 0, -0.0926]], atol=1e-6)
         np.testing.assert_allclose(composition.recovery, X)
 
-    def test_from_tensors(self):
+    def test_parts_are_taken_as_given(self):
         composition = addend.Composition(np.float32([[1, 2], [3, 4]]), [10.0, 20.0], leftover=[0.5, 0.25])
         np.testing.assert_array_equal(composition.residual, [10.5, 20.25])
         np.testing.assert_array_equal(composition.recovery, [14.5, 26.25])
@@ -89,7 +89,7 @@ class PrintTest(unittest.TestCase):
 
 
 class ExplainTest(unittest.TestCase):
-    def test_numbers(self):
+    def test_explanations_are_sums(self):
         composition = addend.Composition([[1.0, -4.0], [2.0, 0.5]], [10.0, 1.0], [0.25, 0.0])
         explanation = composition.explain(0)
         self.assertEqual(explanation.target, "[0]")
@@ -177,9 +177,9 @@ class OperatorsTest(unittest.TestCase):
             np.testing.assert_allclose(y.component(k), own @ weight.t(), atol=1e-6)
         np.testing.assert_allclose(y.reference, bias.expand(3, 2), atol=1e-6)
 
-    def test_every_operator_of_the_list_is_there(self):
+    def test_every_everyday_operator_has_its_method(self):
         # The list as the core has it, by way of the schemas: not what the generator of this face made of it.
-        with open("core/explain/everyday_operators.txt", encoding="utf-8") as lines:
+        with open("core/composition/everyday_operators.txt", encoding="utf-8") as lines:
             names = [(line.split("(")[0].split("::")[1].split(".")[0], line) for line in lines if line.startswith("aten::")]
         self.assertGreater(len(names), 150)
         for name, line in names:
@@ -198,13 +198,14 @@ class OperatorsTest(unittest.TestCase):
             with self.subTest(key=key):
                 self.check(x[key], v[key])
                 np.testing.assert_allclose(addend.as_tensor(v)[key], v[key])
-        for key in [3, (0, 0, 0), (..., ...), True]:
-            with self.subTest(key=key), self.assertRaises((IndexError, TypeError)):
+        for key, error in [(3, IndexError), ((0, 0, 0), IndexError), ((..., ...), IndexError), (True, TypeError),
+                           ("text", TypeError)]:
+            with self.subTest(key=key), self.assertRaises(error):
                 x[key]
-        with self.assertRaises((TypeError, IndexError, ValueError)):
-            x["text"]
         self.assertEqual(len(x), 3)
-        for row, expected in zip(x, v):
+        rows = list(x)
+        self.assertEqual(len(rows), 3)
+        for row, expected in zip(rows, v):
             self.check(row, expected)
 
     def test_comparisons_read_values(self):
@@ -222,7 +223,7 @@ class OperatorsTest(unittest.TestCase):
         np.testing.assert_allclose(x.recovery, X + 1)
         np.testing.assert_array_equal(parts, np.diag(X))
 
-    def test_policies(self):
+    def test_operators_follow_their_context(self):
         x = addend.Composition.diagonal(torch.tensor([1.0, -3.0]), 0)
         context = addend.Context(nonlinearity="gradient")
         y = x.tanh(context=context)
@@ -233,18 +234,18 @@ class OperatorsTest(unittest.TestCase):
         a, b = addend.Composition([[2.0], [0.0]]), addend.Composition([[0.0], [5.0]])
         np.testing.assert_allclose(addend.shapley("aten::mul", a, b).components, [[5], [5]])
 
-    def test_errors(self):
+    def test_wrong_calls_are_explained(self):
         for call, kind, text in [
             (lambda: addend.call("aten::no_such_operator", self.x), addend.NotFound, "no_such_operator"),
             (lambda: addend.call("aten::softmax", self.x, "text"), addend.InvalidArgument, "softmax"),
             (lambda: addend.call("aten::add", self.x, self.x, alpha=self), TypeError, "OperatorsTest"),
-            (lambda: self.x + torch.rand(7), (addend.Error, RuntimeError), "7|size"),
+            (lambda: self.x + torch.rand(7), addend.InvalidArgument, "7|size"),
             (lambda: self.x + addend.Composition.diagonal(self.value, 0), addend.InvalidArgument, "components"),
         ]:
             with self.subTest(text=text), self.assertRaisesRegex(kind, text):
                 call()
 
-    def test_operators_of_the_registry(self):
+    def test_registered_operators_are_listed(self):
         found = {operator.name: operator for operator in addend.operators()}
         self.assertGreater(len(found), 100)
         self.assertEqual(found["aten::softmax"].kind.lower(), "path")
@@ -252,7 +253,7 @@ class OperatorsTest(unittest.TestCase):
 
 
 class GradientTest(unittest.TestCase):
-    def test_against_finite_differences(self):
+    def test_gradients_are_those_of_finite_differences(self):
         torch.manual_seed(1)
         components = torch.randn(3, 4, dtype=torch.float64)
         reference = torch.randn(4, dtype=torch.float64)
@@ -273,14 +274,14 @@ class GradientTest(unittest.TestCase):
             expected = (loss(components + step) - loss(components - step)) / 2e-6
             self.assertAlmostEqual(gradient.components[index].item(), expected, places=6)
 
-    def test_not_connected(self):
+    def test_gradients_need_a_graph(self):
         x = addend.Composition.diagonal(X, 0)
         with self.assertRaises(addend.FailedPrecondition):
             x.exp().grad(x, x)
 
 
 class LifetimeTest(unittest.TestCase):
-    def test_close(self):
+    def test_closed_compositions_say_so(self):
         before = live()
         with addend.Composition.diagonal(X, 0) as composition:
             components = composition.components
@@ -295,7 +296,7 @@ class LifetimeTest(unittest.TestCase):
         del composition, components
         self.assertEqual(live(), before)
 
-    def test_scope(self):
+    def test_kept_objects_belong_to_the_outer_scope(self):
         before = live()
         with addend.scope() as scope:
             x = addend.Composition.diagonal(X, 0)
@@ -318,7 +319,7 @@ class LifetimeTest(unittest.TestCase):
             thread.join()
         self.assertFalse(made[0].closed)
 
-    def test_closing_while_another_thread_computes(self):
+    def test_closing_while_others_compute_ends_no_run_in_the_middle(self):
         value = torch.rand(64, 64)
         for _ in range(20):
             x = addend.Composition.diagonal(value, 0)

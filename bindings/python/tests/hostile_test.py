@@ -156,7 +156,7 @@ class FaceTest(unittest.TestCase):
         error = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((type(error), str(error), error.code), (addend.NotFound, str(caught.exception), 5))
 
-    def test_detail_says_where(self):
+    def test_detail_is_given_where_it_is_asked_for(self):
         for detail in (False, True):
             with self.assertRaises(addend.NotFound) as caught:
                 addend.call("aten::no_such", X, context=addend.Context(detail=detail))

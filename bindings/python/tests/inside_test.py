@@ -74,7 +74,7 @@ class InsideTest(unittest.TestCase):
     def expect(self, actual, expected):
         np.testing.assert_allclose(np.asarray(actual), np.asarray(expected), atol=1e-6)
 
-    def test_components(self):
+    def test_is_the_second_half_of_the_model(self):
         self.assertGreater(self.expected.abs().max().item(), 0.05)
         results = self.model.decompose(self.x, inside=self.inside(names=["left"]), probes=[HEADS])
         output = results[0]
@@ -84,7 +84,7 @@ class InsideTest(unittest.TestCase):
         self.expect(output.leftover, torch.zeros(4, 3))
         self.expect(results[HEADS].value, self.heads)
         explanation = results.explain((1, 2))
-        self.assertEqual(explanation.names, ["left", "[1]"])
+        self.assertEqual(explanation.names, ["left", "position 1"])
         told = explanation.to_dict()["inputs"][1]
         self.assertEqual((told["name"], told["inside"], told["shape"]), (HEADS, True, [4, 2, 3]))
         # Every neuron; the tensor is told by its number as well, and inputs by their names.
@@ -108,7 +108,7 @@ class InsideTest(unittest.TestCase):
         self.expect(parts.components[1], own[..., [0, 4]].sum(-1))
         self.expect(parts.components[2], own[..., [1, 3]].sum(-1))
 
-    def test_elements(self):
+    def test_is_attributed_element_by_element(self):
         found = self.model.explain(self.x, inside=self.inside(), targets=["2,0", "3,1"])
         self.assertEqual(found.inputs, [None])
         self.assertEqual(found.inside[0].shape, (2, 4, 2, 3))
@@ -158,7 +158,7 @@ class InsideTest(unittest.TestCase):
         self.expect(model.attribute(self.x, target=1, additional_forward_args=shift), rows)
         self.expect(addend.attribute(self.network, {"x": self.x}, target=1, inside=self.inside()), rows)
 
-    def test_what_does_not_fit(self):
+    def test_tells_what_does_not_fit(self):
         def refused(inside, value=self.x, error=ValueError):
             messages = []
             for ask in (self.model.decompose, self.model.explain):

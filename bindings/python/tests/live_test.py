@@ -341,7 +341,7 @@ class LiveTest(unittest.TestCase):
         output = addend.compile(lambda x: x * 3)(addend.Input(np.float32([1, 2]), 0))
         np.testing.assert_array_equal(output.components, [[3, 0], [0, 6]])
 
-    def test_probes_by_module_path(self):
+    def test_probes_are_found_by_name(self):
         model = nn.Sequential(collections.OrderedDict(inner=nn.Sequential(nn.Linear(4, 5), nn.ReLU()), last=nn.Linear(5, 2)))
         x = torch.randn(4)
         results = addend.compile(model, probes=["inner", "inner.0"]).decompose(addend.Input(x, 0))
@@ -382,7 +382,7 @@ class LiveTest(unittest.TestCase):
                 trace.output(stranger, "stranger")
         self.assertIsInstance(addend.NotFound(), KeyError)
 
-    def test_one_trace_per_thread(self):
+    def test_a_thread_has_one_at_a_time(self):
         with self.assertRaises(addend.FailedPrecondition):
             with addend.tracing(addend.Input(torch.randn(3), 0)):
                 with addend.tracing(addend.Input(torch.randn(3), 0)):

@@ -50,7 +50,7 @@ class DecomposeTest(unittest.TestCase):
     def setUp(self):
         self.image = addend.read_tensors(DIGITS + "sample.safetensors")["input"]
 
-    def test_digits(self):
+    def test_components_sum_to_what_the_baseline_changes(self):
         model = addend.load_model(DIGITS + "model.pt")
         network = torch.jit.load(DIGITS + "model.pt").eval()
         results = model.decompose(addend.Input(self.image, (2, 3), baseline=0), preset="faithful", probes=["aten::relu:1"])
@@ -80,7 +80,7 @@ class DecomposeTest(unittest.TestCase):
         self.assertEqual(results[-1].shape, results[1].shape)
         self.assertEqual(len(list(results)), 2)
 
-    def test_kept_references_and_memory(self):
+    def test_keeps_references_and_stays_within_memory(self):
         model = addend.load_model(DIGITS + "model.pt")
         for baseline in (0, 0, 0.5, 0):
             image = addend.Input(self.image, (2, 3), baseline=baseline)
@@ -97,7 +97,7 @@ class DecomposeTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "negative"):
             model.decompose(image, memory=-1)
 
-    def test_baselines_by_a_word_and_verified_references(self):
+    def test_takes_baselines_by_a_word_and_verifies_references(self):
         model = addend.load_model(DIGITS + "model.pt")
         pixels = np.asarray(self.image)
         with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ class DecomposeTest(unittest.TestCase):
         with self.assertRaisesRegex(addend.FailedPrecondition, "cannot be found backward"):
             model.decompose(image, direction="backward", nonlinearity="abs_affine")
 
-    def test_named_inputs(self):
+    def test_inputs_go_by_name(self):
         module = Pair()
         model = addend.load_model(script(module))
         self.assertEqual(model.input_names, ["left", "right"])
@@ -142,8 +142,13 @@ class DecomposeTest(unittest.TestCase):
         plain = model.run(left, right)
         self.assertIsInstance(plain[0], addend.Tensor)
         np.testing.assert_allclose(plain[0], module(left, right)[0].detach(), atol=1e-6)
-        shapley = model.shapley(addend.Input(left, 0), right)
+
+    def test_shapley_values_are_complete(self):
+        module = Pair()
+        left, right = torch.randn(3), torch.randn(2)
+        shapley = addend.load_model(script(module)).shapley(addend.Input(left, 0), right)
         np.testing.assert_allclose(shapley.components, (module.layer.weight * left).t().detach(), atol=1e-5)
+        np.testing.assert_allclose(shapley.recovery, module(left, right)[0].detach(), atol=1e-5)
 
     def test_integer_outputs_stay_tensors(self):
         right = torch.randn(2)
@@ -151,7 +156,7 @@ class DecomposeTest(unittest.TestCase):
         self.assertIsInstance(outputs, tuple)
         self.assertEqual(int(outputs[1]), int(right.argmax()))
 
-    def test_threads_give_the_same_bits(self):
+    def test_eight_threads_compute_the_same_bits_as_one(self):
         model = addend.load_model(DIGITS + "model.pt")
         images = [addend.Input(self.image.numpy() * (k + 1) / 8, (2, 3), baseline=0) for k in range(8)]
         expected = [model(image).components.numpy() for image in images]
@@ -167,7 +172,7 @@ class DecomposeTest(unittest.TestCase):
             thread.join()
         np.testing.assert_array_equal(found, expected)
 
-    def test_dtype(self):
+    def test_models_from_bytes_are_converted(self):
         model = addend.load_model(script(torch.nn.Linear(3, 2)), dtype="float64")
         output = model(addend.Input(np.ones(3), 0))
         self.assertEqual(output.dtype, "float64")
@@ -180,7 +185,7 @@ class DecomposeTest(unittest.TestCase):
         with self.assertRaises(addend.Error):
             model.to("abacus")
 
-    def test_splits(self):
+    def test_labels_and_parts_split_too(self):
         model = addend.load_model(script(torch.nn.Identity()))
         x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
         for source, expected in [
@@ -206,9 +211,14 @@ class DecomposeTest(unittest.TestCase):
             model(x, context="fast")
         with self.assertRaisesRegex(TypeError, "no_such_choice"):
             model(x, no_such_choice=1)
+
+    def test_wrong_choices_are_explained(self):
         for choices in [{"preset": "slow"}, {"segments": 0}, {"freeze": ["everything"]}, {"tolerance": "wide"}]:
-            with self.subTest(choices=choices), self.assertRaises(addend.InvalidArgument):
+            (field,) = choices
+            with self.subTest(choices=choices), self.assertRaisesRegex(addend.InvalidArgument, field):
                 addend.Context(**choices)
+
+    def test_policies_are_text(self):
         self.assertEqual(addend.Context(freeze=[]).policy["freeze"], "none")
         self.assertEqual(addend.Context(freeze={"attention"}).policy["freeze"], "attention")
         self.assertEqual(addend.Context(content_first=[]).policy["content_first"], "none")
@@ -216,17 +226,37 @@ class DecomposeTest(unittest.TestCase):
         self.assertEqual(addend.Context(conditions="baseline").policy["conditions"], "baseline")
 
 
+    def test_closed_models_say_so(self):
+        model = addend.load_model(script(torch.nn.Tanh()))
+        x = addend.Input(torch.ones(2), 0)
+        results = model.decompose(x)
+        model.close()
+        for ask in (lambda: model(x), lambda: model.input_names, lambda: model.record(torch.ones(2))):
+            with self.assertRaisesRegex(ValueError, "Model is closed"):
+                ask()
+        self.assertEqual(results[0].numc, 2)
+        results.close()
+        with self.assertRaisesRegex(ValueError, "Results is closed"):
+            results.explain()
+
+
 class CallbackTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(script(torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())))
         self.x = addend.Input(torch.randn(3), 0)
 
-    def test_progress(self):
-        seen = []
-        self.model.decompose(self.x, progress=lambda stage, done, total: seen.append(stage))
-        self.assertEqual(list(dict.fromkeys(seen)), ["trace", "linearize", "sweep"])
+    def test_progress_is_heard_on_the_thread_that_runs(self):
+        seen, threads = [], set()
 
-    def test_what_progress_raises_is_raised(self):
+        def progress(stage, done, total):
+            seen.append(stage)
+            threads.add(threading.get_ident())
+
+        self.model.decompose(self.x, progress=progress)
+        self.assertEqual(list(dict.fromkeys(seen)), ["trace", "linearize", "sweep"])
+        self.assertEqual(threads, {threading.get_ident()})
+
+    def test_what_progress_throws_reaches_the_caller(self):
         class Mine(Exception):
             pass
 
@@ -246,13 +276,13 @@ class CallbackTest(unittest.TestCase):
             addend.compile(torch.tanh, progress=early)(self.x)
         self.assertIsInstance(self.model(self.x), addend.Composition)
 
-    def test_log(self):
+    def test_log_tells_what_a_reader_should_know(self):
         with self.assertLogs("addend.test", logging.INFO) as logs:
             self.model.decompose(self.x, log=logging.getLogger("addend.test").log)
         self.assertIn("no baseline was given", logs.output[0])
         self.assertTrue(any("preset auto" in line for line in logs.output), logs.output)
 
-    def test_callbacks_are_released(self):
+    def test_contexts_let_go_of_their_listeners(self):
         import gc
         import weakref
 
@@ -277,7 +307,7 @@ class CallbackTest(unittest.TestCase):
 
 
 class CancelTest(unittest.TestCase):
-    def test_another_thread_cancels(self):
+    def test_another_thread_ends_runs(self):
         model = slow_model()
         cancellation = addend.Cancellation()
         started = threading.Event()
@@ -337,7 +367,7 @@ class CancelTest(unittest.TestCase):
 
 
 class FileTest(unittest.TestCase):
-    def test_safetensors(self):
+    def test_tensor_files_keep_what_they_are_given(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "t\u00e9nsors.safetensors")
             addend.write_tensors(path, {"a": torch.ones(2), "b": np.int64([3])}, {"kind": "table"})
@@ -355,9 +385,12 @@ class FileTest(unittest.TestCase):
             self.assertEqual(addend.encode_tensors({"a": torch.ones(2), "b": np.int64([3])}, {"kind": "table"}), data)
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             self.assertEqual(header["b"]["dtype"], "I64")
-            for size in (0, 7, 20, len(data) - 1):
-                with self.subTest(size=size), self.assertRaisesRegex(addend.InvalidArgument, "cut"):
-                    addend.read_tensors(data[:size], "cut")
+
+    def test_damaged_tensor_files_are_refused(self):
+        data = addend.encode_tensors({"a": torch.ones(2), "b": np.int64([3])})
+        for size in range(len(data)):
+            with self.subTest(size=size), self.assertRaisesRegex(addend.InvalidArgument, "cut"):
+                addend.read_tensors(data[:size], "cut")
 
     def test_npy(self):
         file = io.BytesIO()
@@ -370,7 +403,7 @@ class FileTest(unittest.TestCase):
             with self.assertRaisesRegex(addend.NotFound, "no/such/file"):
                 read("no/such/file")
 
-    def test_broken_models(self):
+    def test_damaged_models_are_refused(self):
         data = script(torch.nn.Linear(2, 2))
         for broken in (b"", b"PK", data[:100], data[: len(data) // 2], data[:-30], bytes(len(data))):
             with self.subTest(size=len(broken)), self.assertRaises(addend.InvalidArgument):

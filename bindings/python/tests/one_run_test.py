@@ -218,7 +218,7 @@ class OneRunTest(unittest.TestCase):
         model = addend.compile(Two(), preset="faithful")
         decomposed = model.decompose(**given).explain()
         found = model.explain(**given)
-        self.assertEqual(decomposed.names, ["image [0]", "image [1]", "text [0]", "text [1]"])
+        self.assertEqual(decomposed.names, ["image: column 0", "image: column 1", "text: column 0", "text: column 1"])
         self.assertEqual(found[0].names, decomposed.names)
         np.testing.assert_allclose(found[0].contributions, decomposed.contributions, rtol=1e-5)
         # Text moves the sum ten times as much as its numbers say.

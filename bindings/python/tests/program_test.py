@@ -112,7 +112,7 @@ class ProgramTest(unittest.TestCase):
         with self.assertRaisesRegex(addend.InvalidArgument, r"\[4, 3\]"):
             program.replay(torch.randn(4, 3))
 
-    def test_inner_values(self):
+    def test_gives_inner_values_by_name(self):
         program = load(self.network).record(self.x)
         results = program.replay(self.x, values="relu")
         with torch.no_grad():
@@ -120,14 +120,14 @@ class ProgramTest(unittest.TestCase):
         everything = program.replay(self.x, every_value=True)
         self.assertEqual(everything.names[1:], program.names())
 
-    def test_learns_sizes(self):
+    def test_learns_sizes_from_others(self):
         model = load(Steps())
         program = model.record(torch.randn(2, 4, 3), others=[torch.randn(3, 5, 3), torch.randn(4, 7, 3)])
         self.assertEqual([(d["input"], d["dim"]) for d in program.summary["free"]], [("x", 0), ("x", 1)])
         x = torch.randn(5, 2, 3)
         self.assertTrue(torch.equal(program.replay(x)[0].torch(), model.run(x)[0].torch()))
 
-    def test_guards(self):
+    def test_stops_where_a_number_that_left_the_tensors_is_another(self):
         model = load(Branch())
         x = torch.tensor([1.0, 2.0, -0.5])
         program = model.record(x)
@@ -155,6 +155,22 @@ class ProgramTest(unittest.TestCase):
         with self.assertRaises(addend.NotFound):
             addend.Program.load("/nowhere")
 
+    def test_damaged_files_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            load(self.network).record(self.x).save(folder)
+            for name in ("program.json", "weights.safetensors"):
+                path = os.path.join(folder, name)
+                with open(path, "rb") as file:
+                    whole = file.read()
+                for size in (0, 1, 9, len(whole) // 2, len(whole) - 2):
+                    with open(path, "wb") as file:
+                        file.write(whole[:size])
+                    with self.subTest(name=name, size=size), self.assertRaises(addend.InvalidArgument):
+                        addend.Program.load(folder)
+                with open(path, "wb") as file:
+                    file.write(whole)
+            addend.Program.load(folder)
+
     def test_stands_for_the_model(self):
         model = load(self.network)
         program = model.record(self.x).model()
@@ -163,7 +179,7 @@ class ProgramTest(unittest.TestCase):
         np.testing.assert_array_equal(found.components, expected.components)
         self.assertEqual(program.input_names, model.input_names)
 
-    def test_code(self):
+    def test_is_read_as_code(self):
         program = load(self.network).record(self.x)
         text = program.code()
         self.assertIn("# linear(f32[2, 3], f32[5, 3], f32[5]) -> f32[2, 5];", text)
@@ -178,7 +194,7 @@ class ProgramTest(unittest.TestCase):
         with self.assertRaises(TypeError):
             program.code(include="*.py")
 
-    def test_graph(self):
+    def test_is_read_as_a_graph(self):
         program = load(self.network).record(self.x)
         graph = program.graph()
         kinds = [node["kind"] for node in graph["nodes"]]
@@ -194,7 +210,7 @@ class ProgramTest(unittest.TestCase):
         self.assertIn("</html>", page)
         self.assertIn("\\u003cscript>", page)
 
-    def test_closed(self):
+    def test_closed_programs_say_so(self):
         program = load(self.network).record(self.x)
         program.close()
         self.assertEqual(repr(program), "Program(closed)")
@@ -215,7 +231,7 @@ class AttributionTest(unittest.TestCase):
         output = self.model.decompose(addend.Input(self.x[row : row + 1], dims=1))[0]
         return output.components.torch()[:, 0, target], output.leftover.torch()[0, target]
 
-    def test_target_of_each_example(self):
+    def test_gives_each_example_a_target_of_its_own(self):
         targets = [0, 1, 2, 3, 1, 0]
         found, delta = self.model.attribute(self.x, target=targets, return_convergence_delta=True)
         self.assertIsInstance(found, torch.Tensor)
@@ -248,7 +264,7 @@ class AttributionTest(unittest.TestCase):
         torch.testing.assert_close(found[1, 4], self.expected(4, 1)[0], rtol=1e-10, atol=1e-12)
         self.assertTrue(torch.equal(found[1, :4], torch.zeros(4, 3, dtype=torch.float64)))
 
-    def test_structures_and_libraries(self):
+    def test_has_a_tensor_for_each_input(self):
         model = load(Pair())
         left, right = torch.randn(2, 3), torch.randn(2, 4)
         both = model.attribute((left, right), target=1)
@@ -275,7 +291,7 @@ class AttributionTest(unittest.TestCase):
         second = model.attribute((left, right), target=0, at="output.1")
         self.assertTrue(torch.equal(second[1], torch.zeros_like(right)))
 
-    def test_wrong_arguments(self):
+    def test_refuses_what_it_cannot_explain(self):
         with self.assertRaisesRegex(ValueError, "2 baselines for 1 inputs"):
             self.model.attribute(self.x, baselines=(0, 0))
         with self.assertRaises(addend.InvalidArgument):
@@ -291,7 +307,7 @@ class AttributionTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "nowhere"):
             self.model.attribute({"input": self.x}, baselines={"nowhere": 0})
 
-    def test_explain(self):
+    def test_finds_backward_what_decomposing_finds_forward(self):
         model = addend.load_model(DIGITS + "model.pt")
         image = addend.read_tensors(DIGITS + "sample.safetensors")["input"]
         split = addend.Input(image, (2, 3), baseline=0)
@@ -378,7 +394,7 @@ class ModelArgumentsTest(unittest.TestCase):
     def assert_bits(self, found, expected):
         torch.testing.assert_close(found.torch(), expected, rtol=0, atol=0, equal_nan=True)
 
-    def test_nested_arguments(self):
+    def test_models_take_nested_arguments(self):
         network = Nested()
         model = load(network)
         draw = torch.randn
@@ -411,7 +427,7 @@ class ModelArgumentsTest(unittest.TestCase):
             program.save(folder)
             self.assertTrue(torch.equal(addend.Program.load(folder).replay(*asked)[0].torch(), network(**first)))
 
-    def test_nested_arguments_are_decomposed(self):
+    def test_nested_inputs_are_decomposed(self):
         network = Nested().double()
         given = self.nested_arguments(torch.float64, scale=0.5)
         (step, times), other = given["steps"]
@@ -434,13 +450,15 @@ class ModelArgumentsTest(unittest.TestCase):
         passed = found.inputs[0].torch()[0].sum() + found.inputs[4].torch()[0].sum()
         torch.testing.assert_close(passed, composition.components.torch().sum(0)[1, 0])
 
-    def test_arguments_that_no_model_takes(self):
+    def test_other_arguments_are_refused(self):
         model = load(Nested())
         given = self.nested_arguments()
         loop = []
         loop.append(loop)
-        for weights in (2**63, {1: 2.0}, addend.Plain(self.x), object(), [object()], loop, (["a"], {"b": set()})):
-            with self.assertRaises((TypeError, ValueError, RecursionError)):
+        for weights, error in ((2**63, ValueError), ({1: 2.0}, TypeError), (addend.Plain(self.x), TypeError),
+                               (object(), TypeError), ([object()], TypeError), (loop, RecursionError),
+                               ((["a"], {"b": set()}), TypeError)):
+            with self.subTest(weights=weights), self.assertRaises(error):
                 model.run({**given, "weights": weights})
         with self.assertRaisesRegex(addend.InvalidArgument, "no argument unknown"):
             model.run({**given, "unknown": 1})
@@ -454,7 +472,7 @@ class ModelArgumentsTest(unittest.TestCase):
         with self.assertRaisesRegex(addend.InvalidArgument, "too deeply"):
             model.run(self.x, deep)
 
-    def test_other_methods(self):
+    def test_other_methods_than_forward(self):
         network = Nested()
         model = load(network)
         x, y = torch.randn(4, 3), torch.randn(4, 2)
@@ -470,11 +488,12 @@ class ModelArgumentsTest(unittest.TestCase):
             model.methods("missing")
         with self.assertRaises(addend.Unimplemented):
             program.model().methods("encode")
-        for names in ((), ("encode,decode",), (3,), ("",)):
-            with self.assertRaises((TypeError, addend.Error)):
+        for names, error in (((), addend.NotFound), (("",), addend.NotFound), (("encode,decode",), TypeError),
+                             ((3,), TypeError)):
+            with self.subTest(names=names), self.assertRaises(error):
                 model.methods(*names)
 
-    def test_in_another_dtype(self):
+    def test_programs_run_in_another_dtype(self):
         program = load(self.network).record(self.x)
         double = self.x.double()
         with torch.no_grad():
@@ -487,7 +506,7 @@ class ModelArgumentsTest(unittest.TestCase):
             with self.assertRaises(addend.InvalidArgument):
                 program.to(dtype)
 
-    def test_export_for_pytorch_alone(self):
+    def test_programs_are_exported(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "exported.pt")
             load(self.network).record(self.x).export_torchscript(path)
@@ -501,7 +520,7 @@ class ModelArgumentsTest(unittest.TestCase):
             with self.assertRaises(addend.InvalidArgument):
                 load(self.network).record(self.x).export_torchscript(os.path.join(folder, "no", "such.pt"))
 
-    def test_replay_out_of_place(self):
+    def test_programs_are_replayed_out_of_place(self):
         class Writes(torch.nn.Module):
             def forward(self, x):
                 y = x * 2
@@ -514,7 +533,7 @@ class ModelArgumentsTest(unittest.TestCase):
         self.assert_bits(program.replay(other, out_of_place=True)[0], Writes()(other))
         self.assertTrue(program.check(other, out_of_place=True).ok)
 
-    def test_requirements(self):
+    def test_what_is_missing_is_told_before_a_run(self):
         class Drops(torch.nn.Module):
             def forward(self, x, mask):
                 return torch.dropout(x, 0.5, True) * mask
@@ -538,7 +557,7 @@ class LiveProgramTest(unittest.TestCase):
         self.network = Block()
         self.x = torch.randn(2, 3)
 
-    def test_a_block_becomes_a_program(self):
+    def test_becomes_a_program(self):
         with addend.recording(self.x, model=self.network) as trace:
             hidden = self.network(trace.inputs[0])["hidden"]
             trace.output(hidden)
@@ -570,11 +589,11 @@ class LiveProgramTest(unittest.TestCase):
             again = addend.Program.load(folder).replay({"x": self.x, "mask.keep": 1 - keep})
         self.assertTrue(torch.equal(again[0].torch(), expected["hidden"]))
 
-    def test_code_has_the_lines_of_the_caller(self):
+    def test_operators_stand_under_the_lines_that_called_them(self):
         program = addend.compile(self.network).record(self.x)
         text = program.code()
         lines = text.split("\n")
-        self.assertRegex(lines[0], r"^program = addend\.compile\(self\.network\)\.record\(self\.x\)  # .*test\.py:\d+ in test_code_has")
+        self.assertRegex(lines[0], r"^program = addend\.compile\(self\.network\)\.record\(self\.x\)  # .*test\.py:\d+ in test_operators_stand")
         self.assertEqual(lines[1], "\u2502 \u2b07\ufe0f")
         self.assertRegex(lines[2], r"^\u2502 h = self\.fc\(x\)\.relu\(\)  # .*test\.py:\d+ in forward:$")
         self.assertEqual(lines[3], "\u2502 \u2502 # linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4];")
@@ -636,6 +655,7 @@ class LiveProgramTest(unittest.TestCase):
         model = addend.compile(pair)
         both = model.attribute((left, right), target=1)
         expected = load(pair).attribute((left, right), target=1)
+        self.assertEqual((len(both), len(expected)), (2, 2))
         for part, other in zip(both, expected):
             torch.testing.assert_close(part, other, rtol=1e-5, atol=1e-6)
         named = model.attribute({"right": right, "left": left}, target=1)

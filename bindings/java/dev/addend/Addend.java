@@ -28,6 +28,16 @@ public final class Addend {
   }
 
   /**
+   * Whether this process has loaded the LibTorch that the library was built for, and only that. Whatever computes asks
+   * itself.
+   *
+   * @throws AddendException with both versions or both files where it has not
+   */
+  public static void checkLibtorch() {
+    AddendNative.addend_check_libtorch();
+  }
+
+  /**
    * How many threads LibTorch computes with, here and in everything else of this process.
    *
    * @param numThreads at least 1

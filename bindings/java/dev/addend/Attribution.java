@@ -2,7 +2,6 @@ package dev.addend;
 
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 
@@ -150,12 +149,7 @@ public final class Attribution extends NativeObject {
    * @return one entry for each; none unless the request asked for operators
    */
   public List<AttributedOperator> operators() {
-    final Object records = JsonReader.object(toJson()).get("operators");
-    final List<AttributedOperator> operators = new ArrayList<>();
-    for (Object record : records == null ? List.of() : (List<?>) records) {
-      operators.add(new AttributedOperator((Map<?, ?>) record));
-    }
-    return operators;
+    return JsonReader.list(JsonReader.object(toJson()).get("operators"), AttributedOperator::new);
   }
 
   /**

@@ -123,15 +123,6 @@ public final class Explanation {
   }
 
   /**
-   * Which share of value - reference the components carry: 1 - leftover / (value - reference).
-   *
-   * @return 1 where nothing is left over; not finite where value and reference are equal
-   */
-  public double completeness() {
-    return 1 - leftover() / (value() - reference());
-  }
-
-  /**
    * All contributions.
    *
    * @return one for each component, in their order

@@ -1,9 +1,12 @@
 package dev.addend;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
+import java.util.function.Function;
 
 /** Reads the JSON that the library itself writes: a Map, List, String, Double, Boolean or null. */
 final class JsonReader {
@@ -21,6 +24,33 @@ final class JsonReader {
   /** A number; NaN for null, which is what JSON has for it. */
   static double number(Object value) {
     return value == null ? Double.NaN : (Double) value;
+  }
+
+  static long count(Object value) {
+    return ((Double) value).longValue();
+  }
+
+  /** A text; empty for null. */
+  static String text(Object value) {
+    return value == null ? "" : (String) value;
+  }
+
+  /** A position; nothing for null. */
+  static OptionalInt index(Object value) {
+    return value == null ? OptionalInt.empty() : OptionalInt.of(((Double) value).intValue());
+  }
+
+  static double[] numbers(Object values) {
+    return ((List<?>) values).stream().mapToDouble(JsonReader::number).toArray();
+  }
+
+  /** An unmodifiable list of what is made of each record; empty for null. */
+  static <T> List<T> list(Object records, Function<Map<?, ?>, T> make) {
+    final List<T> made = new ArrayList<>();
+    for (Object record : records == null ? List.of() : (List<?>) records) {
+      made.add(make.apply((Map<?, ?>) record));
+    }
+    return Collections.unmodifiableList(made);
   }
 
   private Object value() {

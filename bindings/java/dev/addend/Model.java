@@ -87,6 +87,33 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * A copy of a model from a TorchScript file, of another dtype.
+   *
+   * @param dtype what parameters and floating-point buffers are converted to
+   * @return a new model
+   */
+  public Model to(DType dtype) {
+    return converted(DType.numberOf(dtype), null);
+  }
+
+  /**
+   * A copy of a model from a TorchScript file, on another device. Its inputs have to be there too.
+   *
+   * @param device for example {@code cpu} or {@code cuda:0}
+   * @return a new model
+   */
+  public Model to(String device) {
+    return converted(0, device);
+  }
+
+  private Model converted(int dtype, String device) {
+    try (Borrow borrow = new Borrow()) {
+      final long model = borrow.of(this);
+      return new Model(Out.handle(out -> AddendNative.addend_model_to(model, dtype, device, out)));
+    }
+  }
+
+  /**
    * Forgets what requests with {@link Request#keepReferences(boolean)} made it keep: to free the memory, or after writes
    * to parameters that no operator made.
    */

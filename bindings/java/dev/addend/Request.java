@@ -35,7 +35,9 @@ public final class Request {
     String at;
     boolean eachExample;
     boolean operators;
+    List<String> outputs = Collections.emptyList();
     Map<String, Tensor> parameters = Collections.emptyMap();
+    Map<String, Tensor> buffers = Collections.emptyMap();
     boolean everything;
     long memory;
     Direction direction = Direction.AUTO;
@@ -181,6 +183,18 @@ public final class Request {
   }
 
   /**
+   * Chooses one of the model's results; those that no call chooses are left out. Without any, all are decomposed. Looked
+   * at by {@link Model#decompose(Request)}.
+   *
+   * @param name {@code output} or {@code output.1}
+   * @return the changed copy
+   */
+  public Request output(String name) {
+    Objects.requireNonNull(name, "name");
+    return with(fields -> fields.outputs = more(fields.outputs, name));
+  }
+
+  /**
    * Adds a number for {@link Model#attribute} to explain. Without any it is the largest element.
    *
    * @param target an element of the first output, or of what {@link #at} says
@@ -230,12 +244,18 @@ public final class Request {
    * @return the changed copy
    */
   public Request parameter(String name, Tensor tensor) {
-    Objects.requireNonNull(name, "name");
-    Objects.requireNonNull(tensor, "tensor");
-    return with(fields -> {
-      fields.parameters = new LinkedHashMap<>(fields.parameters);
-      fields.parameters.put(name, tensor);
-    });
+    return with(fields -> fields.parameters = more(fields.parameters, name, tensor));
+  }
+
+  /**
+   * The same for a buffer: a tensor that is not learned.
+   *
+   * @param name the buffer's name, as {@code encoder.running_mean}
+   * @param tensor the tensor that operators are called with, open as long as the request is used
+   * @return the changed copy
+   */
+  public Request buffer(String name, Tensor tensor) {
+    return with(fields -> fields.buffers = more(fields.buffers, name, tensor));
   }
 
   /**
@@ -334,6 +354,9 @@ public final class Request {
       for (String probe : fields.probes) {
         AddendNative.addend_request_add_probe(request, probe);
       }
+      for (String output : fields.outputs) {
+        AddendNative.addend_request_add_output(request, output);
+      }
       for (Target target : fields.targets) {
         AddendNative.addend_request_add_target(request, target.toString());
       }
@@ -342,6 +365,8 @@ public final class Request {
       AddendNative.addend_request_set_operators(request, fields.operators ? 1 : 0);
       fields.parameters.forEach(
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));
+      fields.buffers.forEach(
+          (name, tensor) -> AddendNative.addend_request_add_buffer(request, name, borrow.of(tensor)));
       AddendNative.addend_request_set_everything(request, fields.everything ? 1 : 0);
       AddendNative.addend_request_set_memory(request, fields.memory);
       AddendNative.addend_request_set_direction(request, fields.direction.text());
@@ -364,6 +389,12 @@ public final class Request {
   private static <T> List<T> more(List<T> list, T element) {
     final List<T> more = new ArrayList<>(list);
     more.add(element);
+    return more;
+  }
+
+  private static Map<String, Tensor> more(Map<String, Tensor> map, String name, Tensor tensor) {
+    final Map<String, Tensor> more = new LinkedHashMap<>(map);
+    more.put(Objects.requireNonNull(name, "name"), Objects.requireNonNull(tensor, "tensor"));
     return more;
   }
 

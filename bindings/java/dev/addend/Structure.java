@@ -8,6 +8,9 @@ import java.util.Objects;
 
 /** Arguments that are more than tensors, taken apart: their tensors, and how these make up the arguments. */
 final class Structure {
+  // What contains itself ends here, not with the stack. The C interface takes less.
+  private static final int DEEPEST = 256;
+
   /** The inputs by their paths, which are only names. */
   final Map<String, Input> inputs = new LinkedHashMap<>();
 
@@ -17,7 +20,7 @@ final class Structure {
   Structure(Object[] arguments) {
     final List<String> described = new ArrayList<>();
     for (int k = 0; k < arguments.length; k++) {
-      described.add(describe(arguments[k], Integer.toString(k)));
+      described.add(describe(arguments[k], Integer.toString(k), 0));
     }
     json = described.toString();
   }
@@ -26,12 +29,15 @@ final class Structure {
     final JsonObject object = new JsonObject();
     arguments.forEach((name, value) -> {
       Objects.requireNonNull(name, "name");
-      object.putJson(name, describe(value, name));
+      object.putJson(name, describe(value, name, 0));
     });
     json = object.toString();
   }
 
-  private String describe(Object value, String path) {
+  private String describe(Object value, String path, int depth) {
+    if (depth > DEEPEST) {
+      throw new IllegalArgumentException("arguments are nested too deeply: " + path.substring(0, 20) + "...");
+    }
     if (value == null) {
       return "null";
     } else if (value instanceof Input || value instanceof Tensor) {
@@ -45,17 +51,17 @@ final class Structure {
     } else if (value instanceof String) {
       return JsonObject.quote((String) value);
     } else if (value instanceof Tuple) {
-      return "{\"tuple\": " + elements(((Tuple) value).elements(), path) + "}";
+      return "{\"tuple\": " + elements(((Tuple) value).elements(), path, depth) + "}";
     } else if (value instanceof List) {
       final List<?> list = (List<?>) value;
-      return "{\"list\": " + elements(list, path) + ifEmpty(list.isEmpty());
+      return "{\"list\": " + elements(list, path, depth) + ifEmpty(list.isEmpty());
     } else if (value instanceof Map) {
       final JsonObject object = new JsonObject();
       ((Map<?, ?>) value).forEach((key, element) -> {
         if (!(key instanceof String)) {
           throw new IllegalArgumentException("the keys of " + path + " have to be texts, not " + key);
         }
-        object.putJson((String) key, describe(element, path + "." + key));
+        object.putJson((String) key, describe(element, path + "." + key, depth + 1));
       });
       return "{\"dict\": " + object + ifEmpty(((Map<?, ?>) value).isEmpty());
     }
@@ -63,10 +69,10 @@ final class Structure {
         + ": pass an Input, Tensor, number, boolean, String, null, or a Tuple, List or Map of these");
   }
 
-  private List<String> elements(List<?> list, String path) {
+  private List<String> elements(List<?> list, String path, int depth) {
     final List<String> elements = new ArrayList<>();
     for (int k = 0; k < list.size(); k++) {
-      elements.add(describe(list.get(k), path + "." + k));
+      elements.add(describe(list.get(k), path + "." + k, depth + 1));
     }
     return elements;
   }

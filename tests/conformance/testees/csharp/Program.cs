@@ -248,10 +248,10 @@ internal sealed class Testee
 
     private static void PutExplanation(Explanation explanation, string key, Message answer)
     {
-        Completeness sum = explanation.Completeness;
         answer.Put(key + ".target", explanation.Target);
-        answer.Put(
-            key + ".numbers", Tensor.From([sum.Value, sum.Reference, sum.Leftover, sum.Recovery, sum.RecoveryError]));
+        double[] numbers =
+            [explanation.Value, explanation.Reference, explanation.Leftover, explanation.Recovery, explanation.RecoveryError];
+        answer.Put(key + ".numbers", Tensor.From(numbers));
         answer.Put(key + ".contributions", Tensor.From(explanation.Contributions.Select(c => c.Value).ToArray()));
         answer.Put(key + ".ranked", Tensor.From(explanation.Ranking.Select(c => c.Component).ToArray()));
         answer.Put(key + ".names", string.Join('\n', explanation.Contributions.Select(c => c.Name)));

@@ -16,6 +16,7 @@ class AddendTest {
   void versionsAreNumbers() {
     assertTrue(Addend.version().matches("\\d+\\.\\d+\\.\\d+"), Addend.version());
     assertTrue(Addend.libtorchVersion().matches("\\d+\\.\\d+.*"), Addend.libtorchVersion());
+    Addend.checkLibtorch();
   }
 
   @Test

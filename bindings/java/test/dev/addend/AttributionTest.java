@@ -167,7 +167,7 @@ class AttributionTest extends ScopedTest {
   }
 
   @Test
-  void listenersEndTheRun() {
+  void progressEndsTheRun() {
     final Model model = Models.load(Models.DIGITS);
     final Request asked = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
     final Context context = Context.builder().onProgress((stage, done, total) -> {

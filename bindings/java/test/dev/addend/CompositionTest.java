@@ -95,7 +95,7 @@ class CompositionTest extends ScopedTest {
     final Explanation e = x.explain(Target.difference(new long[] {1}, new long[] {0}));
     assertEquals(3, e.value());
     assertEquals(-1, e.contributions().get(0).value());
-    assertEquals(1, e.completeness());
+    assertEquals(0, e.leftover());
     assertEquals("1-0", Target.difference(new long[] {1}, new long[] {0}).toString());
     assertEquals(Target.largest(), Target.parse("top1"));
   }

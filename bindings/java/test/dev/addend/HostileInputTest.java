@@ -2,7 +2,6 @@ package dev.addend;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -87,7 +86,10 @@ class HostileInputTest extends ScopedTest {
   void listsMayNotContainThemselves() {
     final List<Object> loop = new ArrayList<>();
     loop.add(loop);
-    assertNotNull(assertThrows(Throwable.class, () -> Addend.call("aten::cat", loop)));
+    final AddendException error = assertThrows(AddendException.class, () -> Addend.call("aten::cat", loop));
+    assertEquals(AddendException.Code.INVALID_ARGUMENT, error.code());
+    assertTrue(error.getMessage().contains("16 deep"), error.getMessage());
+    assertThrows(IllegalArgumentException.class, () -> Request.ofArguments(loop));
   }
 
   @Test

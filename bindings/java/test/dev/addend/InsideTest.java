@@ -47,7 +47,7 @@ class InsideTest extends ScopedTest {
     expect(expected("heads"), results.tensor(1));
     final List<Contribution> contributions = results.explain(Target.element(0, 1)).contributions();
     assertEquals("left", contributions.get(0).name());
-    assertEquals("[1]", contributions.get(1).name());
+    assertEquals("position 1", contributions.get(1).name());
     // By name, and what else runs takes the arguments alone.
     final Request named = Request.of(Map.of("table", Input.of(table))).inside(heads);
     expect(expected("components"), model.decompose(named).composition(0).components());

@@ -36,7 +36,7 @@ class ModelTest extends ScopedTest {
       assertEquals(dark[digit], e.reference(), 1e-5);
       final double sum = e.contributions().stream().mapToDouble(Contribution::value).sum();
       assertEquals(logits[digit] - dark[digit], sum + e.leftover(), 1e-4);
-      assertEquals(1, e.completeness(), 1e-4);
+      assertEquals(0, e.leftover(), 1e-4);
       assertEquals(64, e.contributions().size());
     }
     assertEquals(8, results.explain(Target.largest()).target().charAt(4) - '0');
@@ -210,6 +210,23 @@ class ModelTest extends ScopedTest {
     final Model model = Model.load(Models.BREAST_CANCER.resolve("model.pt"), DType.FLOAT64);
     assertEquals(
         DType.FLOAT64, model.run(Models.sample(Models.BREAST_CANCER).to(DType.FLOAT64)).tensor(0).dtype());
+  }
+
+  @Test
+  void copiesHaveAnotherDtypeOrDevice() {
+    final Model model = Models.load(Models.BREAST_CANCER);
+    final Tensor row = Models.sample(Models.BREAST_CANCER);
+    assertEquals(DType.FLOAT64, model.to(DType.FLOAT64).run(row.to(DType.FLOAT64)).tensor(0).dtype());
+    assertEquals(DType.FLOAT32, model.to("cpu").run(row).tensor(0).dtype());
+    assertThrows(AddendException.class, () -> model.to("nowhere:7"));
+  }
+
+  @Test
+  void resultsMayBeChosen() {
+    final Model model = Models.load(Models.DIGITS);
+    final Request request = Request.of(Input.of(Models.sample(Models.DIGITS)).splitAlong(2).baseline(0));
+    assertEquals(List.of("output"), model.decompose(request.output("output")).names());
+    assertThrows(AddendException.class, () -> model.decompose(request.output("output.3")));
   }
 
   @Test

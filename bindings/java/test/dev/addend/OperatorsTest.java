@@ -31,12 +31,12 @@ class OperatorsTest extends ScopedTest {
   }
 
   @Test
-  void everyEntryOfTheListHasItsMethod() throws IOException {
+  void everyEverydayOperatorHasItsMethod() throws IOException {
     final Set<String> functions = publicMethods(Operators.class);
     final Set<String> methods = publicMethods(Composition.class);
     final Pattern signature = Pattern.compile("aten::(\\w+?)_?(?:\\.\\w+)?\\((Tensor\\??|\\S+) (\\w+).*");
     int entries = 0;
-    for (String line : Files.readAllLines(Path.of("core/explain/everyday_operators.txt"))) {
+    for (String line : Files.readAllLines(Path.of("core/composition/everyday_operators.txt"))) {
       if (line.isEmpty() || line.startsWith("#")) {
         continue;
       }

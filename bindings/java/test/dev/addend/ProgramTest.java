@@ -97,7 +97,7 @@ class ProgramTest extends ScopedTest {
   }
 
   @Test
-  void checksThatARecordingIsTheModel() {
+  void isCheckedAgainstTheModel() {
     final Model branching = Model.load(Models.CONFORMANCE.resolve("awkward.pt"));
     final Request asked = Request.of(Input.of(awkward("table")));
     final TraceCheck same = branching.checkTrace(asked.other(Input.of(awkward("same_branch"))), 0, true);

@@ -47,6 +47,16 @@ class RecordingScopeTest extends ScopedTest {
   }
 
   @Test
+  void buffersAreToldFromParameters() {
+    final Request buffered = Request.of(Map.of("x", Input.of(x))).buffer("scale.mean", weight);
+    final RecordingScope scope = new RecordingScope(buffered);
+    scope.addOutput(network(x));
+    final Program program = scope.end();
+    assertEquals(List.of("scale.mean"), program.names(Program.ValueKind.BUFFER));
+    assertEquals(List.of(), program.names(Program.ValueKind.PARAMETER));
+  }
+
+  @Test
   void operatorsStandUnderTheLinesThatCalledThem() {
     final RecordingScope scope = new RecordingScope(asked());
     final int line = here() + 1;

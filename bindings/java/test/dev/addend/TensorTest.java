@@ -218,7 +218,7 @@ class TensorTest {
   }
 
   @Test
-  void textIsThatOfPyTorch() {
+  void printsAsPytorchDoes() {
     try (Tensor tensor = Tensor.of(new double[] {1, 2})) {
       assertTrue(tensor.toString().contains("1") && tensor.toString().contains("2"), tensor.toString());
     }

@@ -1,0 +1,98 @@
+"""Writes the value types of Java. A program of the build:
+
+generate_fields.py fields.txt TEMPLATE... FILE...
+"""
+
+import html
+import pathlib
+import sys
+
+import blocks
+import fields
+
+_WIDTH = 118  # of what is indented by a class
+
+# By type: that of the member, that of the getter where it is another, what reads it from a record of JSON, what the
+# getter returns in words.
+_TYPES = {
+    "count": ("long", 'JsonReader.count(record.get("{0}"))', "the number"),
+    "index": ("int", '(int) JsonReader.count(record.get("{0}"))', "the position"),
+    "number": ("double", 'JsonReader.number(record.get("{0}"))', "the number"),
+    "flag": ("boolean", '(Boolean) record.get("{0}")', "whether it is so"),
+    "text": ("String", 'JsonReader.text(record.get("{0}"))', "the text"),
+    "optional text": ("String", 'JsonReader.text(record.get("{0}"))', "the text; empty for nothing"),
+    "optional index": ("OptionalInt", 'JsonReader.index(record.get("{0}"))', "the position, or nothing"),
+    "numbers": ("double[]", 'JsonReader.numbers(record.get("{0}"))', "a new array"),
+    "seconds": ("Duration", "", "the time"),
+    "texts": ("List<String>", "", "one line each"),
+}
+
+# What reads a field of the report, which is asked for field by field.
+_REPORT = {
+    "count": 'count(results, "{0}")',
+    "number": 'AddendNative.addend_results_report_number(results, "{0}")',
+    "flag": 'count(results, "{0}") != 0',
+    "text": 'AddendNative.addend_results_report_text(results, "{0}")',
+    "seconds": 'time(results, "{0}")',
+    "texts": "{0}(results)",
+}
+
+
+def main(path, *files):
+    templates, written = files[: len(files) // 2], files[len(files) // 2 :]
+    records = fields.read(path)
+    texts = {}
+    for record in records.values():
+        texts[record.name + "_comment"] = comment([text(record.says)])
+        texts[record.name + "_members"] = "".join(member(field) for field in record.fields)
+        texts[record.name + "_reads"] = "".join(reading(record, field) for field in record.fields)
+        texts[record.name + "_getters"] = "\n".join(getter(field) for field in record.fields)
+    for template, file in zip(templates, written):
+        filled = blocks.fill(pathlib.Path(template).read_text(encoding="utf-8"), "fields", texts)
+        pathlib.Path(file).write_text(filled, encoding="utf-8")
+
+
+def name(field):
+    return fields.name_in(field, "Java", blocks.camel)
+
+
+def type_of(field):
+    if field.type.startswith("list of "):
+        element = field.type[8:]
+        read = 'JsonReader.list(record.get("{0}"), %s::new)' % element
+        return "List<%s>" % element, read, "in their order"
+    return _TYPES[field.type]
+
+
+def member(field):
+    return "private final %s %s;\n" % (type_of(field)[0], blocks.camel(field.name))
+
+
+def reading(record, field):
+    read = _REPORT[field.type] if record.name == "Report" else type_of(field)[1]
+    return "%s = %s;\n" % (blocks.camel(field.name), read.format(field.name))
+
+
+def getter(field):
+    kind, _, returned = type_of(field)
+    if field.words:
+        returned = text(fields.words(field, "{{@code {}}}".format))
+    value = blocks.camel(field.name) + (".clone()" if kind.endswith("[]") else "")
+    lines = [text(field.says), "", "@return " + returned]
+    return comment(lines) + "public %s %s() {\n  return %s;\n}\n" % (kind, name(field), value)
+
+
+def comment(lines):
+    """A comment of Javadoc; a line may be longer than it will be."""
+    if len(lines) == 1 and len(lines[0]) < _WIDTH - 8:
+        return "/** %s */\n" % lines[0]
+    wrapped = [blocks.wrap(line, _WIDTH, " * ", " *     " if line[:1] == "@" else " * ") if line else " *" for line in lines]
+    return "/**\n" + "\n".join(wrapped) + "\n */\n"
+
+
+def text(sentence):
+    return html.escape(sentence, quote=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

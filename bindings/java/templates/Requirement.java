@@ -1,0 +1,31 @@
+// Generated from bindings/java/templates/Requirement.java and core/explain/fields.txt; do not edit.
+package dev.addend;
+
+import java.util.List;
+import java.util.Map;
+
+// fields: Requirement_comment
+public final class Requirement {
+  // fields: Requirement_members
+
+  private Requirement(Map<?, ?> record) {
+    // fields: Requirement_reads
+  }
+
+  /** What the C interface tells of requirements. */
+  static List<Requirement> read(String json) {
+    return JsonReader.list(JsonReader.object(json).get("unmet"), Requirement::new);
+  }
+
+  // fields: Requirement_getters
+
+  /**
+   * Kind and message.
+   *
+   * @return one line
+   */
+  @Override
+  public String toString() {
+    return (error ? "error" : "hint") + ", " + kind + ": " + message;
+  }
+}

@@ -1,0 +1,111 @@
+"""How to decompose: a policy with what surrounds a run. Generated from bindings/python/templates/_context.py."""
+
+import json
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
+
+from . import _native
+from ._handle import Handle
+
+Choice = Union[str, int, float, Iterable[str]]
+
+# Levels of the C interface as those of the logging module.
+_LOG_LEVELS = {_native.LOG_INFO: 20, _native.LOG_WARNING: 30}
+
+
+class Context(Handle):
+    """A policy with what surrounds a run. Immutable; threads may share one.
+
+    Wherever a context is taken, the choices of a policy may be given as keyword arguments instead. They are explained
+    in docs/policies.md; None stands for the default.
+
+    Args:
+        # policy: arguments
+        overrides: other choices for an operator (``"aten::softmax"``) or a module path with all that is inside:
+            ``{"encoder.layers.3": {"nonlinearity": "gradient"}}``.
+        rules: for operators that have none, the principle of their rule: ``{"my_ops::smooth_abs": "pointwise"}``.
+            ``"pointwise"``: elementwise in one tensor, bending on the scale of 1 (tanh); ``"pointwise_power"``: on the
+            scale of its argument (sqrt); ``"pointwise_piecewise"``: with kinks (relu); ``"path"``: differentiable, and
+            nothing else is known; ``"path_elementwise"``: elementwise in several tensors; ``"opaque"``: constant but
+            for steps.
+        log: called with a level of the `logging` module and a line of text, so that
+            ``log=logging.getLogger("addend").log`` will do.
+        progress: called with a stage (``"trace"``, ``"linearize"``, ``"sweep"``), the steps done, and all steps (0:
+            not known). What it raises ends the run.
+        detail: whether errors tell in their ``detail`` where in C++ they come from.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        # policy: parameters
+        overrides: Optional[Mapping[str, Mapping[str, Choice]]] = None,
+        rules: Optional[Mapping[str, str]] = None,
+        log: Optional[Callable[[int, str], Any]] = None,
+        progress: Optional[Callable[[str, int, int], Any]] = None,
+        detail: bool = False,
+    ):
+        options = _native.context_options_create()
+        policy: Dict[str, Any] = {
+            # policy: values
+        }
+        _set_policy(options, policy, "")
+        for selector, choices in (overrides or {}).items():
+            _set_policy(options, choices, "@" + selector)
+        if rules:
+            _native.context_options_set_rules(options, _native_rules(rules))
+        if log is not None:
+            _require_callable("log", log)
+            _native.options_set_log(options, lambda level, message: log(_LOG_LEVELS.get(level, level), message))
+        if progress is not None:
+            _require_callable("progress", progress)
+        _native.options_set_progress(options, progress)
+        _native.context_options_set_detail(options, bool(detail))
+        super().__init__(_native.context_create(options))
+
+    @property
+    def policy(self) -> Dict[str, str]:
+        """Every choice, as text, overrides included."""
+        return json.loads(_native.context_policy(self._handle))
+
+    def __repr__(self) -> str:
+        return "Context(closed)" if self.closed else "Context(%s)" % self.policy
+
+
+def as_context(context: Optional[Context], choices: Mapping[str, Any]) -> Context:
+    """The context that a function was given, or one of the keyword arguments that it was given instead."""
+    if context is None:
+        return Context(**choices)
+    if not isinstance(context, Context):
+        raise TypeError("context must be an addend.Context, not %s" % type(context).__name__)
+    if choices:
+        raise TypeError("%s: set it in the context, which was given too" % ", ".join(sorted(choices)))
+    return context
+
+
+def _set_policy(options: Any, choices: Mapping[str, Any], suffix: str) -> None:
+    for key, choice in choices.items():
+        if choice is not None:
+            _native.context_options_set_policy(options, key + suffix, _text(choice))
+
+
+def _native_rules(rules: Mapping[str, str]) -> Any:
+    """Addend's own rules with some more."""
+    native = _native.rules_create()
+    for op, principle in rules.items():
+        _native.rules_add(native, op, principle)
+    return native
+
+
+def _text(choice: Choice) -> str:
+    if isinstance(choice, str):
+        return choice
+    if isinstance(choice, (int, float)):
+        return repr(choice)
+    return "+".join(choice) or "none"
+
+
+def _require_callable(name: str, value: Any) -> None:
+    if not callable(value):
+        raise TypeError("%s must be callable, not %s" % (name, type(value).__name__))

@@ -1,0 +1,157 @@
+// The C++ face: what the other tests of the C interface, which are written in it, do not call.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "c_api/testing.h"
+
+namespace addend::api {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+class CppTest : public CApiTest {
+ protected:
+  const Tensor x_ = Tensor::Copy<double>({1, -2, 3}, {3});
+};
+
+TEST_F(CppTest, TheLibraryTellsItsVersionsAndItsOperators) {
+  EXPECT_THAT(Version(), MatchesRegex("[0-9]+[.][0-9]+[.][0-9]+"));
+  EXPECT_THAT(LibTorchVersion(), MatchesRegex("[0-9]+[.][0-9]+.*"));
+  EXPECT_NO_THROW(CheckLibTorch());
+  EXPECT_THROW(SetNumThreads(0), Error);
+  EXPECT_THAT(Operators(), Contains(Field(&Operator::name, "aten::softmax")));
+  EXPECT_THAT(Operators(), Not(Contains(Field(&Operator::kind, ""))));
+}
+
+TEST_F(CppTest, CompositionsTellWhatTheyAre) {
+  const Composition x = Composition::Diagonal(x_, {0});
+  EXPECT_EQ(x.dtype(), ADDEND_FLOAT64);
+  EXPECT_EQ(x.device(), "cpu");
+  const Composition last = x.Select({-1});
+  EXPECT_EQ(last.numc(), 1);
+  EXPECT_EQ(Numbers(last.components()), (std::vector<double>{0, 0, 3}));
+}
+
+TEST_F(CppTest, GradientsFollowCalls) {
+  const Tensor parts = Tensor::Copy<double>({1, 2, 3, 4}, {2, 2});
+  const Composition x = Composition::FromTensors(parts, {}, {}, /*in_graph=*/true);
+  const Composition y = Call("aten::mul", Arguments().Add(x).Add(3.0)).composition();
+  const Composition ones = Composition::FromTensors(Tensor::Copy<double>({1, 1, 1, 1}, {2, 2}));
+  EXPECT_EQ(Numbers(y.Gradient(ones, x).components()), (std::vector<double>{3, 3, 3, 3}));
+}
+
+TEST_F(CppTest, ExplanationsAreReadBack) {
+  const Explanation told = Composition::Diagonal(x_, {0}).Explain("2");
+  const Explanation read = Explanation::Read(told.Json());
+  EXPECT_EQ(read.value(), 3);
+  EXPECT_EQ(read.Json(), told.Json());
+  EXPECT_THROW(Explanation::Read("{}"), Error);
+}
+
+TEST_F(CppTest, CancelledRunsEnd) {
+  const Model model = Model::Load(kDigits);
+  EXPECT_EQ(model.input_names().size(), 1u);
+  Cancellation cancellation;
+  Request request = DigitRequest();
+  request.CancelledBy(cancellation);
+  EXPECT_EQ(model.Decompose(request).size(), 1u);
+  cancellation.Cancel();
+  try {
+    model.Decompose(request);
+    FAIL() << "the run was not ended";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ADDEND_CANCELLED);
+  }
+}
+
+TEST_F(CppTest, ContextsSayWhatARunDoes) {
+  std::vector<std::string> lines;
+  std::vector<std::string> stages;
+  ContextOptions options;
+  options.Policy("preset", "auto").Log([&](int32_t, const std::string& line) { lines.push_back(line); });
+  options.Progress([&](const std::string& stage, int64_t, int64_t) {
+    stages.push_back(stage);
+    return true;
+  });
+  const Context context = Context::Of(options);
+  EXPECT_THAT(context.PolicyJson(), HasSubstr("\"preset\":\"auto\""));
+  const Model model = Model::Load(kDigits);
+  model.Decompose(DigitRequest(), context);
+  EXPECT_THAT(lines, Contains(HasSubstr("preset auto")));
+  EXPECT_THAT(stages, Contains("sweep"));
+
+  options.Progress([](const std::string&, int64_t, int64_t) { return false; });
+  options.Detail();
+  try {
+    model.Decompose(DigitRequest(), Context::Of(options));
+    FAIL() << "the run was not ended";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ADDEND_CANCELLED);
+    EXPECT_EQ(error.payload("callback"), "1");
+  }
+}
+
+TEST_F(CppTest, RulesOfOperatorsAreReplaced) {
+  const Composition x = Composition::Diagonal(x_, {0});
+  const Context opaque = Context::Of(ContextOptions().Rules({{"aten::tanh", "opaque"}}));
+  const Composition y = Call("aten::tanh", Arguments().Add(x), opaque).composition();
+  EXPECT_EQ(Numbers(y.components()), std::vector<double>(9, 0.0));
+  EXPECT_THROW(ContextOptions().Rules({{"aten::tanh", "sideways"}}), Error);
+}
+
+TEST_F(CppTest, ProgramsKnowParametersAndBuffersByName) {
+  const Tensor scale = Tensor::Copy<double>({2, 2, 2}, {3});
+  const Tensor mean = Tensor::Copy<double>({1, 1, 1}, {3});
+  Request request;
+  request.Input(x_, "x").Parameter("norm.scale", scale).Buffer("norm.mean", mean);
+  RecordingScope scope(request);
+  const Tensor centred = Call("aten::sub", Arguments().Add(x_).Add(mean)).tensor();
+  scope.AddOutput(Call("aten::mul", Arguments().Add(centred).Add(scale)).tensor());
+  const Program program = scope.End();
+  EXPECT_THAT(program.Names("parameter"), ElementsAre("norm.scale"));
+  EXPECT_THAT(program.Names("buffer"), ElementsAre("norm.mean"));
+}
+
+TEST_F(CppTest, TheReportHasEveryFieldOfTheList) {
+  Request request = DigitRequest();
+  request.VerifyReference();
+  const Results results = Model::Load(kDigits).Decompose(request);
+  std::ifstream list("core/explain/fields.txt");
+  const std::regex field("  field (\\w+) \\((\\w+).*");
+  std::string record;
+  std::smatch match;
+  int fields = 0;
+  for (std::string line; std::getline(list, line);) {
+    if (!line.empty() && line[0] != ' ' && line[0] != '#') record = line;
+    if (record != "Report" || !std::regex_match(line, match, field) || match[2] == "texts") continue;
+    ++fields;
+    if (match[2] == "text") {
+      EXPECT_NE(addend_results_report_text(results.get(), match[1].str().c_str()), nullptr) << line;
+    } else {
+      EXPECT_FALSE(std::isnan(results.report(match[1]))) << line;
+    }
+  }
+  EXPECT_GT(fields, 15);
+}
+
+TEST_F(CppTest, TracesTakeNotes) {
+  Request request;
+  request.Input(x_).SplitAlong({0}).Baseline(0.0);
+  TracingScope scope(request);
+  scope.AddOutput("y", Call("aten::mul", Arguments().Add(x_).Add(2.0)).tensor());
+  scope.AddNote("dropout was switched off");
+  EXPECT_THAT(scope.End().notes(), Contains("dropout was switched off"));
+}
+
+}  // namespace
+}  // namespace addend::api

@@ -1,0 +1,241 @@
+#include "core/document/explanation.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/document/page_template.h"
+
+namespace addend {
+namespace {
+
+constexpr char kFormat[] = "addend.explanation";
+constexpr int64_t kVersion = 1;
+// The probe for what a final softmax reads.
+constexpr char kLogits[] = "logits";
+
+// The numbers along the last dimension that an element is one of.
+std::vector<double> RowOf(const at::Tensor& value, const std::vector<int64_t>& index) {
+  at::Tensor row = value.detach();
+  for (size_t d = 0; d + 1 < index.size(); ++d) row = row.select(0, index[d]);
+  row = row.to(at::kCPU, at::kDouble).contiguous();
+  return {row.data_ptr<double>(), row.data_ptr<double>() + row.numel()};
+}
+
+bool AreProbabilities(const std::vector<double>& row) {
+  double sum = 0;
+  for (const double x : row) {
+    if (!(x >= 0 && x <= 1)) return false;
+    sum += x;
+  }
+  return row.size() > 1 && std::abs(sum - 1) < 1e-3;
+}
+
+double Softmax(const std::vector<double>& row, int64_t index) {
+  const double largest = *std::max_element(row.begin(), row.end());
+  double sum = 0;
+  for (const double x : row) sum += std::exp(x - largest);
+  return std::exp(row[index] - largest) / sum;
+}
+
+std::string Bracketed(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
+
+const ExplainedRun& RunOf(const Explanation& explanation) {
+  static const auto& none = *new ExplainedRun();
+  return explanation.run == nullptr ? none : *explanation.run;
+}
+
+template <typename T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json ComponentsJson(const Explanation& explanation) {
+  const std::vector<Component>& known = RunOf(explanation).components.list;
+  const size_t numc = explanation.targets.at(0).numbers.contributions.size();
+  Json records = Json::array();
+  for (size_t i = 0; i < numc; ++i) {
+    const Component component = known.size() == numc ? known[i] : Component();
+    records.push_back({{"name", NameOf(explanation, static_cast<int64_t>(i))},
+                       {"value", OrNull(component.value)},
+                       {"baseline", OrNull(component.baseline)}});
+  }
+  return records;
+}
+
+Json ImageJson(const std::optional<Image>& image) {
+  if (!image) return nullptr;
+  return {{"height", image->height}, {"width", image->width},         {"channels", image->channels},
+          {"values", image->values}, {"value_min", image->value_min}, {"value_max", image->value_max}};
+}
+
+Json TargetJson(const ExplainedTarget& target) {
+  const Contributions& numbers = target.numbers;
+  return {{"name", target.name},
+          {"index", numbers.index},
+          {"subtract", numbers.subtract.empty() ? Json(nullptr) : Json(numbers.subtract)},
+          {"value", numbers.value},
+          {"probability", OrNull(target.probability)},
+          {"reference", numbers.reference},
+          {"leftover", numbers.leftover},
+          {"recovery", numbers.recovery},
+          {"recovery_error", target.recovery_error()},
+          {"tolerance", numbers.tolerance},
+          {"conditioning", numbers.conditioning},
+          {"mass", numbers.mass},
+          {"contributions", numbers.contributions}};
+}
+
+// A number of a document; JSON has no other than finite ones.
+double NumberIn(const Json& value) {
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+ExplainedTarget ReadTarget(const Json& record) {
+  ExplainedTarget target;
+  target.name = record.at("name").get<std::string>();
+  Contributions& numbers = target.numbers;
+  numbers.index = record.at("index").get<std::vector<int64_t>>();
+  if (!record.at("subtract").is_null()) numbers.subtract = record["subtract"].get<std::vector<int64_t>>();
+  for (const Json& part : record.at("contributions")) numbers.contributions.push_back(NumberIn(part));
+  numbers.value = NumberIn(record.at("value"));
+  numbers.reference = NumberIn(record.at("reference"));
+  numbers.leftover = NumberIn(record.at("leftover"));
+  numbers.recovery = NumberIn(record.at("recovery"));
+  numbers.tolerance = NumberIn(record.at("tolerance"));
+  numbers.conditioning = NumberIn(record.at("conditioning"));
+  numbers.mass = NumberIn(record.at("mass"));
+  return target;
+}
+
+}  // namespace
+
+bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index) {
+  return value.dim() > 0 && AreProbabilities(RowOf(value, index));
+}
+
+bool HasClasses(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes) {
+  const bool scores = at.empty() || at == kLogits || absl::StartsWith(at, "output");
+  const int64_t last = value.dim() > 0 ? value.size(-1) : 1;
+  return scores && last == static_cast<int64_t>(classes.size());
+}
+
+ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
+                               Contributions numbers) {
+  ExplainedTarget target;
+  target.named = HasClasses(value, at, classes);
+  target.numbers = std::move(numbers);
+  const std::vector<int64_t>& index = target.numbers.index;
+  const std::vector<int64_t>& subtract = target.numbers.subtract;
+  if (target.named) {
+    // A single class is that of a number without dimensions, too.
+    const auto name = [&](const std::vector<int64_t>& own) { return classes[own.empty() ? 0 : own.back()]; };
+    target.name = name(index);
+    if (!subtract.empty()) absl::StrAppend(&target.name, " minus ", name(subtract));
+  } else {
+    target.name = at.empty() ? "output" : at;
+    if (!index.empty()) absl::StrAppend(&target.name, " ", DescribeElements(target.numbers));
+  }
+  const bool distribution = (target.named || at == kLogits) && value.dim() > 0 && value.size(-1) > 1;
+  if (distribution && subtract.empty()) {
+    const std::vector<double> row = RowOf(value, index);
+    target.probability = AreProbabilities(row) ? target.numbers.value : Softmax(row, index.back());
+  }
+  return target;
+}
+
+std::string DescribeElements(const Contributions& numbers) {
+  return absl::StrCat(Bracketed(numbers.index), numbers.subtract.empty() ? "" : " minus ",
+                      numbers.subtract.empty() ? "" : Bracketed(numbers.subtract));
+}
+
+std::string NameOf(const Explanation& explanation, int64_t component) {
+  const std::vector<Component>& known = RunOf(explanation).components.list;
+  return known.size() == explanation.targets.at(0).numbers.contributions.size() ? known[component].name
+                                                                                : ComponentName(component);
+}
+
+Explanation Explain(const Composition& composition, const Target& target, const std::string& at,
+                    std::shared_ptr<const ExplainedRun> run) {
+  Explanation explanation;
+  explanation.at = at;
+  explanation.run = std::move(run);
+  const at::Tensor value = composition.value();
+  const Report* report = explanation.run == nullptr ? nullptr : &explanation.run->report;
+  explanation.targets.push_back(
+      DescribeTarget(value, at, RunOf(explanation).classes, Contribute(value, composition, target, report)));
+  return explanation;
+}
+
+Explanation Explain(const Attribution& attribution, bool asked, const std::string& at,
+                    std::shared_ptr<const ExplainedRun> run) {
+  Explanation explanation;
+  explanation.at = at;
+  explanation.run = std::move(run);
+  for (const Contributions& target : attribution.targets) {
+    explanation.targets.push_back(DescribeTarget(attribution.value, at, RunOf(explanation).classes, target));
+  }
+  if (asked) explanation.operators = attribution.operators;
+  return explanation;
+}
+
+Json ExplanationJson(const Explanation& explanation, const Writer& writer) {
+  if (!explanation.stored.empty()) return Json::parse(explanation.stored);
+  const ExplainedRun& run = RunOf(explanation);
+  Json record = {{"format", kFormat}, {"version", kVersion}};
+  record.update(OriginJson(run, writer));
+  record["kind"] = run.components.kind;
+  record["noun"] = run.components.noun;
+  record["at"] = OrNull(explanation.at);
+  record["components"] = ComponentsJson(explanation);
+  record["image"] = ImageJson(ImageOf(run.inputs, run.components));
+  record["text"] = OrNull(run.components.text);
+  record["targets"] = Json::array();
+  for (const ExplainedTarget& target : explanation.targets) record["targets"].push_back(TargetJson(target));
+  if (explanation.operators) record["operators"] = RelevanceJson(*explanation.operators);
+  record["report"] = CountsJson(run.report, explanation.notes);
+  return record;
+}
+
+std::string ExplanationHtml(const Explanation& explanation, const Writer& writer) {
+  return FillPage(kPageTemplate, ExplanationJson(explanation, writer));
+}
+
+Explanation ReadExplanation(const std::string& json) {
+  const auto refused = [](const std::string& why) {
+    return InvalidArgument(absl::StrCat("json is no explanation as Addend writes it", why));
+  };
+  Explanation explanation;
+  auto run = std::make_shared<ExplainedRun>();
+  try {
+    const Json record = Json::parse(json);
+    // Documents had neither key at first.
+    if (record.contains("format") && record["format"] != kFormat) throw refused("");
+    if (record.contains("version") && record["version"].get<int64_t>() > kVersion) {
+      throw refused(
+          absl::StrCat(": its version is ", record["version"].get<int64_t>(), ", and this library reads ", kVersion));
+    }
+    const Json& targets = record.at("targets");
+    if (!targets.is_array() || targets.size() != 1) throw refused("; it has not one target");
+    explanation.targets.push_back(ReadTarget(targets[0]));
+    if (!record.at("at").is_null()) explanation.at = record["at"].get<std::string>();
+    for (const Json& component : record.at("components")) {
+      run->components.list.push_back({component.at("name").get<std::string>(), std::nullopt, std::nullopt});
+    }
+  } catch (const Json::exception&) {
+    throw refused("");
+  }
+  if (run->components.list.size() != explanation.targets[0].numbers.contributions.size()) throw refused("");
+  explanation.run = std::move(run);
+  explanation.stored = json;
+  return explanation;
+}
+
+}  // namespace addend

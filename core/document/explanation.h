@@ -1,0 +1,82 @@
+// The explanation document: numbers of a model and what each is made of, for programs (JSON) and for people (a page).
+// docs/schemas has the schema of each document that this folder writes.
+#ifndef ADDEND_CORE_DOCUMENT_EXPLANATION_H_
+#define ADDEND_CORE_DOCUMENT_EXPLANATION_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/composition/composition.h"
+#include "core/document/components.h"
+#include "core/document/report_json.h"
+#include "core/explain/attribute.h"
+#include "core/explain/target.h"
+
+namespace addend {
+
+// What documents tell of the run that gave a number.
+struct ExplainedRun {
+  Report report;
+  Preset preset = Preset::kAuto;  // as asked for
+  std::string model_path;         // empty: no file
+  std::string model_sha256;
+  std::vector<ExplainedInput> inputs;
+  Components components;
+  std::vector<std::string> classes;  // names along the last dimension of the outputs; may be empty
+};
+
+struct ExplainedTarget {
+  std::string name;    // "output [0, 7]", "German", "German minus Dutch"
+  bool named = false;  // the name is that of classes, not of a position
+  Contributions numbers;
+  std::optional<double> probability;  // where the number is a probability, or the score of one
+
+  double recovery_error() const { return numbers.recovery - numbers.value; }
+};
+
+struct Explanation {
+  std::shared_ptr<const ExplainedRun> run;                  // null: nothing is known but the numbers
+  std::string at;                                           // the tensor that is explained; empty: the first output
+  std::vector<ExplainedTarget> targets;                     // the one asked for first; all of one tensor
+  std::optional<std::vector<OperatorRelevance>> operators;  // what passed through them, where that was asked for
+  std::vector<std::string> notes;                           // further ones, behind those of the report
+  std::string stored;                                       // the JSON that it was read from; empty: it was not
+};
+
+// One target of the tensor `at` of a run. `classes`: see ExplainedRun.
+ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
+                               Contributions numbers);
+// Whether the last dimension of a result has one element for each class.
+bool HasClasses(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes);
+// Whether the numbers along the last dimension that an element is one of are probabilities.
+bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index);
+
+// One number of a composition. Throws what FindElements() throws.
+Explanation Explain(const Composition& composition, const Target& target, const std::string& at,
+                    std::shared_ptr<const ExplainedRun> run);
+// All targets of an attribution, with its operators where they were `asked` for.
+Explanation Explain(const Attribution& attribution, bool asked, const std::string& at,
+                    std::shared_ptr<const ExplainedRun> run);
+
+// "[0, 7]", or "[0, 7] minus [0, 2]" of a difference.
+std::string DescribeElements(const Contributions& numbers);
+// Of a component: that of the run, or ComponentName() where the run has other components.
+std::string NameOf(const Explanation& explanation, int64_t component);
+
+// {"format": "addend.explanation", "version": 1, ...}
+Json ExplanationJson(const Explanation& explanation, const Writer& writer);
+// The page that shows it: it needs nothing else; see page/README.md.
+std::string ExplanationHtml(const Explanation& explanation, const Writer& writer);
+// An explanation of one number from its JSON, also from one that was written before documents had a version: numbers,
+// names, and the text itself. Throws InvalidArgument.
+Explanation ReadExplanation(const std::string& json);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_DOCUMENT_EXPLANATION_H_

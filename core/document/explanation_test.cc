@@ -1,0 +1,185 @@
+#include "core/document/explanation.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "core/base/error_testing.h"
+#include "core/explain/decompose.h"
+
+namespace addend {
+namespace {
+
+using testing::HasSubstr;
+
+const Writer kWriter = {"1.2.3", "", "9.8"};
+
+at::Tensor Scores() { return at::tensor({1.0, 4.0, 2.0}, at::kDouble).view({1, 3}); }
+
+// Two components of half of the scores each.
+Composition Halves() { return Composition(at::stack({Scores() / 2, Scores() / 2}), at::zeros({1, 3}, at::kDouble)); }
+
+std::shared_ptr<ExplainedRun> RunWith(const Input& input) {
+  auto run = std::make_shared<ExplainedRun>();
+  run->inputs = {DescribeInput(input)};
+  run->components = NameComponents(run->inputs, NumComponents(input));
+  run->report.operators = 100;
+  run->report.policy.preset = Preset::kFaithful;
+  return run;
+}
+
+Input Columns() {
+  Input input;
+  input.name = "x";
+  input.value = at::tensor({1.0, 2.0}, at::kDouble).view({1, 2});
+  input.split = Split::AlongDims({1});
+  return input;
+}
+
+TEST(DescribeTarget, NamesElementsAndDifferences) {
+  const auto name = [](const std::string& target, const std::string& at) {
+    return DescribeTarget(Scores(), at, {}, Contribute(Scores(), Halves(), ParseTarget(target))).name;
+  };
+  EXPECT_EQ(name("top1", ""), "output [0, 1]");
+  EXPECT_EQ(name("0-2", "layer"), "layer [0, 0] minus [0, 2]");
+  const at::Tensor one = at::full({}, 2.0, at::kDouble);
+  const Composition whole(one.view({1}), at::zeros({}, at::kDouble));
+  EXPECT_EQ(DescribeTarget(one, "", {}, Contribute(one, whole, Target())).name, "output");
+}
+
+TEST(DescribeTarget, KnowsClassesAndTheirProbabilities) {
+  const std::vector<std::string> classes = {"ant", "bee", "cat"};
+  const auto describe = [&](const std::string& target, const std::string& at) {
+    return DescribeTarget(Scores(), at, classes, Contribute(Scores(), Halves(), ParseTarget(target)));
+  };
+  const ExplainedTarget bee = describe("1", "");
+  EXPECT_TRUE(bee.named);
+  EXPECT_EQ(bee.name, "bee");
+  const double sum = std::exp(1.0) + std::exp(4.0) + std::exp(2.0);
+  EXPECT_NEAR(bee.probability.value(), std::exp(4.0) / sum, 1e-12);
+  EXPECT_EQ(describe("1-0", "").name, "bee minus ant");
+  EXPECT_FALSE(describe("1-0", "").probability.has_value());
+  EXPECT_FALSE(describe("1", "layer").named);
+  EXPECT_FALSE(describe("1", "layer").probability.has_value());
+  // Scores by their name are scores without classes, too.
+  EXPECT_TRUE(DescribeTarget(Scores(), "logits", {}, Contribute(Scores(), Halves(), Target())).probability);
+  EXPECT_TRUE(AreProbabilities(at::tensor({0.25, 0.75}), {1}));
+  EXPECT_FALSE(AreProbabilities(Scores(), {0, 1}));
+}
+
+TEST(Explain, HasTheToleranceOfItsRun) {
+  const std::shared_ptr<ExplainedRun> run = RunWith(Columns());
+  const auto tolerance = [](const Explanation& explanation) { return explanation.targets.at(0).numbers.tolerance; };
+  const Target target;
+  const double of_run = tolerance(Explain(Halves(), target, "", run));
+  Contributions numbers = Contribute(Scores(), Halves(), target);
+  EXPECT_EQ(of_run, RecoveryAllowance(numbers, at::kDouble, 100, std::nullopt));
+  EXPECT_EQ(ExplanationJson(Explain(Halves(), target, "", run), kWriter)["targets"][0]["tolerance"], of_run);
+  // Without a run only what the composition knows counts, and that is nothing.
+  EXPECT_EQ(tolerance(Explain(Halves(), target, "", nullptr)),
+            RecoveryAllowance(numbers, at::kDouble, 0, std::nullopt));
+  run->report.policy.tolerance = 1e-3;
+  EXPECT_EQ(tolerance(Explain(Halves(), target, "", run)), RecoveryAllowance(numbers, at::kDouble, 100, 1e-3));
+}
+
+TEST(Explain, OfAnAttributionHasTheSameTolerance) {
+  Input input = Columns();
+  const TracedModel model = Trace(FromFunction([](const std::vector<at::Tensor>& in) { return in[0].tanh() * 2; }));
+  const Attribution attribution = Attribute(model, {input});
+  auto run = RunWith(input);
+  run->report = attribution.report;
+  const Explanation explanation = Explain(attribution, /*asked=*/false, "", run);
+  EXPECT_FALSE(explanation.operators.has_value());
+  const Contributions& numbers = explanation.targets.at(0).numbers;
+  EXPECT_GT(numbers.tolerance, 0);
+  EXPECT_EQ(numbers.tolerance,
+            RecoveryAllowance(numbers, at::kDouble, attribution.report.operators, attribution.report.policy.tolerance));
+  const Decomposition decomposed = model.Decompose({input});
+  run->report = decomposed.report;
+  EXPECT_NEAR(Explain(decomposed.outputs[0].composition, Target(), "", run).targets[0].numbers.tolerance,
+              numbers.tolerance, 1e-3 * numbers.tolerance);
+}
+
+TEST(ExplanationJson, NamesComponentsAsTheRunDoes) {
+  const Explanation known = Explain(Halves(), Target(), "", RunWith(Columns()));
+  const Json record = ExplanationJson(known, kWriter);
+  EXPECT_EQ(record["format"], "addend.explanation");
+  EXPECT_EQ(record["version"], 1);
+  EXPECT_EQ(record["kind"], "table");
+  EXPECT_EQ(record["components"][1]["name"], "column 1");
+  EXPECT_EQ(record["addend"]["version"], "1.2.3");
+  EXPECT_EQ(record["addend"]["sha256"], nullptr);
+  EXPECT_EQ(record["libtorch"]["version"], "9.8");
+  EXPECT_EQ(record.count("operators"), 0u);
+  // Components of a composition that no run gave.
+  const Json alone = ExplanationJson(Explain(Halves(), Target(), "", nullptr), kWriter);
+  EXPECT_EQ(alone["components"][1]["name"], "component 1");
+  EXPECT_EQ(alone["inputs"], Json::array());
+}
+
+TEST(ExplanationJson, CallsOperatorsAsReportsDo) {
+  Explanation explanation = Explain(Halves(), Target(), "", RunWith(Columns()));
+  OperatorRelevance one;
+  one.position.op = "aten::relu";
+  one.position.module_path = "body";
+  one.passed = {1};
+  one.leftover = {0};
+  explanation.operators = std::vector<OperatorRelevance>{one};
+  const Json relevance = ExplanationJson(explanation, kWriter)["operators"][0];
+  Report report;
+  report.checks.emplace_back();
+  report.checks[0].position = one.position;
+  const Json check = ReportJson(report, Preset::kAuto)["checks"][0];
+  for (const char* key : {"index", "operator", "call", "program_call", "module_path", "leftover"}) {
+    ASSERT_EQ(relevance.count(key), 1u) << key;
+    ASSERT_EQ(check.count(key), 1u) << key;
+  }
+  EXPECT_EQ(relevance["operator"], check["operator"]);
+  EXPECT_EQ(relevance["module_path"], check["module_path"]);
+}
+
+TEST(ReadExplanation, GivesBackWhatWasWritten) {
+  const Explanation written = Explain(Halves(), ParseTarget("1-0"), "layer", RunWith(Columns()));
+  const std::string text = Dump(ExplanationJson(written, kWriter));
+  const Explanation read = ReadExplanation(text);
+  EXPECT_EQ(read.at, "layer");
+  EXPECT_EQ(NameOf(read, 1), "column 1");
+  const Contributions& numbers = read.targets.at(0).numbers;
+  EXPECT_EQ(DescribeElements(numbers), "[0, 1] minus [0, 0]");
+  EXPECT_EQ(numbers.contributions, written.targets[0].numbers.contributions);
+  EXPECT_EQ(numbers.tolerance, written.targets[0].numbers.tolerance);
+  EXPECT_EQ(Dump(ExplanationJson(read, kWriter)), text);
+}
+
+TEST(ReadExplanation, TakesOlderDocumentsAndNoOthers) {
+  Json record = ExplanationJson(Explain(Halves(), Target(), "", RunWith(Columns())), kWriter);
+  const auto message = [&] { return MessageOf([&] { ReadExplanation(Dump(record)); }); };
+  record["version"] = 2;
+  EXPECT_THAT(message(), HasSubstr("its version is 2, and this library reads 1"));
+  record["version"] = 1;
+  record["format"] = "addend.report";
+  EXPECT_THAT(message(), HasSubstr("no explanation"));
+  record.erase("format");
+  record.erase("version");
+  EXPECT_EQ(ReadExplanation(Dump(record)).targets[0].numbers.value, 4);
+  record["targets"].push_back(record["targets"][0]);
+  EXPECT_THAT(message(), HasSubstr("not one target"));
+  EXPECT_THAT(MessageOf([] { ReadExplanation("{}"); }), HasSubstr("no explanation"));
+}
+
+TEST(ExplanationHtml, HoldsTheDocument) {
+  const std::string page = ExplanationHtml(Explain(Halves(), Target(), "", RunWith(Columns())), kWriter);
+  EXPECT_THAT(page, HasSubstr("\"format\":\"addend.explanation\""));
+  EXPECT_THAT(page, HasSubstr("</html>"));
+}
+
+}  // namespace
+}  // namespace addend

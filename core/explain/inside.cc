@@ -1,0 +1,101 @@
+#include "core/explain/inside.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/explain/baselines.h"
+#include "core/explain/probe.h"
+#include "core/explain/recorded_model.h"
+#include "core/explain/verify.h"
+
+namespace addend {
+namespace {
+
+bool IsInside(const Input& input) { return !input.inside.empty(); }
+
+// The call that gave a tensor as it is at a probe.
+InsidePlace PlaceOf(const TracedRun& trace, const Probe& probe, const std::string& selector) {
+  for (int64_t c = probe.after_call; c >= 0; --c) {
+    const Call& call = trace.program.calls[c];
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      const Operand& output = call.outputs[k];
+      if (!output.SamePlace(probe.operand) || output.version != probe.operand.version) continue;
+      return {call.program_call, FullName(call.op.schema()), static_cast<int>(k)};
+    }
+  }
+  throw InvalidArgument(absl::StrCat(selector, " is what the model is given; split that argument"));
+}
+
+}  // namespace
+
+bool HasInside(const std::vector<Input>& inputs) { return std::any_of(inputs.begin(), inputs.end(), IsInside); }
+
+PreparedInputs ArgumentsOf(const std::vector<Input>& inputs) {
+  PreparedInputs plain;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Input& input = inputs[k];
+    const std::string name = InputName(input, k);
+    if (IsInside(input)) {
+      if (input.split.kind == Split::Kind::kDims || input.split.kind == Split::Kind::kLabels) continue;
+      throw InvalidArgument(absl::StrCat(name, " is inside the model: it is split along dimensions or by labels"));
+    }
+    if (input.split.kind != Split::Kind::kPlain) {
+      throw InvalidArgument(absl::StrCat(name, " is split, and so is ",
+                                         std::find_if(inputs.begin(), inputs.end(), IsInside)->inside,
+                                         " inside the model; where a split starts inside, the arguments are plain"));
+    }
+    if (plain.inputs.size() != k) throw InvalidArgument("arguments are listed before what is inside the model");
+    if (!input.value.defined()) throw InvalidArgument(absl::StrCat(name, " is no tensor"));
+    PreparedInput own;
+    own.value = input.value.detach().clone(at::MemoryFormat::Contiguous);
+    plain.inputs.push_back(std::move(own));
+  }
+  return plain;
+}
+
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
+                           const std::vector<std::pair<std::string, at::Tensor>>& held) {
+  std::vector<Input> all = inputs;
+  std::vector<InsidePlace> places(inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!IsInside(inputs[k])) continue;
+    const Probe probe = FindProbe(trace, inputs[k].inside, output);
+    places[k] = PlaceOf(trace, probe, inputs[k].inside);
+    const std::string& word = inputs[k].baseline.word;
+    if (NeedsValue(word)) {
+      throw InvalidArgument(absl::StrCat(inputs[k].inside, ": the baseline ", word, " is made of the value, which is ",
+                                         "known only when the model runs; give a number, a tensor, mean:FILE, ",
+                                         "median:FILE or buffer:NAME"));
+    }
+    // Of its shape; the value is found when the model runs.
+    all[k].value = at::zeros(probe.operand.geometry.sizes, at::TensorOptions().dtype(probe.operand.dtype));
+    if (all[k].name.empty()) all[k].name = inputs[k].inside;
+  }
+  PreparedInputs prepared = Prepare(all, held);
+  for (size_t k = 0; k < inputs.size(); ++k) prepared.inputs[k].inside = places[k];
+  return prepared;
+}
+
+PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options) {
+  if (!HasInside(inputs)) return Prepare(inputs, model.NamedTensors());
+  if (options.verify_reference) RefuseInside();
+  RunOptions once = options;
+  once.references = nullptr;
+  once.progress = nullptr;
+  const RecordedRun run = RecordModel(model, ArgumentsOf(inputs), once);
+  return PlaceInside(inputs, *run.trace, run.outputs[0].probe, model.NamedTensors());
+}
+
+std::vector<at::Tensor> InsideValues(const TracedRun& trace) {
+  std::vector<at::Tensor> values;
+  for (const Start& start : trace.starts) {
+    if (start.inside) values.push_back(trace.Value(*start.inside).detach().clone(at::MemoryFormat::Contiguous));
+  }
+  return values;
+}
+
+}  // namespace addend

@@ -1,0 +1,73 @@
+// Live tensors that are declared by their memory meet the tensors that operators compute with.
+#include "core/explain/live.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error_testing.h"
+#include "core/linearize/small_models.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+
+// What another library would give us of a tensor: its memory, in a storage object of its own.
+Tensor Exchanged(const Tensor& tensor) {
+  return at::from_blob(
+      tensor.data_ptr(), tensor.sizes(), tensor.strides(), [](void*) {}, tensor.options());
+}
+
+Input FromZero(const Tensor& live) {
+  Input input;
+  input.name = "x";
+  input.value = Exchanged(live);
+  input.split = Split::AlongDims({1});
+  input.baseline = Baseline::Of(0.0);
+  return input;
+}
+
+TEST(LiveTrace, MeetsAnInputInAnotherStorageObject) {
+  const Tensor x = Random({2, 3}, 1);
+  LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
+  const Tensor y = x.t().mul(2);
+  trace.AddOutput("y", Exchanged(y));
+  const Decomposition decomposition = trace.Finish();
+  const Composition& composition = decomposition.outputs[0].composition;
+  ASSERT_EQ(composition.numc(), 3);
+  EXPECT_TRUE(at::allclose(composition.components().sum(0), x.t() * 2));
+}
+
+TEST(LiveTrace, AnInputInsideALargerStorageIsRefused) {
+  const Tensor block = Random({4, 3}, 1);
+  const Tensor x = block.slice(0, 2, 4);
+  LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
+  EXPECT_THROW(x.mul(2), Error);
+  const Tensor y = x.mul(2);  // the program goes on
+  EXPECT_THAT(MessageOf([&] { trace.AddOutput("y", y); }),
+              testing::HasSubstr("x has 48 bytes, but the storage that it lies in has 96"));
+}
+
+TEST(LiveTrace, AnInputThatNoOperatorMetIsAnOutput) {
+  const Tensor x = Random({2, 3}, 1);
+  LiveTrace trace({FromZero(x)}, {}, DecomposeOptions());
+  trace.AddOutput("once", Exchanged(x));
+  trace.AddOutput("twice", Exchanged(x));
+  const Decomposition decomposition = trace.Finish();
+  ASSERT_EQ(decomposition.outputs.size(), 2u);
+  for (const auto& output : decomposition.outputs) {
+    EXPECT_TRUE(at::equal(output.composition.components().sum(0), x)) << output.name;
+  }
+}
+
+TEST(LiveTrace, InputsOverlap) {
+  const Tensor x = Random({2, 3}, 1);
+  EXPECT_THAT(MessageOf([&] {
+                LiveTrace({FromZero(x), FromZero(x)}, {}, DecomposeOptions());
+              }),
+              testing::HasSubstr("x shares the memory of another input"));
+}
+
+}  // namespace
+}  // namespace addend

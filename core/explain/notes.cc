@@ -1,0 +1,216 @@
+#include "core/explain/notes.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/linearize/view.h"
+#include "core/program/operator_traits.h"
+#include "core/program/traced_calls.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+// A bracket that nobody has to be told of, relative to the operator's output.
+constexpr double kNegligible = 1e-6;
+
+// A sentence, and whether it is to be said.
+struct Note {
+  bool holds;
+  std::string sentence;
+};
+
+// A sentence about calls, which is said where there are any.
+Note About(const char* what, const std::vector<Position>& where, const char* then = "") {
+  return {!where.empty(), where.empty() ? "" : absl::StrCat(what, FirstPositions(where), then)};
+}
+
+std::vector<Position> PositionsOf(const TracedRun& trace, const std::vector<int64_t>& calls) {
+  std::vector<Position> positions;
+  for (const int64_t c : calls) positions.push_back(trace.program.calls[c].position);
+  return positions;
+}
+
+template <typename Predicate>
+std::vector<Position> NodesThat(const Linearization& linearization, const Predicate& predicate) {
+  std::vector<Position> positions;
+  for (const Node& node : linearization.nodes) {
+    if (predicate(node)) positions.push_back(linearization.trace->program.calls[node.call].position);
+  }
+  return positions;
+}
+
+std::vector<Position> RandomCalls(const TracedRun& trace) {
+  std::vector<Position> positions;
+  std::map<const c10::FunctionSchema*, OperatorTraits> traits;
+  for (const Call& call : trace.program.calls) {
+    const c10::FunctionSchema& schema = call.op.schema();
+    if (traits.try_emplace(&schema, schema).first->second.Draws(call.arguments)) positions.push_back(call.position);
+  }
+  return positions;
+}
+
+// What NaN or infinity in the value alone becomes is bracket, which is kept there and has no bound.
+std::vector<Position> ReadersOfInfinity(const Linearization& linearization, const SweepResult& sweep) {
+  const TracedRun& trace = *linearization.trace;
+  return NodesThat(linearization, [&](const Node& node) {
+    if (!node.keeps_bracket || node.bracket_bound >= 0) return false;
+    const auto& operands = trace.program.calls[node.call].operands;
+    const bool reads = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      return CarriesRows(operand) && !AllFinite(trace.Value(operand)) && trace.ReferenceIsFinite(operand);
+    });
+    const auto check = std::find_if(sweep.checks.begin(), sweep.checks.end(),
+                                    [&](const OperatorCheck& own) { return own.call == node.call; });
+    const bool negligible = check != sweep.checks.end() && check->bracket <= kNegligible;
+    return reads && !negligible;
+  });
+}
+
+// Which choices were made for the caller, and operators that no rule covers or that failed.
+std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepResult& sweep, bool auto_preset) {
+  const Policy& policy = linearization.policy;
+  const auto absorbed = [](const Node& node) { return node.kind == Kind::kAbsorbed; };
+  const auto by_derivative = [&](const Node& node) { return node.ruleless && !absorbed(node) && node.map; };
+  const auto constant = [&](const Node& node) { return node.ruleless && !absorbed(node) && !node.map; };
+  std::vector<int64_t> failed;
+  bool absorbs = false;
+  for (const OperatorCheck& failure : sweep.failures) {
+    failed.push_back(failure.call);
+    absorbs = absorbs || failure.absorbed;
+  }
+  const std::vector<Position> failures = PositionsOf(*linearization.trace, failed);
+  const bool tell = !absorbs && policy.on_failure != OnFailure::kIgnore;
+  return {
+      {auto_preset && policy.preset == Preset::kFast, "preset auto: fast, because no baseline was given"},
+      {auto_preset && policy.preset != Preset::kFast, "preset auto: faithful, because a baseline was given"},
+      About("no rule, absorbed into the leftover: ", NodesThat(linearization, absorbed)),
+      {sweep.turned,
+       "components that were found backward did not come to what their sum became, so they were sent forward"},
+      About("no rule, linearized through the operator's derivative: ", NodesThat(linearization, by_derivative)),
+      About("no rule and no derivative, all of it is leftover: ", NodesThat(linearization, constant)),
+      About("tracing failures, absorbed into the leftover: ", absorbs ? failures : std::vector<Position>()),
+      About("tracing failures, from here on the parts do not add up: ", tell ? failures : std::vector<Position>()),
+  };
+}
+
+// Where the model makes numbers of its inputs that are plain to rules, and what that means for the reference.
+std::vector<Note> NotesOnReference(const TracedRun& trace) {
+  const bool guards_differ = !OriginsOf(trace.guards, /*only_other=*/true).empty();
+  const std::vector<Position> other_conditions = OriginsOf(trace.conditions, /*only_other=*/true);
+  const std::string conditions = absl::StrCat(
+      "conditions or indices depend on the input; ",
+      trace.baseline_conditions ? "the reference has those of the baseline, and the step between both is leftover"
+                                : "they are the value's for the reference too",
+      other_conditions.empty() ? "; on the baseline they are the same: " : "; on the baseline some are others: ");
+  const std::string guards = absl::StrCat(
+      "the model reads numbers that depend on the input, and may branch on them; the reference is that of the branch "
+      "taken",
+      guards_differ ? ": " : ", and on the baseline they are the same: ");
+  return {
+      About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),
+      About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws"),
+      About(conditions.c_str(),
+            other_conditions.empty() ? OriginsOf(trace.conditions, /*only_other=*/false) : other_conditions),
+  };
+}
+
+// Selectors of overrides that no operator of the model answers to.
+std::vector<Note> NotesOnSelectors(const TracedRun& trace, const Policy& policy) {
+  std::vector<Note> notes;
+  std::vector<std::string> unused;
+  for (const PolicyOverride& entry : policy.overrides) {
+    const bool used = std::any_of(trace.program.calls.begin(), trace.program.calls.end(), [&](const Call& call) {
+      return entry.Selects(FullName(call.op.schema()), call.position.module_path);
+    });
+    const bool known = std::find(unused.begin(), unused.end(), entry.selector) != unused.end();
+    if (used || known) continue;
+    unused.push_back(entry.selector);
+    notes.push_back(
+        {true, absl::StrCat("the policy names ", entry.selector, ", which nothing in the model is called")});
+  }
+  return notes;
+}
+
+// Elements of inputs that are in no component.
+std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
+  std::vector<Note> notes;
+  for (const Start& start : trace.starts) {
+    const at::Tensor value = start.inside ? at::Tensor() : trace.Value(start.operand);
+    if (!value.defined() || value.numel() == 0 || AllFinite(value)) continue;
+    const at::Tensor first = at::isfinite(value).logical_not_().nonzero().select(0, 0).to(at::kCPU).contiguous();
+    const at::IntArrayRef place(first.data_ptr<int64_t>(), first.numel());
+    notes.push_back({true, absl::StrCat("an input holds NaN or infinity, first at [", absl::StrJoin(place, ", "),
+                                        "]; such elements are in no component, and the same in the reference")});
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset) {
+  const TracedRun& trace = *linearization.trace;
+  std::vector<std::string> notes;
+  const auto add = [&](const std::vector<Note>& table) {
+    for (const Note& note : table) {
+      if (note.holds) notes.push_back(note.sentence);
+    }
+  };
+  add(NotesOnRules(linearization, sweep, auto_preset));
+  add(NotesOnReference(trace));
+  add(NotesOnSelectors(trace, linearization.policy));
+  add({About("ids are used in ways in which no component follows: ", trace.unattributed),
+       About("not finite on the baseline or on the way from it, linearized at the value: ",
+             PositionsOf(trace, linearization.stand_ins))});
+  add(NotesOnInfiniteInputs(trace));
+  add({About("reads NaN or infinity where the reference is finite, what it makes of that is leftover: ",
+             ReadersOfInfinity(linearization, sweep))});
+  return notes;
+}
+
+std::string FirstPositions(const std::vector<Position>& positions) {
+  std::vector<std::string> texts;
+  for (size_t k = 0; k < positions.size() && k < 3; ++k) {
+    texts.push_back(absl::StrCat(positions[k].op, " (", positions[k].Describe(), ")"));
+  }
+  if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other) {
+  std::map<int64_t, Position> origins;
+  for (const Condition& condition : conditions) {
+    if (!only_other || !condition.same) origins.emplace(condition.origin.op_index, condition.origin);
+  }
+  std::vector<Position> positions;
+  for (auto& [index, position] : origins) positions.push_back(std::move(position));
+  return positions;
+}
+
+std::string Unreached(const TracedRun& trace, const std::string& name) {
+  std::map<int64_t, Position> ends;
+  for (const Condition& condition : trace.conditions) ends.emplace(condition.origin.op_index, condition.origin);
+  for (const Condition& guard : trace.guards) ends.emplace(guard.origin.op_index, guard.origin);
+  for (const Position& position : trace.unattributed) ends.emplace(position.op_index, position);
+  std::vector<Position> positions;
+  for (auto& [index, position] : ends) positions.push_back(std::move(position));
+  return absl::StrCat(
+      "no component reaches ", name, ": ",
+      positions.empty()
+          ? "the model computes it without the split inputs, or outside LibTorch's dispatcher"
+          : absl::StrCat("they end where the model makes conditions, indices or other integers of them, at ",
+                         FirstPositions(positions)),
+      "; see docs/concepts.md");
+}
+
+void ThrowUnreached(const TracedRun& trace, const std::string& name) {
+  throw FailedPrecondition(Unreached(trace, name));
+}
+
+}  // namespace addend

@@ -1,0 +1,33 @@
+// The sentences of a report: what a reader has to know of how a run was linearized, and of what the model does with its
+// inputs.
+#ifndef ADDEND_CORE_EXPLAIN_NOTES_H_
+#define ADDEND_CORE_EXPLAIN_NOTES_H_
+
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/linearize/linearization.h"
+#include "core/linearize/sweep.h"
+#include "core/linearize/trace.h"
+
+namespace addend {
+
+// The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
+std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
+
+// "aten::relu (op #3, model.py:12), aten::mul (op #7), aten::add (op #8), and 2 more"
+std::string FirstPositions(const std::vector<Position>& positions);
+
+// The operators that derived conditions, each once, in their order. only_other: of conditions that are others on the
+// baseline.
+std::vector<Position> OriginsOf(const std::vector<Condition>& conditions, bool only_other);
+
+// Says where components ended that should have reached the tensor that is called `name`.
+std::string Unreached(const TracedRun& trace, const std::string& name);
+// Throws the sentence of Unreached() as FailedPrecondition: a table of zeros would look like an answer.
+[[noreturn]] void ThrowUnreached(const TracedRun& trace, const std::string& name);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_NOTES_H_

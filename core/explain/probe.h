@@ -1,0 +1,22 @@
+// Finds the inner tensors of a recorded run that are asked for by a selector: a module, an operator or "logits".
+#ifndef ADDEND_CORE_EXPLAIN_PROBE_H_
+#define ADDEND_CORE_EXPLAIN_PROBE_H_
+
+#include <string>
+
+#include "core/linearize/linearization.h"
+#include "core/linearize/trace.h"
+
+namespace addend {
+
+// The tensor of a selector, which is written as DecomposeOptions::probes describes. `output`: the model's first result.
+// Throws InvalidArgument where the run has no such tensor.
+Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
+
+// FindProbe() in a run whose rows have begun. Also throws InvalidArgument for a tensor that no row can reach and whose
+// value, therefore, was not kept.
+Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_PROBE_H_

@@ -1,0 +1,183 @@
+#include "core/explain/recorded_model.h"
+
+#include <ATen/core/ivalue.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/verify.h"
+#include "core/model/run_model.h"
+#include "core/program/random_state.h"
+#include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
+
+namespace addend {
+namespace {
+
+std::string DescribeInputs(const PreparedInputs& inputs) {
+  return absl::StrJoin(inputs.inputs, ", ", [](std::string* out, const PreparedInput& input) {
+    absl::StrAppend(out, TensorText(input.value));
+  });
+}
+
+// How often operators have written a tensor, as far as LibTorch counts it.
+int64_t VersionOf(const at::Tensor& tensor) {
+  return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
+}
+
+std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs) {
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : inputs.inputs) values.push_back(input.value);
+  return values;
+}
+
+// The run on the baseline that follows a model's run. Before the model runs, remembers what the second run needs in
+// order to be like the first: the state of random numbers, and how often the tensors that the model holds have been
+// written.
+class BaselineRun {
+ public:
+  BaselineRun(Model& model, const PreparedInputs& inputs)
+      : model_(model), inputs_(inputs), held_(model.NamedTensors()), before_(std::in_place, ValuesOf(inputs)) {
+    for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
+  }
+
+  // What the model gives on the baseline. The same numbers are drawn as in the run since the constructor, and whoever
+  // draws behind this run draws what they would have drawn.
+  std::vector<at::Tensor> Run() {
+    std::vector<at::Tensor> written;
+    for (size_t k = 0; k < held_.size(); ++k) {
+      if (VersionOf(held_[k].second) != versions_[k]) written.push_back(held_[k].second);
+    }
+    const RandomState after(ValuesOf(inputs_));
+    before_.reset();
+    return RunOnBaseline(model_, inputs_, written);
+  }
+
+ private:
+  Model& model_;
+  const PreparedInputs& inputs_;
+  std::vector<std::pair<std::string, at::Tensor>> held_;
+  std::vector<int64_t> versions_;
+  std::optional<RandomState> before_;  // puts the state back when it goes
+};
+
+// Runs the model with tracing on, on copies of the inputs.
+c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptions& options, Tracer& tracer) {
+  for (const auto& [name, tensor] : model.NamedTensors()) tracer.recorder().NameStorage(tensor, name);
+  tracer.recorder().SetModulePaths(model.ModulePaths());
+  std::vector<c10::IValue> arguments;
+  for (const PreparedInput& input : inputs.inputs) {
+    // The run may write its inputs; what was prepared stays as it is.
+    const at::Tensor value = input.value.clone();
+    if (input.inside.call < 0) arguments.emplace_back(value);
+    AddInput(input, value, tracer);
+  }
+  ReportingRecorder recorder(&tracer, &options.progress);
+  try {
+    const TracingScope scope(&recorder);
+    return RunModel(model, arguments, DescribeInputs(inputs));
+  } catch (...) {
+    // The interpreter hands on our errors as its own; the first one is the cause.
+    if (recorder.error()) std::rethrow_exception(recorder.error());
+    if (tracer.error()) std::rethrow_exception(tracer.error());
+    throw;
+  }
+}
+
+// Sorts the model's tensors into outputs and plain ones.
+void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
+  const int64_t last_call = static_cast<int64_t>(tracer.recorder().program().calls.size()) - 1;
+  ForEachTensor(result, [&](const at::Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const size_t position = run.outputs.size() + run.plain.size();
+    const std::string name = OutputName(position);
+    if (Continuous(tensor.scalar_type())) {
+      run.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}, {}});
+    } else {
+      run.plain.push_back({position, name, tensor});
+    }
+  });
+  if (run.outputs.empty()) {
+    throw InvalidArgument("the model gives no floating-point or complex tensor to decompose");
+  }
+}
+
+}  // namespace
+
+std::string OutputName(size_t position) { return position == 0 ? "output" : absl::StrCat("output.", position); }
+
+void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name) {
+  std::vector<std::string> names;
+  for (const RecordedOutput& output : outputs) names.push_back(output.name);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return;
+  throw InvalidArgument(
+      absl::StrCat("the model has no ", name, " that is floating-point; it has ", absl::StrJoin(names, ", ")));
+}
+
+RecordedRun RecordModel(Model& model, const PreparedInputs& inputs, const RunOptions& options, bool every_id) {
+  const PreparedInputs traced = every_id ? LabelEveryId(inputs) : inputs;
+  RecordedRun run;
+  run.inputs = inputs;
+  run.declared.resize(inputs.inputs.size());
+  std::iota(run.declared.begin(), run.declared.end(), size_t{0});
+  run.policy = options.policy.Resolved(inputs.baseline_given);
+  Tracer tracer(&options.Rules(), &run.policy, traced.numc);
+  tracer.UseReferences(options.references);
+  if (options.progress) options.progress("trace", 0, 1);
+  std::optional<BaselineRun> baseline;
+  if (options.verify_reference) baseline.emplace(model, traced);
+  AddOutputs(RunTraced(model, traced, options, tracer), tracer, run);
+  if (baseline) {
+    const std::vector<at::Tensor> found = baseline->Run();
+    for (size_t k = 0; k < run.outputs.size(); ++k) {
+      // Another number of outputs is another answer too.
+      run.outputs[k].on_baseline = k < found.size() ? found[k] : run.outputs[k].value.new_empty({0});
+    }
+  }
+  run.trace = std::make_shared<TracedRun>(tracer.Finish());
+  return run;
+}
+
+void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer) {
+  if (input.kind == Split::Kind::kPlain) return;
+  const at::Tensor reference = input.reference.clone();
+  if (input.inside.call >= 0) {
+    tracer.AddInside(input.inside, reference, input.labels);
+  } else if (input.ids) {
+    tracer.AddIds(value, reference, input.labels);
+  } else if (input.parts.defined()) {
+    tracer.AddParts(value, reference, input.parts);
+  } else {
+    tracer.AddFloatInput(value, reference, input.labels);
+  }
+}
+
+TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
+  TracedRun trace = tracer.Finish();
+  if (lines.empty()) return trace;
+  const auto add = [&](Position& position) {
+    const auto found = lines.find(position.op_index);
+    if (found == lines.end() || !position.file.empty()) return;
+    position.file = found->second.file;
+    position.line = found->second.line;
+    position.function = found->second.function;
+  };
+  for (Call& call : trace.program.calls) add(call.position);
+  for (Condition& condition : trace.conditions) add(condition.origin);
+  for (Condition& guard : trace.guards) add(guard.origin);
+  for (Position& position : trace.unattributed) add(position);
+  return trace;
+}
+
+void ReportingRecorder::Handle(const Operator& op, Stack* stack) {
+  if (*progress_) first_error_.In([&] { (*progress_)("trace", calls_++, 0); });
+  next_->Handle(op, stack);
+}
+
+}  // namespace addend

@@ -1,0 +1,91 @@
+// A run of a model as it was recorded, whoever ran it: what decompositions and attributions begin with.
+#ifndef ADDEND_CORE_EXPLAIN_RECORDED_MODEL_H_
+#define ADDEND_CORE_EXPLAIN_RECORDED_MODEL_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/policy.h"
+#include "core/base/progress.h"
+#include "core/explain/input.h"
+#include "core/explain/run_options.h"
+#include "core/intercept/first_error.h"
+#include "core/intercept/script_frames.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/linearization.h"
+#include "core/linearize/trace.h"
+#include "core/model/model.h"
+
+namespace addend {
+
+// A floating-point or complex result of the model.
+struct RecordedOutput {
+  std::string name;
+  at::Tensor value;
+  Probe probe;
+  at::Tensor on_baseline;  // what the model gave there, where it was run there; see verify.h
+};
+
+// A result of the model that has no parts: integers, bools.
+struct PlainOutput {
+  size_t position = 0;  // among all tensors that the model gives
+  std::string name;
+  at::Tensor value;
+};
+
+struct RecordedRun {
+  std::shared_ptr<TracedRun> trace;
+  std::vector<RecordedOutput> outputs;  // at least one, in the order in which the model gives them
+  std::vector<PlainOutput> plain;       // the model's other tensors, in order
+  PreparedInputs inputs;  // as their owner split them; those of an attribution were traced by LabelEveryId
+  // The numbers of the inputs in the order in which the tracer was told of them, which plain ones may be among.
+  std::vector<size_t> declared;
+  Policy policy;  // resolved
+  double seconds = 0;
+};
+
+// What a model's result is called by its position among the tensors that it gives: "output", "output.1", ...
+std::string OutputName(size_t position);
+
+// Throws InvalidArgument where none of the outputs has the name.
+void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name);
+
+// Runs a model on prepared inputs and records it, and runs it on the baseline where the options ask for that. every_id:
+// the run is for a sweep back, see LabelEveryId(). Leaves `seconds` to the caller. Throws InvalidArgument where the
+// model fails on the inputs or gives no floating-point tensor, and what tracing throws.
+RecordedRun RecordModel(Model& model, const PreparedInputs& inputs, const RunOptions& options, bool every_id = false);
+
+// Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
+void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
+
+// Where calls stand in source code that no interpreter of LibTorch's runs, by the number of the call.
+using CallLines = std::map<int64_t, SourceFrame>;
+
+// The run that a tracer has followed. Its calls know these lines, and so does what was derived by them.
+TracedRun FinishedRun(Tracer& tracer, const CallLines& lines);
+
+// A handler that reports each operator as a step of the stage "trace", of a total that is not known. What the report
+// throws ends the run, and error() still has it when an interpreter has made something else of it.
+class ReportingRecorder : public CallHandler {
+ public:
+  // `next` handles the operators. It and `progress` must outlive this.
+  ReportingRecorder(CallHandler* next, const StageProgress* progress) : next_(next), progress_(progress) {}
+  void Handle(const Operator& op, Stack* stack) override;
+  std::exception_ptr error() const { return first_error_.error(); }
+
+ private:
+  CallHandler* next_;
+  const StageProgress* progress_;
+  int64_t calls_ = 0;
+  FirstError first_error_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_RECORDED_MODEL_H_

@@ -1,0 +1,34 @@
+// What a decomposition and an attribution are told alike: how the model is run, and how operators are linearized.
+#ifndef ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
+#define ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
+
+#include <memory>
+
+#include "core/base/policy.h"
+#include "core/base/progress.h"
+#include "core/rules/registry.h"
+
+namespace addend {
+
+class ReferenceCache;
+
+struct RunOptions {
+  Policy policy;
+  // Keeps what the model gives on the baseline from one run to the next, so that a baseline which stays the same costs
+  // no run of its own; null: nothing is kept. One for each model; see Note [Kept references] in
+  // core/linearize/reference_cache.h for what is noticed when it changes.
+  std::shared_ptr<ReferenceCache> references;
+  // Runs the plain model once more, on the baseline, and compares what it gives with the reference; see
+  // Report::reference_error. Not where a split starts inside the model.
+  bool verify_reference = false;
+  // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
+  const Registry* registry = nullptr;
+  // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.
+  StageProgress progress;
+
+  const Registry& Rules() const { return registry != nullptr ? *registry : Registry::Default(); }
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_

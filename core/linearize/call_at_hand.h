@@ -1,0 +1,61 @@
+// A call while it runs: what the parts of the tracer hand one another about it.
+#ifndef ADDEND_CORE_LINEARIZE_CALL_AT_HAND_H_
+#define ADDEND_CORE_LINEARIZE_CALL_AT_HAND_H_
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "core/linearize/reference_cache.h"
+#include "core/linearize/replace_tensors.h"
+#include "core/linearize/role.h"
+#include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
+
+namespace addend {
+
+// The tensors of a call's arguments or results, lists flattened, in their order.
+std::vector<at::Tensor> TensorsIn(const std::vector<c10::IValue>& values);
+
+struct CallAtHand {
+  // The tensors of `call.outputs`, in their order.
+  std::vector<at::Tensor> Outputs() const;
+  // Calls `visit(tensor, operand)` for the arguments' tensors in their order.
+  template <typename Visit>
+  void ForEachOperand(Visit visit) const {
+    size_t k = 0;
+    for (const c10::IValue& argument : arguments) {
+      ForEachTensor(argument, [&](const at::Tensor& tensor) { visit(tensor, call.operands[k++]); });
+    }
+  }
+  // The arguments with the tensors that `replace(tensor, operand)` gives.
+  template <typename Replace>
+  std::vector<c10::IValue> Replaced(Replace replace) const {
+    size_t k = 0;
+    std::vector<c10::IValue> replaced;
+    for (const c10::IValue& argument : arguments) {
+      replaced.push_back(
+          ReplaceTensors(argument, [&](const at::Tensor& tensor) { return replace(tensor, call.operands[k++]); }));
+    }
+    return replaced;
+  }
+
+  const Role& role;
+  Call& call;
+  // As the model passes them, tensors included; none where the call is neither traced nor writes.
+  std::vector<c10::IValue> arguments = {};
+  std::vector<c10::IValue> results = {};  // none before it ran
+  // The generators that it draws from, as they were before it: on the references it draws the same.
+  std::vector<std::pair<at::Generator, at::Tensor>> generators = {};
+  // See Note [Kept references].
+  RunReferences::Known seen = {};               // what it reads, as it was before it
+  const RunReferences::Known* known = nullptr;  // what the last run found, where that is the same
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_CALL_AT_HAND_H_

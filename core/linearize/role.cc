@@ -1,0 +1,29 @@
+#include "core/linearize/role.h"
+
+#include "core/program/traced_calls.h"
+#include "core/rules/fused.h"
+
+namespace addend {
+
+Role::Role(const Registry& registry, const Operator& op) : full_name(FullName(op.schema())), traits(op.schema()) {
+  const std::string name = RuleName(op.schema().name());
+  flow = IdFlowOf(name);
+  rule = RuleOrFused(registry, name, full_name);
+  // Of one_hot's own steps each would see a whole vector depend on its id.
+  const bool whole = registry.Find(name, full_name) != nullptr || flow == IdFlow::kOneHot;
+  if (!whole) rewrite = registry.FindRewrite(name, full_name);
+  expands = !whole && rewrite == nullptr && op.composite();
+  sizes_only = (rule != nullptr && rule->plain_output) || traits.Uninitialized();
+}
+
+bool Role::CarriesRows(size_t output) const {
+  return rule == nullptr || rule->carried < 0 || static_cast<int>(output) < rule->carried;
+}
+
+const Role& Roles::Of(const Operator& op) {
+  std::unique_ptr<const Role>& role = roles_[&op.schema()];
+  if (role == nullptr) role = std::make_unique<const Role>(*registry_, op);
+  return *role;
+}
+
+}  // namespace addend

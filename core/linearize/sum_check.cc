@@ -1,0 +1,51 @@
+#include "core/linearize/sum_check.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+
+#include "core/linearize/row_sums.h"
+#include "core/linearize/settle.h"
+
+namespace addend {
+
+SumCheck::SumCheck(const Linearization& linearization, const SweepResult& first) : linearization_(linearization) {
+  for (const ProbeRows& rows : first.probes) {
+    const int64_t last = rows.components.size(0) - 1;
+    rest_.push_back(rows.components.select(0, last).clone());
+    sums_.push_back(at::zeros_like(rest_.back()));
+    const at::Tensor own = rows.components.abs().sum(0) + rows.leftover.abs();
+    sizes_.push_back(own + rows.reference.to(rows.components.scalar_type()).abs());
+    const at::Tensor recovery = rows.components.sum(0) + rows.leftover + rows.reference;
+    errors_.push_back((recovery - rows.value).abs());
+  }
+}
+
+void SumCheck::Add(size_t probe, const at::Tensor& components, const at::Tensor& terms) {
+  sums_[probe] += components.sum(0);
+  const at::Tensor own = components.abs().sum(0);
+  sizes_[probe] += terms.defined() ? own.maximum(terms) : own;
+}
+
+SumCheck::Gap SumCheck::GapOf(size_t probe, const ProbeRows& rows) const {
+  Gap gap;
+  if (!rows.decomposed || rows.value.numel() == 0) return gap;
+  const at::Tensor infinite = at::isfinite(rows.value).logical_not();
+  const Policy& policy = linearization_.policy;
+  const double relative =
+      policy.tolerance.value_or(RecoveryTolerance(rows.single, linearization_.trace->numc, rows.depth));
+  const auto largest = [&](const at::Tensor& t) { return t.masked_fill(infinite, 0).max().item<double>(); };
+  gap.missing = (rest_[probe] - sums_[probe]).masked_fill(infinite, 0);
+  // What rounding does inside of operators shows in the first sweep as well.
+  gap.allowed = relative * largest(sizes_[probe]) + 16 * largest(errors_[probe]);
+  // What was asked for is held to its own scale.
+  const double own =
+      OwnAllowance(rows.single, largest(rows.value.abs()), LargestFinite(rows.reference), policy.tolerance);
+  gap.allowed = std::min(gap.allowed, own);
+  gap.error = gap.missing.abs().max().item<double>();
+  return gap;
+}
+
+}  // namespace addend

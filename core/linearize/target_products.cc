@@ -1,0 +1,49 @@
+#include "core/linearize/target_products.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "core/linearize/row_sums.h"
+#include "core/linearize/view.h"
+
+namespace addend {
+
+at::Tensor TargetProducts::Zeros() const { return at::zeros({targets_}, options_); }
+
+at::Tensor TargetProducts::Zeros(int64_t components) const { return at::zeros({targets_, components}, options_); }
+
+at::Tensor TargetProducts::Value(const Operand& operand) const {
+  return Resolved(trace_.Value(operand)).to(RowDtype(operand.dtype));
+}
+
+at::Tensor TargetProducts::Reference(const Operand& operand) const {
+  return Resolved(trace_.Reference(operand)).to(RowDtype(operand.dtype));
+}
+
+at::Tensor TargetProducts::Move(const Operand& operand) const { return FiniteMove(Value(operand), Reference(operand)); }
+
+double TargetProducts::Largest(const Operand& operand) const {
+  return std::max(LargestFinite(Value(operand)), LargestFinite(Reference(operand)));
+}
+
+at::Tensor TargetProducts::OfMove(const at::Tensor& cotangents, const Operand& operand) const {
+  return ProductsWithMove(OfLeftover(cotangents), Value(operand), Reference(operand));
+}
+
+at::Tensor TargetProducts::OfOutputs(const Node& node, const Rows& behind) const {
+  at::Tensor sum = Zeros();
+  for (size_t k = 0; k < behind.size(); ++k) {
+    if (behind[k].defined()) sum += OfMove(behind[k], CallOf(node).outputs[k]);
+  }
+  return sum;
+}
+
+at::Tensor TargetProducts::OfInputs(const Node& node, const Rows& back) const {
+  at::Tensor sum = Zeros();
+  for (size_t j = 0; j < back.size(); ++j) sum += OfMove(back[j], CallOf(node).operands[node.inputs[j]]);
+  return sum;
+}
+
+}  // namespace addend

@@ -1,0 +1,91 @@
+#include "core/linearize/traced_run.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/linearize/view.h"
+#include "core/rules/bags.h"
+#include "core/rules/id_flow.h"
+#include "core/rules/kinds.h"
+
+namespace addend {
+namespace {
+
+// The weights of what a bag adds up, one for each id; undefined where there are none.
+at::Tensor WeightsOfIds(const TracedRun& trace, const Call& call) {
+  const auto argument = call.op.schema().argumentIndexWithName("per_sample_weights");
+  for (const Operand& operand : call.operands) {
+    if (argument && operand.argument == *argument && operand.storage >= 0) return trace.Value(operand);
+  }
+  return {};
+}
+
+}  // namespace
+
+const Kept& TracedRun::At(const Operand& operand) const {
+  for (const Kept& kept : storages[operand.storage]) {
+    if (kept.version == operand.version) return kept;
+  }
+  throw Internal(absl::StrCat("version ", operand.version, " of storage ", operand.storage, " was not kept"));
+}
+
+at::Tensor TracedRun::Value(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  return ViewOf(At(operand).value, operand);
+}
+
+at::Tensor TracedRun::Reference(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  const Kept& kept = At(operand);
+  return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand);
+}
+
+at::Tensor TracedRun::Labels(const Operand& operand) const {
+  if (operand.storage < 0) return {};
+  const Kept& kept = At(operand);
+  return kept.labels.defined() ? ViewOf(kept.labels, operand.geometry) : at::Tensor();
+}
+
+at::Tensor TracedRun::OnBaseline(const Operand& operand) const {
+  return operand.decomposed || baseline_conditions ? Reference(operand) : Value(operand);
+}
+
+bool TracedRun::StartsRows(const Call& call) const {
+  return std::binary_search(row_starts.begin(), row_starts.end(), call.index);
+}
+
+RowStart TracedRun::StartOf(const Call& call) const {
+  const Operand& output = call.outputs[0];
+  const at::ScalarType dtype = RowDtype(output.dtype);
+  const c10::FunctionSchema& schema = call.op.schema();
+  const IdReading reading = IdReadingOf(schema, call.arguments);
+  if (reading != IdReading::kSums) {
+    const at::Tensor moves = MoveOf(Value(output).to(dtype), Reference(output).to(dtype));
+    const Operand& labelled = reading == IdReading::kVectors ? call.operands[1] : output;
+    return {moves, Labels(labelled).to(moves.device()), {}};
+  }
+  const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
+  const int64_t rows = output.geometry.sizes[0];
+  const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), rows);
+  const at::Tensor table = Value(call.operands[0]);
+  const at::Tensor weights = WeightsOfIds(*this, call);
+  const auto terms = [&](const at::Tensor& own) {
+    return TermsOfBags(schema, call.arguments, table, own, bags, rows, weights).to(dtype);
+  };
+  const at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
+  return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
+}
+
+bool TracedRun::StepsOfConditions(const Call& call) const {
+  if (!baseline_conditions) return false;
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return operand.storage >= 0 && operand.labelled && !Value(operand).equal(Reference(operand));
+  });
+}
+
+bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
+  return operand.storage < 0 || At(operand).reference_is_finite || AllFinite(Reference(operand));
+}
+
+}  // namespace addend

@@ -1,0 +1,87 @@
+// A traced run: the recorded program and, beside it, the values and references that rules need.
+#ifndef ADDEND_CORE_LINEARIZE_TRACED_RUN_H_
+#define ADDEND_CORE_LINEARIZE_TRACED_RUN_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/program/traced_calls.h"
+
+namespace addend {
+
+// One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
+struct Kept {
+  int version = 0;
+  at::Tensor value;
+  at::Tensor reference;  // undefined: equal to value
+  at::Tensor labels;     // int64, of ids and of numbers that begin there; see Note [Ids] and StartsRows
+  // Seen to be finite, while it was in the cache; false: not looked at.
+  bool reference_is_finite = false;
+};
+
+// Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
+struct Start {
+  Operand operand;
+  at::Tensor labels;  // int64 over the storage: the component that each element belongs to, -1 for none
+  at::Tensor parts;   // [numc, storage numel]
+  // Only beside parts: what a composition knows that earlier operators gave.
+  at::Tensor leftover;  // [storage numel]; undefined: zero
+  uint32_t marks = 0;   // bits of Freeze: where the value comes from
+  int64_t depth = 0;    // how many operators led to it
+  // Inside the model: the tensor that is split, which may be a part of the operand's storage.
+  std::optional<Operand> inside;
+};
+
+// Where numbers that are plain to rules (conditions, indices, numbers that a program reads) came from decomposed
+// tensors or from ids.
+struct Condition {
+  Position origin;    // the operator that derived them
+  Position use;       // the operator that read them
+  bool same = false;  // on the baseline they are the same
+};
+
+// Rows that begin in what a call gives, because ids become numbers there.
+struct RowStart {
+  at::Tensor moves;   // value - reference of each element; of a bag: of each id's vector, [ids, width]
+  at::Tensor labels;  // int64: the component of each element, or of each vector along the last dimension; -1: none
+  // int64 [ids]: the row of the result that an id's vector is added to; undefined: moves are the result's.
+  at::Tensor bags;
+};
+
+struct TracedRun {
+  TracedCalls program;
+  std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
+  std::vector<Start> starts;
+  int64_t numc = 0;
+  std::vector<int64_t> row_starts;  // ascending: indices of the calls in which ids become numbers; see StartsRows
+  // Values, references and rows stay in autograd's graph.
+  bool differentiable = false;
+  // Calls that used ids in a way in which no component follows.
+  std::vector<Position> unattributed;
+  // Calls that read conditions or indices that were derived from decomposed tensors or ids. Whose the reference takes,
+  // the value's or the baseline's, says Policy::conditions.
+  std::vector<Condition> conditions;
+  bool baseline_conditions = false;
+  // Calls that handed a number computed from decomposed tensors or ids to the program around them (item(), if).
+  std::vector<Condition> guards;
+
+  const Kept& At(const Operand& operand) const;
+  at::Tensor Value(const Operand& operand) const;
+  at::Tensor Reference(const Operand& operand) const;
+  at::Tensor Labels(const Operand& operand) const;
+  // What the run on the baseline read in the operand's place.
+  at::Tensor OnBaseline(const Operand& operand) const;
+  // Whether rows begin in what a call gives: an embedding, a bag or a cast of ids; see Note [Ids].
+  bool StartsRows(const Call& call) const;
+  RowStart StartOf(const Call& call) const;
+  // Whether a call read conditions that are others on the baseline, which its reference has.
+  bool StepsOfConditions(const Call& call) const;
+  bool ReferenceIsFinite(const Operand& operand) const;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_TRACED_RUN_H_

@@ -1,0 +1,171 @@
+#include "core/linearize/tracked_ids.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/linearize/view.h"
+#include "core/rules/id_flow.h"
+
+namespace addend {
+namespace {
+
+bool Labelled(const Operand& operand) { return operand.storage >= 0 && operand.labelled; }
+
+}  // namespace
+
+bool TrackedIds::IsId(const Operand& operand) const {
+  if (!Labelled(operand)) return false;
+  const StorageState& state = states_->At(operand.storage);
+  return state.labels.defined() && !state.condition && !state.unknown;
+}
+
+bool TrackedIds::ReadsIds(const Call& call) const {
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) { return IsId(operand); });
+}
+
+bool TrackedIds::ReadsUnknown(const Call& call) const {
+  return std::any_of(call.operands.begin(), call.operands.end(),
+                     [&](const Operand& operand) { return Labelled(operand) && states_->At(operand.storage).unknown; });
+}
+
+void TrackedIds::RequireKnown(const Call& call) const {
+  if (!ReadsUnknown(call)) return;
+  throw Error(absl::StatusCode::kFailedPrecondition,
+              absl::StrCat(FullName(call.op.schema()), " reads what ", OriginOf(call).op,
+                           " gives with other sizes on the baseline, so the reference cannot have the baseline's "
+                           "conditions"),
+              call.position, "choose policy conditions=value, or another baseline");
+}
+
+bool TrackedIds::StartsRows(const Role& role, const Call& call) const {
+  bool ids = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.decomposed || operand.written) return false;
+    ids = ids || IsId(operand);
+  }
+  if (IdReadingOf(call.op.schema(), call.arguments) != IdReading::kNone) {
+    return call.operands.size() > 1 && IsId(call.operands[1]);
+  }
+  return ids && role.flow == IdFlow::kElementwise;
+}
+
+bool TrackedIds::ReadsReference(const Role& role, const Call& call, const Operand& operand) const {
+  if (operand.decomposed) return true;
+  if (!Labelled(operand)) return false;
+  return baseline_conditions_ || (IsId(operand) && StartsRows(role, call));
+}
+
+Position TrackedIds::OriginOf(const Call& call) const {
+  for (const Operand& operand : call.operands) {
+    if (Labelled(operand) && states_->At(operand.storage).origin) return *states_->At(operand.storage).origin;
+  }
+  return call.position;
+}
+
+// Where an operand of integers or booleans is another on the baseline; undefined: nowhere.
+at::Tensor TrackedIds::MovesOf(const Operand& operand, const at::Tensor& value) const {
+  if (!Labelled(operand)) return {};
+  const StorageState& state = states_->At(operand.storage);
+  if (state.unknown) return at::ones(value.sizes(), value.options().dtype(at::kBool));
+  const at::Tensor moves = value.ne(ViewOf(state.reference, operand));
+  return moves.any().item<bool>() ? moves : at::Tensor();
+}
+
+bool TrackedIds::SameOnBaseline(const CallAtHand& own) const {
+  bool same = true;
+  own.ForEachOperand(
+      [&](const at::Tensor& tensor, const Operand& operand) { same = same && !MovesOf(operand, tensor).defined(); });
+  return same;
+}
+
+IdLabels TrackedIds::LabelsOf(const CallAtHand& own, at::IntArrayRef sizes) const {
+  std::vector<IdOperand> operands;
+  own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {
+    IdOperand id;
+    if (operand.storage >= 0 && (operand.labelled || operand.decomposed)) {
+      const StorageState& state = states_->At(operand.storage);
+      const bool has_labels = state.labels.defined() && (operand.labelled || state.given);
+      if (has_labels && SameNumbers(states_->Info(operand.storage).dtype, operand.dtype)) {
+        id.labels = ViewOf(state.labels, operand.geometry);
+      }
+      id.moves =
+          operand.labelled ? MovesOf(operand, tensor) : at::ones(tensor.sizes(), tensor.options().dtype(at::kBool));
+    }
+    operands.push_back(std::move(id));
+  });
+  return CarryLabels(own.role.flow, own.call.op, own.arguments, operands, sizes);
+}
+
+at::Tensor TrackedIds::FlatLabels(const at::Tensor& labels, const Operand& operand) const {
+  const at::TensorOptions options = labels.defined() ? labels.options() : at::TensorOptions(at::kLong);
+  at::Tensor flat = at::full({states_->Info(operand.storage).numel}, -1, options);
+  if (labels.defined()) ViewOf(flat, operand.geometry).copy_(labels);
+  return flat;
+}
+
+// The labels of integers and booleans that a call gave; undefined: no element has one.
+void TrackedIds::SetLabels(const Operand& output, const at::Tensor& labels) {
+  StorageState& state = states_->Of(output.storage);
+  if (!output.written || !state.labels.defined() || state.labels.numel() != states_->Info(output.storage).numel) {
+    state.labels = labels.defined() ? FlatLabels(labels, output) : at::Tensor();
+    return;
+  }
+  state.labels = state.labels.clone();  // what was kept has them too
+  at::Tensor own = ViewOf(state.labels, output.geometry);
+  labels.defined() ? own.copy_(labels) : own.fill_(-1);
+}
+
+void TrackedIds::Adopt(const Call& call, const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels,
+                       Operand& output) {
+  StorageState& state = states_->Of(output.storage);
+  state.tracked = output.labelled = true;
+  const bool in_place = output.written && !call.resized_output;
+  if (!in_place) {
+    state.unknown = !reference.defined() || reference.sizes() != value.sizes();
+    if (state.unknown) {
+      state.reference = states_->FlatCopy(output, value);
+    } else {
+      states_->SetReference(output, value, reference);
+    }
+    state.condition = false;
+    state.origin.reset();
+  }
+  state.reference_shared = state.reference_known = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0 || !(operand.labelled || operand.decomposed)) continue;
+    const StorageState& from = states_->At(operand.storage);
+    state.condition = state.condition || from.condition;
+    state.unknown = state.unknown || from.unknown;
+    if (!state.origin && from.origin) state.origin = from.origin;
+  }
+  if (!state.origin) state.origin = call.position;
+  SetLabels(output, labels);
+}
+
+void TrackedIds::AdoptAll(Call& call, const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& references,
+                          const IdLabels& own) {
+  const bool unknown = ReadsUnknown(call);
+  const bool ids = ReadsIds(call);
+  for (size_t k = 0; k < tensors.size(); ++k) {
+    Operand& output = call.outputs[k];
+    if (output.storage < 0) continue;
+    const bool labelled = k == 0 && own.labels.defined() && own.labels.sizes() == tensors[0].sizes();
+    Adopt(call, tensors[k], k < references.size() ? references[k] : at::Tensor(), labelled ? own.labels : at::Tensor(),
+          output);
+    StorageState& state = states_->Of(output.storage);
+    state.unknown = state.unknown || unknown;
+    // What a comparison says is no id, even where it depends on one alone; an id that it was applied to still is.
+    const bool id = ids && labelled && !own.mixed && output.dtype != at::kBool;
+    state.condition = !id && (state.condition || output.dtype == at::kBool || (!labelled && !ids));
+    if (id) state.origin.reset();
+    states_->Keep(output, tensors[k]);
+  }
+}
+
+}  // namespace addend

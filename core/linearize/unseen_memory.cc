@@ -1,0 +1,82 @@
+#include "core/linearize/unseen_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+
+namespace addend {
+
+bool UnseenMemory::IsUnseen(int storage) const {
+  return storage < static_cast<int>(unseen_.size()) && unseen_[storage];
+}
+
+void UnseenMemory::Set(int storage, bool unseen) {
+  if (storage >= static_cast<int>(unseen_.size())) unseen_.resize(storage + 1);
+  unseen_[storage] = unseen;
+}
+
+void UnseenMemory::BeforeRun(const Role& role, const Call& call) {
+  if (role.traits.resizes) return;  // more room is no content yet
+  for (const Operand& operand : call.operands) {
+    if (operand.written && operand.storage >= 0 && IsUnseen(operand.storage)) Set(operand.storage, false);
+  }
+}
+
+void UnseenMemory::AfterRun(const Role& role, const Call& call) {
+  if (!role.traits.Uninitialized() && !ReadsUnseen(call)) return;
+  for (const Operand& output : call.outputs) {
+    if (output.storage >= 0) Set(output.storage, true);
+  }
+}
+
+// Whether memory comes from the operators that the one being expanded consists of.
+bool UnseenMemory::MadeInside(int storage) const {
+  const std::vector<Call>& calls = recorder_->program().calls;
+  for (size_t c = calls.size(); c-- > 0 && calls[c].depth > 0;) {
+    if (calls[c].is_view) continue;
+    for (const Operand& output : calls[c].outputs) {
+      if (output.storage == storage) return true;
+    }
+  }
+  return false;
+}
+
+// Whether an operator inside a composite one computes from nothing but memory of the composite's own whose content
+// nobody has seen written. It may be a constant of the composite as well, so it counts only where it ends up as a
+// result; see RequireSeen.
+bool UnseenMemory::ReadsUnseen(const Call& call) const {
+  if (call.depth == 0) return false;
+  bool unseen = false;
+  for (const Operand& operand : call.operands) {
+    if (operand.decomposed) return false;
+    if (operand.written || operand.storage < 0) continue;
+    unseen = unseen || (IsUnseen(operand.storage) && MadeInside(operand.storage));
+  }
+  return unseen;
+}
+
+// What the model itself handed over to be read has its content, whoever wrote it: torch.tensor() does that by pointer,
+// too.
+void UnseenMemory::RequireSeen(const Operator& op, const std::vector<c10::IValue>& results) const {
+  const auto& returns = op.schema().returns();
+  const bool writes = std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
+    return result.alias_info() != nullptr && result.alias_info()->isWrite();
+  });
+  bool unseen = false;
+  for (const c10::IValue& result : results) {
+    ForEachTensor(result, [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || tensor.numel() == 0 || !Continuous(tensor.scalar_type())) return;
+      const int storage = recorder_->FindStorage(tensor);
+      unseen = unseen || storage < 0 || (IsUnseen(storage) && (writes || MadeInside(storage)));
+    });
+  }
+  if (!unseen) return;
+  throw Error(
+      absl::StatusCode::kUnimplemented,
+      absl::StrCat("no composition rule for ", FullName(op.schema()), ", which computes outside LibTorch's dispatcher"),
+      recorder_->PositionOf(Call(op)), "see docs/extending.md");
+}
+
+}  // namespace addend

@@ -1,0 +1,45 @@
+// Memory that no operator was seen to write.
+//
+// Note [Unseen memory]
+// Composite operators with kernels of their own write results by pointer. What they consist of is all that a tracing
+// scope sees, so such results would look like constants. They are refused: a result of an expanded operator that lies
+// in memory that was allocated and that no operator wrote since, or that no operator gave at all.
+#ifndef ADDEND_CORE_LINEARIZE_UNSEEN_MEMORY_H_
+#define ADDEND_CORE_LINEARIZE_UNSEEN_MEMORY_H_
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+#include "core/linearize/role.h"
+#include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
+
+namespace addend {
+
+class UnseenMemory {
+ public:
+  // `recorder` must outlive it.
+  explicit UnseenMemory(Recorder* recorder) : recorder_(recorder) {}
+
+  // Before a call that is recorded: what it writes is seen.
+  void BeforeRun(const Role& role, const Call& call);
+  // After a call without rows: whether it gives memory without content, or computes from nothing else.
+  void AfterRun(const Role& role, const Call& call);
+  // After an operator with rows among its operands was run as those that it consists of. Throws Unimplemented where a
+  // floating-point or complex result was written unseen.
+  void RequireSeen(const Operator& op, const std::vector<c10::IValue>& results) const;
+
+ private:
+  bool IsUnseen(int storage) const;
+  void Set(int storage, bool unseen);
+  bool MadeInside(int storage) const;
+  bool ReadsUnseen(const Call& call) const;
+
+  Recorder* recorder_;
+  std::vector<bool> unseen_;  // by storage id: allocated, and no operator has written it since
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_UNSEEN_MEMORY_H_

@@ -1,0 +1,48 @@
+// Models: anything that runs LibTorch operators. A model runs unmodified; tracing happens below it.
+#ifndef ADDEND_CORE_MODEL_MODEL_H_
+#define ADDEND_CORE_MODEL_MODEL_H_
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace addend {
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  // Runs the model on tensors (and what else it takes). May be called with a tracing scope open.
+  virtual c10::IValue Run(const std::vector<c10::IValue>& inputs) = 0;
+  // Parameters and buffers by name, which positions of operators mention.
+  virtual std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const { return {}; }
+  // The named tensors that are buffers: not learned.
+  virtual std::vector<std::string> BufferNames() const { return {}; }
+  // Paths of all modules ("layers.0.attention"); empty where the model has none.
+  virtual std::vector<std::string> ModulePaths() const { return {}; }
+};
+
+struct ScriptOptions {
+  // Converts parameters and floating-point buffers, for example to float64 for more exact parts.
+  std::optional<at::ScalarType> dtype;
+};
+
+// Loads a TorchScript file, in evaluation mode, on the CPU. The file is a program: load only what you trust. Throws
+// NotFound, InvalidArgument (not a TorchScript file), or Unimplemented if the file holds compiled tensor operations
+// that tracing cannot see.
+std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options = {});
+
+// Makes a model of a C++ function of tensors. `named`: what the function reads beside its inputs, for positions;
+// `buffers`: which of these are not learned.
+std::shared_ptr<Model> FromFunction(std::function<at::Tensor(const std::vector<at::Tensor>&)> function,
+                                    std::vector<std::pair<std::string, at::Tensor>> named = {},
+                                    std::vector<std::string> module_paths = {}, std::vector<std::string> buffers = {});
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_MODEL_MODEL_H_

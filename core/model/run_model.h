@@ -1,0 +1,25 @@
+// Runs a model that is being recorded.
+#ifndef ADDEND_CORE_MODEL_RUN_MODEL_H_
+#define ADDEND_CORE_MODEL_RUN_MODEL_H_
+
+#include <ATen/core/ivalue.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "core/model/model.h"
+
+namespace addend {
+
+// What went wrong, in one line. LibTorch's messages are pages: the sentence is the first line of its own errors and the
+// last of its interpreter's.
+std::string SentenceOf(const std::exception& error);
+
+// Runs the model without gradients. What it throws becomes InvalidArgument with one line, in which `described` stands
+// for the inputs; errors of Addend's own pass through.
+c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_MODEL_RUN_MODEL_H_

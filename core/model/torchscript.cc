@@ -1,0 +1,403 @@
+// TorchScript files as models.
+#include "core/model/torchscript.h"
+
+#include <c10/core/GradMode.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/constants.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <streambuf>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/intercept/own_operators.h"
+
+namespace addend {
+namespace {
+
+namespace jit = torch::jit;
+
+// Nodes outside the dispatcher that only move values about, hand out parameters, or make constants.
+bool OnlyMovesValues(const std::string& kind) {
+  static const auto& kinds = *new absl::flat_hash_set<std::string>{
+      "prim::Constant",       "prim::GetAttr",        "prim::SetAttr",      "prim::If",
+      "prim::Loop",           "prim::TupleConstruct", "prim::TupleUnpack",  "prim::TupleIndex",
+      "prim::TupleSlice",     "prim::ListConstruct",  "prim::ListUnpack",   "prim::DictConstruct",
+      "prim::DictIndex",      "prim::CallMethod",     "prim::CallFunction", "prim::Uninitialized",
+      "prim::unchecked_cast", "prim::NumToTensor",    "prim::fork",         "prim::unchecked_unwrap_optional",
+      "prim::CreateObject",   "prim::EnumValue",      "prim::Enter",        "prim::Exit",
+      "prim::data",           "prim::Store",          "prim::Load",         "prim::Drop",
+      "prim::Closure",        "prim::Guard",          "prim::min",          "prim::max"};
+  return kinds.contains(kind);
+}
+
+struct GraphFacts {
+  std::string unseen;  // a tensor operation that tracing cannot see
+  bool fused_attention = false;
+};
+
+void Scan(const jit::Block* block, GraphFacts& facts) {
+  for (const jit::Node* node : block->nodes()) {
+    const std::string kind = node->kind().toQualString();
+    facts.fused_attention |=
+        kind == "aten::_transformer_encoder_layer_fwd" || kind == "aten::_native_multi_head_attention";
+    if (facts.unseen.empty() && absl::StartsWith(kind, "prim::") && !OnlyMovesValues(kind)) {
+      for (const jit::Value* output : node->outputs()) {
+        if (output->type()->isSubtypeOf(*c10::TensorType::get())) facts.unseen = kind;
+      }
+    }
+    for (const jit::Block* inner : node->blocks()) Scan(inner, facts);
+  }
+}
+
+// PyTorch runs a file after passes of its own; of these one is not without consequence. A traced file keeps a number
+// that the model multiplied by as a tensor of float64 without dimensions, and float64 is what comes of it beside
+// integers. PyTorch makes such constants numbers again, which take part in no promotion, and so do we.
+bool TakesConstantAsNumber(const jit::Node& node) {
+  const c10::FunctionSchema* schema = node.maybeSchema();
+  if (schema == nullptr || schema->overload_name() != "Tensor") return false;
+  const std::string& name = schema->name();
+  return name == "aten::add" || name == "aten::sub" || name == "aten::mul" || name == "aten::div";
+}
+
+// See above, and Note [Elements that leave without an operator].
+void Adapt(jit::Block* block) {
+  for (jit::Node* node : block->nodes()) {
+    for (jit::Block* inner : node->blocks()) Adapt(inner);
+    const jit::WithInsertPoint before(node);
+    if (node->kind() == c10::prim::tolist) {
+      const auto own = c10::Symbol::fromQualString(kElementsReadOutside);
+      if (node->prev()->kind() == own) continue;  // of a module that was adapted before
+      jit::Graph* graph = node->owningGraph();
+      jit::Node* seen = graph->create(own, {node->input(0)});
+      seen->output()->setType(c10::IntType::get());
+      seen->setSourceRange(node->sourceRange());
+      graph->insertNode(seen);
+    } else if (TakesConstantAsNumber(*node)) {
+      const auto other = jit::toIValue(node->input(1));
+      if (!other || !other->isTensor() || !other->toTensor().defined() || other->toTensor().dim() != 0) continue;
+      node->replaceInput(1, node->owningGraph()->insertConstant(other->toTensor().item()));
+    }
+  }
+}
+
+Position PositionOf(const jit::Node& node) {
+  Position position;
+  position.op = node.kind().toQualString();
+  const auto original = node.sourceRange().findSourceRangeThatGenerated();
+  if (const auto place = (original ? *original : node.sourceRange()).file_line_col()) {
+    position.file = std::get<0>(*place);
+    position.line = static_cast<int64_t>(std::get<1>(*place));
+  }
+  return position;
+}
+
+void AddCalls(const jit::Block* block, std::vector<ScriptContents::Call>& calls) {
+  for (const jit::Node* node : block->nodes()) {
+    for (const jit::Block* inner : node->blocks()) AddCalls(inner, calls);
+    const c10::FunctionSchema* schema = node->maybeSchema();
+    if (schema == nullptr || absl::StartsWith(schema->name(), "prim::")) continue;
+    ScriptContents::Call call;
+    call.op = schema->name();
+    call.overload = schema->overload_name();
+    call.position = PositionOf(*node);
+    for (const char* flag : {"train", "training"}) {
+      const auto at = schema->argumentIndexWithName(flag);
+      if (!at || static_cast<size_t>(*at) >= node->inputs().size()) continue;
+      const auto value = jit::toIValue(node->inputs()[*at]);
+      call.training |= value && value->isBool() && value->toBool();
+    }
+    calls.push_back(std::move(call));
+  }
+}
+
+class ScriptModel : public Model {
+ public:
+  explicit ScriptModel(jit::Module module, std::vector<std::string> methods = {"forward"})
+      : module_(std::move(module)), methods_(std::move(methods)) {
+    RegisterOwnOperators();
+    for (const jit::Module& inner : module_.modules()) {
+      for (const jit::Method& method : inner.get_methods()) {
+        Scan(method.graph()->block(), facts_);
+        Adapt(method.graph()->block());
+      }
+    }
+    if (!facts_.unseen.empty()) {
+      throw Unimplemented(absl::StrCat("the model holds the compiled operation ", facts_.unseen,
+                                       ", which tracing cannot see; save it before optimizing or freezing it"));
+    }
+  }
+
+  c10::IValue Run(const std::vector<c10::IValue>& inputs) override {
+    // Optimized graphs fuse operators into kernels of their own, which no dispatcher sees.
+    jit::GraphOptimizerEnabledGuard no_fusion(false);
+    // LibTorch's modules take their fused attention only without gradients; its parts are what rules cover.
+    c10::AutoGradMode grad(facts_.fused_attention);
+    if (methods_.size() == 1) return module_.get_method(methods_[0])(inputs);
+    c10::impl::GenericDict results(c10::StringType::get(), c10::AnyType::get());
+    auto next = inputs.begin();
+    for (const std::string& name : methods_) {
+      const jit::Method method = module_.get_method(name);
+      const size_t takes = method.function().getSchema().arguments().size() - 1;
+      if (static_cast<size_t>(inputs.end() - next) < takes) {
+        throw InvalidArgument(absl::StrCat("the methods take more than the ", inputs.size(), " inputs given"));
+      }
+      const auto end = next + static_cast<std::ptrdiff_t>(takes);
+      results.insert(name, method(std::vector<c10::IValue>(next, end)));
+      next = end;
+    }
+    if (next != inputs.end())
+      throw InvalidArgument(absl::StrCat("the methods take fewer than ", inputs.size(), " inputs"));
+    return results;
+  }
+
+  std::shared_ptr<Model> WithMethods(const std::vector<std::string>& methods) const {
+    if (methods.empty()) throw InvalidArgument("no method is named");
+    for (const std::string& name : methods) {
+      if (!module_.find_method(name)) throw NotFound(absl::StrCat("the model has no method ", name));
+    }
+    return std::make_shared<ScriptModel>(module_, methods);
+  }
+
+  ScriptContents Contents() const {
+    ScriptContents contents;
+    for (const std::string& name : methods_) {
+      const jit::Method method = module_.get_method(name);
+      const auto& arguments = method.function().getSchema().arguments();
+      for (size_t k = 1; k < arguments.size(); ++k) {
+        contents.arguments.push_back({Named(name, arguments[k].name()), arguments[k].type()->annotation_str(),
+                                      arguments[k].default_value().has_value()});
+      }
+      const auto graph = method.graph()->copy();
+      jit::Inline(*graph);
+      AddCalls(graph->block(), contents.calls);
+    }
+    return contents;
+  }
+
+  void Save(std::ostream& stream) const { module_.save(stream); }
+
+  std::vector<std::string> InputNames() const {
+    std::vector<std::string> names;
+    for (const std::string& name : methods_) {
+      const auto& arguments = module_.get_method(name).function().getSchema().arguments();
+      for (size_t k = 1; k < arguments.size(); ++k) names.push_back(Named(name, arguments[k].name()));  // not self
+    }
+    return names;
+  }
+
+  std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override {
+    std::vector<std::pair<std::string, at::Tensor>> named;
+    for (const auto& item : module_.named_parameters()) named.emplace_back(item.name, item.value);
+    for (const auto& item : module_.named_buffers()) named.emplace_back(item.name, item.value);
+    return named;
+  }
+
+  std::vector<std::string> BufferNames() const override {
+    std::vector<std::string> names;
+    for (const auto& item : module_.named_buffers()) names.push_back(item.name);
+    return names;
+  }
+
+  std::vector<std::string> ModulePaths() const override {
+    std::vector<std::string> paths;
+    for (const auto& item : module_.named_modules()) {
+      if (!item.name.empty()) paths.push_back(item.name);
+    }
+    return paths;
+  }
+
+ private:
+  // What two methods may both have is told apart.
+  std::string Named(const std::string& method, const std::string& argument) const {
+    return methods_.size() == 1 ? argument : absl::StrCat(method, ".", argument);
+  }
+
+  jit::Module module_;
+  std::vector<std::string> methods_;
+  GraphFacts facts_;
+};
+
+// Bytes that are read where they lie.
+class MemoryBuffer : public std::streambuf {
+ public:
+  MemoryBuffer(const void* data, size_t size) {
+    // Never written: the stream is opened for input.
+    char* begin = const_cast<char*>(static_cast<const char*>(data));
+    setg(begin, begin, begin + size);
+  }
+
+ protected:
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) override {
+    const off_type base = from == std::ios_base::beg   ? 0
+                          : from == std::ios_base::cur ? gptr() - eback()
+                                                       : egptr() - eback();
+    if (base + offset < 0 || base + offset > egptr() - eback()) return pos_type(off_type(-1));
+    setg(eback(), eback() + base + offset, egptr());
+    return pos_type(base + offset);
+  }
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override {
+    return seekoff(off_type(position), std::ios_base::beg, which);
+  }
+};
+
+// `load` reads the module; `name` is what messages call it.
+template <typename Load>
+std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& options, const Load& load) {
+  try {
+    jit::Module module = load();
+    module.eval();
+    if (options.dtype) module.to(*options.dtype);
+    return std::make_shared<ScriptModel>(std::move(module));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception&) {
+    // What LibTorch says here is a page of its own sources; nobody can act on it.
+    throw InvalidArgument(absl::StrCat(name,
+                                       " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
+                                       " or torch.jit.trace"));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options) {
+  {
+    std::ifstream probe(path, std::ios::binary);
+    char byte = 0;
+    if (!probe) throw NotFound(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+    if (!probe.get(byte))
+      throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
+  }
+  return Loaded(path, options, [&] { return jit::load(path, at::Device(at::kCPU)); });
+}
+
+std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const std::string& name,
+                                            const ScriptOptions& options) {
+  if (size == 0) throw InvalidArgument(absl::StrCat(name, " is not a TorchScript file (it is empty)"));
+  return Loaded(name, options, [&] {
+    MemoryBuffer buffer(data, size);
+    std::istream stream(&buffer);
+    return jit::load(stream, at::Device(at::kCPU));
+  });
+}
+
+namespace {
+
+// Moves the tensors of a module to a device, in place: those of its objects, in containers too, and the constants
+// within its graphs. Module::to() leaves constants where they are, and LibTorch reads files onto the devices only that
+// it knew when it was made. A tensor that two places share is shared afterwards.
+class Mover {
+ public:
+  explicit Mover(const at::Device& device) : device_(device) {}
+
+  void Move(const jit::Module& module) {
+    Moved(module._ivalue());
+    for (jit::Function* function : module._ivalue()->compilation_unit()->get_functions()) {
+      if (jit::GraphFunction* graph = jit::tryToGraphFunction(*function)) MoveConstants(graph->graph()->block());
+    }
+  }
+
+ private:
+  at::Tensor Moved(const at::Tensor& tensor) {
+    if (!tensor.defined()) return tensor;
+    at::Tensor& moved = moved_[tensor.unsafeGetTensorImpl()];
+    if (!moved.defined()) {
+      moved = tensor.detach().to(device_);
+      if (tensor.requires_grad()) moved.requires_grad_();
+      originals_.push_back(tensor);
+    }
+    return moved;
+  }
+
+  c10::IValue Moved(const c10::IValue& value) {
+    if (value.isTensor()) return Moved(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list = value.toTensorList();
+      for (size_t k = 0; k < list.size(); ++k) list.set(k, Moved(list.get(k)));
+    } else if (value.isGenericDict()) {
+      for (const auto& entry : value.toGenericDict()) entry.setValue(Moved(entry.value()));
+    } else if (value.isTuple()) {
+      std::vector<c10::IValue> elements;
+      for (const c10::IValue& element : value.toTupleRef().elements()) elements.push_back(Moved(element));
+      value.toTuple()->setElements(std::move(elements));
+    } else if (value.isList()) {
+      c10::List<c10::IValue> list = value.toList();
+      for (size_t k = 0; k < list.size(); ++k) list.set(k, Moved(list.get(k)));
+    } else if (value.isObject() && objects_.insert(value.toObject().get()).second) {
+      const auto object = value.toObject();
+      for (size_t k = 0; k < object->slots().size(); ++k) object->setSlot(k, Moved(object->getSlot(k)));
+    }
+    return value;
+  }
+
+  void MoveConstants(jit::Block* block) {
+    for (jit::Node* node : block->nodes()) {
+      for (jit::Block* inner : node->blocks()) MoveConstants(inner);
+      if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value)) continue;
+      const jit::AttributeKind kind = node->kindOf(c10::attr::value);
+      if (kind == jit::AttributeKind::t) node->t_(c10::attr::value, Moved(node->t(c10::attr::value)));
+      if (kind == jit::AttributeKind::ival) node->ival_(c10::attr::value, Moved(node->ival(c10::attr::value)));
+    }
+  }
+
+  at::Device device_;
+  absl::flat_hash_map<const c10::TensorImpl*, at::Tensor> moved_;
+  std::vector<at::Tensor> originals_;  // alive, so that no address is another tensor's
+  absl::flat_hash_set<const c10::ivalue::Object*> objects_;
+};
+
+}  // namespace
+
+std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) {
+    throw Unimplemented("only models from TorchScript files can be copied to a device; move this one where it is made");
+  }
+  try {
+    // As a file, which copies the code too: it holds constants.
+    std::stringstream stream;
+    script->Save(stream);
+    jit::Module module = jit::load(stream, at::Device(at::kCPU));
+    Mover(device).Move(module);
+    if (dtype) module.to(*dtype);
+    return std::make_shared<ScriptModel>(std::move(module));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    throw InvalidArgument(
+        absl::StrCat("the model cannot be copied to ", device.str(), ": ", text.substr(0, text.find('\n'))));
+  }
+}
+
+std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) throw Unimplemented("only models from TorchScript files have methods to choose from");
+  return script->WithMethods(methods);
+}
+
+ScriptContents ContentsOf(const Model& model) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  if (script == nullptr) throw Unimplemented("only models from TorchScript files are read without running them");
+  return script->Contents();
+}
+
+std::vector<std::string> InputNames(const Model& model) {
+  const auto* script = dynamic_cast<const ScriptModel*>(&model);
+  return script == nullptr ? std::vector<std::string>() : script->InputNames();
+}
+
+}  // namespace addend

@@ -1,0 +1,508 @@
+#include "core/recording/export_torchscript.h"
+
+#include <ATen/ops/empty.h>
+#include <torch/csrc/jit/api/compilation_unit.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/program/operator_traits.h"
+
+namespace addend {
+namespace {
+
+namespace jit = torch::jit;
+
+c10::TypePtr TypeNamed(const std::string& name) {
+  if (name == "int") return c10::IntType::get();
+  if (name == "float") return c10::FloatType::get();
+  if (name == "bool") return c10::BoolType::get();
+  if (name == "str") return c10::StringType::get();
+  return c10::TensorType::get();
+}
+
+c10::TypePtr TypeOf(const Structure& structure, const std::string& input) {
+  switch (structure.kind) {
+    case Structure::Kind::kTensor:
+      return c10::TensorType::get();
+    case Structure::Kind::kTuple: {
+      std::vector<c10::TypePtr> types;
+      for (const Structure& element : structure.elements) types.push_back(TypeOf(element, input));
+      return c10::TupleType::create(std::move(types));
+    }
+    case Structure::Kind::kList:
+      return c10::ListType::create(structure.elements.empty() ? TypeNamed(structure.type)
+                                                              : TypeOf(structure.elements[0], input));
+    case Structure::Kind::kDict: {
+      const bool number = !structure.keys.empty() && structure.keys[0].isInt();
+      return c10::DictType::create(
+          number ? c10::TypePtr(c10::IntType::get()) : c10::TypePtr(c10::StringType::get()),
+          structure.elements.empty() ? TypeNamed(structure.type) : TypeOf(structure.elements[0], input));
+    }
+    case Structure::Kind::kPlain:
+      break;
+  }
+  throw Unimplemented(absl::StrCat("the input ", input,
+                                   " is or holds a plain value, which the recording froze; such a "
+                                   "program cannot be exported"));
+}
+
+// A name that TorchScript takes.
+std::string Identifier(const std::string& name) {
+  std::string identifier = name;
+  for (char& c : identifier) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  if (identifier.empty() || absl::ascii_isdigit(static_cast<unsigned char>(identifier[0])))
+    identifier.insert(0, "input_");
+  return identifier;
+}
+
+class Exporter {
+ public:
+  explicit Exporter(const RecordedProgram& program)
+      : program_(program),
+        unit_(std::make_shared<jit::CompilationUnit>()),
+        root_(Class(""), unit_),
+        graph_(std::make_shared<jit::Graph>()),
+        values_(program.values.size(), nullptr) {
+    root_.register_attribute("training", c10::BoolType::get(), false);
+    modules_.emplace("", root_);
+  }
+
+  jit::Module Export() {
+    RefuseGuards();
+    self_ = graph_->addInput("self");
+    AddModules();
+    self_->setType(root_.type());
+    TakeInputs();
+    for (size_t c = 0; c < program_.calls.size(); ++c) AddCall(static_cast<int>(c));
+    ForEachNumber(program_.output, [&](int value) { Fill(static_cast<int>(program_.calls.size()), value); });
+    graph_->registerOutput(Put(program_.output));
+    graph_->lint();
+    jit::Function* forward = unit_->create_function(c10::QualifiedName(*root_.type()->name(), "forward"), graph_);
+    root_.type()->addMethod(forward);
+    return root_;
+  }
+
+ private:
+  static c10::QualifiedName Class(const std::string& path) {
+    return c10::QualifiedName("__torch__." + (path.empty() ? std::string("Program") : "Program_" + Identifier(path)));
+  }
+
+  [[noreturn]] void Refuse(absl::StatusCode code, int call, const std::string& why) const {
+    throw Error(code, absl::StrCat("cannot export ", DescribeCall(program_, call), ": ", why),
+                PositionOf(program_, call));
+  }
+
+  void RefuseGuards() const {
+    for (const RecordedGuard& guard : program_.guards) {
+      if (guard.kind == GuardKind::kProperty) continue;
+      Refuse(absl::StatusCode::kFailedPrecondition, guard.call,
+             "what it gave depends on elements and may have steered the model, and a TorchScript file could not check "
+             "it; replay the program instead");
+    }
+  }
+
+  // ------------------------------------------------------------------------------------- modules and their tensors
+
+  jit::Module& ModuleAt(const std::string& path) {
+    const auto found = modules_.find(path);
+    if (found != modules_.end()) return found->second;
+    const size_t dot = path.rfind('.');
+    jit::Module& parent = ModuleAt(dot == std::string::npos ? "" : path.substr(0, dot));
+    jit::Module child(Class(path), unit_, /*shouldMangle=*/true);
+    child.register_attribute("training", c10::BoolType::get(), false);
+    parent.register_module(dot == std::string::npos ? path : path.substr(dot + 1), child);
+    return modules_.emplace(path, child).first->second;
+  }
+
+  void AddModules() {
+    for (const std::string& path : program_.module_paths) ModuleAt(path);
+    for (const RecordedValue& value : program_.values) {
+      if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kBuffer) continue;
+      const at::Tensor& initial = program_.storages[value.storage].initial;
+      if (!initial.defined()) throw Unimplemented("a program without values (of the meta device) cannot be exported");
+      const size_t dot = value.name.rfind('.');
+      jit::Module& owner = ModuleAt(dot == std::string::npos ? "" : value.name.substr(0, dot));
+      const std::string name = dot == std::string::npos ? value.name : value.name.substr(dot + 1);
+      const at::Tensor tensor = Recorded(value);
+      if (value.kind == ValueKind::kParameter) {
+        owner.register_parameter(name, tensor.requires_grad_(value.requires_grad), /*is_buffer=*/false);
+      } else {
+        owner.register_buffer(name, tensor);
+      }
+    }
+  }
+
+  // A value from outside as it was when recorded.
+  at::Tensor Recorded(const RecordedValue& value) const {
+    const at::Tensor& initial = program_.storages[value.storage].initial;
+    at::Tensor tensor = at::empty({0}, at::TensorOptions().dtype(value.dtype).device(initial.device()));
+    tensor.set_(initial.storage(), value.geometry.offset, value.geometry.sizes, value.geometry.strides);
+    tensor._set_conj(value.conjugated);
+    tensor._set_neg(value.negated);
+    return tensor;
+  }
+
+  jit::Value* Attribute(const std::string& name) {
+    jit::Value* owner = self_;
+    const std::vector<std::string> parts = absl::StrSplit(name, '.');
+    for (const std::string& part : parts) owner = graph_->insertGetAttr(owner, part);
+    return owner;
+  }
+
+  // --------------------------------------------------------------------------------------------------- values
+
+  jit::Value* Constant(const c10::IValue& value) { return graph_->insertConstant(value); }
+
+  jit::Value* Insert(const char* op, std::vector<jit::Value*> inputs, const c10::TypePtr& type) {
+    jit::Node* node = graph_->insertNode(graph_->create(c10::Symbol::fromQualString(op), inputs, 1));
+    node->output()->setType(type);
+    return node->output();
+  }
+
+  jit::Value* Strided(jit::Value* tensor, at::IntArrayRef sizes, at::IntArrayRef strides, int64_t offset) {
+    return Insert(
+        "aten::as_strided",
+        {tensor, Constant(c10::List<int64_t>(sizes)), Constant(c10::List<int64_t>(strides)), Constant(offset)},
+        c10::TensorType::get());
+  }
+
+  // The whole storage, one-dimensional.
+  jit::Value* Whole(int storage, jit::Value* tensor) {
+    return Strided(tensor, {program_.storages[storage].initial.numel()}, {1}, 0);
+  }
+
+  bool SameDtype(const RecordedValue& value, const RecordedValue& base) const {
+    return value.dtype == base.dtype && value.conjugated == base.conjugated && value.negated == base.negated;
+  }
+
+  jit::Value* ValueOf(int call, int number) {
+    jit::Value*& known = values_[number];
+    if (known != nullptr) return known;
+    const RecordedValue& value = program_.values[number];
+    const RecordedStorage& storage = program_.storages[value.storage];
+    const bool outside = storage.initial.defined() && storage.filled < 0;
+    const RecordedValue& base = program_.values[storage.value];
+    const std::string& name = value.name;
+    if (!SameDtype(value, base)) Refuse(absl::StatusCode::kUnimplemented, call, name + " sees memory of another dtype");
+    const bool sized = FollowsSizes(value.storage);
+    if (outside && value.wrapped_number) {
+      const at::ScalarType dtype = NumberDtype(call, value);
+      return known = sized ? Strided(Sized(call, value.storage, dtype), {}, {}, value.geometry.offset)
+                           : Constant(Recorded(value).to(dtype));
+    }
+    if (!outside && storage.value == number) {
+      Refuse(absl::StatusCode::kUnimplemented, call, name + " has no values (of the meta device)");
+    }
+    jit::Value*& memory = memory_[value.storage];
+    if (memory == nullptr) {
+      if (!outside) {
+        memory = ValueOf(call, storage.value);
+      } else if (sized) {
+        memory = Sized(call, value.storage, storage.initial.scalar_type());
+      } else if (base.kind == ValueKind::kConstant) {
+        memory = Constant(Recorded(base));
+      } else {
+        memory = Attribute(base.name);
+      }
+      if (outside && !storage.writers.empty()) {
+        if (storage.initial.scalar_type() != base.dtype) {
+          Refuse(absl::StatusCode::kUnimplemented, call, name + " overwrites memory of another dtype");
+        }
+        memory = Insert("aten::clone", {Whole(value.storage, memory), Constant(c10::IValue())}, c10::TensorType::get());
+      } else if (outside && !sized && storage.value == number) {
+        return known = memory;
+      }
+    }
+    // Another name for the same memory may be a parameter itself.
+    if (outside && !sized && storage.writers.empty()) {
+      if (storage.value == number) return known = memory;
+      if (value.kind == ValueKind::kParameter || value.kind == ValueKind::kBuffer) return known = Attribute(name);
+    }
+    return known = Strided(memory, value.geometry.sizes, value.geometry.strides, value.geometry.offset);
+  }
+
+  // A wrapped number has no say in what dtype comes of it; a tensor without dimensions has, unless it has that dtype.
+  at::ScalarType NumberDtype(int call, const RecordedValue& value) const {
+    at::ScalarType dtype = value.dtype;
+    for (const TensorUse& use : program_.calls[call].uses) {
+      if (use.value < 0 || program_.values[use.value].wrapped_number) continue;
+      const at::ScalarType other = program_.values[use.value].dtype;
+      if (c10::isFloatingType(value.dtype) && !c10::isFloatingType(other) && !c10::isComplexType(other)) continue;
+      if (c10::isComplexType(value.dtype) && !c10::isComplexType(other)) continue;
+      if (other != at::kBool || value.dtype == at::kBool) dtype = other;
+      break;
+    }
+    return dtype == value.dtype && value.dtype == at::kDouble ? at::kFloat : dtype;
+  }
+
+  bool FollowsSizes(int storage) const {
+    return std::any_of(program_.sizes.begin(), program_.sizes.end(),
+                       [&](const SizeRelation& relation) { return relation.call < 0 && relation.storage == storage; });
+  }
+
+  // The whole storage of a constant, with the elements that follow sizes.
+  jit::Value* Sized(int call, int storage, at::ScalarType dtype) {
+    const at::Tensor numbers = program_.storages[storage].initial.to(at::kLong);
+    std::vector<jit::Value*> elements;
+    for (int64_t e = 0; e < numbers.numel(); ++e) elements.push_back(Constant(numbers.select(0, e).item().toLong()));
+    for (const SizeRelation& relation : program_.sizes) {
+      if (relation.call < 0 && relation.storage == storage) elements.at(relation.element) = Size(call, relation);
+    }
+    jit::Value* list = graph_->insertNode(graph_->createList(c10::IntType::get(), elements))->output();
+    return Insert("aten::tensor",
+                  {list, Constant(static_cast<int64_t>(dtype)), Constant(program_.storages[storage].initial.device()),
+                   Constant(false)},
+                  c10::TensorType::get());
+  }
+
+  // Puts what was there from outside into memory that a call allocated.
+  void Fill(int call, int number) {
+    const RecordedValue& value = program_.values[number];
+    const RecordedStorage& storage = program_.storages[value.storage];
+    if (storage.filled != call || !storage.initial.defined() || std::exchange(filled_[value.storage], true)) return;
+    const int position = std::min<int>(call, static_cast<int>(program_.calls.size()) - 1);
+    if (storage.initial.scalar_type() != value.dtype) {
+      Refuse(absl::StatusCode::kUnimplemented, position, value.name + " fills memory of another dtype");
+    }
+    jit::Value* filling = FollowsSizes(value.storage) ? Sized(position, value.storage, storage.initial.scalar_type())
+                                                      : Constant(storage.initial);
+    Insert("aten::copy_", {Whole(value.storage, ValueOf(position, number)), filling, Constant(false)},
+           c10::TensorType::get());
+  }
+
+  // ---------------------------------------------------------------------------------------------------- calls
+
+  jit::Value* Operand(int index, const OperatorTraits& traits, const c10::Argument& argument, const TensorUse& use) {
+    if (use.value < 0) {
+      if (argument.type()->kind() == c10::TypeKind::OptionalType) return Constant(c10::IValue());
+      Refuse(absl::StatusCode::kUnimplemented, index, "TorchScript has no undefined tensors");
+    }
+    Fill(index, use.value);
+    jit::Value* tensor = ValueOf(index, use.value);
+    if (!use.written) return tensor;
+    // What gets another geometry must not change the value of before.
+    if (traits.may_reshape && !traits.detaches) tensor = Insert("aten::alias", {tensor}, c10::TensorType::get());
+    changed_.push_back(tensor);
+    return tensor;
+  }
+
+  jit::Value* TensorList(int index, const OperatorTraits& traits, size_t a, size_t& next) {
+    const RecordedCall& call = program_.calls[index];
+    const c10::Argument& argument = call.op.schema().arguments()[a];
+    const auto more = [&] { return next < call.uses.size() && call.uses[next].argument == static_cast<int16_t>(a); };
+    c10::TypePtr type = argument.type();
+    if (const auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
+    const c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
+    std::vector<jit::Value*> elements;
+    if (element->kind() == c10::TypeKind::OptionalType && call.arguments[a].isIntList()) {
+      for (const int64_t present : call.arguments[a].toIntVector()) {
+        elements.push_back(present != 0 && more() ? Operand(index, traits, argument, call.uses[next++])
+                                                  : Constant(c10::IValue()));
+      }
+    } else {
+      while (more()) elements.push_back(Operand(index, traits, argument, call.uses[next++]));
+    }
+    return graph_->insertNode(graph_->createList(element, elements))->output();
+  }
+
+  // factor * size + offset.
+  jit::Value* Size(int call, const SizeRelation& relation) {
+    const c10::TypePtr type = c10::IntType::get();
+    jit::Value* size = Insert("aten::size", {ValueOf(call, relation.input), Constant(relation.dim)}, type);
+    if (relation.factor != 1) size = Insert("aten::mul", {size, Constant(relation.factor)}, type);
+    if (relation.offset != 0) size = Insert("aten::add", {size, Constant(relation.offset)}, type);
+    return size;
+  }
+
+  jit::Value* Plain(int index, int16_t a) {
+    const c10::IValue& recorded = program_.calls[index].arguments[a];
+    std::vector<jit::Value*> elements;
+    for (const SizeRelation& relation : program_.sizes) {
+      if (relation.call != index || relation.argument != a) continue;
+      if (relation.element < 0) return Size(index, relation);
+      if (elements.empty()) {
+        for (const int64_t element : recorded.toIntVector()) elements.push_back(Constant(element));
+      }
+      elements.at(relation.element) = Size(index, relation);
+    }
+    if (elements.empty()) return Constant(recorded);
+    return graph_->insertNode(graph_->createList(c10::IntType::get(), elements))->output();
+  }
+
+  void AddCall(int index) {
+    const RecordedCall& call = program_.calls[index];
+    // Numbers about tensors are part of the recording already. They may be the first to read what others read later.
+    if (call.results.empty() && call.written.empty()) {
+      for (const TensorUse& use : call.uses) {
+        if (use.value >= 0) Fill(index, use.value);
+      }
+      return;
+    }
+    const OperatorTraits traits(call.op.schema());
+    // What is detached in place may be a view by now.
+    const Operator op = traits.detaches ? *Operator::Find("aten::detach", "") : call.op;
+    const c10::FunctionSchema& schema = op.schema();
+    changed_.clear();
+    std::vector<jit::Value*> inputs;
+    size_t next = 0;
+    for (size_t a = 0; a < call.arguments.size(); ++a) {
+      const auto more = [&] { return next < call.uses.size() && call.uses[next].argument == static_cast<int16_t>(a); };
+      const bool list = traits.arguments[a] == ArgumentKind::kTensorList;
+      if (list && (more() || !call.arguments[a].isNone() || !AllowsNone(schema.arguments()[a]))) {
+        inputs.push_back(TensorList(index, traits, a, next));
+      } else if (traits.arguments[a] == ArgumentKind::kTensor && more()) {
+        inputs.push_back(Operand(index, traits, schema.arguments()[a], call.uses[next++]));
+      } else {
+        inputs.push_back(Plain(index, static_cast<int16_t>(a)));
+      }
+    }
+    jit::Node* node = graph_->create(c10::Symbol::fromQualString(schema.name()), inputs, schema.returns().size());
+    graph_->insertNode(node);
+    for (size_t r = 0; r < schema.returns().size(); ++r) node->outputs()[r]->setType(schema.returns()[r].type());
+    const c10::FunctionSchema* chosen = node->maybeSchema();
+    if (chosen == nullptr || chosen->overload_name() != schema.overload_name()) {
+      Refuse(absl::StatusCode::kUnimplemented, index, "TorchScript would call another overload for these arguments");
+    }
+    TakeResults(call, traits, node);
+    if (traits.detaches) changed_ = {node->outputs()[0]};
+    for (size_t w = 0; w < call.written.size(); ++w) {
+      if (values_[call.written[w]] == nullptr) values_[call.written[w]] = changed_.at(w);
+    }
+  }
+
+  static bool AllowsNone(const c10::Argument& argument) {
+    return argument.type()->kind() == c10::TypeKind::OptionalType;
+  }
+
+  void TakeResults(const RecordedCall& call, const OperatorTraits& traits, jit::Node* node) {
+    size_t k = 0;
+    const auto take = [&](jit::Value* tensor) {
+      if (k < call.results.size() && call.results[k] >= 0) values_[call.results[k]] = tensor;
+      ++k;
+    };
+    for (size_t r = 0; r < traits.returns.size(); ++r) {
+      if (traits.returns[r] == ArgumentKind::kTensor) {
+        take(node->outputs()[r]);
+      } else if (traits.returns[r] == ArgumentKind::kTensorList) {
+        const size_t size = call.result_sizes.empty() ? call.results.size() : call.result_sizes[r];
+        if (size == 0) continue;
+        jit::Node* unpack = graph_->insertNode(graph_->createListUnpack(node->outputs()[r], size));
+        for (jit::Value* element : unpack->outputs()) take(element);
+      }
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------ inputs and outputs
+
+  void TakeInputs() {
+    for (const RecordedInput& input : program_.inputs) {
+      jit::Value* given = graph_->addInput(Identifier(input.name));
+      given->setType(TypeOf(input.structure, input.name));
+      Take(input.structure, given);
+    }
+  }
+
+  void Take(const Structure& structure, jit::Value* given) {
+    switch (structure.kind) {
+      case Structure::Kind::kTensor:
+        if (structure.tensor >= 0) values_[structure.tensor] = given;
+        break;
+      case Structure::Kind::kTuple: {
+        if (structure.elements.empty()) break;
+        jit::Node* unpack = graph_->insertNode(graph_->createTupleUnpack(given));
+        for (size_t k = 0; k < structure.elements.size(); ++k) Take(structure.elements[k], unpack->outputs()[k]);
+        break;
+      }
+      case Structure::Kind::kList: {
+        if (structure.elements.empty()) break;
+        jit::Node* unpack = graph_->insertNode(graph_->createListUnpack(given, structure.elements.size()));
+        for (size_t k = 0; k < structure.elements.size(); ++k) {
+          unpack->outputs()[k]->setType(given->type()->expectRef<c10::ListType>().getElementType());
+          Take(structure.elements[k], unpack->outputs()[k]);
+        }
+        break;
+      }
+      case Structure::Kind::kDict: {
+        const c10::TypePtr type = given->type()->expectRef<c10::DictType>().getValueType();
+        for (size_t k = 0; k < structure.elements.size(); ++k) {
+          Take(structure.elements[k], Insert("aten::__getitem__", {given, Constant(structure.keys[k])}, type));
+        }
+        break;
+      }
+      case Structure::Kind::kPlain:
+        break;
+    }
+  }
+
+  jit::Value* Put(const Structure& structure) {
+    std::vector<jit::Value*> elements;
+    for (const Structure& element : structure.elements) elements.push_back(Put(element));
+    const c10::TypePtr element = elements.empty() ? TypeNamed(structure.type) : elements[0]->type();
+    switch (structure.kind) {
+      case Structure::Kind::kTensor: {
+        const int end = static_cast<int>(program_.calls.size()) - 1;
+        return structure.tensor < 0 ? Constant(c10::IValue()) : ValueOf(end, structure.tensor);
+      }
+      case Structure::Kind::kPlain:
+        return Constant(structure.plain);
+      case Structure::Kind::kTuple:
+        return graph_->insertNode(graph_->createTuple(elements))->output();
+      case Structure::Kind::kList:
+        return graph_->insertNode(graph_->createList(element, elements))->output();
+      case Structure::Kind::kDict:
+        break;
+    }
+    std::vector<jit::Value*> keys;
+    for (const c10::IValue& key : structure.keys) keys.push_back(Constant(key));
+    const c10::TypePtr key = keys.empty() ? c10::TypePtr(c10::StringType::get()) : keys[0]->type();
+    return graph_->insertNode(graph_->createDict(key, element, keys, elements))->output();
+  }
+
+  const RecordedProgram& program_;
+  std::shared_ptr<jit::CompilationUnit> unit_;
+  jit::Module root_;
+  std::shared_ptr<jit::Graph> graph_;
+  jit::Value* self_ = nullptr;
+  std::map<std::string, jit::Module> modules_;    // by path
+  std::vector<jit::Value*> values_;               // by value
+  absl::flat_hash_map<int, jit::Value*> memory_;  // by storage: a tensor in it that others are made from
+  absl::flat_hash_map<int, bool> filled_;         // by storage
+  std::vector<jit::Value*> changed_;              // by written use of the call at hand
+};
+
+}  // namespace
+
+void ExportTorchScript(const RecordedProgram& program, const std::string& path) {
+  const TracingPause pause;
+  std::optional<jit::Module> module;
+  try {
+    module = Exporter(program).Export();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    const std::string text = e.what();
+    throw Unimplemented(absl::StrCat("TorchScript cannot express the program: ", text.substr(0, text.find('\n'))));
+  }
+  try {
+    module->save(path);
+  } catch (const c10::Error& e) {
+    throw InvalidArgument(absl::StrCat("cannot write ", path, ": ", e.what_without_backtrace()));
+  }
+}
+
+}  // namespace addend

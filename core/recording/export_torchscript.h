@@ -1,0 +1,25 @@
+// Recorded programs as TorchScript files, which plain LibTorch runs.
+//
+// Note [What a TorchScript file cannot say]
+// A program compares the numbers that left the tensors with those of the recording, and stops if they differ. A
+// TorchScript file would silently go the recorded way, so a program with such guards is not exported. Sizes are those
+// of the recording, or follow the inputs where the program has learned how.
+#ifndef ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
+#define ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_
+
+#include <string>
+
+#include "core/program/recorded_program.h"
+
+namespace addend {
+
+// Writes a module with a method `forward` of the program's inputs, with the submodules of the recorded model and, by
+// their names, the parameters and buffers that it read. Each run begins with these as they were when recorded. Throws
+// FailedPrecondition, with the position, for guards that depend on elements, Unimplemented for what TorchScript does
+// not have (plain values among the inputs, models on the meta device), and InvalidArgument where the file cannot be
+// written.
+void ExportTorchScript(const RecordedProgram& program, const std::string& path);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RECORDING_EXPORT_TORCHSCRIPT_H_

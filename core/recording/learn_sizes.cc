@@ -1,0 +1,311 @@
+#include "core/recording/learn_sizes.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/base/error.h"
+#include "core/program/compare.h"
+#include "core/program/random_state.h"
+#include "core/program/recorder.h"
+#include "core/program/replay.h"
+
+namespace addend {
+namespace {
+
+using Inputs = std::vector<c10::IValue>;
+
+// The tensors of the inputs replaced one by one, in order.
+template <typename Replace>
+Inputs WithTensors(const Inputs& inputs, Replace replace) {
+  Inputs replaced;
+  size_t count = 0;
+  for (const c10::IValue& input : inputs) {
+    std::vector<at::Tensor> tensors;
+    const Structure structure = TakeApart(input, "an input", [&](const at::Tensor& tensor) {
+      tensors.push_back(replace(tensor, count++));
+      return static_cast<int>(tensors.size()) - 1;
+    });
+    replaced.push_back(PutTogether(structure, [&](int k) { return tensors[k]; }));
+  }
+  return replaced;
+}
+
+Inputs Copies(const Inputs& inputs) {
+  return WithTensors(inputs, [](const at::Tensor& tensor, size_t) { return tensor.clone(); });
+}
+
+std::vector<at::Tensor> TensorsOf(const Inputs& inputs) {
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& input : inputs) {
+    ForEachTensor(input, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  }
+  return tensors;
+}
+
+class Learner {
+ public:
+  Learner(const RecordExample& record, std::vector<Inputs> examples)
+      : record_(record), examples_(std::move(examples)) {}
+
+  Recording Learn() {
+    if (examples_.size() < 2) throw InvalidArgument("learning sizes takes two examples or more");
+    for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
+    const RecordedProgram& base = *runs_[0].program;
+    for (const RecordedInput& input : base.inputs) {
+      ForEachNumber(input.structure, [&](int value) { values_.push_back(value); });
+    }
+    FindFree();
+    for (size_t f = 0; f < free_.size(); ++f) AddThirdSize(f);
+    for (size_t r = 1; r < runs_.size(); ++r) RequireSame(*runs_[r].program);
+    auto program = std::make_shared<RecordedProgram>(base);
+    program->free = free_;
+    for (size_t s = 0; s < base.storages.size(); ++s) FitConstant(static_cast<int>(s), program->sizes);
+    for (size_t c = 0; c < base.calls.size(); ++c) Fit(static_cast<int>(c), program->sizes);
+    Recording recording = runs_[0];
+    recording.program = program;
+    Verify(recording);
+    return recording;
+  }
+
+ private:
+  void Add(const Inputs& inputs, size_t example) {
+    random_.Restore();
+    runs_.push_back(record_(Copies(inputs), example));
+    std::vector<std::vector<int64_t>> sizes;
+    for (const at::Tensor& tensor : TensorsOf(inputs)) sizes.push_back(tensor.sizes().vec());
+    sizes_.push_back(std::move(sizes));
+  }
+
+  [[noreturn]] void Refuse(int call, const std::string& what) const {
+    const RecordedProgram& base = *runs_[0].program;
+    const std::string name = call < 0 ? "" : absl::StrCat(FullName(base.calls[call].op.schema()), ": ");
+    throw Error(absl::StatusCode::kFailedPrecondition, absl::StrCat("other sizes cannot be learned: ", name, what),
+                call < 0 ? Position() : PositionOf(base, call));
+  }
+
+  // Of all runs, the size of one dimension of the t-th tensor.
+  std::vector<int64_t> SizesOf(size_t t, int dim) const {
+    std::vector<int64_t> sizes;
+    for (const auto& run : sizes_) sizes.push_back(run[t][dim]);
+    return sizes;
+  }
+
+  size_t TensorOf(int value) const {
+    return static_cast<size_t>(std::find(values_.begin(), values_.end(), value) - values_.begin());
+  }
+
+  void FindFree() {
+    for (size_t r = 1; r < runs_.size(); ++r) {
+      bool same = sizes_[r].size() == sizes_[0].size();
+      for (size_t t = 0; same && t < sizes_[0].size(); ++t) same = sizes_[r][t].size() == sizes_[0][t].size();
+      if (!same) throw InvalidArgument("examples have to differ in sizes only, not in how many tensors or dimensions");
+    }
+    for (size_t t = 0; t < values_.size(); ++t) {
+      for (int d = 0; d < static_cast<int>(sizes_[0][t].size()); ++d) {
+        const std::vector<int64_t> sizes = SizesOf(t, d);
+        if (std::set<int64_t>(sizes.begin(), sizes.end()).size() == 1) continue;
+        FreeDimension dimension;
+        dimension.input = values_[t];
+        dimension.dim = d;
+        for (size_t f = 0; f < free_.size() && dimension.like < 0; ++f) {
+          if (SizesOf(TensorOf(free_[f].input), free_[f].dim) == sizes) dimension.like = static_cast<int>(f);
+        }
+        free_.push_back(dimension);
+      }
+    }
+    if (free_.empty()) throw InvalidArgument("the examples all have the same sizes");
+  }
+
+  // Two points are on a line whatever they are.
+  void AddThirdSize(size_t f) {
+    if (free_[f].like >= 0) return;
+    const std::vector<int64_t> sizes = SizesOf(TensorOf(free_[f].input), free_[f].dim);
+    const std::set<int64_t> seen(sizes.begin(), sizes.end());
+    if (seen.size() > 2) return;
+    int64_t third = *seen.rbegin() - 1;
+    while (third > 0 && seen.count(third) > 0) --third;
+    const std::string name =
+        absl::StrCat("dimension ", free_[f].dim, " of ", runs_[0].program->values[free_[f].input].name);
+    if (third <= 0) throw InvalidArgument(absl::StrCat(name, " comes in two sizes only; give a third example"));
+    const size_t largest = std::max_element(sizes.begin(), sizes.end()) - sizes.begin();
+    Inputs inputs = WithTensors(examples_[largest], [&](const at::Tensor& tensor, size_t t) {
+      at::Tensor cut = tensor;
+      for (size_t g = 0; g < free_.size(); ++g) {
+        const bool follows = g == f || free_[g].like == static_cast<int>(f);
+        if (follows && values_[t] == free_[g].input) cut = cut.narrow(free_[g].dim, 0, third);
+      }
+      return cut.clone();
+    });
+    try {
+      Add(inputs, largest);
+    } catch (const Error& e) {
+      throw FailedPrecondition(absl::StrCat(name, " comes in two sizes only, and the model refuses a third, ", third,
+                                            "; give a third example (", e.what(), ")"));
+    }
+    examples_.push_back(std::move(inputs));
+  }
+
+  void RequireSame(const RecordedProgram& other) const {
+    const RecordedProgram& base = *runs_[0].program;
+    if (const auto difference = FirstDifference(base, other, /*sizes=*/false)) {
+      Refuse(difference->call, difference->text);
+    }
+    for (size_t g = 0; g < base.guards.size(); ++g) {
+      const RecordedGuard& guard = base.guards[g];
+      if (SamePlain(guard.value, other.guards[g].value)) continue;
+      if (guard.kind != GuardKind::kProperty) {
+        Refuse(guard.call, "what it gives the model depends on the elements of the input");
+      }
+      // Numbers are learned where they became arguments.
+      const bool size = guard.value.isInt() || guard.value.isIntList() || guard.value.isDouble();
+      if (!size) Refuse(guard.call, "what it gives the model depends on the sizes of the input, and is no number");
+    }
+    for (size_t v = 0; v < base.values.size(); ++v) {
+      const RecordedValue& value = base.values[v];
+      if (value.kind != ValueKind::kPart || value.geometry == other.values[v].geometry) continue;
+      Refuse(-1, absl::StrCat(value.name, " is a part of a tensor that no operator gave"));
+    }
+  }
+
+  // Elements of a constant that are sizes: what a number becomes where an operator takes it as a tensor.
+  void FitConstant(int s, std::vector<SizeRelation>& relations) const {
+    const RecordedStorage& storage = runs_[0].program->storages[s];
+    if (storage.kind != ValueKind::kConstant || !storage.initial.defined() || storage.initial.is_meta()) return;
+    std::vector<at::Tensor> constants;
+    bool same = true;
+    bool fits = true;
+    for (const Recording& run : runs_) {
+      const at::Tensor& constant = constants.emplace_back(run.program->storages[s].initial);
+      const bool alike = constant.defined() && constant.scalar_type() == storage.initial.scalar_type() &&
+                         constant.sizes() == storage.initial.sizes();
+      same &= alike && constant.equal(storage.initial);
+      fits &= alike && constant.scalar_type() != at::kBool && !constant.is_complex() &&
+              constant.to(at::kLong).to(constant.scalar_type()).equal(constant);
+    }
+    if (same) return;
+    const std::string name = absl::StrCat("the constant ", runs_[0].program->values[storage.value].name);
+    if (!fits) Refuse(-1, absl::StrCat(name, " depends on the input"));
+    for (int64_t e = 0; e < storage.initial.numel(); ++e) {
+      std::vector<int64_t> numbers;
+      for (const at::Tensor& constant : constants) numbers.push_back(constant.select(0, e).item().toLong());
+      SizeRelation relation;
+      relation.element = static_cast<int>(e);
+      relation.storage = s;
+      FitNumber(relation, name, numbers, relations);
+    }
+  }
+
+  void Fit(int call, std::vector<SizeRelation>& relations) const {
+    const RecordedCall& recorded = runs_[0].program->calls[call];
+    for (size_t a = 0; a < recorded.arguments.size(); ++a) {
+      const c10::IValue& argument = recorded.arguments[a];
+      // How many tensors of a list are there is no size.
+      if (argument.isInt()) {
+        std::vector<int64_t> numbers;
+        for (const Recording& run : runs_) numbers.push_back(run.program->calls[call].arguments[a].toInt());
+        FitArgument(call, a, -1, numbers, relations);
+      } else if (argument.isIntList()) {
+        const size_t length = argument.toIntList().size();
+        for (const Recording& run : runs_) {
+          if (run.program->calls[call].arguments[a].toIntList().size() != length) {
+            Refuse(call, absl::StrCat("the argument ", Name(recorded, a), " has not always as many numbers"));
+          }
+        }
+        for (size_t e = 0; e < length; ++e) {
+          std::vector<int64_t> numbers;
+          for (const Recording& run : runs_) {
+            numbers.push_back(run.program->calls[call].arguments[a].toIntList().get(e));
+          }
+          FitArgument(call, a, static_cast<int>(e), numbers, relations);
+        }
+      }
+    }
+  }
+
+  static const std::string& Name(const RecordedCall& call, size_t argument) {
+    return call.op.schema().arguments()[argument].name();
+  }
+
+  void FitArgument(int call, size_t argument, int element, const std::vector<int64_t>& numbers,
+                   std::vector<SizeRelation>& relations) const {
+    SizeRelation relation;
+    relation.call = call;
+    relation.argument = static_cast<int16_t>(argument);
+    relation.element = element;
+    FitNumber(relation, absl::StrCat("the argument ", Name(runs_[0].program->calls[call], argument)), numbers,
+              relations);
+  }
+
+  // `relation`: the place of the number; `whose`: the same in words.
+  void FitNumber(SizeRelation relation, const std::string& whose, const std::vector<int64_t>& numbers,
+                 std::vector<SizeRelation>& relations) const {
+    if (std::set<int64_t>(numbers.begin(), numbers.end()).size() == 1) return;
+    std::vector<SizeRelation> fits;
+    for (const FreeDimension& dimension : free_) {
+      if (dimension.like >= 0) continue;
+      const std::vector<int64_t> sizes = SizesOf(TensorOf(dimension.input), dimension.dim);
+      size_t other = 0;
+      while (sizes[other] == sizes[0]) ++other;
+      const int64_t step = sizes[other] - sizes[0];
+      if ((numbers[other] - numbers[0]) % step != 0) continue;
+      relation.input = dimension.input;
+      relation.dim = dimension.dim;
+      relation.factor = (numbers[other] - numbers[0]) / step;
+      relation.offset = numbers[0] - relation.factor * sizes[0];
+      bool holds = true;
+      for (size_t r = 0; r < numbers.size(); ++r) holds &= relation.factor * sizes[r] + relation.offset == numbers[r];
+      if (holds) fits.push_back(relation);
+    }
+    const int call = relation.call;
+    const std::string what = absl::StrCat(whose, " is ", absl::StrJoin(numbers, ", "), " in the examples");
+    if (fits.empty()) Refuse(call, absl::StrCat(what, ", which follows no dimension of an input linearly"));
+    if (fits.size() > 1) {
+      Refuse(call, absl::StrCat(what, ", which follows several dimensions; give examples that tell them apart"));
+    }
+    relations.push_back(fits[0]);
+  }
+
+  void Verify(const Recording& recording) {
+    const Replay replay(recording.program);
+    for (size_t r = 0; r < runs_.size(); ++r) {
+      random_.Restore();
+      const std::vector<at::Tensor> found = TensorsOf({replay.Run(Copies(examples_[r])).output});
+      const std::vector<at::Tensor> expected = TensorsOf({runs_[r].output});
+      for (size_t k = 0; k < expected.size(); ++k) {
+        const bool same = found[k].sizes() == expected[k].sizes() &&
+                          found[k].scalar_type() == expected[k].scalar_type() &&
+                          (found[k].is_meta() || found[k].allclose(expected[k], 0, 0, /*equal_nan=*/true));
+        if (!same) Refuse(-1, absl::StrCat("example ", r, " gives something else when it is replayed"));
+      }
+    }
+  }
+
+  const RecordExample& record_;
+  std::vector<Inputs> examples_;
+  // Every run draws the same random numbers.
+  RandomState random_{examples_.empty() ? std::vector<at::Tensor>() : TensorsOf(examples_[0])};
+  std::vector<Recording> runs_;
+  std::vector<std::vector<std::vector<int64_t>>> sizes_;  // by run and tensor
+  std::vector<int> values_;                               // by tensor
+  std::vector<FreeDimension> free_;
+};
+
+}  // namespace
+
+Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
+                      const RecordOptions& options) {
+  return RecordSizes([&](const std::vector<c10::IValue>& inputs, size_t) { return Record(model, inputs, options); },
+                     examples);
+}
+
+Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {
+  return Learner(record, examples).Learn();
+}
+
+}  // namespace addend

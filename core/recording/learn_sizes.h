@@ -1,0 +1,32 @@
+// Records a model with inputs of several sizes, so that the program holds for other sizes too.
+//
+// Note [Learned sizes]
+// A recording holds the sizes of its inputs as numbers: view(x, [2, 15]) where the model said view(x, [n, 3 * t]). From
+// several recordings, each such number is fitted as factor * size + offset of one dimension of an input. Two sizes fit
+// any line: a third one verifies it, and a number that does not follow is refused, with the operator's name.
+#ifndef ADDEND_CORE_RECORDING_LEARN_SIZES_H_
+#define ADDEND_CORE_RECORDING_LEARN_SIZES_H_
+
+#include <ATen/core/ivalue.h>
+
+#include <vector>
+
+#include "core/recording/record_program.h"
+
+namespace addend {
+
+// Records the first example, and learns from the others which dimensions of the inputs may have other sizes and which
+// numbers (arguments, elements of constants) follow them. A dimension that has only two sizes is tried with a third,
+// for which inputs are cut. Dimensions that had equal sizes in every example must have equal sizes in every replay.
+// Every example is replayed and gives what the model gives, bit for bit. Throws InvalidArgument for examples that
+// differ in more than sizes; throws FailedPrecondition, with the position, if the model calls other operators for other
+// sizes, if a number follows no dimension, several that these examples cannot tell apart, or none linearly, and if
+// numbers or constants depend on elements.
+Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
+                      const RecordOptions& options = {});
+// Learns sizes from whatever `record` records.
+Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_RECORDING_LEARN_SIZES_H_

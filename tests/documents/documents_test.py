@@ -1,0 +1,115 @@
+"""What the command line and the C interface write, against the schemas, which refuse keys that they do not have.
+
+usage: documents_test.py ADDEND WRITE_DOCUMENTS
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import schema
+
+ADDEND = WRITER = None
+EXAMPLES = "docs/examples/models/"
+MODELS = "tests/conformance/models/"
+
+
+def example(name, *more):
+    """A model with its sample."""
+    return (EXAMPLES + name + "/model.pt", "--input", EXAMPLES + name + "/sample.safetensors" + (more[0] if more else ""))
+
+
+class DocumentsTest(unittest.TestCase):
+    def setUp(self):
+        self.schemas = schema.Schemas("docs/schemas")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def expect(self, text, format):
+        """The document, which is of that format and as its schema says."""
+        document = schema.read(text)
+        self.assertEqual(document["format"], "addend." + format)
+        self.assertEqual(self.schemas.problems(document), [])
+        return document
+
+    def written(self, format, *arguments, code=0):
+        """What `addend` with these arguments gives."""
+        with self.subTest(arguments):
+            run = subprocess.run([ADDEND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertEqual(run.returncode, code, run.stderr.decode())
+            return self.expect(run.stdout.decode(), format)
+
+    def test_explanations_of_the_command_line(self):
+        image = self.written("explanation", "decompose", *example("digits", ":dim=2,3"), "--baseline", "0", "--json")
+        self.assertEqual((image["kind"], image["components"][9]["name"]), ("image", "row 1, column 1"))
+        words = self.written("explanation", "decompose", *example("language", ":labels=segments"), "--json",
+                             "--at", "logits", "--policy", "preset=fast", "--policy", "bias@head=abs")
+        self.assertEqual(words["noun"], "word")
+        self.assertIsNotNone(words["targets"][0]["probability"])
+        table = self.written("explanation", "attribute", *example("breast_cancer"), "--json", "--nodes", "--target", "0",
+                             "--target", "0-1", "--verify-reference")
+        self.assertEqual(table["kind"], "table")
+        self.assertEqual(len(table["operators"][0]["passed"]), 2)
+        heads = MODELS + "heads.safetensors#table"
+        inner = self.written("explanation", "decompose", MODELS + "heads.pt", "--input", heads, "--dtype", "float32",
+                             "--inside", "aten::contiguous:dim=1", "--target", "0,1", "--json")
+        self.assertEqual([component["name"] for component in inner["components"]], ["position 0", "position 1"])
+        page = os.path.join(self.folder, "page.html")
+        self.written("explanation", "decompose", *example("digits"), "--json", "--html", page)
+        with open(page) as file:
+            text = file.read()
+        data = text[text.index('id="data">') + len('id="data">'):]
+        self.expect(data[:data.index("</script>")], "explanation")
+
+    def test_other_documents_of_the_command_line(self):
+        digits = example("digits")
+        self.written("check", "check", *digits, "--json")
+        self.written("operators", "ops", "--json")
+        self.written("graph", "trace", *digits, "--graph", "json")
+        self.written("code_trace", "trace", *digits, "--json")
+        self.written("check_trace", "trace", *digits, "--check", "--json")
+        self.written("requirements", "trace", *digits, "--require", "--json")
+        wrong = ("trace", digits[0], "--input", EXAMPLES + "breast_cancer/sample.safetensors")
+        self.written("requirements", *wrong, "--require", "--json")
+        page = os.path.join(self.folder, "graph.html")
+        subprocess.run([ADDEND, "trace", *digits, "--graph", "html", "--out", page], check=True, stdout=subprocess.PIPE)
+        with open(page) as file:
+            text = file.read()
+        data = text[text.index('type="application/json"'):]
+        self.expect(data[data.index(">") + 1:data.index("</script>")], "graph")
+
+    def test_documents_of_the_c_interface(self):
+        subprocess.run([WRITER, self.folder], check=True)
+        found = {}
+        for name in sorted(os.listdir(self.folder)):
+            with self.subTest(name), open(os.path.join(self.folder, name)) as file:
+                found[name] = self.expect(file.read(), name.split(".")[0])
+        formats = {name.split(".")[0] for name in found}
+        self.assertEqual(formats, {"explanation", "report", "program_summary", "code_trace", "graph", "check_trace",
+                                   "requirements"})
+        kinds = {name: found["explanation.%s.json" % name]["kind"] for name in ("image", "table", "text", "composition")}
+        self.assertEqual(kinds, {name: "list" if name == "composition" else name for name in kinds})
+
+    def test_the_same_run_is_the_same_document(self):
+        """From the command line and from the C interface, but for what only files tell."""
+        subprocess.run([WRITER, self.folder], check=True)
+        with open(os.path.join(self.folder, "explanation.image.json")) as file:
+            library = schema.read(file.read())
+        command = self.written("explanation", "decompose", *example("digits", ":dim=2,3"), "--baseline", "0",
+                               "--target", "8-3", "--json", "--policy", "preset=auto")
+        for key in ("kind", "noun", "at", "image", "preset", "policy"):
+            self.assertEqual(library[key], command[key], key)
+        names = [[component["name"] for component in document["components"]] for document in (library, command)]
+        self.assertEqual(names[0], names[1])
+        own, other = library["targets"][0], command["targets"][0]
+        for key in ("index", "subtract", "value", "reference", "leftover", "recovery", "tolerance", "conditioning", "mass",
+                    "contributions"):
+            self.assertEqual(own[key], other[key], key)
+
+
+if __name__ == "__main__":
+    ADDEND, WRITER = sys.argv[1:]
+    unittest.main(argv=sys.argv[:1])
