@@ -2,7 +2,6 @@
 generate_fields.py fields.txt Fields.cs
 """
 
-import html
 import pathlib
 import sys
 
@@ -60,8 +59,8 @@ def type_of(field):
 
 
 def says(field):
-    text = html.escape(field.says, quote=False)
-    return text[:-1] + ": " + html.escape(fields.words(field, "{}".format), quote=False) + "." if field.words else text
+    text = blocks.escaped(field.says)
+    return text[:-1] + ": " + blocks.escaped(fields.words(field, "{}".format)) + "." if field.words else text
 
 
 def comment(text, indent=""):
@@ -69,7 +68,7 @@ def comment(text, indent=""):
 
 
 def positional(record):
-    lines = comment("<summary>%s</summary>" % html.escape(record.says, quote=False))
+    lines = comment("<summary>%s</summary>" % blocks.escaped(record.says))
     for field in record.fields:
         lines += comment('<param name="%s">%s</param>' % (name(field), says(field)))
     declared = ",\n    ".join("%s %s" % (type_of(field), name(field)) for field in record.fields)

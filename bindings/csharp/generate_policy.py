@@ -2,7 +2,6 @@
 generate_policy.py policy_choices.txt Policy.Choices.cs
 """
 
-import html
 import pathlib
 import sys
 
@@ -57,7 +56,7 @@ def has_numbers(key):
 
 
 def summary(text, indent="", tag="summary"):
-    text = "<%s>%s</%s>" % (tag, html.escape(text, quote=False), tag)
+    text = "<%s>%s</%s>" % (tag, blocks.escaped(text), tag)
     return blocks.wrap(text, 120, indent + "/// ") + "\n"
 
 

@@ -4,6 +4,7 @@ A line without indentation begins a block, a line that is indented by two spaces
 deeper one goes on with the line above. Comments begin with #.
 """
 
+import html
 import re
 import textwrap
 
@@ -68,6 +69,21 @@ def wrap(text, width, first="", later=None):
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def escaped(sentence):
+    """A sentence as text of HTML or XML, which documentation comments of Java and C# are."""
+    return html.escape(sentence, quote=False)
+
+
+def javadoc(lines):
+    """A comment of Javadoc, whose lines may be longer before. It is as wide as a member of a class may be; one line where
+    that fits an enumerator too, which is indented twice."""
+    width = 118
+    if len(lines) == 1 and len(lines[0]) < width - 10:
+        return "/** %s */\n" % lines[0]
+    wrapped = [wrap(line, width, " * ", " *     " if line[:1] == "@" else " * ") if line else " *" for line in lines]
+    return "/**\n" + "\n".join(wrapped) + "\n */\n"
 
 
 def pascal(name):

@@ -3,14 +3,11 @@
 generate_fields.py fields.txt TEMPLATE... FILE...
 """
 
-import html
 import pathlib
 import sys
 
 import blocks
 import fields
-
-_WIDTH = 118  # of what is indented by a class
 
 # By type: that of the member, that of the getter where it is another, what reads it from a record of JSON, what the
 # getter returns in words.
@@ -43,7 +40,7 @@ def main(path, *files):
     records = fields.read(path)
     texts = {}
     for record in records.values():
-        texts[record.name + "_comment"] = comment([text(record.says)])
+        texts[record.name + "_comment"] = blocks.javadoc([blocks.escaped(record.says)])
         texts[record.name + "_members"] = "".join(member(field) for field in record.fields)
         texts[record.name + "_reads"] = "".join(reading(record, field) for field in record.fields)
         texts[record.name + "_getters"] = "\n".join(getter(field) for field in record.fields)
@@ -76,22 +73,10 @@ def reading(record, field):
 def getter(field):
     kind, _, returned = type_of(field)
     if field.words:
-        returned = text(fields.words(field, "{{@code {}}}".format))
+        returned = blocks.escaped(fields.words(field, "{{@code {}}}".format))
     value = blocks.camel(field.name) + (".clone()" if kind.endswith("[]") else "")
-    lines = [text(field.says), "", "@return " + returned]
-    return comment(lines) + "public %s %s() {\n  return %s;\n}\n" % (kind, name(field), value)
-
-
-def comment(lines):
-    """A comment of Javadoc; a line may be longer than it will be."""
-    if len(lines) == 1 and len(lines[0]) < _WIDTH - 8:
-        return "/** %s */\n" % lines[0]
-    wrapped = [blocks.wrap(line, _WIDTH, " * ", " *     " if line[:1] == "@" else " * ") if line else " *" for line in lines]
-    return "/**\n" + "\n".join(wrapped) + "\n */\n"
-
-
-def text(sentence):
-    return html.escape(sentence, quote=False)
+    lines = [blocks.escaped(field.says), "", "@return " + returned]
+    return blocks.javadoc(lines) + "public %s %s() {\n  return %s;\n}\n" % (kind, name(field), value)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,11 @@
 generate_policy.py templates/Policy.java policy_choices.txt Policy.java
 """
 
-import html
 import pathlib
 import sys
 
 import blocks
 import policy
-
-_WIDTH = 118  # of what is indented by a class
 
 
 def main(template, choices, path):
@@ -23,26 +20,14 @@ def main(template, choices, path):
     pathlib.Path(path).write_text(filled, encoding="utf-8")
 
 
-def comment(lines):
-    """A comment of Javadoc; a line may be longer than it will be."""
-    if len(lines) == 1 and len(lines[0]) < _WIDTH - 10:
-        return "/** %s */\n" % lines[0]
-    wrapped = [blocks.wrap(line, _WIDTH, " * ", " *     " if line[:1] == "@" else " * ") if line else " *" for line in lines]
-    return "/**\n" + "\n".join(wrapped) + "\n */\n"
-
-
-def text(sentence):
-    return html.escape(sentence, quote=False)
-
-
 def enumeration(key):
-    lines = [text(key.about_type[0])] + [line for more in key.about_type[1:] for line in ("", "<p>" + text(more))]
+    lines = [blocks.escaped(key.about_type[0])] + [line for more in key.about_type[1:] for line in ("", "<p>" + blocks.escaped(more))]
     values = []
     for value in key.values:
         number = " Takes a number, its %s: %s unless given." % (value.number, value.default) if value.number else ""
-        constant = comment([text(value.says) + number]) + value.name.upper()
+        constant = blocks.javadoc([blocks.escaped(value.says) + number]) + value.name.upper()
         values.append("".join("  " + line + "\n" for line in constant.split("\n"))[:-1])
-    return comment(lines) + "public enum %s {\n%s\n}\n" % (key.enum, ",\n".join(values))
+    return blocks.javadoc(lines) + "public enum %s {\n%s\n}\n" % (key.enum, ",\n".join(values))
 
 
 def methods(key):
@@ -63,8 +48,8 @@ def methods(key):
 
 
 def method(key, name, declared, value, parameters):
-    lines = [text(key.says), ""] + parameters + ["@return the changed copy"]
-    return comment(lines) + 'public Policy %s(%s) {\n  return with("%s", %s);\n}\n' % (
+    lines = [blocks.escaped(key.says), ""] + parameters + ["@return the changed copy"]
+    return blocks.javadoc(lines) + 'public Policy %s(%s) {\n  return with("%s", %s);\n}\n' % (
         name,
         ", ".join(declared),
         key.name,

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +16,7 @@
 #include "core/linearize/marks.h"
 #include "core/linearize/references.h"
 #include "core/linearize/rerun.h"
+#include "core/linearize/row_sums.h"
 #include "core/linearize/swamped.h"
 #include "core/linearize/view.h"
 #include "core/rules/fused.h"
@@ -31,11 +31,6 @@ namespace {
 at::Tensor Widen(const at::Tensor& tensor) {
   if (!tensor.defined() || !Continuous(tensor.scalar_type())) return tensor;
   return Resolved(tensor).to(RowDtype(tensor.scalar_type()));
-}
-
-double Eps(at::ScalarType dtype) {
-  return RealDtype(dtype) == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                         : std::numeric_limits<float>::epsilon();
 }
 
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
@@ -92,9 +87,9 @@ double RoundingOf(const RuleCall& call, const at::Tensor& output, at::ScalarType
   }
   square = std::max(square / std::max<double>(output.numel(), 1), 1.0);
   // What was in single precision is rounded as such, whatever the output is.
-  double eps = Eps(output.scalar_type());
+  double eps = EpsilonOf(output.scalar_type());
   for (const RuleOperand& operand : call.operands) {
-    if (operand.decomposed) eps = std::max(eps, Eps(operand.value.scalar_type()));
+    if (operand.decomposed) eps = std::max(eps, EpsilonOf(operand.value.scalar_type()));
   }
   // Half types hardly ever round more than their results.
   const at::ScalarType real = c10::toRealValueType(dtype);
@@ -396,7 +391,7 @@ void AbsorbBracket(const Call& call, Node& node, References& references) {
     const at::Tensor reference = Widen(references.trace()->Reference(output));
     references.Replace(call, k, at::where(at::isfinite(rest), rest, reference));
     rounded = rounded || value.scalar_type() != output.dtype;
-    node.bracket_bound = std::max(node.bracket_bound, 32 * Eps(value.scalar_type()));
+    node.bracket_bound = std::max(node.bracket_bound, 32 * EpsilonOf(value.scalar_type()));
   }
   // A half type cannot hold all of it: what rounding drops stays in the leftover.
   node.keeps_bracket = rounded;
