@@ -40,7 +40,7 @@ class GuardTable {
   bool TellsSizes(const RecordedCall& call, const OperatorTraits& traits) const;
 
   RecordedProgram* program_;
-  std::vector<bool> from_data_;  // by storage
+  std::vector<char> from_data_;  // by storage: 1 or 0, in bytes since bits grow slowly
 };
 
 // A list is shared: the model may change it after the call. What stands for it stays.

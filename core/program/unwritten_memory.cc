@@ -6,12 +6,12 @@
 namespace addend {
 
 void UnwrittenMemory::Add(int storage) {
-  if (static_cast<size_t>(storage) >= unwritten_.size()) unwritten_.resize(storage + 1, false);
-  unwritten_[storage] = true;
+  if (static_cast<size_t>(storage) >= unwritten_.size()) unwritten_.resize(storage + 1, 0);
+  unwritten_[storage] = 1;
 }
 
 void UnwrittenMemory::Remove(int storage) {
-  if (Contains(storage)) unwritten_[storage] = false;
+  if (Contains(storage)) unwritten_[storage] = 0;
 }
 
 void UnwrittenMemory::Fill(int storage, const at::Tensor& tensor) {

@@ -36,7 +36,9 @@ class UnwrittenMemory {
   }
 
  private:
-  bool Contains(int storage) const { return static_cast<size_t>(storage) < unwritten_.size() && unwritten_[storage]; }
+  bool Contains(int storage) const {
+    return static_cast<size_t>(storage) < unwritten_.size() && unwritten_[storage] != 0;
+  }
   void Fill(int storage, const at::Tensor& tensor);
 
   struct ReadTensor {
@@ -44,7 +46,7 @@ class UnwrittenMemory {
     at::Tensor tensor;
   };
   RecordedProgram* program_;
-  std::vector<bool> unwritten_;  // by storage
+  std::vector<char> unwritten_;  // by storage: 1 or 0, in bytes since bits grow slowly
   std::vector<ReadTensor> read_;
 };
 
