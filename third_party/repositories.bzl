@@ -173,7 +173,6 @@ _installed_library = repository_rule(
         "CLI11_HOME",
         "GTEST_HOME",
         "NLOHMANN_JSON_HOME",
-        "OPENSSL_HOME",
     ],
 )
 

@@ -9,7 +9,6 @@ load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
-load("//third_party/openssl:workspace.bzl", openssl = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
@@ -27,7 +26,6 @@ INSTALLED = [
     java,
     json,
     junit,
-    openssl,
     python,
     swig,
     torch,
