@@ -5,6 +5,7 @@ concerns all targets is made once.
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
+load(":precompiled.bzl", "precompiled_copts", "precompiled_deps")
 
 # LibTorch, Abseil and the rest arrive as system headers: these concern our code.
 ADDEND_C_COPTS = [
@@ -24,7 +25,7 @@ _ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
-def addend_cc_library(name, copts = [], linkstatic = True, **kwargs):
+def addend_cc_library(name, copts = [], deps = [], linkstatic = True, **kwargs):
     """cc_library with our warnings, private unless `visibility` says otherwise.
 
     Static by default: everything ends up in one library or program, and a shared
@@ -34,29 +35,33 @@ def addend_cc_library(name, copts = [], linkstatic = True, **kwargs):
     Args:
       name: the target's name.
       copts: further compiler options.
+      deps: libraries.
       linkstatic: see cc_library.
       **kwargs: everything else that cc_library takes.
     """
     kwargs.setdefault("visibility", ["//visibility:private"])
     cc_library(
         name = name,
-        copts = ADDEND_COPTS + copts,
+        copts = ADDEND_COPTS + copts + precompiled_copts("library"),
+        deps = deps + precompiled_deps("library"),
         linkstatic = linkstatic,
         **kwargs
     )
 
-def addend_cc_binary(name, copts = [], **kwargs):
+def addend_cc_binary(name, copts = [], deps = [], **kwargs):
     """cc_binary with our warnings, private unless `visibility` says otherwise.
 
     Args:
       name: the target's name.
       copts: further compiler options.
+      deps: libraries.
       **kwargs: everything else that cc_binary takes.
     """
     kwargs.setdefault("visibility", ["//visibility:private"])
     cc_binary(
         name = name,
-        copts = ADDEND_COPTS + copts,
+        copts = ADDEND_COPTS + copts + precompiled_copts("library"),
+        deps = deps + precompiled_deps("library"),
         **kwargs
     )
 
@@ -103,9 +108,9 @@ def addend_cc_test(
     cc_test(
         name = name,
         srcs = srcs if srcs != None else [name + ".cc"],
-        copts = ADDEND_COPTS + copts,
+        copts = ADDEND_COPTS + copts + precompiled_copts("test"),
         data = data + ["//tools/bazel:tsan.supp"],
-        deps = deps + ([main] if main else ["//third_party/gtest:gtest"]),
+        deps = deps + ([main] if main else ["//third_party/gtest:gtest"]) + precompiled_deps("test"),
         env = dict(_ONE_THREAD, **env),
         size = size,
         **kwargs

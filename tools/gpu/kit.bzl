@@ -5,6 +5,7 @@ could fall behind.
 """
 
 load("@local_python//:info.bzl", "PYTHON")
+load("//tools/bazel:precompiled.bzl", "without_precompiled")
 load("//tools/bazel:python.bzl", "HAVE_PYTHON")
 load("//tools/bazel:rules.bzl", "CcInfo", "sh_test")
 
@@ -65,7 +66,7 @@ def _kit_aspect_impl(target, ctx):
         if sources and not target.label.workspace_name:
             own.append(_Unit(
                 sources = tuple(sources),
-                copts = tuple(attributes.copts),
+                copts = tuple(without_precompiled(attributes.copts)),
                 defines = tuple(attributes.local_defines + attributes.defines),
                 includes = tuple(folders),
             ))
