@@ -16,9 +16,8 @@ load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
 
-# What is installed on this machine. MODULE.bazel names each of these repositories again.
+# What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
 INSTALLED = [
-    absl,
     benchmark,
     cli11,
     dotnet,
@@ -31,10 +30,16 @@ INSTALLED = [
     torch,
 ]
 
-def addend_workspace():
-    """Call this from WORKSPACE. A repository of the same name declared earlier wins."""
+def addend_workspace(absl_repository = None):
+    """Call this from WORKSPACE. A repository of the same name declared earlier wins.
+
+    Args:
+      absl_repository: the workspace's own Abseil, "@com_google_absl" or the like, with the BUILD files that Abseil brings;
+        by default the one that is installed.
+    """
     rules_cc(maybe)
     rules_java(maybe)
     rules(maybe)
+    absl(maybe, absl_repository)
     for declare in INSTALLED:
         declare(maybe)
