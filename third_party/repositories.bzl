@@ -128,8 +128,34 @@ cc_library(
 )
 """
 
+def has_new_abi(ctx, file):
+    """Whether a library of C++ has strings of the C++ ABI that GCC 5 brought.
+
+    Mangled names of std::string differ between the two and are part of the library's symbol table, which is plain text
+    within the file: no nm is needed.
+
+    Args:
+      ctx: the repository context.
+      file: a shared library or an archive.
+    """
+    return ctx.execute(["grep", "-q", "-a", "NSt7__cxx1112basic_string", file]).return_code == 0
+
+def _require_abi(ctx, found):
+    """Fails where the library and LibTorch have different ABIs: what uses both could not be linked."""
+    file = find_library_file(ctx, library_dirs(ctx, found.prefix), [
+        "lib%s%s" % (ctx.attr.library, suffix)
+        for suffix in [".so", ".a"]
+    ])
+    if not file or "CXX11_ABI = 0" not in ctx.read(ctx.path(ctx.attr._libtorch)) or not has_new_abi(ctx, file):
+        return
+    fail(("LibTorch has the old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0), and %s, %s, the new one: a program cannot be linked " +
+          "to both. %s; or take a LibTorch that has the new one, as those of 2.7 and newer have.") %
+         (ctx.attr.what, file, ctx.attr.other_abi or "Build it as LibTorch was and name it in " + ctx.attr.override))
+
 def _installed_library_impl(ctx):
     found = find_prefix(ctx, ctx.attr.what, ctx.attr.override, ctx.attr.header, ctx.attr.package)
+    if ctx.attr.library:
+        _require_abi(ctx, found)
     hdrs, includes = "[]", "[]"
     if not found.system:
         top = ctx.attr.header.split("/")[0]
@@ -162,6 +188,9 @@ _installed_library = repository_rule(
         "header_dirs": attr.string_list(doc = "entries of include/ that belong to it"),
         "libraries": attr.string_list_dict(mandatory = True, doc = "target -> library names"),
         "modules": attr.string_list_dict(doc = "target -> pkg-config modules"),
+        "library": attr.string(doc = "one whose C++ ABI has to be LibTorch's"),
+        "other_abi": attr.string(doc = "what to do where it is not, as the beginning of a sentence"),
+        "_libtorch": attr.label(default = "@libtorch//:info.bzl"),
     },
     # The files live outside the workspace: look again when a server starts.
     local = True,
@@ -173,7 +202,6 @@ _installed_library = repository_rule(
         "CLI11_HOME",
         "GTEST_HOME",
         "NLOHMANN_JSON_HOME",
-        "OPENSSL_HOME",
     ],
 )
 

@@ -9,7 +9,6 @@ load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
-load("//third_party/openssl:workspace.bzl", openssl = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
@@ -17,9 +16,8 @@ load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
 
-# What is installed on this machine. MODULE.bazel names each of these repositories again.
+# What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
 INSTALLED = [
-    absl,
     benchmark,
     cli11,
     dotnet,
@@ -27,16 +25,21 @@ INSTALLED = [
     java,
     json,
     junit,
-    openssl,
     python,
     swig,
     torch,
 ]
 
-def addend_workspace():
-    """Call this from WORKSPACE. A repository of the same name declared earlier wins."""
+def addend_workspace(absl_repository = None):
+    """Call this from WORKSPACE. A repository of the same name declared earlier wins.
+
+    Args:
+      absl_repository: the workspace's own Abseil, "@com_google_absl" or the like, with the BUILD files that Abseil brings;
+        by default the one that is installed.
+    """
     rules_cc(maybe)
     rules_java(maybe)
     rules(maybe)
+    absl(maybe, absl_repository)
     for declare in INSTALLED:
         declare(maybe)

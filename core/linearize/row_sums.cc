@@ -12,6 +12,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/base/in_parallel.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -93,8 +94,9 @@ at::Tensor MoveOnCpu(const at::Tensor& value, const at::Tensor& reference) {
   T* m = move.data_ptr<T>();
   const int64_t n = value.numel();
   const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
-#pragma omp parallel for if (blocks > 8)
-  for (int64_t b = 0; b < blocks; ++b) MoveOneBlock(v, r, m, b * kMoveBlock, std::min(n, (b + 1) * kMoveBlock));
+  InParallelIf(blocks > 8, blocks, [&](int64_t from, int64_t to) {
+    for (int64_t b = from; b < to; ++b) MoveOneBlock(v, r, m, b * kMoveBlock, std::min(n, (b + 1) * kMoveBlock));
+  });
   return move;
 }
 
@@ -107,14 +109,14 @@ at::Tensor MissingOnCpu(const at::Tensor& rows, const at::Tensor& value, const a
   T* m = missing.data_ptr<T>();
   const int64_t n = value.numel();
   const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
-#pragma omp parallel for if (blocks > 8)
-  for (int64_t b = 0; b < blocks; ++b) {
-    for (int64_t i = b * kMoveBlock; i < std::min(n, (b + 1) * kMoveBlock); ++i) {
+  const int64_t num_rows = rows.size(0);
+  InParallelIf(blocks > 8, blocks, [&](int64_t from, int64_t to) {
+    for (int64_t i = from * kMoveBlock; i < std::min(n, to * kMoveBlock); ++i) {
       double left = static_cast<double>(v[i]) - static_cast<double>(r[i]);
-      for (int64_t row = 0; row < rows.size(0); ++row) left -= static_cast<double>(c[row * n + i]);
+      for (int64_t row = 0; row < num_rows; ++row) left -= static_cast<double>(c[row * n + i]);
       m[i] = std::isfinite(left) ? static_cast<T>(left) : 0;
     }
-  }
+  });
   return missing;
 }
 
@@ -125,11 +127,12 @@ at::Tensor SumBlocks(int64_t rows, int64_t n, const OfBlock& of_block) {
   at::Tensor sums = at::empty({rows}, at::kDouble);
   const int64_t blocks = (n + kMoveBlock - 1) / kMoveBlock;
   std::vector<double> parts(rows * blocks);
-#pragma omp parallel for if (rows * blocks > 8)
-  for (int64_t k = 0; k < rows * blocks; ++k) {
-    const int64_t first = k % blocks * kMoveBlock;
-    parts[k] = of_block(k / blocks, first, std::min(n, first + kMoveBlock));
-  }
+  InParallelIf(rows * blocks > 8, rows * blocks, [&](int64_t from, int64_t to) {
+    for (int64_t k = from; k < to; ++k) {
+      const int64_t first = k % blocks * kMoveBlock;
+      parts[k] = of_block(k / blocks, first, std::min(n, first + kMoveBlock));
+    }
+  });
   double* out = sums.data_ptr<double>();
   for (int64_t row = 0; row < rows; ++row) {
     out[row] = 0;

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <vector>
 
+#include "core/base/in_parallel.h"
 #include "core/rules/kernels.h"
 
 namespace addend {
@@ -161,18 +163,17 @@ Settled SettleColumns(const Columns<T>& columns, int64_t numel) {
     Merge(part, all);
     return all;
   }
-#pragma omp parallel if (numel * columns.num_rows > 65536)
-  {
+  std::mutex mutex;
+  InParallelIf(numel * columns.num_rows > 65536, blocks, [&](int64_t from, int64_t to) {
     Settled own;
-#pragma omp for nowait
-    for (int64_t b = 0; b < blocks; ++b) {
+    for (int64_t b = from; b < to; ++b) {
       Settled part;
       SettleOneBlock(columns, b * kBlock, std::min(kBlock, numel - b * kBlock), &part);
       Merge(part, own);
     }
-#pragma omp critical(addend_settle)
+    const std::lock_guard<std::mutex> lock(mutex);
     Merge(own, all);
-  }
+  });
   return all;
 }
 

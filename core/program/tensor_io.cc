@@ -3,7 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <c10/core/ScalarType.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +25,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
+#include "core/program/sha256.h"
 
 // Both formats store little-endian numbers, and they are copied as they are.
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -545,33 +545,6 @@ int OpenBeside(const std::string& path, const std::string& target, std::string* 
   }
 }
 
-struct FreeDigest {
-  void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-};
-
-class Sha256Digest {
- public:
-  Sha256Digest() : context_(EVP_MD_CTX_new()) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) {
-      throw Internal("OpenSSL does not provide SHA-256");
-    }
-  }
-  void Add(const char* data, size_t size) {
-    if (EVP_DigestUpdate(context_.get(), data, size) != 1) throw Internal("OpenSSL failed to compute SHA-256");
-  }
-  std::string Hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    if (EVP_DigestFinal_ex(context_.get(), digest, &size) != 1) throw Internal("OpenSSL failed to compute SHA-256");
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) absl::StrAppend(&text, absl::Hex(digest[i], absl::kZeroPad2));
-    return text;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, FreeDigest> context_;
-};
-
 }  // namespace
 
 const at::Tensor* TensorFile::Find(const std::string& name) const {
@@ -710,12 +683,6 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
     ::unlink(temporary.c_str());
     throw FileError("write", path, error);
   }
-}
-
-std::string Sha256(const std::string& bytes) {
-  Sha256Digest digest;
-  digest.Add(bytes.data(), bytes.size());
-  return digest.Hex();
 }
 
 std::string Sha256OfFile(const std::string& path) {

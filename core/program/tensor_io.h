@@ -55,8 +55,7 @@ std::string ReadFileWhole(const std::string& path);
 // under /dev or /proc) is written to directly.
 void WriteFileWhole(const std::string& path, const std::string& bytes);
 
-// Returns the SHA-256 as 64 lower-case hexadecimal digits.
-std::string Sha256(const std::string& bytes);
+// Returns the SHA-256 of a file's bytes as 64 lower-case hexadecimal digits. Throws as ReadFileWhole does.
 std::string Sha256OfFile(const std::string& path);
 
 }  // namespace addend

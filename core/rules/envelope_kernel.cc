@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <vector>
+
+#include "core/base/in_parallel.h"
 
 namespace addend {
 namespace {
@@ -103,14 +106,12 @@ void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n, Env
 
 template <typename T>
 void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows, int64_t n) {
-#pragma omp parallel if (rows * n > 32768)
-  {
+  InParallelIf(rows * n > 32768, rows, [&](int64_t from, int64_t to) {
     EnvelopeRoom room;
-#pragma omp for
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = from; row < to; ++row) {
       UpperEnvelope(value + row * n, reference + row * n, shares + row * n, n, &room);
     }
-  }
+  });
 }
 
 namespace {
@@ -179,31 +180,38 @@ const int64_t* TableOf(const WindowsView<T>& windows, int64_t plane) {
   return windows.within + (windows.tables == 1 ? 0 : plane * windows.outputs * windows.window);
 }
 
+// work(from, to) for planes, on several threads where there is enough to do.
+template <typename T, typename Work>
+void InPlanes(const WindowsView<T>& windows, const Work& work) {
+  InParallelIf(windows.planes * windows.outputs * windows.window > 32768, windows.planes, work);
+}
+
 }  // namespace
 
 template <typename T>
 void WindowWinners(const WindowsView<T>& windows, int64_t* source, T* largest) {
-#pragma omp parallel for if (windows.planes * windows.outputs * windows.window > 32768)
-  for (int64_t p = 0; p < windows.planes; ++p) {
-    const int64_t* within = TableOf(windows, p);
-    for (int64_t o = 0; o < windows.outputs; ++o) {
-      const int64_t* own = within + o * windows.window;
-      const int64_t winner = Winner(windows.value + p * windows.plane, own, windows.window);
-      const int64_t at = p * windows.outputs + o;
-      source[at] = winner < 0 ? -1 : p * windows.plane + own[winner];
-      largest[at] = winner < 0 ? -std::numeric_limits<T>::infinity() : windows.value[source[at]];
+  InPlanes(windows, [&](int64_t from, int64_t to) {
+    for (int64_t p = from; p < to; ++p) {
+      const int64_t* within = TableOf(windows, p);
+      for (int64_t o = 0; o < windows.outputs; ++o) {
+        const int64_t* own = within + o * windows.window;
+        const int64_t winner = Winner(windows.value + p * windows.plane, own, windows.window);
+        const int64_t at = p * windows.outputs + o;
+        source[at] = winner < 0 ? -1 : p * windows.plane + own[winner];
+        largest[at] = winner < 0 ? -std::numeric_limits<T>::infinity() : windows.value[source[at]];
+      }
     }
-  }
+  });
 }
 
 template <typename T>
 int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest) {
-  int64_t most = 0;
-#pragma omp parallel reduction(max : most) if (windows.planes * windows.outputs * windows.window > 32768)
-  {
+  int64_t most_of_all = 0;
+  std::mutex mutex;
+  InPlanes(windows, [&](int64_t from, int64_t to) {
     WindowRoom<T> room;
-#pragma omp for
-    for (int64_t p = 0; p < windows.planes; ++p) {
+    int64_t most = 0;
+    for (int64_t p = from; p < to; ++p) {
       const T* value = windows.value + p * windows.plane;
       const T* reference = windows.reference + p * windows.plane;
       for (int64_t o = 0; o < windows.outputs; ++o) {
@@ -220,30 +228,33 @@ int64_t WindowShares(const WindowsView<T>& windows, T* shares, T* largest) {
         most = std::max(most, SharesOfWindow(value, reference, within, windows.window, winner, own, &room));
       }
     }
-  }
-  return most;
+    const std::lock_guard<std::mutex> lock(mutex);
+    most_of_all = std::max(most_of_all, most);
+  });
+  return most_of_all;
 }
 
 template <typename T>
 void KeepPositiveShares(const WindowsView<T>& windows, const T* shares, int64_t width, int64_t* source, T* kept) {
-#pragma omp parallel for if (windows.planes * windows.outputs * windows.window > 32768)
-  for (int64_t p = 0; p < windows.planes; ++p) {
-    const int64_t* within = TableOf(windows, p);
-    for (int64_t o = 0; o < windows.outputs; ++o) {
-      const int64_t at = p * windows.outputs + o;
-      int64_t next = at * width;
-      for (int64_t j = 0; j < windows.window; ++j) {
-        const T share = shares[at * windows.window + j];
-        if (share == 0) continue;
-        source[next] = p * windows.plane + within[o * windows.window + j];
-        kept[next++] = share;
-      }
-      for (; next < (at + 1) * width; ++next) {
-        source[next] = -1;
-        kept[next] = 0;
+  InPlanes(windows, [&](int64_t from, int64_t to) {
+    for (int64_t p = from; p < to; ++p) {
+      const int64_t* within = TableOf(windows, p);
+      for (int64_t o = 0; o < windows.outputs; ++o) {
+        const int64_t at = p * windows.outputs + o;
+        int64_t next = at * width;
+        for (int64_t j = 0; j < windows.window; ++j) {
+          const T share = shares[at * windows.window + j];
+          if (share == 0) continue;
+          source[next] = p * windows.plane + within[o * windows.window + j];
+          kept[next++] = share;
+        }
+        for (; next < (at + 1) * width; ++next) {
+          source[next] = -1;
+          kept[next] = 0;
+        }
       }
     }
-  }
+  });
 }
 
 template void UpperEnvelopes<float>(const float*, const float*, float*, int64_t, int64_t);

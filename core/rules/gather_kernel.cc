@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/in_parallel.h"
+
 namespace addend {
 namespace {
 
@@ -26,13 +28,14 @@ void GatherBlock(const GatherView<T>& view, const T* row, int64_t first, int64_t
 template <typename T>
 void GatherRows(const GatherView<T>& view, const T* rows, int64_t num_rows, T* output) {
   const int64_t blocks = (view.outputs + kBlock - 1) / kBlock;
-#pragma omp parallel for if (num_rows * view.outputs * view.width > 32768)
-  for (int64_t i = 0; i < num_rows * blocks; ++i) {
-    const int64_t r = i / blocks;
-    const int64_t first = (i % blocks) * kBlock;
-    GatherBlock(view, rows + r * view.elements, first, std::min(view.outputs, first + kBlock),
-                output + r * view.outputs);
-  }
+  InParallelIf(num_rows * view.outputs * view.width > 32768, num_rows * blocks, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const int64_t r = i / blocks;
+      const int64_t first = (i % blocks) * kBlock;
+      GatherBlock(view, rows + r * view.elements, first, std::min(view.outputs, first + kBlock),
+                  output + r * view.outputs);
+    }
+  });
 }
 
 template <typename T>

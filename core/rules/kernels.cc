@@ -1,11 +1,14 @@
 #include "core/rules/kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "core/base/in_parallel.h"
 #include "core/rules/move.h"
 
 namespace addend {
@@ -71,11 +74,9 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
   const int64_t total = rows * k.groups;
   const T* along = transposed ? k.met : k.middle;
   const T* pushes = transposed ? k.middle : k.met;
-#pragma omp parallel if (total * k.size > 32768)
-  {
+  InParallelIf(total * k.size > 32768, total, [&](int64_t from, int64_t to) {
     std::vector<T> weighted(transposed && k.weight != nullptr ? k.size : 0);
-#pragma omp for
-    for (int64_t i = 0; i < total; ++i) {
+    for (int64_t i = from; i < to; ++i) {
       const int64_t g = i % k.groups;
       const T* c = input + i * k.size;
       GroupNormalizer<T> group = {nullptr, nullptr, k.inverse[g], 0, k.weight};
@@ -91,8 +92,25 @@ void NormalizeRows(const T* input, T* output, int64_t rows, const NormalizerView
       }
       NormalizeOneGroup(c, output + i * k.size, group, k.size);
     }
-  }
+  });
 }
+
+namespace {
+
+// The largest of what `of_range(from, to)` returns for the ranges of 0 ... count - 1; at least 0.
+template <typename T, typename OfRange>
+T LargestOfRanges(bool pays, int64_t count, const OfRange& of_range) {
+  T largest = 0;
+  std::mutex mutex;
+  InParallelIf(pays, count, [&](int64_t from, int64_t to) {
+    const T own = of_range(from, to);
+    const std::lock_guard<std::mutex> lock(mutex);
+    largest = std::max(largest, own);
+  });
+  return largest;
+}
+
+}  // namespace
 
 namespace {
 
@@ -157,10 +175,11 @@ ADDEND_WIDEST_VECTORS double FindOneGroup(const NormalizerEnds<double>& ends, in
 
 template <typename T>
 T FindNormalizer(const NormalizerEnds<T>& ends, const NormalizerCoefficients<T>& found) {
-  T largest = 0;
-#pragma omp parallel for reduction(max : largest) if (ends.groups * ends.size > 32768)
-  for (int64_t g = 0; g < ends.groups; ++g) largest = std::max(largest, FindOneGroup(ends, g, found));
-  return largest;
+  return LargestOfRanges<T>(ends.groups * ends.size > 32768, ends.groups, [&](int64_t from, int64_t to) {
+    T largest = 0;
+    for (int64_t g = from; g < to; ++g) largest = std::max(largest, FindOneGroup(ends, g, found));
+    return largest;
+  });
 }
 
 template float FindNormalizer<float>(const NormalizerEnds<float>&, const NormalizerCoefficients<float>&);
@@ -299,10 +318,11 @@ std::vector<int64_t> SecantQuotients(const SecantView<T>& view, T* slope) {
     return small;
   }
   std::vector<std::vector<int64_t>> found(blocks);
-#pragma omp parallel for if (blocks > 4)
-  for (int64_t b = 0; b < blocks; ++b) {
-    QuotientsOfOneBlock(view, slope, b * kSecantBlock, std::min(view.n, (b + 1) * kSecantBlock), &found[b]);
-  }
+  InParallelIf(blocks > 4, blocks, [&](int64_t from, int64_t to) {
+    for (int64_t b = from; b < to; ++b) {
+      QuotientsOfOneBlock(view, slope, b * kSecantBlock, std::min(view.n, (b + 1) * kSecantBlock), &found[b]);
+    }
+  });
   std::vector<int64_t> small;
   for (const std::vector<int64_t>& own : found) small.insert(small.end(), own.begin(), own.end());
   return small;
@@ -315,8 +335,9 @@ template <typename Work>
 void InBlocks(int64_t n, const Work& work) {
   const int64_t blocks = BlocksOf(n);
   if (blocks <= 1) return work(0, n);
-#pragma omp parallel for if (blocks > 8)
-  for (int64_t k = 0; k < blocks; ++k) work(k * kSecantBlock, std::min(kSecantBlock, n - k * kSecantBlock));
+  InParallelIf(blocks > 8, blocks, [&](int64_t from, int64_t to) {
+    for (int64_t k = from; k < to; ++k) work(k * kSecantBlock, std::min(kSecantBlock, n - k * kSecantBlock));
+  });
 }
 
 }  // namespace
@@ -339,28 +360,25 @@ template void Middles<double>(const double*, const double*, double*, int64_t);
 
 template <typename T>
 bool AllFiniteNumbers(const T* numbers, int64_t n) {
-  const int64_t blocks = BlocksOf(n);
-  if (blocks <= 1) return FiniteOneBlock(numbers, n);
-  int64_t bad = 0;
-#pragma omp parallel for reduction(+ : bad) if (blocks > 8)
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t first = b * kSecantBlock;
-    bad += FiniteOneBlock(numbers + first, std::min(kSecantBlock, n - first)) ? 0 : 1;
-  }
-  return bad == 0;
+  std::atomic<bool> finite{true};
+  InBlocks(n, [&](int64_t first, int64_t count) {
+    if (!FiniteOneBlock(numbers + first, count)) finite = false;
+  });
+  return finite;
 }
 
 template <typename T>
 T LargestFinite(const T* numbers, int64_t n) {
   const int64_t blocks = BlocksOf(n);
   if (blocks <= 1) return LargestOfOneBlock(numbers, n);
-  T largest = 0;
-#pragma omp parallel for reduction(max : largest) if (blocks > 8)
-  for (int64_t b = 0; b < blocks; ++b) {
-    const int64_t first = b * kSecantBlock;
-    largest = std::max(largest, LargestOfOneBlock(numbers + first, std::min(kSecantBlock, n - first)));
-  }
-  return largest;
+  return LargestOfRanges<T>(blocks > 8, blocks, [&](int64_t from, int64_t to) {
+    T largest = 0;
+    for (int64_t b = from; b < to; ++b) {
+      const int64_t first = b * kSecantBlock;
+      largest = std::max(largest, LargestOfOneBlock(numbers + first, std::min(kSecantBlock, n - first)));
+    }
+    return largest;
+  });
 }
 
 template std::vector<int64_t> SecantQuotients<float>(const SecantView<float>&, float*);

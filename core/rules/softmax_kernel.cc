@@ -1,10 +1,12 @@
 #include "core/rules/softmax_kernel.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <vector>
 
+#include "core/base/in_parallel.h"
 #include "core/rules/kernels.h"
 #include "core/rules/move.h"
 
@@ -260,41 +262,42 @@ ADDEND_WIDEST_VECTORS void MeanOfOneGroup(const SoftmaxEnds<double>& ends, int64
 
 // Elements from which on threads pay.
 constexpr int64_t kWorthThreads = 16384;
+// Groups that one thread takes at a time: their quadratures have different numbers of nodes.
+constexpr int64_t kGroupsAtOnce = 16;
 
 }  // namespace
 
 template <typename T>
 bool HalfRanges(const SoftmaxEnds<T>& ends, T* half_range) {
-  int64_t bad = 0;
-#pragma omp parallel for reduction(+ : bad) if (ends.groups * ends.width > kWorthThreads)
-  for (int64_t g = 0; g < ends.groups; ++g) {
-    const int64_t first = g * ends.width;
-    bad += HalfRangeOfOne(ends.value + first, ends.reference + first, ends.width, half_range + g) ? 0 : 1;
-  }
-  return bad == 0;
+  std::atomic<bool> finite{true};
+  InParallelIf(ends.groups * ends.width > kWorthThreads, ends.groups, [&](int64_t from, int64_t to) {
+    for (int64_t g = from; g < to; ++g) {
+      const int64_t first = g * ends.width;
+      if (!HalfRangeOfOne(ends.value + first, ends.reference + first, ends.width, half_range + g)) finite = false;
+    }
+  });
+  return finite;
 }
 
 template <typename T>
 void SoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, const T* rows, int64_t num_rows,
                       T* output) {
-#pragma omp parallel if (ends.groups * ends.width * num_rows > kWorthThreads)
-  {
+  const bool pays = ends.groups * ends.width * num_rows > kWorthThreads;
+  InParallel(ends.groups, pays ? kGroupsAtOnce : ends.groups, [&](int64_t from, int64_t to) {
     std::vector<T> scratch((2 + kNodesAtOnce) * ends.width);
-#pragma omp for schedule(dynamic, 16)
-    for (int64_t g = 0; g < ends.groups; ++g) {
+    for (int64_t g = from; g < to; ++g) {
       PathOfOneGroup(ends, g, *rules[g], rows, num_rows, output, scratch.data());
     }
-  }
+  });
 }
 
 template <typename T>
 void MeanSoftmaxAlongPath(const SoftmaxEnds<T>& ends, const NodesView* const* rules, T* output) {
-#pragma omp parallel if (ends.groups * ends.width > kWorthThreads)
-  {
+  const bool pays = ends.groups * ends.width > kWorthThreads;
+  InParallel(ends.groups, pays ? kGroupsAtOnce : ends.groups, [&](int64_t from, int64_t to) {
     std::vector<T> scratch(2 * ends.width);
-#pragma omp for schedule(dynamic, 16)
-    for (int64_t g = 0; g < ends.groups; ++g) MeanOfOneGroup(ends, g, *rules[g], output, scratch.data());
-  }
+    for (int64_t g = from; g < to; ++g) MeanOfOneGroup(ends, g, *rules[g], output, scratch.data());
+  });
 }
 
 template bool HalfRanges<float>(const SoftmaxEnds<float>&, float*);

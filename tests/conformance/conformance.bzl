@@ -1,16 +1,16 @@
 """Tests that run the conformance suite: one for each language."""
 
-load("@local_dotnet//:info.bzl", "DOTNET", "NUGET_PACKAGES")
-load("@local_java//:info.bzl", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE")
+load("//tools/bazel:dotnet.bzl", "HAVE_CSHARP")
+load("//tools/bazel:java.bzl", "HAVE_JAVA")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG")
 
 # Whether a language's binding is built; what it lacks is said by the binding itself.
 _HAVE = {
     "c": True,
     "cpp": True,
-    "csharp": DOTNET and NUGET_PACKAGES and HAVE_SWIG,
-    "java": JAVA_HOME and HAVE_SWIG,
+    "csharp": HAVE_CSHARP,
+    "java": HAVE_JAVA,
     "python": PYTHON_INCLUDE and HAVE_SWIG,
 }
 

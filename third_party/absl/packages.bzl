@@ -77,3 +77,28 @@ ABSL_PACKAGES = {
     "synchronization": _SYNCHRONIZATION,
     "time": ["time", "civil_time", "time_zone"] + _STRINGS,
 }
+
+# name -> where Abseil's own BUILD files have it: folder and target of its repository.
+ABSL_TARGETS = {
+    "algorithm_container": "absl/algorithm:container",
+    "base": "absl/base:base",
+    "btree": "absl/container:btree",
+    "cleanup": "absl/cleanup:cleanup",
+    "core_headers": "absl/base:core_headers",
+    "fixed_array": "absl/container:fixed_array",
+    "flat_hash_map": "absl/container:flat_hash_map",
+    "flat_hash_set": "absl/container:flat_hash_set",
+    "function_ref": "absl/functional:function_ref",
+    "hash": "absl/hash:hash",
+    "inlined_vector": "absl/container:inlined_vector",
+    "int128": "absl/numeric:int128",
+    "memory": "absl/memory:memory",
+    "node_hash_map": "absl/container:node_hash_map",
+    "span": "absl/types:span",
+    "status": "absl/status:status",
+    "statusor": "absl/status:statusor",
+    "str_format": "absl/strings:str_format",
+    "strings": "absl/strings:strings",
+    "synchronization": "absl/synchronization:synchronization",
+    "time": "absl/time:time",
+}

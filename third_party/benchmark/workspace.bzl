@@ -10,5 +10,6 @@ def repo(declare):
         package = "libbenchmark-dev",
         override = "BENCHMARK_HOME",
         header = "benchmark/benchmark.h",
+        library = "benchmark",
         libraries = {"benchmark": ["benchmark", "pthread"]},
     )

@@ -10,6 +10,7 @@ def repo(declare):
         package = "libgtest-dev and libgmock-dev",
         override = "GTEST_HOME",
         header = "gmock/gmock.h",
+        library = "gtest",
         header_dirs = ["gmock", "gtest"],
         libraries = {
             "gtest": ["gmock", "gtest", "pthread"],

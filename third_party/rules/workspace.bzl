@@ -4,9 +4,11 @@ A load statement cannot depend on the Bazel that reads it, hence a generated fil
 everything else loads that.
 """
 
+# None: no Bazel needs a module for it yet.
 _SYMBOLS = {
     "CcInfo": "@rules_cc//cc/common:cc_info.bzl",
     "JavaInfo": "@rules_java//java/common:java_info.bzl",
+    "PyInfo": None,
     "cc_common": "@rules_cc//cc/common:cc_common.bzl",
     "sh_binary": "@rules_shell//shell:sh_binary.bzl",
     "sh_test": "@rules_shell//shell:sh_test.bzl",
@@ -16,7 +18,7 @@ def _addend_rules_impl(ctx):
     loads, fields = [], []
     for name, label in _SYMBOLS.items():
         value = name
-        if ctx.attr.modules:
+        if ctx.attr.modules and label:
             value = "_" + name
             loads.append('load("%s", %s = "%s")\n' % (label, value, name))
         elif name.startswith("sh_"):

@@ -1,25 +1,31 @@
 """@libtorch//:torch, the LibTorch that is installed on this machine.
 
 Looked for, in this order:
-  1. the folder that LIBTORCH_HOME names: nothing else is tried then;
+  1. the folder that LIBTORCH_HOME names, or, where headers and libraries lie in
+     different places, the folders that LIBTORCH_INCLUDE (it holds ATen/) and
+     LIBTORCH_LIB (it holds libtorch_cpu.so) name: nothing else is tried then;
   2. the `torch` package of the chosen Python (ADDEND_PYTHON, by default
      /usr/bin/python3), so that a process which imports torch and a library built
      here share one copy; the package is located without being imported;
   3. /usr/local and /usr.
 
-@libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CUDA, CXX11_ABI.
+@libtorch//:info.bzl says what was chosen: VERSION, ORIGIN, CUDA, CXX11_ABI,
+CXX_STANDARD, LIBRARIES.
 """
 
 load(
     "//third_party:repositories.bzl",
     "SYSTEM_PREFIXES",
     "find_library_file",
+    "has_new_abi",
     "library_dirs",
     "link_headers",
     "starlark_list",
 )
 
 _MINIMUM = (1, 13, 1)
+
+_SYSTEM_INCLUDES = [prefix + "/include" for prefix in SYSTEM_PREFIXES]
 
 _API_INCLUDE = "torch/csrc/api/include"
 
@@ -38,16 +44,34 @@ spec = importlib.util.find_spec("torch")
 print(spec.submodule_search_locations[0] if spec else "")
 """
 
-def _candidate(origin, include, lib_dirs, system = False):
-    return struct(origin = origin, include = include, lib_dirs = lib_dirs, system = system)
+# What belongs to LibTorch in an include folder that it shares with others, as in a
+# conda environment: their Abseil must not come before the one that is linked.
+_HEADER_FOLDERS = ["ATen", "c10", "caffe2", "torch"]
+
+def _candidate(origin, include, lib_dirs):
+    return struct(origin = origin, include = include, lib_dirs = lib_dirs)
 
 def _prefix_candidate(ctx, origin, prefix):
     return _candidate(
         origin,
         prefix + "/include",
         library_dirs(ctx, prefix) or [prefix + "/lib"],
-        prefix in SYSTEM_PREFIXES,
     )
+
+def _chosen_candidate(ctx):
+    """What LIBTORCH_HOME, LIBTORCH_INCLUDE and LIBTORCH_LIB name; None where none of them is set."""
+    home, include, lib = [
+        ctx.os.environ.get(name, "").rstrip("/")
+        for name in ["LIBTORCH_HOME", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"]
+    ]
+    if not home and not include and not lib:
+        return None
+    if not home and not (include and lib):
+        fail("LIBTORCH_INCLUDE and LIBTORCH_LIB belong together, unless LIBTORCH_HOME names the folder of the other one")
+    if home:
+        whole = _prefix_candidate(ctx, "LIBTORCH_HOME", home)
+        return _candidate(whole.origin, include or whole.include, [lib] if lib else whole.lib_dirs)
+    return _candidate("LIBTORCH_INCLUDE and LIBTORCH_LIB", include, [lib])
 
 def _python_package(ctx):
     python = ctx.os.environ.get("ADDEND_PYTHON", "") or "/usr/bin/python3"
@@ -103,18 +127,15 @@ def _package_version(ctx):
 
 def _version(ctx, candidate):
     version = _header_version(ctx, candidate.include)
-    if version and candidate.system:
+    if version and candidate.include in _SYSTEM_INCLUDES:
         packaged = _package_version(ctx)
         if packaged and packaged[:2] == version[:2]:
             return packaged
     return version
 
-def _uses_cxx11_abi(ctx, libc10):
-    # Mangled names of std::string differ between the two ABIs and are part of
-    # the library's symbol table, which is plain text within the file: no nm is
-    # needed for this.
-    found = ctx.execute(["grep", "-q", "-a", "NSt7__cxx1112basic_string", libc10])
-    return found.return_code == 0
+def _cxx_standard(ctx, include):
+    """The language that LibTorch's headers ask for: those of 2.14 and newer refuse C++17."""
+    return "c++20" if "__cplusplus < 202002L" in ctx.read(include + "/ATen/ATen.h") else "c++17"
 
 def _examine(ctx, candidate):
     """A struct describing a usable candidate, or text saying why it is not."""
@@ -148,17 +169,19 @@ def _examine(ctx, candidate):
         origin = candidate.origin,
         include = candidate.include,
         lib_dir = lib_dir,
-        system = candidate.system,
+        system_headers = candidate.include in _SYSTEM_INCLUDES,
+        system_libraries = lib_dir in [d for prefix in SYSTEM_PREFIXES for d in library_dirs(ctx, prefix)],
         version = version,
-        cxx11_abi = 1 if _uses_cxx11_abi(ctx, libc10) else 0,
+        cxx11_abi = 1 if has_new_abi(ctx, libc10) else 0,
+        cxx_standard = _cxx_standard(ctx, candidate.include),
         cuda = cuda,
         per_operator_headers = ctx.path(candidate.include + "/ATen/ops").exists,
     ), None
 
 def _candidates(ctx):
-    home = ctx.os.environ.get("LIBTORCH_HOME", "").rstrip("/")
-    if home:
-        return [_prefix_candidate(ctx, "LIBTORCH_HOME", home)], []
+    chosen = _chosen_candidate(ctx)
+    if chosen:
+        return [chosen], []
     result, notes = [], []
     package, reason = _python_package(ctx)
     if package:
@@ -178,12 +201,12 @@ def _choose(ctx):
         tried.append("%s: %s" % (candidate.origin, reason))
     fail(("no usable LibTorch (%s or newer) was found. Install libtorch-dev " +
           "(tools/setup does it), or set LIBTORCH_HOME to the folder that holds " +
-          "its include/ and lib/. Tried:\n  %s") %
+          "its include/ and lib/, or LIBTORCH_INCLUDE and LIBTORCH_LIB to those two. Tried:\n  %s") %
          (_dots(_MINIMUM), "\n  ".join(tried)))
 
 def _link_options(torch):
     options = []
-    if not torch.system:
+    if not torch.system_libraries:
         options += ["-L" + torch.lib_dir, "-Wl,-rpath," + torch.lib_dir]
     options += ["-ltorch_cpu", "-ltorch", "-lc10"]
     if torch.cuda:
@@ -226,20 +249,24 @@ VERSION = {version}
 ORIGIN = {origin}
 CUDA = {cuda}
 CXX11_ABI = {cxx11_abi}
+# The option of the compiler, without "-std=".
+CXX_STANDARD = {cxx_standard}
+# The folder of libtorch_cpu.so.
+LIBRARIES = {libraries}
 """
 
 def _libtorch_impl(ctx):
     torch = _choose(ctx)
-    defines = ["_GLIBCXX_USE_CXX11_ABI=%d" % torch.cxx11_abi]
+    # NDEBUG: what includes LibTorch's headers has to be compiled as the library was.
+    defines = ["_GLIBCXX_USE_CXX11_ABI=%d" % torch.cxx11_abi, "NDEBUG"]
     if torch.per_operator_headers:
         # ATen/ATen.h otherwise declares all operators: twice the compile time.
         defines.append("AT_PER_OPERATOR_HEADERS")
-    if torch.system:
+    if torch.system_headers:
         hdrs, includes = "[]", []
         system_dirs = [torch.include + "/" + _API_INCLUDE]
     else:
-        listing = ctx.path(torch.include).readdir()
-        link_headers(ctx, torch.include, [entry.basename for entry in listing])
+        link_headers(ctx, torch.include, [name for name in _HEADER_FOLDERS if ctx.path(torch.include + "/" + name).exists])
         hdrs, includes = 'glob(["include/**"])', ["include", "include/" + _API_INCLUDE]
         system_dirs = []
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
@@ -256,6 +283,8 @@ def _libtorch_impl(ctx):
         origin = repr("%s: %s" % (torch.origin, torch.include)),
         cuda = torch.cuda,
         cxx11_abi = torch.cxx11_abi,
+        cxx_standard = repr(torch.cxx_standard),
+        libraries = repr(torch.lib_dir),
     ))
 
 libtorch_repository = repository_rule(
@@ -263,7 +292,7 @@ libtorch_repository = repository_rule(
     # The files live outside the workspace: look again when a server starts.
     local = True,
     configure = True,
-    environ = ["ADDEND_PYTHON", "LIBTORCH_HOME"],
+    environ = ["ADDEND_PYTHON", "LIBTORCH_HOME", "LIBTORCH_INCLUDE", "LIBTORCH_LIB"],
 )
 
 def repo(declare):

@@ -1,15 +1,19 @@
 """Rules for C#: projects of the .NET SDK, built without a network.
 
-Where the SDK, the packages of the lock file or SWIG are missing they declare nothing, so that everything else still
-builds; csharp_wrapper, which everything else needs, says so in one line.
+Where the SDK, SWIG or Python, which writes a part of the sources, are missing they declare nothing, so that everything
+else still builds; csharp_wrapper, which everything else needs, says so in one line. Only tests need the packages of the
+lock file.
 """
 
-load("@local_dotnet//:info.bzl", "DOTNET", "MISSING", "NUGET_PACKAGES")
+load("@local_dotnet//:info.bzl", "DOTNET", "HAVE_TEST_PACKAGES", "MISSING", "NUGET_PACKAGES")
+load("@local_python//:info.bzl", "PYTHON")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:rules.bzl", "sh_test")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
-HAVE_CSHARP = bool(DOTNET and NUGET_PACKAGES and HAVE_SWIG)
+HAVE_CSHARP = bool(DOTNET and HAVE_SWIG and PYTHON)
+
+HAVE_CSHARP_TESTS = HAVE_CSHARP and HAVE_TEST_PACKAGES
 
 def _dotnet_project_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
@@ -141,13 +145,14 @@ _folder = rule(
     },
 )
 
-def dotnet_project(**kwargs):
+def dotnet_project(needs_test_packages = False, **kwargs):
     """A folder with what the .NET SDK makes of a project: an assembly and all it needs, or its package.
 
     Args:
+      needs_test_packages: whether its lock file names packages.
       **kwargs: see _dotnet_project.
     """
-    if HAVE_CSHARP:
+    if HAVE_CSHARP_TESTS if needs_test_packages else HAVE_CSHARP:
         _dotnet_project(**kwargs)
 
 def dotnet_binary(**kwargs):
@@ -166,11 +171,21 @@ def dotnet_test(arguments = [], **kwargs):
       arguments: of xunit's runner, which choose among the tests.
       **kwargs: see _dotnet_test.
     """
-    if HAVE_CSHARP:
+    if HAVE_CSHARP_TESTS:
         _dotnet_test(
             arguments = ["-noLogo", "-noColor", "-jUnit", '"$XML_OUTPUT_FILE"'] + arguments,
             **kwargs
         )
+
+def csharp_genrule(**kwargs):
+    """A genrule that is skipped where C# is; in `cmd`, $(PYTHON) is the interpreter.
+
+    Args:
+      **kwargs: see genrule.
+    """
+    if HAVE_CSHARP:
+        cmd = kwargs.pop("cmd").replace("$(PYTHON)", PYTHON)
+        native.genrule(cmd = cmd, **kwargs)
 
 def dotnet_sh_test(**kwargs):
     """An sh_test that needs the .NET SDK, which it finds in $DOTNET.
@@ -201,8 +216,12 @@ def csharp_wrapper(name, library, deps, options = []):
     """
     if not HAVE_CSHARP:
         # buildifier: disable=print
-        print("C# is skipped: " + (MISSING or "no swig (tools/setup installs it)"))
+        print("C# is skipped: " + (MISSING or "no %s (tools/setup installs it)" % ("python3" if HAVE_SWIG else "swig")))
         return
+    if not HAVE_CSHARP_TESTS:
+        # buildifier: disable=print
+        print("The tests of C# are skipped: their NuGet packages are not restored (tools/setup does it; then " +
+              "bazel sync --configure)")
     swig_wrap(
         name = name,
         language = "csharp",

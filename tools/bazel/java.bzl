@@ -6,49 +6,61 @@ they declare nothing. Their targets have JavaInfo, so a java_library of another 
 
 load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
+load("@local_python//:info.bzl", "PYTHON")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
-load("//tools/bazel:defs.bzl", "ADDEND_COPTS")
+load("//tools/bazel:options.bzl", "addend_copts")
 load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 # What the binding promises to run on.
 _RELEASE = "11"
 
-HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG
+# Python writes a part of the sources.
+HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG and PYTHON != ""
 
 def say_if_java_is_skipped():
     """Says in one line why a package has fewer targets than its BUILD file names."""
     if not HAVE_JAVA:
         print("skipping the Java binding, which needs %s (tools/setup installs it)" % (
-            "SWIG" if JAVA_HOME else "a JDK"
+            "a JDK" if not JAVA_HOME else "Python (ADDEND_PYTHON)" if HAVE_SWIG else "SWIG"
         ))
     elif not HAVE_JUNIT:
         print("skipping the tests of the Java binding, which need JUnit 5 (tools/setup installs it)")
 
 # The libraries
 
+# Sources lie in the archive of sources where their package is, wherever the build made them.
 _COMPILE = """
 set -e
 classes=$(mktemp -d)
-trap 'rm -rf "$classes"' EXIT
+sources=$(mktemp -d)
+trap 'rm -rf "$classes" "$sources"' EXIT
 '{home}/bin/javac' --release {release} -encoding UTF-8 -Xlint:all,-options,-try -d "$classes" -cp '{class_path}' "$@"
 '{home}/bin/jar' --create --file '{jar}' {date} -C "$classes" .
+for source in "$@"; do
+  package=$(sed -n 's/^package \\(.*\\);.*/\\1/p' "$source" | tr . /)
+  mkdir -p "$sources/$package"
+  cp -L "$source" "$sources/$package/"
+done
+'{home}/bin/jar' --create --file '{source_jar}' --no-manifest {date} -C "$sources" .
 """
 
 def _java_library_impl(ctx):
     jar = ctx.actions.declare_file("lib%s.jar" % ctx.label.name)
+    source_jar = ctx.actions.declare_file("lib%s-src.jar" % ctx.label.name)
     deps = [dep[JavaInfo] for dep in ctx.attr.deps]
     class_path = depset(ctx.files.jars, transitive = [dep.transitive_runtime_jars for dep in deps])
     arguments = ctx.actions.args()
     arguments.add_all(ctx.files.srcs)
     ctx.actions.run_shell(
-        outputs = [jar],
+        outputs = [jar, source_jar],
         inputs = depset(ctx.files.srcs, transitive = [class_path]),
         command = _COMPILE.format(
             home = JAVA_HOME,
             release = _RELEASE,
             class_path = ":".join([f.path for f in class_path.to_list()]),
             jar = jar.path,
+            source_jar = source_jar.path,
             date = JAR_DATE,
         ),
         arguments = [arguments],
@@ -57,7 +69,7 @@ def _java_library_impl(ctx):
     )
     return [
         DefaultInfo(files = depset([jar])),
-        JavaInfo(output_jar = jar, compile_jar = jar, deps = deps),
+        JavaInfo(output_jar = jar, compile_jar = jar, source_jar = source_jar, deps = deps),
     ]
 
 _java_library = rule(
@@ -297,7 +309,7 @@ def addend_jni_library(name, module, package, outs, srcs, deps, shared_library, 
         name = "lib%s.so" % name,
         srcs = srcs + [name + "_wrapper", shared_library],
         # Java casts pointers to numbers and back.
-        copts = ADDEND_COPTS + ["-fvisibility=hidden", "-fno-strict-aliasing"],
+        copts = addend_copts() + ["-fvisibility=hidden", "-fno-strict-aliasing"],
         linkopts = ["-Wl,-rpath,$$ORIGIN"],
         linkshared = True,
         deps = deps + ["//third_party/java:jni"],

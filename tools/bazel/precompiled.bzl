@@ -44,14 +44,6 @@ def without_precompiled(copts):
     """
     return [option for option in copts if not _is_precompiled(option)]
 
-def _flag_impl(ctx):
-    return []
-
-precompiled_flag = rule(
-    implementation = _flag_impl,
-    build_setting = config.bool(flag = True),
-)
-
 def _precompiled_header_impl(ctx):
     # The copy and what is compiled from it have to lie in one folder.
     header = ctx.actions.declare_file(ctx.label.name)
@@ -73,7 +65,7 @@ def _precompiled_header_impl(ctx):
             cc_toolchain = toolchain,
             source_file = header.path,
             output_file = compiled.path,
-            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts,
+            user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts,
             include_directories = context.includes,
             quote_include_directories = depset(["."], transitive = [context.quote_includes]),
             system_include_directories = context.system_includes,
@@ -116,6 +108,7 @@ precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
         "src": attr.label(allow_single_file = True, mandatory = True, doc = "the header"),
+        "copts": attr.string_list(doc = "those of the files that include it"),
         "hdrs": attr.label_list(allow_files = True, doc = "what it includes of this workspace"),
         "deps": attr.label_list(providers = [RULES.CcInfo], doc = "libraries whose headers it includes"),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

@@ -6,7 +6,9 @@ or SWIG are missing, the macros declare nothing, and the first one says so.
 
 load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
-load("//tools/bazel:defs.bzl", "ADDEND_COPTS", "addend_cc_library")
+load("//tools/bazel:defs.bzl", "addend_cc_library")
+load("//tools/bazel:options.bzl", "meaning_copts")
+load("//tools/bazel:rules.bzl", "PyInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 _MISSING = [
@@ -69,7 +71,7 @@ def python_extension(name, srcs, hdrs, library):
         name = name,
         srcs = [":wrapper", library],
         # What SWIG generates has warnings of its own.
-        copts = include + ["-w", "-fvisibility=hidden"],
+        copts = meaning_copts() + include + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
         visibility = ["//tools/gpu:__pkg__"],
@@ -85,7 +87,14 @@ def _python_package_impl(ctx):
         link = ctx.actions.declare_file(ctx.label.name + "/" + path)
         ctx.actions.symlink(output = link, target_file = file)
         files.append(link)
-    return [DefaultInfo(files = depset(files), runfiles = ctx.runfiles(files))]
+    repository = ctx.label.workspace_name or ctx.workspace_name
+    return [
+        DefaultInfo(files = depset(files), runfiles = ctx.runfiles(files)),
+        PyInfo(
+            imports = depset(["/".join([repository, ctx.label.package, ctx.label.name])]),
+            transitive_sources = depset([file for file in files if file.extension == "py"]),
+        ),
+    ]
 
 _python_package = rule(
     implementation = _python_package_impl,
@@ -96,7 +105,7 @@ _python_package = rule(
 )
 
 def python_package(name, **kwargs):
-    """A folder `name` to be put on Python's path.
+    """A folder `name` to be put on Python's path, for `deps` of a py_library too.
 
     Args:
       name: the target's name.

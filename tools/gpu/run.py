@@ -133,7 +133,7 @@ def _write_ninja(torch, standard):
     with open("kit.json", encoding="utf-8") as file:
         kit = json.load(file)
     common = kit["copts"] + ["-fPIC", "-I."] + _torch_options(torch) + ["-isystem", "include"]
-    cxx = ["-std=" + standard if option.startswith("-std=") else option for option in kit["cxxopts"]]
+    cxx = kit["cxxopts"]
     link = ["-L" + torch["lib"], "-Wl,-rpath," + torch["lib"], "-ltorch_cpu", "-ltorch", "-lc10"]
     if torch["cuda"]:
         # Nothing refers to these by name: they register their kernels when loaded.
@@ -162,7 +162,7 @@ def _write_ninja(torch, standard):
     for program in kit["programs"]:
         needed = []
         for unit in program["units"]:
-            options = _unit_options(unit, torch)
+            options = _unit_options(unit, torch, standard)
             for source in unit["sources"]:
                 is_c = source.endswith(".c")
                 built = "build/%s.o" % source
@@ -184,7 +184,7 @@ def _write_ninja(torch, standard):
         file.write("\n".join(lines) + "\n")
 
 
-def _unit_options(unit, torch):
+def _unit_options(unit, torch, standard):
     """Those of Bazel, with the LibTorch and the Python of this machine instead of those of the other."""
     result = []
     copts = iter(unit["copts"])
@@ -192,6 +192,8 @@ def _unit_options(unit, torch):
         if word == "-isystem":
             next(copts)
             result += ["-isystem", sysconfig.get_paths()["include"]]
+        elif word.startswith("-std=c++"):
+            result.append("-std=" + standard)
         else:
             result.append(word)
     for define in unit["defines"]:

@@ -1,9 +1,9 @@
 """Bindings with one typemap that is wrong, and tests that see the suite notice it."""
 
-load("@local_dotnet//:info.bzl", "DOTNET", "NUGET_PACKAGES")
-load("@local_java//:info.bzl", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("//tools/bazel:dotnet.bzl", "HAVE_CSHARP")
+load("//tools/bazel:java.bzl", "HAVE_JAVA")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 # How each language calls SWIG and its wrapper, as its binding does.
@@ -21,17 +21,17 @@ _PYTHON = struct(
     ],
 )
 _JAVA = struct(
-    have = JAVA_HOME and HAVE_SWIG,
+    have = HAVE_JAVA,
     options = ["-module", "AddendNative", "-package", "dev.addend"],
     outs = ["AddendNative.java", "AddendNativeJNI.java"],
     copts = ["-fno-strict-aliasing"],
     srcs = ["//bindings/java:jni_support"],
-    deps = ["//third_party/java:jni"] if JAVA_HOME else [],
+    deps = ["//third_party/java:jni"] if HAVE_JAVA else [],
     library = "libaddend_jni.so",
     data = ["//tests/conformance/testees/java:testee"],
 )
 _CSHARP = struct(
-    have = DOTNET and NUGET_PACKAGES and HAVE_SWIG,
+    have = HAVE_CSHARP,
     options = [
         "-namespace",
         "Addend.Native",

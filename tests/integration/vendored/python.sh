@@ -3,4 +3,4 @@
 for folder in "${RUNFILES_DIR:-$0.runfiles}"/addend*; do
   addend=$folder
 done
-PYTHONPATH=$addend/bindings/python/package exec /usr/bin/python3 "$addend/docs/examples/quickstart.py" "$@"
+PYTHONPATH=$addend/bindings/python/package exec "${ADDEND_PYTHON:-/usr/bin/python3}" "$addend/docs/examples/quickstart.py" "$@"

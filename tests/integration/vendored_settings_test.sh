@@ -1,0 +1,76 @@
+#!/bin/bash
+# vendored_settings_test.sh WORKSPACE CHECKER: what a workspace that vendors this one may choose, and what it may not break.
+# Nothing but one file is compiled.
+set -euo pipefail
+folder=$(dirname "$(readlink -f "$1")")
+checker=$(readlink -f "$2")
+addend=$(readlink -f "$folder/../../..")
+work=$(mktemp -d)
+bazel=("${BAZEL:-bazel}" "--output_user_root=${ADDEND_VENDORED_CACHE:-/tmp/addend-vendored-$(id -u)}" "--host_jvm_args=-Xmx600m")
+stop() {
+  (cd "$folder" && "${bazel[@]}" shutdown)
+  (cd "$work/own" 2>/dev/null && "${bazel[@]}" shutdown)
+  rm -rf "$work"
+}
+trap stop EXIT
+quiet=(--noshow_progress --nosandbox_debug)
+
+# refused TEXT COMMAND...: Bazel fails, and says TEXT.
+refused() {
+  if "${bazel[@]}" "${@:2}" >"$work/output" 2>&1; then
+    echo "FAILED: no error of ${*:2}"
+    exit 1
+  fi
+  if ! tr -s ' \n' '  ' <"$work/output" | grep -qF -- "$1"; then
+    printf 'FAILED: expected "%s":\n' "$1"
+    cat "$work/output"
+    exit 1
+  fi
+}
+
+cd "$folder"
+echo "== options of the command line that mean something else"
+"${bazel[@]}" aquery "${quiet[@]}" -c dbg --cxxopt=-std=c++14 --copt=-UNDEBUG --copt=-ffp-contract=fast \
+  --output=text 'mnemonic("CppCompile", deps(@addend//c_api:addend))' >"$work/actions"
+"$checker" <"$work/actions"
+
+echo "== headers and libraries of LibTorch in different places, beside an Abseil that is not ours"
+libtorch=$(readlink -f "$(/sbin/ldconfig -p | sed -n 's/.*libtorch_cpu\.so.* => //p' | head -n 1)")
+mkdir -p "$work/include/absl/functional" "$work/lib"
+for name in ATen c10 caffe2 torch; do
+  ln -s "/usr/include/$name" "$work/include/$name"
+done
+for name in torch torch_cpu c10; do
+  ln -s "$(dirname "$libtorch")/lib$name.so" "$work/lib/lib$name.so"
+done
+echo '#error "this Abseil belongs to the prefix, not to Addend"' >"$work/include/absl/functional/function_ref.h"
+split=("--repo_env=LIBTORCH_INCLUDE=$work/include" "--repo_env=LIBTORCH_LIB=$work/lib")
+"${bazel[@]}" build "${quiet[@]}" --symlink_prefix=/ "${split[@]}" @addend//core/base:in_parallel
+"${bazel[@]}" aquery "${quiet[@]}" "${split[@]}" 'mnemonic("CppLink", @addend//c_api:libaddend.so.1)' >"$work/actions"
+grep -qF -- "-L$work/lib" "$work/actions" || { echo "FAILED: not linked to $work/lib"; exit 1; }
+refused 'LIBTORCH_INCLUDE and LIBTORCH_LIB belong together' \
+  build --nobuild "--repo_env=LIBTORCH_INCLUDE=$work/include" @addend//core/base:in_parallel
+
+echo "== a LibTorch with the old C++ ABI"
+rm "$work/lib/libc10.so"
+echo 'int nothing;' | gcc -x c -shared -o "$work/lib/libc10.so" -
+refused 'LibTorch has the old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0), and Abseil' \
+  build --nobuild "${split[@]}" @addend//core/base:in_parallel
+
+echo "== Abseil of the workspace"
+mkdir -p "$work/own/absl/absl/strings"
+cat >"$work/own/WORKSPACE" <<END
+workspace(name = "own")
+local_repository(name = "addend", path = "$addend")
+local_repository(name = "com_google_absl", path = "absl")
+load("@addend//third_party:workspace.bzl", "addend_workspace")
+addend_workspace(absl_repository = "@com_google_absl")
+END
+touch "$work/own/BUILD" "$work/own/absl/WORKSPACE"
+echo 'cc_library(name = "strings", visibility = ["//visibility:public"])' >"$work/own/absl/absl/strings/BUILD"
+cd "$work/own"
+"${bazel[@]}" cquery "${quiet[@]}" 'deps(@addend//third_party/absl:strings)' >"$work/output"
+grep -qF '@com_google_absl//absl/strings:strings' "$work/output" || { cat "$work/output"; exit 1; }
+refused 'set ABSL_SOURCE to the folder' build --nobuild --@addend//third_party/absl:from_source \
+  "--repo_env=ABSL_SOURCE=$work" @addend//third_party/absl:strings
+echo "all as it should be"
