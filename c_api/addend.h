@@ -20,6 +20,10 @@
  * status return 0, NULL or NaN for handles and positions that do not exist. No exception leaves the library; it prints
  * nothing and ends no process.
  *
+ * LibTorch. The library needs none to be loaded: at the first call that computes it opens the implementation, a file
+ * beside it, for the LibTorch that the process has loaded, or for the one that the system finds. Where none fits, every
+ * function that gives a status gives the error of addend_check_libtorch.
+ *
  * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations and
  * attributions never change, and any number of threads may use them at once. Builders (context options, requests,
  * arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any thread.
@@ -93,11 +97,13 @@ ADDEND_API int32_t addend_abi_version(void) ADDEND_NOEXCEPT;
 ADDEND_API int32_t addend_abi_min_version(void) ADDEND_NOEXCEPT;
 /* Returns the release of the library, such as "0.1.0". Borrowed, for ever. */
 ADDEND_API const char* addend_version(void) ADDEND_NOEXCEPT;
-/* Returns the version of LibTorch that the library was built for, such as "1.13.1". Borrowed, for ever. */
+/* Returns the version of LibTorch that the implementation was built for, such as "1.13.1"; "" where none can be opened.
+ * Borrowed, for ever. */
 ADDEND_API const char* addend_libtorch_version(void) ADDEND_NOEXCEPT;
-/* Checks that this process has loaded the LibTorch that the library was built for, and only one. Call it before
- * anything else; functions that compute make the same check.
- * errors: FAILED_PRECONDITION, which names both versions or both files. */
+/* Opens the implementation that was built for the LibTorch of this process, and checks that the process has loaded only
+ * one. Every function that gives a status does so before it computes, with the same errors; call it first to be told
+ * early.
+ * errors: FAILED_PRECONDITION, which names what the process has loaded, what would fit, and what to do. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_check_libtorch(void) ADDEND_NOEXCEPT;
 
 /* ---- Status ------------------------------------------------------------------------------------------------------ */

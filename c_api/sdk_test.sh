@@ -24,8 +24,14 @@ models=$here/docs/examples/models/digits
 cmp c.txt cc.txt
 grep -q '^recovery error: ' c.txt
 # Debug information is for tests/abi only.
-if readelf -S addend/lib/libaddend.so.1 | grep -q '\.debug_info'; then
-  echo "FAILED: the library of the package is not stripped" >&2
-  exit 1
-fi
+for library in addend/lib/libaddend*.so*; do
+  if readelf -S "$library" | grep -q '\.debug_info'; then
+    echo "FAILED: $library of the package is not stripped" >&2
+    exit 1
+  fi
+done
+# A program that another LibTorch has been loaded into is told so.
+LD_PRELOAD=$here/c_api/stub/foreign/libtorch_cpu.so ./in_c "$models/model.pt" "$models/sample.safetensors" >beside.txt 2>&1 &&
+  { echo "FAILED: the program ran beside another LibTorch" >&2; exit 1; }
+grep -q 'this process has loaded LibTorch 0\.99\.0 (.*/libtorch_cpu\.so), and Addend' beside.txt || { cat beside.txt >&2; exit 1; }
 cat c.txt

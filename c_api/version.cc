@@ -3,34 +3,22 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <link.h>
 
-#include <cstdlib>
 #include <set>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/guard.h"
+#include "c_api/stub/libtorch.h"
 
 namespace addend::c_api {
 namespace {
 
-std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 // The files that are loaded under LibTorch's name, links resolved.
 std::set<std::string> LoadedFiles() {
-  std::set<std::string> files;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, size_t, void* found) {
-        if (!absl::StartsWith(BaseName(info->dlpi_name), "libtorch_cpu.")) return 0;
-        char* real = ::realpath(info->dlpi_name, nullptr);
-        static_cast<std::set<std::string>*>(found)->insert(real == nullptr ? info->dlpi_name : real);
-        std::free(real);
-        return 0;
-      },
-      &files);
-  return files;
+  addend_loaded loaded;
+  addend_find_loaded("libtorch_cpu", &loaded);
+  return {loaded.paths, loaded.paths + loaded.count};
 }
 
 // "1.13" of "1.13.1".
@@ -42,17 +30,15 @@ std::string MajorMinor(const std::string& version) {
 }  // namespace
 
 std::string VersionIn(const std::string& configuration) {
-  constexpr char kKey[] = "TORCH_VERSION=";
-  const size_t at = configuration.find(kKey);
-  if (at == std::string::npos) return "";
-  const size_t begin = at + sizeof(kKey) - 1;
-  return configuration.substr(begin, configuration.find_first_of(", \n", begin) - begin);
+  char version[64];
+  addend_version_in(configuration.c_str(), version, sizeof(version));
+  return version;
 }
 
 std::string LibTorchProblem(const std::string& built, const std::string& loaded, const std::set<std::string>& files) {
   if (files.size() > 1) {
     return absl::StrCat("this process has loaded LibTorch more than once (", absl::StrJoin(files, ", "),
-                        "); operators of the other copy cannot be seen, so load Addend with the one that it uses");
+                        "); " ADDEND_LOAD_ONE_LIBTORCH);
   }
   if (loaded.empty() || MajorMinor(built) == MajorMinor(loaded)) return "";
   return absl::StrCat("this copy of Addend was built for LibTorch ", built, ", but the process has loaded ", loaded,
@@ -68,9 +54,6 @@ void RequireLibTorch() {
 
 extern "C" {
 
-ADDEND_API int32_t addend_abi_version(void) noexcept { return ADDEND_ABI_VERSION; }
-ADDEND_API int32_t addend_abi_min_version(void) noexcept { return 1; }
-ADDEND_API const char* addend_version(void) noexcept { return "0.1.0"; }
 ADDEND_API const char* addend_libtorch_version(void) noexcept { return ADDEND_LIBTORCH_VERSION; }
 ADDEND_API addend_status* addend_check_libtorch(void) noexcept {
   return Guard([] { RequireLibTorch(); });

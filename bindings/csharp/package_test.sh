@@ -25,3 +25,4 @@ export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 diff expected printed
 [[ -s printed ]]
 [[ -f out/runtimes/linux-x64/native/libaddend.so.1 || "$(uname -m)" != x86_64 ]]
+[[ -n $(find out/runtimes -name 'libaddend_torch*.so') ]]

@@ -8,7 +8,6 @@
 #include "c_api/addend_ext.h"
 %}
 
-%include "bindings/swig/signal_handlers.i"
 
 /* Numbers of enumerations as constants, which the enumerations that users see are made of. */
 %include "enumsimple.swg"

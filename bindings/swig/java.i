@@ -14,8 +14,6 @@
 #include "c_api/addend_ext.h"
 %}
 
-%include "bindings/swig/signal_handlers.i"
-
 /* Enumerations are classes of int constants: addend_dtype becomes AddendDtype. */
 %include "enumtypeunsafe.swg"
 %javaconst(1);

@@ -56,6 +56,22 @@ def addend_cc_binary(name, copts = [], deps = [], **kwargs):
         **kwargs
     )
 
+def addend_c_library(name, copts = [], **kwargs):
+    """A library in C with our warnings, private unless `visibility` says otherwise.
+
+    Args:
+      name: the target's name.
+      copts: further compiler options.
+      **kwargs: everything else that cc_library takes.
+    """
+    kwargs.setdefault("visibility", ["//visibility:private"])
+    cc_library(
+        name = name,
+        copts = ADDEND_C_COPTS + ["-std=gnu11"] + copts,
+        linkstatic = True,
+        **kwargs
+    )
+
 def addend_c_binary(name, **kwargs):
     """A program in C11 with our warnings.
 

@@ -110,7 +110,10 @@ def _program(target, place, files, libraries):
 def _source_kit_impl(ctx):
     files = {}
     libraries = []
-    programs = [_program(ctx.attr.library, ctx.attr.library_place, files, libraries)]
+    programs = [
+        _program(ctx.attr.library, ctx.attr.library_place, files, libraries),
+        _program(ctx.attr.implementation, ctx.attr.implementation_place, files, libraries),
+    ]
     for target, place in ctx.attr.programs.items():
         programs.append(_program(target, place, files, libraries))
     for target, place in ctx.attr.placed.items():
@@ -142,6 +145,8 @@ def _source_kit_impl(ctx):
 _source_kit = rule(
     implementation = _source_kit_impl,
     attrs = {
+        "implementation": attr.label(aspects = [_kit_aspect], mandatory = True),
+        "implementation_place": attr.string(mandatory = True),
         "library": attr.label(aspects = [_kit_aspect], mandatory = True),
         "library_place": attr.string(mandatory = True),
         "programs": attr.label_keyed_string_dict(aspects = [_kit_aspect]),
@@ -158,8 +163,8 @@ def source_kit(name, **kwargs):
 
     Args:
       name: the target's name.
-      **kwargs: `library`, a shared library, which is built as `library_place`; `programs` that link it, with the places of
-        their files; `data`, files that keep their places; `placed`, others with theirs; `system_headers`, folders of
+      **kwargs: `library`, a shared library, which is built as `library_place`; `implementation`, which that opens, built
+        as `implementation_place`; `programs` that link the library, with the places of their files; `data`, files that keep their places; `placed`, others with theirs; `system_headers`, folders of
         header files that the compiler finds here and not there.
     """
     if HAVE_PYTHON:

@@ -159,7 +159,9 @@ def _write_ninja(torch, standard):
     ]
     compiled = {}
     library = kit["programs"][0]["place"]
-    for program in kit["programs"]:
+    major_minor = ".".join(torch["version"].split(".")[:2])
+    for number, program in enumerate(kit["programs"]):
+        place = program["place"].replace("{libtorch}", major_minor)
         needed = []
         for unit in program["units"]:
             options = _unit_options(unit, torch, standard)
@@ -173,13 +175,16 @@ def _write_ninja(torch, standard):
                     lines += ["build %s: %s %s" % (built, "cc" if is_c else "cxx", source), "  options = " + _words(words)]
                 elif compiled[built] != words:
                     fail("%s is compiled in two ways" % source)
-        words = [_expand(word) for word in program["options"]] + link
+        words = [_expand(word) for word in program["options"]]
+        # The first, the library, opens the second, which alone needs LibTorch; all others link the library.
+        if number == 1:
+            words += link
+        if number > 1:
+            needed.append(library)
+            words += ["-Wl,--as-needed"] + libraries + ["-Wl,-rpath," + os.path.join(KIT, os.path.dirname(library))]
         if program["shared"]:
             words.insert(0, "-shared")
-        if program["place"] != library:
-            needed.append(library)
-            words.append("-Wl,-rpath," + os.path.join(KIT, os.path.dirname(library)))
-        lines += ["build %s: link %s" % (program["place"], " ".join(needed)), "  options = " + _words(words)]
+        lines += ["build %s: link %s" % (place, " ".join(needed)), "  options = " + _words(words)]
     with open("build.ninja", "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 

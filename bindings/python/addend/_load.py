@@ -1,12 +1,18 @@
 """Loads the native library, on top of the LibTorch that this process uses.
 
-A process must hold one LibTorch. Where PyTorch is installed it brings its own, so it is imported first, and the native
-library binds to what is loaded already; without PyTorch the system's LibTorch is loaded.
+A process must hold one LibTorch: a second one ends it. What the process has loaded is taken. Where it has loaded none
+and PyTorch is installed, PyTorch brings its own and is imported first; without PyTorch the system's LibTorch is loaded.
 """
 
 import importlib.util
 
-if importlib.util.find_spec("torch") is not None:
+
+def _libtorch_is_loaded() -> bool:
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        return any("/libtorch_cpu." in line or "/libc10." in line for line in maps)
+
+
+if not _libtorch_is_loaded() and importlib.util.find_spec("torch") is not None:
     import torch  # noqa: F401
 
 from . import _native

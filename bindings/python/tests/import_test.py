@@ -1,8 +1,10 @@
-"""One LibTorch in a process, whatever is imported first, and none needed beside it."""
+"""One LibTorch in a process, whatever is imported first, none needed beside it, and no other one taken."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 MAPPED = """
@@ -24,6 +26,33 @@ class ImportTest(unittest.TestCase):
         for order in ("import addend, torch", "import torch, addend", "import addend"):
             with self.subTest(order=order):
                 self.assertEqual(run(order + MAPPED), "1")
+
+    def test_another_libtorch_is_an_import_error(self):
+        foreign = os.path.abspath(os.environ["FOREIGN"])
+        program = """
+import ctypes
+ctypes.CDLL(%r)
+try:
+    import addend
+except ImportError as error:
+    print(error)
+""" % foreign
+        said = run(program)
+        self.assertIn("this process has loaded LibTorch 0.99.0 (%s)" % os.path.realpath(foreign), said)
+        self.assertRegex(said, r"Addend [0-9.]+ in .*/addend serves LibTorch [0-9]+\.[0-9]+; install the Addend for")
+
+    def test_an_implementation_that_is_missing_is_an_import_error(self):
+        import addend
+
+        with tempfile.TemporaryDirectory() as folder:
+            package = os.path.join(folder, "addend")
+            shutil.copytree(os.path.dirname(addend.__file__), package, symlinks=False)
+            for name in os.listdir(package):
+                if name.startswith("libaddend_torch"):
+                    os.remove(os.path.join(package, name))
+            program = "import sys\nsys.path.insert(0, %r)\nimport addend" % folder
+            said = run(program).splitlines()[-1]
+        self.assertTrue(said.startswith("ImportError: there is no libaddend_torch<version>.so in %s" % package), said)
 
     def test_without_torch_and_numpy(self):
         program = """

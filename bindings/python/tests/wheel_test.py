@@ -55,3 +55,4 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(listed, names)
         self.assertIn("addend/py.typed", names)
         self.assertIn("addend/libaddend.so.1", names)
+        self.assertEqual(len([name for name in names if name.startswith("addend/libaddend_torch")]), 1)

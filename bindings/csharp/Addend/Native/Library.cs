@@ -46,6 +46,7 @@ internal static class Library
                 TryLoad(folder, "libaddend_csharp.so", failures, out IntPtr wrapper))
             {
                 CheckVersion(core);
+                CheckLibTorch(core);
                 return new Loaded(core, wrapper);
             }
         }
@@ -103,6 +104,21 @@ internal static class Library
                                                  !l.StartsWith("Unable to load", StringComparison.Ordinal));
         line ??= lines.Length > 0 ? lines[0] : error.GetType().Name;
         return line.StartsWith(path + ": ", StringComparison.Ordinal) ? line[(path.Length + 2)..] : line;
+    }
+
+    // Nothing of LibTorch is loaded before this: where the process has another one, the library says so instead.
+    private static unsafe void CheckLibTorch(IntPtr core)
+    {
+        var check = (delegate* unmanaged[Cdecl]<IntPtr>)NativeLibrary.GetExport(core, "addend_check_libtorch");
+        var message = (delegate* unmanaged[Cdecl]<IntPtr, IntPtr>)NativeLibrary.GetExport(core, "addend_status_message");
+        var release = (delegate* unmanaged[Cdecl]<IntPtr, void>)NativeLibrary.GetExport(core, "addend_status_release");
+        IntPtr status = check();
+        if (status != IntPtr.Zero)
+        {
+            string text = Text.Static(message(status));
+            release(status);
+            throw new DllNotFoundException(text);
+        }
     }
 
     private static unsafe void CheckVersion(IntPtr core)

@@ -30,13 +30,21 @@ final class NativeLibrary {
 
   private NativeLibrary() {}
 
-  /** Loads the library, or throws an error that tells every place where it was looked for. */
+  /**
+   * Loads the library, or throws an error that tells every place where it was looked for. Another LibTorch that this
+   * process has loaded is told in the same way, before a second one is loaded beside it.
+   */
   static void load() {
     new NativeLibrary().search();
     final int needed = AddendNative.addend_compiled_abi_version();
     if (AddendNative.addend_abi_min_version() > needed || AddendNative.addend_abi_version() < needed) {
       throw new UnsatisfiedLinkError("the addend library serves ABI " + AddendNative.addend_abi_min_version() + " to "
           + AddendNative.addend_abi_version() + ", this jar needs " + needed);
+    }
+    try {
+      AddendNative.addend_check_libtorch();
+    } catch (AddendException e) {
+      throw (UnsatisfiedLinkError) new UnsatisfiedLinkError(e.getMessage()).initCause(e);
     }
   }
 

@@ -112,8 +112,10 @@ class DistTest {
     assertSuccess(quickstart(JAR));
     final List<Path> first = cached();
     assertEquals(
-        List.of("libaddend.so.1", "libaddend_jni.so"),
-        first.stream().map(path -> path.getFileName().toString()).collect(Collectors.toList()));
+        List.of("libaddend.so.1", "libaddend_jni.so", "libaddend_torch"),
+        first.stream()
+            .map(path -> path.getFileName().toString().replaceFirst("_torch[0-9.]+so$", "_torch"))
+            .collect(Collectors.toList()));
     final Object key = Files.readAttributes(first.get(0), "unix:ino").get("ino");
     assertSuccess(quickstart(JAR));
     assertEquals(first, cached());
@@ -152,6 +154,29 @@ class DistTest {
     assertNotEquals(0, output.exitCode);
     assertTrue(output.errors.contains("file too short") || output.errors.contains("invalid ELF header"), output.errors);
     assertTrue(output.errors.contains(cache.toString()), output.errors);
+  }
+
+  @Test
+  void anotherLibTorchIsALinkError() throws IOException, InterruptedException {
+    final Path foreign = Path.of("c_api/stub/foreign/libtorch_cpu.so").toAbsolutePath();
+    final Path program = folder.resolve("Beside.java");
+    Files.writeString(
+        program,
+        "class Beside { public static void main(String[] a) {"
+            + " System.load(a[0]);"
+            + " try { dev.addend.Addend.version(); }"
+            + " catch (UnsatisfiedLinkError e) { System.out.print(e.getMessage()); } } }");
+    final Output output = run(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "-Daddend.cache.path=" + cache,
+        "-cp",
+        JAR.toString(),
+        program.toString(),
+        foreign.toString());
+    assertEquals(0, output.exitCode, output.errors);
+    assertTrue(
+        output.text.contains("this process has loaded LibTorch 0.99.0 (" + foreign.toRealPath() + "), and Addend "),
+        output.text + output.errors);
   }
 
   @Test

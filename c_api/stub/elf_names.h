@@ -1,0 +1,23 @@
+// The names in a shared library's file, read without loading it: its own and those of the libraries that it needs.
+#ifndef ADDEND_C_API_STUB_ELF_NAMES_H_
+#define ADDEND_C_API_STUB_ELF_NAMES_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Is given each name; false ends the reading.
+typedef bool (*addend_elf_visit)(void* state, bool is_own, const char* name);
+
+// Calls `visit` with each name. Does nothing for what is no shared library of this machine.
+void addend_elf_names(const char* path, addend_elf_visit visit, void* state);
+
+// Whether the library at `path` needs one called `name`.
+bool addend_elf_needs(const char* path, const char* name);
+
+// Writes the first name that begins with `start` of what the library at `path` needs; false where there is none.
+bool addend_elf_needed(const char* path, const char* start, char* name, size_t size);
+
+// Writes the name that the library at `path` has for others: that of its file, where it says none.
+void addend_elf_own_name(const char* path, char* name, size_t size);
+
+#endif  // ADDEND_C_API_STUB_ELF_NAMES_H_

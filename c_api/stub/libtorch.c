@@ -1,0 +1,81 @@
+#define _GNU_SOURCE
+#include "c_api/stub/libtorch.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct Search {
+  const char* library;
+  struct addend_loaded* loaded;
+};
+
+// "libc10.so", "libc10.so.1.13" and "libc10-4f3a.so" are libc10; "libc10_cuda.so" is not.
+static bool IsCalled(const char* path, const char* library) {
+  const char* slash = strrchr(path, '/');
+  const char* name = slash == NULL ? path : slash + 1;
+  const size_t size = strlen(library);
+  return strncmp(name, library, size) == 0 && (name[size] == '.' || name[size] == '-');
+}
+
+static int Visit(struct dl_phdr_info* info, size_t size, void* state) {
+  (void)size;
+  const struct Search* search = state;
+  struct addend_loaded* loaded = search->loaded;
+  if (info->dlpi_name == NULL || !IsCalled(info->dlpi_name, search->library)) return 0;
+  char path[PATH_MAX];
+  if (realpath(info->dlpi_name, path) == NULL) {
+    if (strlen(info->dlpi_name) >= sizeof(path)) return 0;
+    strcpy(path, info->dlpi_name);
+  }
+  for (size_t k = 0; k < loaded->count; ++k) {
+    if (strcmp(loaded->paths[k], path) == 0) return 0;
+  }
+  strcpy(loaded->paths[loaded->count++], path);
+  return loaded->count == 2;
+}
+
+void addend_find_loaded(const char* library, struct addend_loaded* loaded) {
+  struct Search search = {library, loaded};
+  loaded->count = 0;
+  dl_iterate_phdr(Visit, &search);
+}
+
+void addend_version_in(const char* configuration, char* version, size_t size) {
+  static const char key[] = "TORCH_VERSION=";
+  const char* found = strstr(configuration, key);
+  const char* begin = found == NULL ? "" : found + strlen(key);
+  size_t length = strcspn(begin, ", \n");
+  if (length >= size) length = 0;
+  memcpy(version, begin, length);
+  version[length] = 0;
+}
+
+// A std::string of libstdc++ as it is returned: in memory that the caller provides, as a struct of this size is.
+struct String {
+  char* data;
+  size_t size;
+  char rest[16];
+};
+
+// The description is at::show_config(), which is there in every version. LibTorch with the old strings of libstdc++
+// has it under another name and does not tell.
+void addend_version_of_loaded(const char* path, char* version, size_t size) {
+  version[0] = 0;
+  void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == NULL) return;
+  void* symbol = dlsym(library, "_ZN2at11show_configB5cxx11Ev");
+  if (symbol != NULL) {
+    struct String (*show_config)(void) = NULL;
+    memcpy(&show_config, &symbol, sizeof(symbol));
+    const struct String text = show_config();
+    // Shorter texts are kept in the string itself.
+    if (text.size >= sizeof(text.rest)) {
+      addend_version_in(text.data, version, size);
+      free(text.data);
+    }
+  }
+  dlclose(library);
+}

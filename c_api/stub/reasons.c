@@ -1,0 +1,64 @@
+#include "c_api/stub/reasons.h"
+
+#include "c_api/addend.h"
+#include "c_api/stub/elf_names.h"
+
+void addend_add_failure(struct addend_search* search, const char* path, const char* what) {
+  addend_text_add(&search->failures, "%s%s: %s", search->failures.size == 0 ? "" : "; ", path, what);
+}
+
+static const char* LoadedPath(const struct addend_search* search) {
+  return search->cpu.count != 0 ? search->cpu.paths[0] : search->c10.paths[0];
+}
+
+// "this process has loaded LibTorch 2.10.0 (/opt/torch/lib/libtorch_cpu.so)"
+static void SayWhatIsLoaded(struct addend_search* search) {
+  const char* version = search->version[0] == 0 ? "of a version that it does not tell" : search->version;
+  addend_text_add(&search->reason, "this process has loaded LibTorch %s (%s)", version, LoadedPath(search));
+}
+
+void addend_say_nothing_serves(struct addend_search* search) {
+  struct addend_text* reason = &search->reason;
+  SayWhatIsLoaded(search);
+  addend_text_add(reason, ", and Addend %s in %s serves LibTorch ", addend_version(), search->package.folder);
+  addend_text_add_versions(reason, &search->package);
+  addend_text_add(reason, "; install the Addend for the loaded LibTorch, or let the process load LibTorch ");
+  addend_text_add_versions(reason, &search->package);
+}
+
+void addend_say_name_differs(struct addend_search* search, const char* implementation) {
+  char name[256] = "libtorch_cpu";
+  addend_elf_needed(implementation, "libtorch_cpu", name, sizeof(name));
+  SayWhatIsLoaded(search);
+  addend_text_add(
+      &search->reason,
+      ", which is not the %s that %s needs; a second LibTorch beside it would end the process. Let the process "
+      "load that one, or build Addend with LIBTORCH_HOME set to the loaded one",
+      name, implementation);
+}
+
+void addend_say_what_failed(struct addend_search* search) {
+  if (LoadedPath(search)[0] != 0) {
+    SayWhatIsLoaded(search);
+    addend_text_add(&search->reason, ", and Addend for it cannot be loaded");
+  } else {
+    addend_text_add(&search->reason, "LibTorch cannot be loaded");
+  }
+  addend_text_add(&search->reason, " (%s); install LibTorch ", search->failures.data);
+  addend_text_add_versions(&search->reason, &search->package);
+  addend_text_add(&search->reason, ", or set %s to its folder of libraries", ADDEND_PATH_VARIABLE);
+}
+
+void addend_say_nothing_there(struct addend_search* search) {
+  addend_text_add(
+      &search->reason,
+      "there is no libaddend_torch<version>.so in %s beside libaddend.so.1; install all files of the package",
+      search->package.folder);
+}
+
+void addend_say_loaded_twice(struct addend_search* search) {
+  const struct addend_loaded* twice = search->cpu.count > 1 ? &search->cpu : &search->c10;
+  addend_text_add(&search->reason,
+                  "this process has loaded LibTorch more than once (%s, %s); " ADDEND_LOAD_ONE_LIBTORCH,
+                  twice->paths[0], twice->paths[1]);
+}
