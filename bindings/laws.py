@@ -72,6 +72,7 @@ LAWS = [
         wrong_choices_are_explained
         progress_is_heard_on_the_thread_that_runs
         what_progress_throws_reaches_the_caller
+        what_log_throws_reaches_the_caller
         log_tells_what_a_reader_should_know
         contexts_let_go_of_their_listeners
         another_thread_ends_runs
@@ -98,6 +99,11 @@ LAWS = [
         a_thread_has_one_at_a_time
         becomes_a_program
         operators_stand_under_the_lines_that_called_them
+        native_models_are_decomposed_with_their_modules
+        native_models_are_attributed_with_their_modules
+        native_models_become_programs_with_their_modules
+        splits_start_inside_native_models
+        tensors_go_to_native_libraries_and_come_back
     """),
     ("Threads and lifetimes", """
         eight_threads_compute_the_same_bits_as_one

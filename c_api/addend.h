@@ -294,6 +294,25 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_dlpack(void* manag
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major,
                                                                    void** out_managed,
                                                                    int32_t* out_is_versioned) ADDEND_NOEXCEPT;
+/* Makes a tensor of an at::Tensor of other code in this process that computes with the same LibTorch, without a copy:
+ * the same storage with its strides and device, and the same place in autograd's graph, requires_grad included. A trace
+ * knows such a tensor by its memory, as any other. TorchSharp calls this address Tensor.Handle; DJL's PyTorch engine
+ * calls it the handle of an NDArray.
+ * in: at_tensor: the address of an at::Tensor (the object may go after the call; what it refers to is shared). It is
+ * not looked at unless addend_check_libtorch succeeds.
+ * out: out_tensor (new).
+ * errors: FAILED_PRECONDITION where addend_check_libtorch fails; INVALID_ARGUMENT for a tensor that is undefined;
+ * UNIMPLEMENTED for sparse and quantized tensors, and for dtypes that addend_dtype cannot write. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_libtorch(const void* at_tensor,
+                                                                       addend_tensor** out_tensor) ADDEND_NOEXCEPT;
+/* Gives the tensor to such code, without a copy. The memory must not be written.
+ * out: out_at_tensor (new: the address of an at::Tensor, which its owner deletes once: a library that takes it over, as
+ * TorchSharp's Tensor.UnsafeCreateTensor does; C++ by `delete`; others by addend_libtorch_tensor_release).
+ * errors: FAILED_PRECONDITION where addend_check_libtorch fails. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_libtorch(const addend_tensor* tensor,
+                                                                     void** out_at_tensor) ADDEND_NOEXCEPT;
+/* Deletes an at::Tensor that addend_tensor_to_libtorch gave and nobody has taken over. */
+ADDEND_API void addend_libtorch_tensor_release(void* at_tensor) ADDEND_NOEXCEPT;
 /* Makes a tensor on `size` bytes of the caller's memory, without a copy.
  * in: data (shared); strides: counted in elements, or NULL with num_strides 0 for a contiguous tensor; release: called
  * with `payload` once no handle needs the memory, or NULL, in which case the memory has to outlive the process's use of

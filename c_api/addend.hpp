@@ -120,6 +120,47 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     return Tensor(tensor);
   }
 
+  // A tensor on the caller's memory, without a copy: `strides` count elements; none: contiguous. `owner` is kept until
+  // nothing needs the memory; without one the memory has to live as long as anything computes with it.
+  template <typename T>
+  static Tensor Wrap(T* data, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides = {},
+                     std::shared_ptr<void> owner = nullptr) {
+    static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
+    auto payload = std::make_unique<std::shared_ptr<void>>(std::move(owner));
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_wrap(
+        data, Extent(dims, strides) * sizeof(T), kDtypeOf<T>, dims.data(), dims.size(),
+        strides.empty() ? nullptr : strides.data(), strides.size(),
+        [](void* held) { delete static_cast<std::shared_ptr<void>*>(held); }, payload.get(), &tensor));
+    static_cast<void>(payload.release());
+    return Tensor(tensor);
+  }
+  // Takes over a DLManagedTensor, or a DLManagedTensorVersioned; where it throws, the struct stays the caller's.
+  static Tensor FromDlpack(void* managed, bool versioned = false) {
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_from_dlpack(managed, versioned ? 1 : 0, &tensor));
+    return Tensor(tensor);
+  }
+  // A new DLManagedTensor, or DLManagedTensorVersioned, on the same memory; the caller calls its deleter once.
+  void* ToDlpack(bool versioned = false) const {
+    void* managed = nullptr;
+    int32_t is_versioned = 0;
+    Check(addend_tensor_to_dlpack(get(), versioned ? 1 : 0, &managed, &is_versioned));
+    return managed;
+  }
+  // The same storage as an at::Tensor of this process's LibTorch, given by its address: FromLibTorch(&tensor).
+  static Tensor FromLibTorch(const void* at_tensor) {
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_from_libtorch(at_tensor, &tensor));
+    return Tensor(tensor);
+  }
+  // The address of an at::Tensor on the same storage: *static_cast<at::Tensor*>(tensor.ToLibTorch().get()).
+  std::shared_ptr<void> ToLibTorch() const {
+    void* at_tensor = nullptr;
+    Check(addend_tensor_to_libtorch(get(), &at_tensor));
+    return std::shared_ptr<void>(at_tensor, addend_libtorch_tensor_release);
+  }
+
   std::vector<int64_t> sizes() const {
     std::vector<int64_t> sizes(addend_tensor_num_dims(get()));
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_tensor_size(get(), d);
@@ -144,6 +185,19 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     addend_string* text = nullptr;
     Check(addend_tensor_to_string(get(), &text));
     return Take(text);
+  }
+
+ private:
+  // How many elements lie from the first to the last. The library judges sizes and strides, so that nonsense is 0 here.
+  static size_t Extent(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+    size_t contiguous = 1;
+    size_t last = 0;
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] <= 0) return 0;
+      contiguous *= static_cast<size_t>(dims[d]);
+      if (d < strides.size()) last += static_cast<size_t>(dims[d] - 1) * static_cast<size_t>(strides[d]);
+    }
+    return strides.empty() ? contiguous : last + 1;
   }
 };
 
@@ -846,13 +900,11 @@ inline Composition Shapley(const std::string& op, const Arguments& arguments) {
   return Composition(composition);
 }
 
-// A scope that decomposes a live model: every LibTorch operator that this thread calls during its life is recorded,
-// Call on plain tensors included, and the outputs that are named are decomposed. The scope belongs to the thread that
-// begins it.
-class TracingScope : public Handle<addend_trace, addend_trace_release> {
+// What the scopes of live models share: every LibTorch operator that this thread calls during the life of a scope is
+// recorded, whoever calls it, Call on plain tensors included. A scope belongs to the thread that begins it. Its inputs,
+// parameters, buffers and outputs are live tensors, known by their memory.
+class LiveScope : public Handle<addend_trace, addend_trace_release> {
  public:
-  explicit TracingScope(const Request& request, const Context& context = {}) : Handle(Begun(request, context)) {}
-
   // Where in the model the thread is now: "encoder.layers.3"; "" outside.
   void SetModule(const std::string& module_path) { Check(addend_trace_set_module(get(), module_path.c_str())); }
   void AddOutput(const std::string& name, const Tensor& tensor) {
@@ -860,18 +912,59 @@ class TracingScope : public Handle<addend_trace, addend_trace_release> {
   }
   // A line that the notes of the report shall hold too.
   void AddNote(const std::string& note) { Check(addend_trace_add_note(get(), note.c_str())); }
+  // What the model would be given as the baseline of an input. Ends the recording, so that the model can be run there
+  // and AddOnBaseline be told what it gave: the report then says how far the reference is from that.
+  Tensor Baseline(size_t input) {
+    addend_tensor* baseline = nullptr;
+    Check(addend_trace_baseline(get(), input, &baseline));
+    return Tensor(baseline);
+  }
+  // `name`: of an output that is named already.
+  void AddOnBaseline(const std::string& name, const Tensor& tensor) {
+    Check(addend_trace_add_on_baseline(get(), name.c_str(), tensor.get()));
+  }
+  // Begins the second run of the model, where the request splits a tensor inside it: the model runs once more with the
+  // same numbers, and its outputs are named again.
+  void RunAgain() { Check(addend_trace_again(get())); }
+
+ protected:
+  using Begins = addend_status* (*)(const addend_context*, const addend_request*, addend_trace**);
+  LiveScope(Begins begins, const Request& request, const Context& context) : Handle(Begun(begins, request, context)) {}
+
+ private:
+  static addend_trace* Begun(Begins begins, const Request& request, const Context& context) {
+    addend_trace* trace = nullptr;
+    Check(begins(context.get(), request.get(), &trace));
+    return trace;
+  }
+};
+
+// A scope that decomposes a live model: the outputs that are named, then the probes.
+class TracingScope : public LiveScope {
+ public:
+  explicit TracingScope(const Request& request, const Context& context = {})
+      : LiveScope(addend_trace_begin, request, context) {}
+
   // Stops recording.
   Results End() {
     addend_results* results = nullptr;
     Check(addend_trace_end(get(), &results));
     return Results(results);
   }
+};
 
- private:
-  static addend_trace* Begun(const Request& request, const Context& context) {
-    addend_trace* trace = nullptr;
-    Check(addend_trace_begin(context.get(), request.get(), &trace));
-    return trace;
+// A scope that attributes a live model: the targets of the request, which are elements of the first output that is named
+// unless Request::Explained says otherwise.
+class AttributionScope : public LiveScope {
+ public:
+  explicit AttributionScope(const Request& request, const Context& context = {})
+      : LiveScope(addend_trace_begin_attribution, request, context) {}
+
+  // Stops recording.
+  Attribution End() {
+    addend_attribution* attribution = nullptr;
+    Check(addend_trace_end_attribution(get(), &attribution));
+    return Attribution(attribution);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <memory>
 #include <regex>
 #include <string>
 #include <vector>
@@ -31,6 +32,67 @@ TEST_F(CppTest, TheLibraryTellsItsVersionsAndItsOperators) {
   EXPECT_THROW(SetNumThreads(0), Error);
   EXPECT_THAT(Operators(), Contains(Field(&Operator::name, "aten::softmax")));
   EXPECT_THAT(Operators(), Not(Contains(Field(&Operator::kind, ""))));
+}
+
+TEST_F(CppTest, TensorsLieOnTheCallersMemory) {
+  auto numbers = std::make_shared<std::vector<double>>(std::vector<double>{0, 1, 2, 3, 4, 5});
+  {
+    const Tensor rows = Tensor::Wrap(numbers->data(), {2, 3}, {}, numbers);
+    const Tensor columns = Tensor::Wrap(numbers->data(), {3, 2}, {1, 3}, numbers);
+    EXPECT_EQ(numbers.use_count(), 3);
+    (*numbers)[5] = 9;
+    EXPECT_EQ(Numbers(rows), (std::vector<double>{0, 1, 2, 3, 4, 9}));
+    EXPECT_EQ(Numbers(columns), (std::vector<double>{0, 3, 1, 4, 2, 9}));
+    EXPECT_THROW(Tensor::Wrap(numbers->data(), {2, -3}, {}, numbers), Error);
+    EXPECT_THROW(Tensor::Wrap(numbers->data(), {2}, {-1}, numbers), Error);
+    EXPECT_THROW(Tensor::Wrap(numbers->data(), {2, 2}, {1}, numbers), Error);
+    EXPECT_EQ(numbers.use_count(), 3) << "memory that was refused is not kept";
+    const Tensor none = Tensor::Wrap<double>(nullptr, {0, 3});
+    EXPECT_THAT(none.sizes(), ElementsAre(0, 3));
+  }
+  EXPECT_EQ(numbers.use_count(), 1);
+}
+
+TEST_F(CppTest, TensorsGoThroughDlpack) {
+  for (const bool versioned : {false, true}) {
+    Tensor back;
+    {
+      const Tensor tensor = Tensor::Copy<float>({1, 2, 3, 4}, {2, 2});
+      back = Tensor::FromDlpack(tensor.ToDlpack(versioned), versioned);
+    }
+    EXPECT_THAT(back.sizes(), ElementsAre(2, 2));
+    EXPECT_EQ(Numbers(back), (std::vector<double>{1, 2, 3, 4}));
+  }
+}
+
+TEST_F(CppTest, LiveModelsAreAttributedAndVerified) {
+  Request request;
+  request.Input(x_, "x").SplitAlong({0}).Baseline(0.5).Target("0");
+  const auto run = [](const Tensor& x) { return Call("aten::mul", Arguments().Add(x).Add(2.0)).tensor(); };
+  AttributionScope attributing(request);
+  const Tensor y = run(x_);
+  attributing.AddOutput("y", y);
+  EXPECT_EQ(Numbers(attributing.End().input()), (std::vector<double>{1, 0, 0}));
+
+  TracingScope tracing(request);
+  const Tensor again = run(x_);
+  tracing.AddOutput("y", again);
+  const Tensor baseline = tracing.Baseline(0);
+  EXPECT_EQ(Numbers(baseline), (std::vector<double>{0.5, 0.5, 0.5}));
+  tracing.AddOnBaseline("y", run(baseline));
+  EXPECT_EQ(tracing.End().report("reference_error"), 0);
+}
+
+TEST_F(CppTest, LiveModelsRunAgainForWhatIsInside) {
+  Request request;
+  request.Input(x_, "x").Inside("aten::mul").SplitAlong({0});
+  TracingScope scope(request);
+  for (const bool second : {false, true}) {
+    if (second) scope.RunAgain();
+    const Tensor doubled = Call("aten::mul", Arguments().Add(x_).Add(2.0)).tensor();
+    scope.AddOutput("y", Call("aten::relu", Arguments().Add(doubled)).tensor());
+  }
+  EXPECT_EQ(Numbers(scope.End().composition().components()), (std::vector<double>{2, 0, 0, 0, 0, 0, 0, 0, 6}));
 }
 
 TEST_F(CppTest, CompositionsTellWhatTheyAre) {

@@ -69,8 +69,10 @@ static int32_t addend_compiled_abi_version() { return ADDEND_ABI_VERSION; }
 %out(double, jdoubleArray, double[], Double)
 %out(int32_t, jintArray, int[], Int)
 
-/* A DLManagedTensor, by its address. */
+/* A DLManagedTensor and an at::Tensor, by their addresses. */
 %handle_in(void* managed)
+%handle_in(const void* at_tensor)
+%handle_in(void* at_tensor)
 %out(void*, jlongArray, long[], Handle)
 
 /* ---- Status: checked in Java, so that native code throws nothing ------------------------------------------------ */

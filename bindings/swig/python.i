@@ -109,8 +109,11 @@ ADDEND_CAPSULE(addend_##noun)
 %typemap(freearg) (const void* data, size_t size) { PyBuffer_Release(&bytes$argnum); }
 
 %ignore addend_tensor_data;
+%ignore addend_libtorch_tensor_release;
 %ignore addend_tensor_from_dlpack;
+%ignore addend_tensor_from_libtorch;
 %ignore addend_tensor_to_dlpack;
+%ignore addend_tensor_to_libtorch;
 %ignore addend_tensor_wrap;
 PyObject* tensor_from_buffer(PyObject* object);
 PyObject* tensor_from_memory(PyObject* owner, unsigned long long address, size_t size, int32_t dtype, PyObject* dims,

@@ -316,6 +316,28 @@ def addend_jni_library(name, module, package, outs, srcs, deps, shared_library, 
         **kwargs
     )
 
+def addend_test_jni_library(name, srcs, deps, **kwargs):
+    """A shared library with native methods of a test's own classes.
+
+    Args:
+      name: the file's name, lib<name>.so.
+      srcs: sources, which may include <jni.h>.
+      deps: libraries.
+      **kwargs: visibility, tags.
+    """
+    if not HAVE_JAVA:
+        return
+    cc_binary(
+        name = name,
+        testonly = True,
+        srcs = srcs,
+        copts = ADDEND_COPTS + ["-fvisibility=hidden"],
+        linkopts = ["-Wl,--no-undefined"],
+        linkshared = True,
+        deps = deps + ["//third_party/java:jni"],
+        **kwargs
+    )
+
 def java_genrule(name, **kwargs):
     """A genrule that is skipped where Java is."""
     if HAVE_JAVA:

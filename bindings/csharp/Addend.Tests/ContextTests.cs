@@ -166,7 +166,7 @@ public sealed class ContextTests : IDisposable
     [Fact]
     public void Log_tells_what_a_reader_should_know()
     {
-        var lines = new List<(LogLevel Level, string Line)>();
+        var lines = new List<(MessageLevel Level, string Line)>();
         using Context context = Warning((level, line) => lines.Add((level, line)));
         using Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }), 0);
         using Results results = Operators.Call(context, "aten::histc", x);
@@ -176,7 +176,7 @@ public sealed class ContextTests : IDisposable
     }
 
     [Fact]
-    public void What_a_log_callback_throws_is_thrown_by_the_run()
+    public void What_log_throws_reaches_the_caller()
     {
         using Context context = Warning((_, line) => throw new IOException("disk full"));
         using Composition x = Composition.Diagonal(Tensor.From(new[] { 1.0, 2.0 }), 0);
@@ -276,7 +276,7 @@ public sealed class ContextTests : IDisposable
     }
 
     // An operator without a rule, which this context lets pass with a warning.
-    private static Context Warning(Action<LogLevel, string> log) =>
+    private static Context Warning(Action<MessageLevel, string> log) =>
         new(new ContextOptions { Policy = new Policy { MissingRule = MissingRule.Absorb }, Log = log });
 
     [MethodImpl(MethodImplOptions.NoInlining)]

@@ -45,7 +45,7 @@ public sealed class LibraryTests
             .Where(field => field.Name.StartsWith(start, StringComparison.Ordinal))
             .Select(field => (int)field.GetRawConstantValue()!)];
         Assert.Equal(Constants("ADDEND_RESULT_").Order(), Enum.GetValues<ResultKind>().Select(kind => (int)kind).Order());
-        Assert.Equal(Constants("ADDEND_LOG_").Order(), Enum.GetValues<LogLevel>().Select(level => (int)level).Order());
+        Assert.Equal(Constants("ADDEND_LOG_").Order(), Enum.GetValues<MessageLevel>().Select(level => (int)level).Order());
         Assert.Equal(InHeader("enum addend_code {"), Enum.GetValues<ErrorCode>().Length);
     }
 

@@ -1,5 +1,7 @@
 using System.Numerics;
 using System.Runtime.CompilerServices;
+using System.Runtime.InteropServices;
+using Addend.Native;
 
 namespace Addend.Tests;
 
@@ -110,6 +112,75 @@ public sealed class TensorTests
     }
 
     [Fact]
+    public void Wraps_memory_at_an_address()
+    {
+        double[] elements = GC.AllocateArray<double>(6, pinned: true);
+        for (int k = 0; k < elements.Length; k++)
+        {
+            elements[k] = k;
+        }
+        IntPtr data = Marshal.UnsafeAddrOfPinnedArrayElement(elements, 0);
+        using Tensor rows = Tensor.Wrap(data, DType.Float64, [2, 3]);
+        Assert.Equal([0, 1, 2, 3, 4, 5], rows.ToArray<double>());
+        using Tensor columns = Tensor.Wrap(data, DType.Float64, [3, 2], [1, 3], elements);
+        Assert.Equal([3L, 2L], columns.Shape);
+        Assert.Equal([0, 3, 1, 4, 2, 5], columns.ToArray<double>());
+        using Tensor every = Tensor.Wrap(data + 8, DType.Float64, [3], [2]);
+        Assert.Equal([1, 3, 5], every.ToArray<double>());
+        using Tensor one = Tensor.Wrap(data, DType.Float64, []);
+        Assert.Empty(one.Shape);
+        // No copy: what is written there is read here.
+        elements[5] = 9;
+        Assert.Equal(9, rows.ToArray<double>()[5]);
+
+        Samples.Refuses(() => Tensor.Wrap(IntPtr.Zero, DType.Float64, [2]));
+        Samples.Refuses(() => Tensor.Wrap(data + 1, DType.Float64, [2]));
+        Samples.Refuses(() => Tensor.Wrap(data, DType.Float64, [2], [-1]));
+        Samples.Refuses(() => Tensor.Wrap(data, DType.Float64, [2, 2], [1]));
+        Samples.Refuses(() => Tensor.Wrap(data, DType.Float64, [-2]));
+        Samples.Refuses(() => Tensor.Wrap(data, DType.Float64, [long.MaxValue, 8]));
+        Assert.Throws<ArgumentNullException>(() => Tensor.Wrap(data, DType.Float64, null!));
+    }
+
+    [Fact]
+    public void Keeps_the_owner_of_an_address_until_nothing_needs_it()
+    {
+        (Tensor tensor, WeakReference owner) = WrappedAddress();
+        Tensor other = tensor.To();
+        tensor.Dispose();
+        Collect();
+        Assert.True(owner.IsAlive, "another tensor still reads it");
+        Assert.Equal([1f, 2f], other.ToArray<float>());
+        other.Dispose();
+        Collect();
+        Assert.False(owner.IsAlive);
+    }
+
+    [Theory]
+    [InlineData(false)]
+    [InlineData(true)]
+    public void Shares_memory_by_DLPack(bool versioned)
+    {
+        var elements = new float[] { 1, 2, 3, 4 };
+        Tensor shared;
+        using (Tensor tensor = Tensor.Wrap(elements, 2, 2))
+        {
+            shared = Tensor.FromDlpack(tensor.ToDlpack(versioned), versioned);
+        }
+        Assert.Equal([2L, 2L], shared.Shape);
+        Assert.Equal([1, 2, 3, 4], shared.ToArray<float>());
+        if (!versioned)
+        {
+            // The newer struct may say that its memory must not be written, which is copied then.
+            elements[3] = 9;
+            Assert.Equal(9, shared.ToArray<float>()[3]);
+        }
+        shared.Dispose();
+        Assert.Equal(0, AddendNative.addend_debug_live(AddendNative.ADDEND_HANDLE_DLPACK));
+        Samples.Refuses(() => Tensor.FromDlpack(IntPtr.Zero, versioned));
+    }
+
+    [Fact]
     public void A_view_keeps_the_memory_of_a_disposed_tensor()
     {
         Tensor tensor = Tensor.From(new[] { 1.0, 2.0 });
@@ -212,6 +283,15 @@ public sealed class TensorTests
     {
         var elements = new float[] { 1, 2 };
         return (Tensor.Wrap(elements, 2, 1), new WeakReference(elements));
+    }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
+    private static (Tensor Tensor, WeakReference Owner) WrappedAddress()
+    {
+        float[] elements = GC.AllocateArray<float>(2, pinned: true);
+        (elements[0], elements[1]) = (1, 2);
+        IntPtr data = Marshal.UnsafeAddrOfPinnedArrayElement(elements, 0);
+        return (Tensor.Wrap(data, DType.Float32, [2], null, elements), new WeakReference(elements));
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]

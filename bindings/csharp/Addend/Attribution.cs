@@ -15,6 +15,7 @@ public sealed class Attribution : AddendObject
 {
     private readonly IReadOnlyList<string> _inputNames;
     private readonly string[] _insideSelectors;
+    private IReadOnlyList<AttributedOperator>? _operators;
 
     internal Attribution(AttributionHandle handle, IReadOnlyList<string> inputNames, string[] insideSelectors)
         : base(handle)
@@ -26,15 +27,8 @@ public sealed class Attribution : AddendObject
     /// <summary>How many numbers are explained: the targets of the request, or the examples.</summary>
     public int Count => checked((int)AddendNative.addend_attribution_num_targets(Handle));
 
-    /// <summary>What passed through the operators; nothing unless the request asked for them.</summary>
-    public IReadOnlyList<AttributedOperator> Operators
-    {
-        get
-        {
-            using JsonDocument document = JsonDocument.Parse(ToJson());
-            return document.RootElement.All("operators", AttributedOperator.Read);
-        }
-    }
+    /// <summary>What passed through the operators; nothing unless the request asked for them. It is read once.</summary>
+    public IReadOnlyList<AttributedOperator> Operators => _operators ??= ReadOperators();
 
     private AttributionHandle Handle => (AttributionHandle)OwnedHandle;
 
@@ -134,6 +128,12 @@ public sealed class Attribution : AddendObject
     {
         AddendNative.addend_attribution_html(Handle, out StringHandle html);
         return Text.Taken(html);
+    }
+
+    private IReadOnlyList<AttributedOperator> ReadOperators()
+    {
+        using JsonDocument document = JsonDocument.Parse(ToJson());
+        return document.RootElement.All("operators", AttributedOperator.Read);
     }
 
     private Tensor TensorAt(int index)

@@ -4,7 +4,7 @@ using Addend.Native;
 namespace Addend;
 
 /// <summary>How much a message of a run matters.</summary>
-public enum LogLevel
+public enum MessageLevel
 {
     /// <summary>Good to know.</summary>
     Info = AddendNative.ADDEND_LOG_INFO,
@@ -49,10 +49,11 @@ public sealed record ContextOptions
 
     /// <summary>Gets what a reader should know about a run, on the thread that runs. What it throws is thrown by the
     /// run.</summary>
-    public Action<LogLevel, string>? Log { get; init; }
+    public Action<MessageLevel, string>? Log { get; init; }
 
-    /// <summary>Is told how far a run is, on the thread that runs. What it throws ends the run and is thrown by
-    /// it.</summary>
+    /// <summary>Is told how far a run is, on the thread that runs. What it throws ends the run and is thrown by it.
+    /// <see cref="Progress{T}"/> passes reports on to other threads: what its handler throws does not end the run. A class
+    /// of your own that implements <see cref="IProgress{T}"/> is called by the run itself.</summary>
     public IProgress<RunProgress>? Progress { get; init; }
 
     /// <summary>Rules for operators of your own, which replace what the operators had: <c>my_ops::smooth_abs</c>, or one

@@ -10,25 +10,15 @@ namespace Addend;
 /// </summary>
 public sealed class Model : AddendObject
 {
+    private string[]? _inputNames;
+
     internal Model(ModelHandle handle)
         : base(handle)
     {
     }
 
     /// <summary>The names of the arguments that the model takes, in order.</summary>
-    public IReadOnlyList<string> InputNames
-    {
-        get
-        {
-            var names = new string[checked((int)AddendNative.addend_model_num_inputs(Handle))];
-            for (int index = 0; index < names.Length; index++)
-            {
-                nuint position = (nuint)index;
-                names[index] = Text.Borrowed(Handle, model => AddendNative.addend_model_input_name(model, position)) ?? "";
-            }
-            return names;
-        }
-    }
+    public IReadOnlyList<string> InputNames => _inputNames ??= ReadInputNames();
 
     private ModelHandle Handle => (ModelHandle)OwnedHandle;
 
@@ -253,6 +243,17 @@ public sealed class Model : AddendObject
             AddendNative.addend_model_shapley(Handle, asked, out CompositionHandle composition);
             return new Composition(composition);
         }, cancellationToken);
+
+    private string[] ReadInputNames()
+    {
+        var names = new string[checked((int)AddendNative.addend_model_num_inputs(Handle))];
+        for (int index = 0; index < names.Length; index++)
+        {
+            nuint position = (nuint)index;
+            names[index] = Text.Borrowed(Handle, model => AddendNative.addend_model_input_name(model, position)) ?? "";
+        }
+        return names;
+    }
 
     private static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)
     {

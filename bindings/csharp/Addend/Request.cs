@@ -42,9 +42,10 @@ public sealed record Request
     public IReadOnlyList<Request> Others { get; init; } = [];
 
     /// <summary>Tensors inside the model at which components begin, in place of the inputs, which are plain then. They
-    /// take one more run of the model. Looked at by
-    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/> and
-    /// <see cref="Model.Attribute(Request, Context?, CancellationToken)"/>.</summary>
+    /// take one more run of the model: <see cref="LiveScope.RunAgain"/> in scopes. Looked at by
+    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>,
+    /// <see cref="Model.Attribute(Request, Context?, CancellationToken)"/>, <see cref="TracingScope"/> and
+    /// <see cref="AttributionScope"/>.</summary>
     public IReadOnlyList<Inside> Inside { get; init; } = [];
 
     /// <summary>The numbers that <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> explains; the largest
@@ -73,8 +74,9 @@ public sealed record Request
     /// Looked at by <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>.</summary>
     public IReadOnlyList<string> Outputs { get; init; } = [];
 
-    /// <summary>Parameters by name of what runs in a <see cref="TracingScope"/>, so that reports name operators by what they
-    /// read: the very tensors that operators are called with.</summary>
+    /// <summary>Parameters by name of what runs in a <see cref="TracingScope"/>, an <see cref="AttributionScope"/> or a
+    /// <see cref="RecordingScope"/>, so that reports name operators by what they read: the very tensors that operators are
+    /// called with.</summary>
     public IReadOnlyDictionary<string, Tensor> Parameters { get; init; } = new Dictionary<string, Tensor>();
 
     /// <summary>The same for buffers: tensors that are not learned.</summary>
@@ -124,6 +126,9 @@ public sealed record Request
     /// <summary>What inputs are called by their paths in the arguments; null where they are the arguments.</summary>
     internal IReadOnlyList<string>? StructuredNames =>
         _structure is null ? null : Array.ConvertAll(_inputs, input => input.Key!);
+
+    /// <summary>What the request itself calls its inputs; empty for those without a name.</summary>
+    internal IReadOnlyList<string> OwnNames => Array.ConvertAll(_inputs, input => input.Key ?? "");
 
     internal RequestHandle Build(CancellationHandle cancellation)
     {

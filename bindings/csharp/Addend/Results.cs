@@ -21,6 +21,9 @@ public enum ResultKind
 /// <summary>What a run or a call gives, in order: of a model the outputs, then the probes; and the report.</summary>
 public sealed class Results : AddendObject
 {
+    private string?[]? _names;
+    private Report? _report;
+
     internal Results(ResultsHandle handle)
         : base(handle)
     {
@@ -31,22 +34,10 @@ public sealed class Results : AddendObject
 
     /// <summary>The names, in order: <c>output</c>, <c>output.1</c>, the selector of a probe; null where there is
     /// none.</summary>
-    public IReadOnlyList<string?> Names
-    {
-        get
-        {
-            var names = new string?[Count];
-            for (int index = 0; index < names.Length; index++)
-            {
-                nuint position = (nuint)index;
-                names[index] = Text.Borrowed(Handle, results => AddendNative.addend_results_name(results, position));
-            }
-            return names;
-        }
-    }
+    public IReadOnlyList<string?> Names => _names ??= ReadNames();
 
-    /// <summary>What the run says about itself.</summary>
-    public Report Report => Report.Of(Handle);
+    /// <summary>What the run says about itself. It is read once, and stays readable after that.</summary>
+    public Report Report => _report ??= Report.Of(Handle);
 
     private ResultsHandle Handle => (ResultsHandle)OwnedHandle;
 
@@ -127,6 +118,17 @@ public sealed class Results : AddendObject
     {
         AddendNative.addend_results_composition(Handle, Position(index), out CompositionHandle handle);
         return handle;
+    }
+
+    private string?[] ReadNames()
+    {
+        var names = new string?[Count];
+        for (int index = 0; index < names.Length; index++)
+        {
+            nuint position = (nuint)index;
+            names[index] = Text.Borrowed(Handle, results => AddendNative.addend_results_name(results, position));
+        }
+        return names;
     }
 
     private static nuint Position(int index)

@@ -6,7 +6,7 @@ using Addend.Native;
 namespace Addend;
 
 /// <summary>A plain tensor, on its way into the library or out of it. It never changes.</summary>
-public sealed class Tensor : AddendObject
+public sealed partial class Tensor : AddendObject
 {
     private long[]? _shape;
 

@@ -86,8 +86,8 @@ internal static unsafe class Callbacks
     {
         try
         {
-            var log = (Action<LogLevel, string>)GCHandle.FromIntPtr(payload).Target!;
-            log((LogLevel)level, Text.Static(message));
+            var log = (Action<MessageLevel, string>)GCHandle.FromIntPtr(payload).Target!;
+            log((MessageLevel)level, Text.Static(message));
         }
         catch (Exception thrown)
         {

@@ -2,7 +2,7 @@ package dev.addend;
 
 import java.util.Objects;
 
-/** What native code calls in place of a {@link LogListener}: nothing may be thrown through it. */
+/** What native code calls in place of a {@link LogListener}: it keeps what the listener throws until the run ends. */
 final class LogCallback {
   private final LogListener listener;
 
@@ -17,8 +17,7 @@ final class LogCallback {
           level == AddendLogLevel.ADDEND_LOG_WARNING ? LogListener.Level.WARNING : LogListener.Level.INFO,
           Text.decode(message));
     } catch (Throwable thrown) {
-      final Thread thread = Thread.currentThread();
-      thread.getUncaughtExceptionHandler().uncaughtException(thread, thrown);
+      Thrown.keep(thrown);
     }
   }
 }

@@ -1,8 +1,8 @@
 package dev.addend;
 
 /**
- * Gets what a reader should know about a run, on the thread that runs. What it throws goes to that thread's
- * {@linkplain Thread.UncaughtExceptionHandler uncaught exception handler}, and the run goes on.
+ * Gets what a reader should know about a run, on the thread that runs. What it throws reaches the caller of the run, which
+ * goes on to its end before.
  */
 @FunctionalInterface
 public interface LogListener {

@@ -213,7 +213,7 @@ public final class Model extends NativeObject {
    * @return the compositions of the outputs, then those of the probes, and the report
    */
   public Results decompose(Request request, Context context) {
-    return new Results(ask(request, context, AddendNative::addend_model_decompose));
+    return Thrown.finished(new Results(ask(request, context, AddendNative::addend_model_decompose)));
   }
 
   /**
@@ -236,10 +236,10 @@ public final class Model extends NativeObject {
    * @return an explanation for each target, and a tensor for each input
    */
   public Attribution attribute(Request request, Context context) {
-    return new Attribution(
+    return Thrown.finished(new Attribution(
         ask(request, context, AddendNative::addend_model_attribute),
         request.namesOr(inputNames),
-        request.insideSelectors());
+        request.insideSelectors()));
   }
 
   /**

@@ -160,7 +160,8 @@ public final class Request {
 
   /**
    * Adds a tensor inside the model at which components begin, in place of the inputs, which are plain then. It takes one
-   * more run of the model. Looked at by {@link Model#decompose(Request)} and {@link Model#attribute(Request)}.
+   * more run of the model: {@link LiveScope#runAgain} in scopes. Looked at by {@link Model#decompose(Request)}, {@link
+   * Model#attribute(Request)}, {@link TracingScope} and {@link AttributionScope}.
    *
    * @param inside the tensor, how it is split, and its baseline
    * @return the changed copy
@@ -237,7 +238,8 @@ public final class Request {
   }
 
   /**
-   * Names a parameter of what runs in a {@link TracingScope}, so that reports name operators by what they read.
+   * Names a parameter of what runs in a {@link TracingScope}, an {@link AttributionScope} or a {@link RecordingScope}, so
+   * that reports name operators by what they read.
    *
    * @param name the parameter's name, as {@code encoder.weight}
    * @param tensor the tensor that operators are called with, open as long as the request is used
@@ -332,6 +334,12 @@ public final class Request {
     return fields.example.structure == null
         ? argumentNames
         : fields.example.inputs.stream().map(input -> input.name).collect(Collectors.toList());
+  }
+
+  /** What the request itself calls its inputs; empty for those without a name. */
+  List<String> ownNames() {
+    return fields.example.inputs.stream().map(input -> input.name == null ? "" : input.name)
+        .collect(Collectors.toList());
   }
 
   /** The selectors of what is split inside the model. */

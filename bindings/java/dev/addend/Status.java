@@ -22,10 +22,7 @@ final class Status {
     } finally {
       AddendNative.addend_status_release(status);
     }
-    if (error.code() == AddendException.Code.CANCELLED) {
-      ProgressCallback.rethrow(error);
-    }
-    throw error;
+    throw Thrown.endedBy(error);
   }
 
   private static AddendException exception(long status) {

@@ -186,16 +186,60 @@ public final class Tensor extends NativeObject implements Operand {
   }
 
   /**
-   * Shares this tensor with another native library in this process.
+   * Shares this tensor with another native library in this process, as {@link #toDlpack(boolean)} does.
    *
    * @return the address of a new {@code DLManagedTensor}, whose deleter the other library calls once
    */
   public long toDlpack() {
+    return toDlpack(false);
+  }
+
+  /**
+   * Shares this tensor with another native library in this process, without a copy. The memory must not be written.
+   *
+   * @param versioned whether to give a {@code DLManagedTensorVersioned}; the older struct has no bool, which becomes
+   *     uint8
+   * @return the address of a new struct, whose deleter the other library calls once
+   */
+  public long toDlpack(boolean versioned) {
     try (Borrow borrow = new Borrow()) {
       final long[] managed = new long[1];
-      AddendNative.addend_tensor_to_dlpack(borrow.of(this), 0, managed, new int[1]);
+      AddendNative.addend_tensor_to_dlpack(borrow.of(this), versioned ? 1 : 0, managed, new int[1]);
       return managed[0];
     }
+  }
+
+  /**
+   * The tensor of another native library in this process that computes with the same LibTorch, without a copy: the same
+   * storage with its strides and device, and the same place in autograd's graph.
+   *
+   * @param atTensor the address of an {@code at::Tensor}: the handle of an NDArray of DJL's PyTorch engine. What it refers
+   *     to is shared.
+   * @return a new tensor
+   */
+  public static Tensor fromLibTorch(long atTensor) {
+    return new Tensor(Out.handle(out -> AddendNative.addend_tensor_from_libtorch(atTensor, out)));
+  }
+
+  /**
+   * Gives this tensor to such a library, without a copy. The memory must not be written.
+   *
+   * @return the address of a new {@code at::Tensor}, which a library takes over or {@link #releaseLibTorch} deletes
+   */
+  public long toLibTorch() {
+    try (Borrow borrow = new Borrow()) {
+      final long tensor = borrow.of(this);
+      return Out.handle(out -> AddendNative.addend_tensor_to_libtorch(tensor, out));
+    }
+  }
+
+  /**
+   * Deletes what {@link #toLibTorch} gave, where nobody has taken it over.
+   *
+   * @param atTensor the address; 0 does nothing
+   */
+  public static void releaseLibTorch(long atTensor) {
+    AddendNative.addend_libtorch_tensor_release(atTensor);
   }
 
   @Override

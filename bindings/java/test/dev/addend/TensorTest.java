@@ -205,6 +205,22 @@ class TensorTest {
   }
 
   @Test
+  void dlpackOfTheNewerKind() {
+    final Tensor shared;
+    try (Tensor tensor = Tensor.of(new boolean[] {true, false})) {
+      shared = Tensor.fromDlpack(tensor.toDlpack(true), true);
+      // The older struct has no bool.
+      try (Tensor bytes = Tensor.fromDlpack(tensor.toDlpack(false), false)) {
+        assertEquals(DType.UINT8, bytes.dtype());
+      }
+    }
+    assertEquals(DType.BOOL, shared.dtype());
+    assertArrayEquals(new boolean[] {true, false}, shared.toBooleanArray());
+    shared.close();
+    assertEquals(0, AddendNative.addend_debug_live(AddendHandleKind.ADDEND_HANDLE_DLPACK));
+  }
+
+  @Test
   void closedTensorsSaySo() {
     final Tensor tensor = Tensor.of(new float[2]);
     tensor.close();

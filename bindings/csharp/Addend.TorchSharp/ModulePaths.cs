@@ -1,0 +1,82 @@
+using TorchModule = global::TorchSharp.torch.nn.Module;
+using TorchTensor = global::TorchSharp.torch.Tensor;
+
+namespace Addend.TorchSharp;
+
+/// <summary>Tells the path of the module that runs on this thread, until it is disposed. Modules whose
+/// <c>forward</c> takes one to three tensors and gives one have hooks that can be heard; what others compute belongs to the
+/// module around them.</summary>
+internal sealed class ModulePaths : IDisposable
+{
+    private readonly int _thread = Environment.CurrentManagedThreadId;
+    private readonly Action<string> _tell;
+    private readonly List<Action> _removers = [];
+    private readonly Stack<string> _running = new();
+
+    internal ModulePaths(TorchModule root, Action<string> tell)
+    {
+        _tell = tell;
+        // A module with several names runs under the first of them.
+        var known = new HashSet<TorchModule>(ReferenceEqualityComparer.Instance) { root };
+        foreach ((string path, TorchModule module) in root.named_modules())
+        {
+            if (known.Add(module))
+            {
+                Hear(path, module);
+            }
+        }
+    }
+
+    public void Dispose()
+    {
+        foreach (Action remove in _removers)
+        {
+            remove();
+        }
+        _removers.Clear();
+    }
+
+    // A hook that gives null changes nothing.
+    private void Hear(string path, TorchModule heard)
+    {
+        switch (heard)
+        {
+            case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor> module:
+                _removers.Add(module.register_forward_pre_hook((_, _) => Enter<TorchTensor>(path)!).remove);
+                _removers.Add(module.register_forward_hook((_, _, _) => Leave(path)!).remove);
+                break;
+            case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor, TorchTensor> module:
+                _removers.Add(module.register_forward_pre_hook((_, _, _) => Enter<(TorchTensor, TorchTensor)?>(path)).remove);
+                _removers.Add(module.register_forward_hook((_, _, _, _) => Leave(path)!).remove);
+                break;
+            case global::TorchSharp.torch.nn.Module<TorchTensor, TorchTensor, TorchTensor, TorchTensor> module:
+                _removers.Add(module.register_forward_pre_hook(
+                    (_, _, _, _) => Enter<(TorchTensor, TorchTensor, TorchTensor)?>(path)).remove);
+                _removers.Add(module.register_forward_hook((_, _, _, _, _) => Leave(path)!).remove);
+                break;
+        }
+    }
+
+    private T? Enter<T>(string path)
+    {
+        if (Environment.CurrentManagedThreadId == _thread)
+        {
+            _running.Push(path);
+            _tell(path);
+        }
+        return default;
+    }
+
+    private TorchTensor? Leave(string path)
+    {
+        if (Environment.CurrentManagedThreadId == _thread && _running.Contains(path))
+        {
+            // A module that threw never left: those inside of this one go too.
+            while (_running.Pop() != path)
+            {
+            }
+            _tell(_running.TryPeek(out string? around) ? around : "");
+        }
+        return null;
+    }
+}

@@ -1,0 +1,37 @@
+// Tensors by their address, in a process that has loaded LibTorch twice: the object could be laid out otherwise, so
+// that nothing looks at it.
+#include <ATen/ops/ones.h>
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+
+#include "c_api/testing.h"
+
+namespace addend::api {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(OtherLibTorchTest, AddressesOfTensorsAreRefused) {
+  ASSERT_NE(dlopen("c_api/libtorch_cpu.so.0", RTLD_NOW), nullptr) << dlerror();
+  const Outcome refused(addend_check_libtorch());
+  ASSERT_EQ(refused.code, ADDEND_FAILED_PRECONDITION);
+  EXPECT_THAT(refused.message, HasSubstr("libtorch_cpu.so.0"));
+
+  const at::Tensor ones = at::ones({2});
+  addend_tensor* tensor = nullptr;
+  const Outcome in(addend_tensor_from_libtorch(&ones, &tensor));
+  EXPECT_EQ(in.code, ADDEND_FAILED_PRECONDITION);
+  EXPECT_EQ(in.message, refused.message);
+  EXPECT_EQ(tensor, nullptr);
+  // No address of a tensor at all: it is not read.
+  EXPECT_EQ(Outcome(addend_tensor_from_libtorch(reinterpret_cast<const void*>(1), &tensor)).code,
+            ADDEND_FAILED_PRECONDITION);
+
+  void* at_tensor = nullptr;
+  const Outcome out(addend_tensor_to_libtorch(Tensor::Copy<float>({1}, {1}).get(), &at_tensor));
+  EXPECT_EQ(out.code, ADDEND_FAILED_PRECONDITION);
+  EXPECT_EQ(at_tensor, nullptr);
+}
+
+}  // namespace
+}  // namespace addend::api
