@@ -11,7 +11,8 @@
  * Handles. Every noun is an opaque struct behind a pointer, a handle. Functions that give a handle in an `out_`
  * parameter give a new one, which the caller releases, exactly once. A function that is given a handle borrows it for
  * the call; a handle shares what it needs of others, so handles may be released in any order. addend_*_release(NULL)
- * does nothing.
+ * does nothing. A handle is a number and no address: one that was released is refused for ever, however many handles
+ * come later, and so is any other value. (Where a pointer has 32 bits, a number comes back after four million handles.)
  *
  * Errors. A function that can fail returns a status: NULL is success; any other status is a handle with code, message
  * and data that the caller releases. On failure `out_` parameters stay untouched. Every function may give
