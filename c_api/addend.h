@@ -27,6 +27,14 @@
  * Callbacks are called on the thread that called the library. The library starts no thread beside those of LibTorch,
  * and keeps nothing per thread but an open trace.
  *
+ * Callbacks may call any function, further runs included, with these exceptions: a callback must not end or release
+ * what called it (its trace, its rule call); a trace that it begins ends before it returns; while a trace is open on
+ * the thread, runs are refused there as everywhere; and functions that release a payload call nothing. What callbacks
+ * compute is not part of the run that called them. A callback returns, and leaves in no other way: no exception of C++,
+ * longjmp or panic of another language may pass through the library, which would keep the state of a run that never
+ * ended. It keeps its error for itself and returns a number that is not 0; its caller raises the error again when the
+ * status comes, which has that number as payload "callback".
+ *
  * Text is UTF-8, and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as
  * the handle that it was asked from. Sizes of dimensions, numbers of components and positions of components are
  * int64_t; sizes of memory that is passed, numbers of entries and positions in lists are size_t; flags are int32_t, 0
