@@ -36,9 +36,12 @@
  * status comes, which has that number as payload "callback".
  *
  * Text is UTF-8, and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as
- * the handle that it was asked from. Sizes of dimensions, numbers of components and positions of components are
- * int64_t; sizes of memory that is passed, numbers of entries and positions in lists are size_t; flags are int32_t, 0
- * or 1. Every function is there since ABI 1 unless its comment says otherwise.
+ * the handle that it was asked from.
+ *
+ * Numbers. Sizes and strides of dimensions, numbers and positions of components, lines and columns of sources, limits
+ * of memory, and everything that may be negative or stands in an array are int64_t. Sizes of memory that is passed,
+ * numbers of entries, and the position of one entry in a list are size_t. Flags are int32_t, 0 or 1; constants are
+ * int32_t too, and never get another number. Every function is there since ABI 1 unless its comment says otherwise.
  */
 #ifndef ADDEND_C_API_ADDEND_H_
 #define ADDEND_C_API_ADDEND_H_
@@ -48,14 +51,33 @@
 
 #ifdef SWIG
 #define ADDEND_API
+#define ADDEND_CALL
 #define ADDEND_NODISCARD
 #define ADDEND_NOEXCEPT
 #else
-#if defined(__GNUC__)
+/* The release that this header is of; addend_version() returns the library's. */
+#define ADDEND_VERSION "0.1.0"
+#define ADDEND_VERSION_MAJOR 0
+#define ADDEND_VERSION_MINOR 1
+#define ADDEND_VERSION_PATCH 0
+/* The calling convention of callbacks, and of functions too: C's own. ADDEND_BUILDING is for the library itself. */
+#if defined(_WIN32)
+#ifdef ADDEND_BUILDING
+#define ADDEND_API __declspec(dllexport)
+#else
+#define ADDEND_API __declspec(dllimport)
+#endif
+#define ADDEND_CALL __cdecl
+#elif defined(__GNUC__)
 #define ADDEND_API __attribute__((visibility("default")))
-#define ADDEND_NODISCARD __attribute__((warn_unused_result))
+#define ADDEND_CALL
 #else
 #define ADDEND_API
+#define ADDEND_CALL
+#endif
+#if defined(__GNUC__)
+#define ADDEND_NODISCARD __attribute__((warn_unused_result))
+#else
 #define ADDEND_NODISCARD
 #endif
 #ifdef __cplusplus
@@ -91,7 +113,7 @@ typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
 
 /* Tells a callback's owner, once and on any thread, that `payload` is no longer needed. It must not throw. */
-typedef void (*addend_release_fn)(void* payload);
+typedef void(ADDEND_CALL* addend_release_fn)(void* payload);
 
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
@@ -199,13 +221,13 @@ enum addend_log_level { ADDEND_LOG_INFO = 1, ADDEND_LOG_WARNING = 2 };
 
 /* Receives one line of text (borrowed) that a reader should know about a run. It must not throw.
  * in: level: one of addend_log_level. */
-typedef void (*addend_log_fn)(void* payload, int32_t level, const char* message);
+typedef void(ADDEND_CALL* addend_log_fn)(void* payload, int32_t level, const char* message);
 /* Receives how far a run is: `done` of `total` steps of a stage; a total of 0 means that it is not known. It must not
  * throw.
  * in: stage: "trace", "linearize" or "sweep".
  * out: 0 to go on. Any other number ends the run with ADDEND_CANCELLED and that number as payload "callback" (a binding
  * keeps its own exception and rethrows it). */
-typedef int32_t (*addend_progress_fn)(void* payload, const char* stage, int64_t done, int64_t total);
+typedef int32_t(ADDEND_CALL* addend_progress_fn)(void* payload, const char* stage, int64_t done, int64_t total);
 
 /* Makes options that hold the defaults.
  * out: out_options (new). */
@@ -1052,7 +1074,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_on_baseline(addend_t
  * addend_frames_add. It must not throw.
  * in: frames (lives as long as the callback).
  * out: 0 to go on. Any other number ends the recording with ADDEND_UNKNOWN and that number as payload "callback". */
-typedef int32_t (*addend_frames_fn)(void* payload, addend_frames* frames);
+typedef int32_t(ADDEND_CALL* addend_frames_fn)(void* payload, addend_frames* frames);
 /* Adds the next source line, the outermost first.
  * in: line: counts from 1; text: the line without its indentation, of which `length` bytes from `column` on are the
  * expression that runs. NULL, 0 and -1 where they are not known. */
@@ -1091,8 +1113,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace
  * out: out_program (the callback's; it has to live until the callback is called again, or until the function that
  * called it has returned). 0 to go on; any other number ends with ADDEND_UNKNOWN and that number as payload "callback".
  */
-typedef int32_t (*addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
-                                    size_t num_inputs, addend_program** out_program);
+typedef int32_t(ADDEND_CALL* addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
+                                               size_t num_inputs, addend_program** out_program);
 /* Records a live model with several examples, as addend_model_record does.
  * in: request (borrowed), whose inputs are tensors without a structure.
  * out: out_program (new).

@@ -48,7 +48,7 @@ typedef struct addend_rule_callbacks {
   void* payload;
   addend_release_fn release; /* of the payload; may be NULL */
   /* Fills in `result`. May be called on any thread that decomposes, on several at once. */
-  int32_t (*build)(void* payload, const addend_rule_call* call, addend_rule_result* result);
+  int32_t(ADDEND_CALL* build)(void* payload, const addend_rule_call* call, addend_rule_result* result);
 } addend_rule_callbacks;
 
 /* Makes rules that hold Addend's own.

@@ -70,7 +70,7 @@ extern "C" {
 
 ADDEND_API int32_t addend_abi_version(void) noexcept { return ADDEND_ABI_VERSION; }
 ADDEND_API int32_t addend_abi_min_version(void) noexcept { return 1; }
-ADDEND_API const char* addend_version(void) noexcept { return "0.1.0"; }
+ADDEND_API const char* addend_version(void) noexcept { return ADDEND_VERSION; }
 ADDEND_API const char* addend_libtorch_version(void) noexcept { return ADDEND_LIBTORCH_VERSION; }
 ADDEND_API addend_status* addend_check_libtorch(void) noexcept {
   return Guard([] { RequireLibTorch(); });
