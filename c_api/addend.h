@@ -158,6 +158,8 @@ ADDEND_API const char* addend_status_detail(const addend_status* status) ADDEND_
  * in: key: "op", "op_index", "module_path", "function", "file", "line" and "parameters" of the operator to blame;
  * "callback": the number that a callback returned. */
 ADDEND_API const char* addend_status_payload(const addend_status* status, const char* key) ADDEND_NOEXCEPT;
+/* Returns the key of an entry of that data, in the order of keys; NULL behind the last one. Borrowed. */
+ADDEND_API const char* addend_status_payload_key(const addend_status* status, size_t index) ADDEND_NOEXCEPT;
 ADDEND_API void addend_status_release(addend_status* status) ADDEND_NOEXCEPT;
 
 /* ---- Text that was computed -------------------------------------------------------------------------------------- */
@@ -306,6 +308,13 @@ enum addend_dtype {
   ADDEND_BOOL = 0x0806
 };
 
+/* Of dlpack.h. Which of the two a pointer is shows only at run time, so that it is a void* here; addend.hpp has
+ * functions for each. */
+#ifndef SWIG
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+#endif
+
 /* Makes a tensor on the memory of a DLManagedTensor (is_versioned 0) or DLManagedTensorVersioned (1), without a copy.
  * Memory on devices is taken as ready on the current stream.
  * in: managed (taken over: its deleter is called once no handle needs it; if the call fails, it stays the caller's).
@@ -314,7 +323,8 @@ enum addend_dtype {
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_versioned,
                                                                      addend_tensor** out_tensor) ADDEND_NOEXCEPT;
 /* Gives a view of the tensor to other libraries, without a copy: a DLManagedTensorVersioned where `max_major` is 1 or
- * more, otherwise the older DLManagedTensor, which has no bool (it becomes uint8). The memory must not be written.
+ * more, otherwise the older DLManagedTensor, which has no bool (it becomes uint8). The memory must not be written: the
+ * newer struct says so by DLPack's flag for read-only memory, for which the older one has no place.
  * out: out_managed (new: the caller calls its deleter once, on any thread), out_is_versioned. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major,
                                                                    void** out_managed,
@@ -345,6 +355,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to(const addend_tensor*
 ADDEND_API size_t addend_tensor_num_dims(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the size of a dimension, in elements; -1 where there is no such dimension. */
 ADDEND_API int64_t addend_tensor_size(const addend_tensor* tensor, size_t dim) ADDEND_NOEXCEPT;
+/* Returns the stride of a dimension, in elements; -1 where there is no such dimension. */
+ADDEND_API int64_t addend_tensor_stride(const addend_tensor* tensor, size_t dim) ADDEND_NOEXCEPT;
+/* Returns how many bytes the elements take, one behind the other: the size that addend_tensor_data has. */
+ADDEND_API size_t addend_tensor_num_bytes(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the dtype, as in addend_dtype. */
 ADDEND_API int32_t addend_tensor_dtype(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the device: "cpu", "cuda:0". Borrowed. */
@@ -815,12 +829,20 @@ ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t ind
 /* Returns the name of a result: "output", "output.1", the probe's selector, or the name that a trace was given; NULL
  * where there is none. Borrowed. */
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the dtype of a result, as in addend_dtype: of a tensor, of the value of a composition, or of a number, which
+ * is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL; 0 where there is none. */
+ADDEND_API int32_t addend_results_dtype(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the number of dimensions of a result; 0 for a number. */
+ADDEND_API size_t addend_results_num_dims(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the size of a dimension of a result; -1 where there is no such dimension. */
+ADDEND_API int64_t addend_results_dim_size(const addend_results* results, size_t index, size_t dim) ADDEND_NOEXCEPT;
 /* Gives a result that is a composition.
  * out: out_composition (new).
  * errors: OUT_OF_RANGE; INVALID_ARGUMENT where the result is of another kind. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(
     const addend_results* results, size_t index, addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* Gives a result that is a tensor, or the value of a composition.
+/* Gives a result that is a tensor, the value of a composition, or a number as a tensor without dimensions, which keeps
+ * every bit of an integer.
  * out: out_tensor (new).
  * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_tensor(const addend_results* results, size_t index,
@@ -964,6 +986,17 @@ ADDEND_API const char* addend_program_value_name(const addend_program* program, 
 /* Returns what a tensor is: "input", "parameter", "buffer", "constant", "result" or "part"; NULL where there is none.
  * Borrowed. */
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns how many tensors the program gives. */
+ADDEND_API size_t addend_program_num_outputs(const addend_program* program) ADDEND_NOEXCEPT;
+/* Returns the name of an output, which its result has: "output", "output.1"; NULL where there is none. Borrowed. */
+ADDEND_API const char* addend_program_output_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the dtype of an output, as in addend_dtype; 0 where there is none. */
+ADDEND_API int32_t addend_program_output_dtype(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the number of dimensions of an output. */
+ADDEND_API size_t addend_program_output_num_dims(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the size of a dimension of an output in the recording (other inputs may give another one); -1 where there is
+ * no such dimension. */
+ADDEND_API int64_t addend_program_output_size(const addend_program* program, size_t index, size_t dim) ADDEND_NOEXCEPT;
 /* Writes a summary of the program as JSON.
  * out: out_json (new), {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name",
  * "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value",

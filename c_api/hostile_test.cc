@@ -225,11 +225,14 @@ class HostileTest : public CApiTest {
   // Functions that return no status answer with nothing.
   static void ExpectNothing(const Handles& h) {
     EXPECT_EQ(addend_status_payload(h.status, "op"), nullptr);
+    EXPECT_EQ(addend_status_payload_key(h.status, 0), nullptr);
     EXPECT_STREQ(addend_status_detail(h.status), "");
     EXPECT_EQ(addend_string_data(h.string), nullptr);
     EXPECT_EQ(addend_string_size(h.string), 0u);
     EXPECT_EQ(addend_tensor_num_dims(h.tensor), 0u);
     EXPECT_EQ(addend_tensor_size(h.tensor, 0), -1);
+    EXPECT_EQ(addend_tensor_stride(h.tensor, 0), -1);
+    EXPECT_EQ(addend_tensor_num_bytes(h.tensor), 0u);
     EXPECT_EQ(addend_tensor_dtype(h.tensor), 0);
     EXPECT_EQ(addend_tensor_device(h.tensor), nullptr);
     EXPECT_EQ(addend_tensor_data(h.tensor), nullptr);
@@ -252,6 +255,9 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_results_size(h.results), 0u);
     EXPECT_EQ(addend_results_kind(h.results, 0), ADDEND_RESULT_NONE);
     EXPECT_EQ(addend_results_name(h.results, 0), nullptr);
+    EXPECT_EQ(addend_results_dtype(h.results, 0), 0);
+    EXPECT_EQ(addend_results_num_dims(h.results, 0), 0u);
+    EXPECT_EQ(addend_results_dim_size(h.results, 0, 0), -1);
     EXPECT_TRUE(std::isnan(addend_results_report_number(h.results, "nodes")));
     EXPECT_EQ(addend_results_note(h.results, 0), nullptr);
     EXPECT_EQ(addend_attribution_num_targets(h.attribution), 0u);
@@ -259,6 +265,11 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_program_num_values(h.program), 0u);
     EXPECT_EQ(addend_program_value_name(h.program, 0), nullptr);
     EXPECT_EQ(addend_program_value_kind(h.program, 0), nullptr);
+    EXPECT_EQ(addend_program_num_outputs(h.program), 0u);
+    EXPECT_EQ(addend_program_output_name(h.program, 0), nullptr);
+    EXPECT_EQ(addend_program_output_dtype(h.program, 0), 0);
+    EXPECT_EQ(addend_program_output_num_dims(h.program, 0), 0u);
+    EXPECT_EQ(addend_program_output_size(h.program, 0, 0), -1);
     EXPECT_EQ(addend_rule_call_num_operands(h.rule_call), 0u);
     EXPECT_EQ(addend_rule_call_decomposed(h.rule_call, 0), 0);
     addend_cancellation_cancel(h.cancellation);
@@ -323,17 +334,6 @@ TEST_F(HostileTest, HandlesOfAnotherKind) {
   EXPECT_EQ(addend_tensor_num_dims(tensor.get()), 1u);
 }
 
-TEST_F(HostileTest, NullOutParameters) {
-  const Tensor tensor = Tensor::Copy<float>({1, 2}, {2, 1});
-  const Composition composition = Composition::FromTensors(tensor);
-  const Request request = DigitRequest();
-  const Model model = Model::Load(kDigits);
-  const Attribution attribution = model.Attribute(request);
-  const Program program = model.Record(request);
-  const TensorFile file = TensorFile::Create();
-  const Arguments arguments = [&] {
-    Arguments list;
-    list.Add(composition);
 // Whoever keeps a handle too long, or releases it again, meets nobody else's object.
 TEST_F(HostileTest, AReleasedHandleIsRefusedForEver) {
   constexpr int64_t kLater = 10000;
@@ -380,6 +380,17 @@ TEST_F(HostileTest, WhatNeverWasAHandle) {
   }
 }
 
+TEST_F(HostileTest, NullOutParameters) {
+  const Tensor tensor = Tensor::Copy<float>({1, 2}, {2, 1});
+  const Composition composition = Composition::FromTensors(tensor);
+  const Request request = DigitRequest();
+  const Model model = Model::Load(kDigits);
+  const Attribution attribution = model.Attribute(request);
+  const Program program = model.Record(request);
+  const TensorFile file = TensorFile::Create();
+  const Arguments arguments = [&] {
+    Arguments list;
+    list.Add(composition);
     return list;
   }();
   const int64_t dims[] = {2};

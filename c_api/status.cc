@@ -2,7 +2,9 @@
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <new>
 #include <string>
@@ -167,6 +169,12 @@ ADDEND_API const char* addend_status_payload(const addend_status* status, const 
     if (name == key) return value.c_str();
   }
   return nullptr;
+}
+
+ADDEND_API const char* addend_status_payload_key(const addend_status* status, size_t index) noexcept {
+  const auto* body = Peek(status);
+  if (body == nullptr || index >= body->payload.size()) return nullptr;
+  return std::next(body->payload.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
 }
 
 ADDEND_API void addend_status_release(addend_status* status) noexcept {
