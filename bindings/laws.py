@@ -109,6 +109,7 @@ LAWS = [
         eight_threads_compute_the_same_bits_as_one
         closing_while_others_compute_ends_no_run_in_the_middle
         kept_objects_belong_to_the_outer_scope
+        released_handles_reach_no_other_owner
     """),
     ("Tensors and their files", """
         dtypes_are_those_of_the_interface

@@ -11,7 +11,8 @@
  * Handles. Every noun is an opaque struct behind a pointer, a handle. Functions that give a handle in an `out_`
  * parameter give a new one, which the caller releases, exactly once. A function that is given a handle borrows it for
  * the call; a handle shares what it needs of others, so handles may be released in any order. addend_*_release(NULL)
- * does nothing.
+ * does nothing. A handle is a number and no address: one that was released is refused for ever, however many handles
+ * come later, and so is any other value. (Where a pointer has 32 bits, a number comes back after four million handles.)
  *
  * Errors. A function that can fail returns a status: NULL is success; any other status is a handle with code, message
  * and data that the caller releases. On failure `out_` parameters stay untouched. Every function may give
@@ -30,10 +31,21 @@
  * Callbacks are called on the thread that called the library. The library starts no thread beside those of LibTorch,
  * and keeps nothing per thread but an open trace.
  *
+ * Callbacks may call any function, further runs included, with these exceptions: a callback must not end or release
+ * what called it (its trace, its rule call); a trace that it begins ends before it returns; while a trace is open on
+ * the thread, runs are refused there as everywhere; and functions that release a payload call nothing. What callbacks
+ * compute is not part of the run that called them. A callback returns, and leaves in no other way: no exception of C++,
+ * longjmp or panic of another language may pass through the library, which would keep the state of a run that never
+ * ended. It keeps its error for itself and returns a number that is not 0; its caller raises the error again when the
+ * status comes, which has that number as payload "callback".
+ *
  * Text is UTF-8, and ends with NUL where no size is given. A returned `const char*` is borrowed: it lives as long as
- * the handle that it was asked from. Sizes of dimensions, numbers of components and positions of components are
- * int64_t; sizes of memory that is passed, numbers of entries and positions in lists are size_t; flags are int32_t, 0
- * or 1. Every function is there since ABI 1 unless its comment says otherwise.
+ * the handle that it was asked from.
+ *
+ * Numbers. Sizes and strides of dimensions, numbers and positions of components, lines and columns of sources, limits
+ * of memory, and everything that may be negative or stands in an array are int64_t. Sizes of memory that is passed,
+ * numbers of entries, and the position of one entry in a list are size_t. Flags are int32_t, 0 or 1; constants are
+ * int32_t too, and never get another number. Every function is there since ABI 1 unless its comment says otherwise.
  */
 #ifndef ADDEND_C_API_ADDEND_H_
 #define ADDEND_C_API_ADDEND_H_
@@ -43,14 +55,33 @@
 
 #ifdef SWIG
 #define ADDEND_API
+#define ADDEND_CALL
 #define ADDEND_NODISCARD
 #define ADDEND_NOEXCEPT
 #else
-#if defined(__GNUC__)
+/* The release that this header is of; addend_version() returns the library's. */
+#define ADDEND_VERSION "0.1.0"
+#define ADDEND_VERSION_MAJOR 0
+#define ADDEND_VERSION_MINOR 1
+#define ADDEND_VERSION_PATCH 0
+/* The calling convention of callbacks, and of functions too: C's own. ADDEND_BUILDING is for the library itself. */
+#if defined(_WIN32)
+#ifdef ADDEND_BUILDING
+#define ADDEND_API __declspec(dllexport)
+#else
+#define ADDEND_API __declspec(dllimport)
+#endif
+#define ADDEND_CALL __cdecl
+#elif defined(__GNUC__)
 #define ADDEND_API __attribute__((visibility("default")))
-#define ADDEND_NODISCARD __attribute__((warn_unused_result))
+#define ADDEND_CALL
 #else
 #define ADDEND_API
+#define ADDEND_CALL
+#endif
+#if defined(__GNUC__)
+#define ADDEND_NODISCARD __attribute__((warn_unused_result))
+#else
 #define ADDEND_NODISCARD
 #endif
 #ifdef __cplusplus
@@ -86,7 +117,7 @@ typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
 
 /* Tells a callback's owner, once and on any thread, that `payload` is no longer needed. It must not throw. */
-typedef void (*addend_release_fn)(void* payload);
+typedef void(ADDEND_CALL* addend_release_fn)(void* payload);
 
 /* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
@@ -133,6 +164,8 @@ ADDEND_API const char* addend_status_detail(const addend_status* status) ADDEND_
  * in: key: "op", "op_index", "module_path", "function", "file", "line" and "parameters" of the operator to blame;
  * "callback": the number that a callback returned. */
 ADDEND_API const char* addend_status_payload(const addend_status* status, const char* key) ADDEND_NOEXCEPT;
+/* Returns the key of an entry of that data, in the order of keys; NULL behind the last one. Borrowed. */
+ADDEND_API const char* addend_status_payload_key(const addend_status* status, size_t index) ADDEND_NOEXCEPT;
 ADDEND_API void addend_status_release(addend_status* status) ADDEND_NOEXCEPT;
 
 /* ---- Text that was computed -------------------------------------------------------------------------------------- */
@@ -196,13 +229,13 @@ enum addend_log_level { ADDEND_LOG_INFO = 1, ADDEND_LOG_WARNING = 2 };
 
 /* Receives one line of text (borrowed) that a reader should know about a run. It must not throw.
  * in: level: one of addend_log_level. */
-typedef void (*addend_log_fn)(void* payload, int32_t level, const char* message);
+typedef void(ADDEND_CALL* addend_log_fn)(void* payload, int32_t level, const char* message);
 /* Receives how far a run is: `done` of `total` steps of a stage; a total of 0 means that it is not known. It must not
  * throw.
  * in: stage: "trace", "linearize" or "sweep".
  * out: 0 to go on. Any other number ends the run with ADDEND_CANCELLED and that number as payload "callback" (a binding
  * keeps its own exception and rethrows it). */
-typedef int32_t (*addend_progress_fn)(void* payload, const char* stage, int64_t done, int64_t total);
+typedef int32_t(ADDEND_CALL* addend_progress_fn)(void* payload, const char* stage, int64_t done, int64_t total);
 
 /* Makes options that hold the defaults.
  * out: out_options (new). */
@@ -281,6 +314,13 @@ enum addend_dtype {
   ADDEND_BOOL = 0x0806
 };
 
+/* Of dlpack.h. Which of the two a pointer is shows only at run time, so that it is a void* here; addend.hpp has
+ * functions for each. */
+#ifndef SWIG
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+#endif
+
 /* Makes a tensor on the memory of a DLManagedTensor (is_versioned 0) or DLManagedTensorVersioned (1), without a copy.
  * Memory on devices is taken as ready on the current stream.
  * in: managed (taken over: its deleter is called once no handle needs it; if the call fails, it stays the caller's).
@@ -289,7 +329,8 @@ enum addend_dtype {
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_versioned,
                                                                      addend_tensor** out_tensor) ADDEND_NOEXCEPT;
 /* Gives a view of the tensor to other libraries, without a copy: a DLManagedTensorVersioned where `max_major` is 1 or
- * more, otherwise the older DLManagedTensor, which has no bool (it becomes uint8). The memory must not be written.
+ * more, otherwise the older DLManagedTensor, which has no bool (it becomes uint8). The memory must not be written: the
+ * newer struct says so by DLPack's flag for read-only memory, for which the older one has no place.
  * out: out_managed (new: the caller calls its deleter once, on any thread), out_is_versioned. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, uint32_t max_major,
                                                                    void** out_managed,
@@ -339,6 +380,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_tensor_to(const addend_tensor*
 ADDEND_API size_t addend_tensor_num_dims(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the size of a dimension, in elements; -1 where there is no such dimension. */
 ADDEND_API int64_t addend_tensor_size(const addend_tensor* tensor, size_t dim) ADDEND_NOEXCEPT;
+/* Returns the stride of a dimension, in elements; -1 where there is no such dimension. */
+ADDEND_API int64_t addend_tensor_stride(const addend_tensor* tensor, size_t dim) ADDEND_NOEXCEPT;
+/* Returns how many bytes the elements take, one behind the other: the size that addend_tensor_data has. */
+ADDEND_API size_t addend_tensor_num_bytes(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the dtype, as in addend_dtype. */
 ADDEND_API int32_t addend_tensor_dtype(const addend_tensor* tensor) ADDEND_NOEXCEPT;
 /* Returns the device: "cpu", "cuda:0". Borrowed. */
@@ -809,12 +854,20 @@ ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t ind
 /* Returns the name of a result: "output", "output.1", the probe's selector, or the name that a trace was given; NULL
  * where there is none. Borrowed. */
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the dtype of a result, as in addend_dtype: of a tensor, of the value of a composition, or of a number, which
+ * is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL; 0 where there is none. */
+ADDEND_API int32_t addend_results_dtype(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the number of dimensions of a result; 0 for a number. */
+ADDEND_API size_t addend_results_num_dims(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
+/* Returns the size of a dimension of a result; -1 where there is no such dimension. */
+ADDEND_API int64_t addend_results_dim_size(const addend_results* results, size_t index, size_t dim) ADDEND_NOEXCEPT;
 /* Gives a result that is a composition.
  * out: out_composition (new).
  * errors: OUT_OF_RANGE; INVALID_ARGUMENT where the result is of another kind. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(
     const addend_results* results, size_t index, addend_composition** out_composition) ADDEND_NOEXCEPT;
-/* Gives a result that is a tensor, or the value of a composition.
+/* Gives a result that is a tensor, the value of a composition, or a number as a tensor without dimensions, which keeps
+ * every bit of an integer.
  * out: out_tensor (new).
  * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_tensor(const addend_results* results, size_t index,
@@ -958,6 +1011,17 @@ ADDEND_API const char* addend_program_value_name(const addend_program* program, 
 /* Returns what a tensor is: "input", "parameter", "buffer", "constant", "result" or "part"; NULL where there is none.
  * Borrowed. */
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns how many tensors the program gives. */
+ADDEND_API size_t addend_program_num_outputs(const addend_program* program) ADDEND_NOEXCEPT;
+/* Returns the name of an output, which its result has: "output", "output.1"; NULL where there is none. Borrowed. */
+ADDEND_API const char* addend_program_output_name(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the dtype of an output, as in addend_dtype; 0 where there is none. */
+ADDEND_API int32_t addend_program_output_dtype(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the number of dimensions of an output. */
+ADDEND_API size_t addend_program_output_num_dims(const addend_program* program, size_t index) ADDEND_NOEXCEPT;
+/* Returns the size of a dimension of an output in the recording (other inputs may give another one); -1 where there is
+ * no such dimension. */
+ADDEND_API int64_t addend_program_output_size(const addend_program* program, size_t index, size_t dim) ADDEND_NOEXCEPT;
 /* Writes a summary of the program as JSON.
  * out: out_json (new), {"format": "addend.program_summary", "version": 1, "operators": 7, "inputs": [{"name",
  * "structure"}], "output", "values": [{"name", "kind", "dtype", "shape"}], "guards": [{"kind", "call", "value",
@@ -1068,7 +1132,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_add_on_baseline(addend_t
  * addend_frames_add. It must not throw.
  * in: frames (lives as long as the callback).
  * out: 0 to go on. Any other number ends the recording with ADDEND_UNKNOWN and that number as payload "callback". */
-typedef int32_t (*addend_frames_fn)(void* payload, addend_frames* frames);
+typedef int32_t(ADDEND_CALL* addend_frames_fn)(void* payload, addend_frames* frames);
 /* Adds the next source line, the outermost first.
  * in: line: counts from 1; text: the line without its indentation, of which `length` bytes from `column` on are the
  * expression that runs. NULL, 0 and -1 where they are not known. */
@@ -1107,8 +1171,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_program(addend_trace
  * out: out_program (the callback's; it has to live until the callback is called again, or until the function that
  * called it has returned). 0 to go on; any other number ends with ADDEND_UNKNOWN and that number as payload "callback".
  */
-typedef int32_t (*addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
-                                    size_t num_inputs, addend_program** out_program);
+typedef int32_t(ADDEND_CALL* addend_record_fn)(void* payload, size_t example, const addend_tensor* const* inputs,
+                                               size_t num_inputs, addend_program** out_program);
 /* Records a live model with several examples, as addend_model_record does.
  * in: request (borrowed), whose inputs are tensors without a structure.
  * out: out_program (new).

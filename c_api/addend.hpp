@@ -31,6 +31,12 @@ class Error : public std::runtime_error {
     const char* value = addend_status_payload(status_.get(), key.c_str());
     return value == nullptr ? "" : value;
   }
+  // The keys that have something.
+  std::vector<std::string> payload_keys() const {
+    std::vector<std::string> keys;
+    while (const char* key = addend_status_payload_key(status_.get(), keys.size())) keys.emplace_back(key);
+    return keys;
+  }
 
  private:
   std::shared_ptr<addend_status> status_;
@@ -120,34 +126,38 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     return Tensor(tensor);
   }
 
-  // A tensor on the caller's memory, without a copy: `strides` count elements; none: contiguous. `owner` is kept until
-  // nothing needs the memory; without one the memory has to live as long as anything computes with it.
+  // A tensor on the caller's memory of `num_bytes`, without a copy: `released`, if there is one, is called once nothing
+  // needs the memory any more, and not where this throws. Strides count elements; without them the tensor is
+  // contiguous.
+  static Tensor Wrap(void* data, size_t num_bytes, int32_t dtype, const std::vector<int64_t>& dims,
+                     std::function<void()> released = nullptr, const std::vector<int64_t>& strides = {}) {
+    auto payload = std::make_unique<std::function<void()>>(std::move(released));
+    const auto release = [](void* own) {
+      const std::unique_ptr<std::function<void()>> call(static_cast<std::function<void()>*>(own));
+      if (*call) (*call)();
+    };
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_wrap(data, num_bytes, dtype, dims.data(), dims.size(),
+                             strides.empty() ? nullptr : strides.data(), strides.size(), release, payload.get(),
+                             &tensor));
+    payload.release();
+    return Tensor(tensor);
+  }
+  // The same for elements of a type: `owner` is kept until nothing needs the memory; without one the memory has to live
+  // as long as anything computes with it.
   template <typename T>
   static Tensor Wrap(T* data, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides = {},
                      std::shared_ptr<void> owner = nullptr) {
     static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
-    auto payload = std::make_unique<std::shared_ptr<void>>(std::move(owner));
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_wrap(
-        data, Extent(dims, strides) * sizeof(T), kDtypeOf<T>, dims.data(), dims.size(),
-        strides.empty() ? nullptr : strides.data(), strides.size(),
-        [](void* held) { delete static_cast<std::shared_ptr<void>*>(held); }, payload.get(), &tensor));
-    static_cast<void>(payload.release());
-    return Tensor(tensor);
+    return Wrap(data, Extent(dims, strides) * sizeof(T), kDtypeOf<T>, dims, [owner = std::move(owner)] {}, strides);
   }
-  // Takes over a DLManagedTensor, or a DLManagedTensorVersioned; where it throws, the struct stays the caller's.
-  static Tensor FromDlpack(void* managed, bool versioned = false) {
-    addend_tensor* tensor = nullptr;
-    Check(addend_tensor_from_dlpack(managed, versioned ? 1 : 0, &tensor));
-    return Tensor(tensor);
-  }
-  // A new DLManagedTensor, or DLManagedTensorVersioned, on the same memory; the caller calls its deleter once.
-  void* ToDlpack(bool versioned = false) const {
-    void* managed = nullptr;
-    int32_t is_versioned = 0;
-    Check(addend_tensor_to_dlpack(get(), versioned ? 1 : 0, &managed, &is_versioned));
-    return managed;
-  }
+  // Takes the tensor of another library over, whose deleter is called once nothing needs it; not where this throws.
+  static Tensor FromDlpack(DLManagedTensor* managed) { return Imported(managed, 0); }
+  static Tensor FromDlpack(DLManagedTensorVersioned* managed) { return Imported(managed, 1); }
+  // A view for other libraries, of which one calls the deleter. The memory must not be written.
+  DLManagedTensorVersioned* ToDlpack() const { return static_cast<DLManagedTensorVersioned*>(Exported(1)); }
+  // The same for libraries that know the older struct only, in which bools are bytes.
+  DLManagedTensor* ToOlderDlpack() const { return static_cast<DLManagedTensor*>(Exported(0)); }
   // The same storage as an at::Tensor of this process's LibTorch, given by its address: FromLibTorch(&tensor).
   static Tensor FromLibTorch(const void* at_tensor) {
     addend_tensor* tensor = nullptr;
@@ -166,6 +176,14 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
     for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_tensor_size(get(), d);
     return sizes;
   }
+  // In elements.
+  std::vector<int64_t> strides() const {
+    std::vector<int64_t> strides(addend_tensor_num_dims(get()));
+    for (size_t d = 0; d < strides.size(); ++d) strides[d] = addend_tensor_stride(get(), d);
+    return strides;
+  }
+  // Of the elements, one behind the other.
+  size_t num_bytes() const { return addend_tensor_num_bytes(get()); }
   int32_t dtype() const { return addend_tensor_dtype(get()); }
   std::string device() const { return addend_tensor_device(get()); }
 
@@ -198,6 +216,17 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
       if (d < strides.size()) last += static_cast<size_t>(dims[d] - 1) * static_cast<size_t>(strides[d]);
     }
     return strides.empty() ? contiguous : last + 1;
+  }
+  static Tensor Imported(void* managed, int32_t is_versioned) {
+    addend_tensor* tensor = nullptr;
+    Check(addend_tensor_from_dlpack(managed, is_versioned, &tensor));
+    return Tensor(tensor);
+  }
+  void* Exported(uint32_t major) const {
+    void* managed = nullptr;
+    int32_t is_versioned = 0;
+    Check(addend_tensor_to_dlpack(get(), major, &managed, &is_versioned));
+    return managed;
   }
 };
 
@@ -412,6 +441,13 @@ class Results : public Handle<addend_results, addend_results_release> {
     return number;
   }
   int32_t kind(size_t index) const { return addend_results_kind(get(), index); }
+  // Of a result, of whatever kind, as it is; a number is ADDEND_INT64, ADDEND_FLOAT64 or ADDEND_BOOL, and has no sizes.
+  int32_t dtype(size_t index = 0) const { return addend_results_dtype(get(), index); }
+  std::vector<int64_t> sizes(size_t index = 0) const {
+    std::vector<int64_t> sizes(addend_results_num_dims(get(), index));
+    for (size_t d = 0; d < sizes.size(); ++d) sizes[d] = addend_results_dim_size(get(), index, d);
+    return sizes;
+  }
   std::vector<std::string> notes() const {
     std::vector<std::string> notes;
     while (const char* note = addend_results_note(get(), notes.size())) notes.emplace_back(note);
@@ -714,6 +750,22 @@ class Program : public Handle<addend_program, addend_program_release> {
     return Take(text);
   }
   size_t num_operators() const { return addend_program_num_operators(get()); }
+
+  struct Output {
+    std::string name;            // that its result has
+    int32_t dtype;               // one of addend_dtype
+    std::vector<int64_t> sizes;  // in the recording
+  };
+  std::vector<Output> outputs() const {
+    std::vector<Output> outputs(addend_program_num_outputs(get()));
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      outputs[k] = {addend_program_output_name(get(), k), addend_program_output_dtype(get(), k), {}};
+      for (size_t d = 0; d < addend_program_output_num_dims(get(), k); ++d) {
+        outputs[k].sizes.push_back(addend_program_output_size(get(), k, d));
+      }
+    }
+    return outputs;
+  }
   // The names of the program's tensors of a kind: "input", "parameter", "buffer", "constant", "result" or "part".
   std::vector<std::string> Names(const std::string& kind) const {
     std::vector<std::string> names;

@@ -30,15 +30,24 @@ enum addend_callback {
   ADDEND_CALLBACK_DECLINE = -30
 };
 
-/* A linear map. Forward only: a model whose rules hold such a map can be decomposed forward, not backward and not
- * attributed.
+/* A linear map.
  * thread: any that decomposes; several at once. */
 typedef struct addend_map_callbacks {
   size_t struct_size; /* sizeof(addend_map_callbacks) */
   void* payload;
   addend_release_fn release; /* of the payload; may be NULL */
-  /* Rows [R, *S_i] of the inputs give rows [R, *S] of the first output. */
-  int32_t (*forward)(void* payload, const addend_tensor* const* rows, size_t num_rows, addend_tensor** out_rows);
+  /* Rows [R, *S_i] of the inputs give rows [R, *S] of the first output.
+   * in: rows: one tensor for each input (borrowed while it runs).
+   * out: out_rows (new: taken over). */
+  int32_t(ADDEND_CALL* forward)(void* payload, const addend_tensor* const* rows, size_t num_rows,
+                                addend_tensor** out_rows);
+  /* The transposed map: rows g [R, *S] of the first output give rows [R, *S_i] for each input, so that
+   * sum(g * forward(r)) = sum over i of sum(transpose(g)_i * r_i); of complex numbers the real parts of
+   * sum(conj(g) * ...) are equal. NULL where there is none: the map then goes forward only, and what needs the
+   * transpose (addend_model_attribute, decomposing backward) is UNIMPLEMENTED. A table whose struct_size ends before it
+   * has none. in: rows (borrowed while it runs). out: out_rows: num_rows tensors, one for each input (new: taken over).
+   */
+  int32_t(ADDEND_CALL* transpose)(void* payload, const addend_tensor* rows, addend_tensor** out_rows, size_t num_rows);
 } addend_map_callbacks;
 
 /* A rule.
@@ -48,7 +57,7 @@ typedef struct addend_rule_callbacks {
   void* payload;
   addend_release_fn release; /* of the payload; may be NULL */
   /* Fills in `result`. May be called on any thread that decomposes, on several at once. */
-  int32_t (*build)(void* payload, const addend_rule_call* call, addend_rule_result* result);
+  int32_t(ADDEND_CALL* build)(void* payload, const addend_rule_call* call, addend_rule_result* result);
 } addend_rule_callbacks;
 
 /* Makes rules that hold Addend's own.
@@ -103,7 +112,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_call_number(const addend_
 ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_add_term(
     addend_rule_result* result, size_t operand, const addend_tensor* coefficient) ADDEND_NOEXCEPT;
 /* Sets any linear map of some decomposed operands, in place of terms.
- * in: callbacks (copied; if the call fails, the payload stays the caller's). */
+ * in: operands: their positions; callbacks (copied; if the call fails, the payload stays the caller's). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_rule_result_set_map(
     addend_rule_result* result, const int64_t* operands, size_t num_operands,
     const addend_map_callbacks* callbacks) ADDEND_NOEXCEPT;

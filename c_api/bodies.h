@@ -3,6 +3,7 @@
 #define ADDEND_C_API_BODIES_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include <atomic>
 #include <cstdint>
@@ -131,7 +132,7 @@ struct ResultEntry {
   std::string name;
   std::optional<Composition> composition;
   at::Tensor tensor;  // where there is no composition
-  std::optional<double> number;
+  std::optional<at::Scalar> number;
   // Why an explanation of it would be one of zeros: where components ended that should have reached it.
   std::string unreached = {};
 };

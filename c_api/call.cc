@@ -125,9 +125,9 @@ ResultEntry EntryFor(const Result& result, size_t index) {
   } else if (result.plain().isTensor()) {
     entry.tensor = result.plain().toTensor();
   } else if (result.plain().isScalar() && !result.plain().isComplexDouble()) {
-    entry.number = result.plain().toScalar().toDouble();
+    entry.number = result.plain().toScalar();
   } else if (result.plain().isBool()) {
-    entry.number = result.plain().toBool() ? 1 : 0;
+    entry.number = at::Scalar(result.plain().toBool());
   }
   return entry;
 }

@@ -107,6 +107,23 @@ TEST_F(CallTest, ResultsThatAreNoCompositions) {
   double out = 0;
   ExpectOk(addend_results_number(number.get(), 0, &out));
   EXPECT_EQ(out, 2.5);
+  EXPECT_EQ(number.dtype(), ADDEND_FLOAT64);
+  EXPECT_EQ(sorted.dtype(0), ADDEND_FLOAT64);
+  EXPECT_EQ(sorted.dtype(1), ADDEND_INT64);
+  EXPECT_EQ(sorted.sizes(0), x.sizes());
+  EXPECT_EQ(sorted.sizes(1), x.sizes());
+  EXPECT_EQ(addend_results_dtype(sorted.get(), 2), 0);
+  // An integer that no double holds keeps its bits as a tensor.
+  constexpr int64_t kLarge = (int64_t{1} << 53) + 1;
+  const Results integer = Call("aten::item", Arguments().Add(Tensor::Copy<int64_t>({kLarge}, {1})));
+  EXPECT_EQ(integer.kind(0), ADDEND_RESULT_NUMBER);
+  EXPECT_EQ(integer.dtype(), ADDEND_INT64);
+  EXPECT_TRUE(integer.sizes().empty());
+  EXPECT_EQ(integer.tensor().To<int64_t>(), std::vector<int64_t>{kLarge});
+  const unsigned char yes = 1;
+  addend_tensor* flag = nullptr;
+  ExpectOk(addend_tensor_copy(&yes, 1, ADDEND_BOOL, nullptr, 0, &flag));
+  EXPECT_EQ(Call("aten::item", Arguments().Add(Tensor(flag))).dtype(), ADDEND_BOOL);
   addend_string* text = nullptr;
   EXPECT_EQ(Outcome(addend_results_report(number.get(), &text)).code, ADDEND_FAILED_PRECONDITION);
 }

@@ -53,18 +53,6 @@ TEST_F(CppTest, TensorsLieOnTheCallersMemory) {
   EXPECT_EQ(numbers.use_count(), 1);
 }
 
-TEST_F(CppTest, TensorsGoThroughDlpack) {
-  for (const bool versioned : {false, true}) {
-    Tensor back;
-    {
-      const Tensor tensor = Tensor::Copy<float>({1, 2, 3, 4}, {2, 2});
-      back = Tensor::FromDlpack(tensor.ToDlpack(versioned), versioned);
-    }
-    EXPECT_THAT(back.sizes(), ElementsAre(2, 2));
-    EXPECT_EQ(Numbers(back), (std::vector<double>{1, 2, 3, 4}));
-  }
-}
-
 TEST_F(CppTest, LiveModelsAreAttributedAndVerified) {
   Request request;
   request.Input(x_, "x").SplitAlong({0}).Baseline(0.5).Target("0");
@@ -102,6 +90,30 @@ TEST_F(CppTest, CompositionsTellWhatTheyAre) {
   const Composition last = x.Select({-1});
   EXPECT_EQ(last.numc(), 1);
   EXPECT_EQ(Numbers(last.components()), (std::vector<double>{0, 0, 3}));
+}
+
+TEST_F(CppTest, TensorsShareMemoryOfTheCaller) {
+  std::vector<float> numbers = {1, 2, 3, 4, 5, 6};
+  int released = 0;
+  {
+    const Tensor turned = Tensor::Wrap(numbers.data(), 24, ADDEND_FLOAT32, {3, 2}, [&] { ++released; }, {1, 3});
+    EXPECT_EQ(turned.To<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+    numbers[3] = 7;
+    EXPECT_EQ(turned.To<float>()[1], 7);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_THROW(Tensor::Wrap(numbers.data(), 20, ADDEND_FLOAT32, {6}, [&] { ++released; }), Error);
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(Tensor::Wrap(numbers.data(), 24, ADDEND_FLOAT32, {6}).num_bytes(), 24u);
+}
+
+TEST_F(CppTest, DlpackThereAndBack) {
+  const Tensor tensor = Tensor::Copy<double>({1, 2, 3}, {3});
+  const Tensor newer = Tensor::FromDlpack(tensor.ToDlpack());
+  const Tensor older = Tensor::FromDlpack(tensor.ToOlderDlpack());
+  EXPECT_EQ(addend_tensor_data(newer.get()), addend_tensor_data(tensor.get()));
+  EXPECT_EQ(addend_tensor_data(older.get()), addend_tensor_data(tensor.get()));
 }
 
 TEST_F(CppTest, GradientsFollowCalls) {
@@ -160,6 +172,7 @@ TEST_F(CppTest, ContextsSayWhatARunDoes) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ADDEND_CANCELLED);
     EXPECT_EQ(error.payload("callback"), "1");
+    EXPECT_THAT(error.payload_keys(), Contains("callback"));
   }
 }
 

@@ -61,6 +61,14 @@ struct Export {
 };
 
 template <typename Managed>
+void Delete(Managed* self) {
+  delete static_cast<Export<Managed>*>(self->manager);
+}
+
+// Whether this library lent the memory out: nobody here writes it, so that it is shared in spite of its flag.
+bool IsOurs(const dlpack::ManagedVersioned& managed) { return managed.deleter == &Delete<dlpack::ManagedVersioned>; }
+
+template <typename Managed>
 Managed* MakeExport(const at::Tensor& tensor, int32_t dtype) {
   auto exported = std::make_unique<Export<Managed>>(tensor);
   Managed& managed = exported->managed;
@@ -75,7 +83,7 @@ Managed* MakeExport(const at::Tensor& tensor, int32_t dtype) {
   out.shape = exported->shape.data();
   out.strides = exported->strides.data();
   managed.manager = exported.get();
-  managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->manager); };
+  managed.deleter = &Delete<Managed>;
   return &exported.release()->managed;
 }
 
@@ -108,7 +116,7 @@ ADDEND_API addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_ve
     });
     at::Tensor tensor = Import(versioned->tensor, owner);
     // LibTorch knows no memory that may not be written.
-    if ((versioned->flags & dlpack::kReadOnly) != 0) tensor = tensor.clone();
+    if ((versioned->flags & dlpack::kReadOnly) != 0 && !IsOurs(*versioned)) tensor = tensor.clone();
     Give(out_tensor, std::move(tensor));
     owner->Arm();
   });
@@ -131,6 +139,7 @@ ADDEND_API addend_status* addend_tensor_to_dlpack(const addend_tensor* tensor, u
       auto* versioned = MakeExport<dlpack::ManagedVersioned>(view, dtype);
       versioned->major = dlpack::kMajor;
       versioned->minor = 0;
+      versioned->flags = dlpack::kReadOnly;
       *out_managed = versioned;
       *out_is_versioned = 1;
       return;

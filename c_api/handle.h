@@ -1,53 +1,36 @@
-// Handles: what the opaque structs of addend.h are.
-//
-// Note [Slots]
-// A handle points to a slot, and a slot's memory is never given back: it waits in its pool for the next handle of the
-// same kind. So a handle that was released can still be looked at, and is told apart from a live one by its mark,
-// whatever the caller does. Slots are reused in the order of their release, as late as possible. What a handle stands
-// for is a body on the heap, which is freed at once.
+// Handles: what the opaque structs of addend.h are. See Note [Handles are numbers] in slot_table.h: what a handle
+// stands for, its body, is on the heap and freed at once; the handle is refused for ever.
 #ifndef ADDEND_C_API_HANDLE_H_
 #define ADDEND_C_API_HANDLE_H_
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "c_api/addend.h"
 #include "c_api/addend_ext.h"
+#include "c_api/slot_table.h"
 #include "core/base/error.h"
 
 namespace addend::c_api {
 
-struct Slot {
-  std::atomic<uint32_t> mark{0};  // of its kind while it is live, else 0
-  void* body = nullptr;
-  Slot* next = nullptr;  // in the pool
-};
-
 // Kinds of addend_handle_kind.
 constexpr int32_t kNumKinds = ADDEND_HANDLE_PROGRAM + 1;
 // Behind them those that live as long as a callback runs.
-constexpr int32_t kNumPools = kNumKinds + 3;
+constexpr int32_t kNumCounts = kNumKinds + 3;
 
-// The slots of one kind.
-class Pool {
- public:
-  // Throws std::bad_alloc.
-  Slot* Take();
-  void Give(Slot* slot) noexcept;
-
- private:
-  std::mutex mutex_;
-  Slot* first_ = nullptr;
-  Slot* last_ = nullptr;
+using HandleTable = SlotTable<uintptr_t, sizeof(uintptr_t) < 8 ? 20 : 24>;
+// Never destroyed: threads of a host language may release handles while the process ends.
+union HandleTableForEver {
+  constexpr HandleTableForEver() : table() {}
+  ~HandleTableForEver() {}
+  HandleTable table;
 };
-Pool& PoolOf(int32_t kind) noexcept;
-std::atomic<int64_t>& LiveCount(int32_t kind) noexcept;
+extern HandleTableForEver handles;
 
-constexpr uint32_t MarkOf(int32_t kind) { return 0xADDE0000u + static_cast<uint32_t>(kind); }
+std::atomic<int64_t>& LiveCount(int32_t kind) noexcept;
 
 // What stands behind each handle; bodies are defined beside the functions that need them.
 template <typename Handle>
@@ -71,19 +54,16 @@ using BodyOf = typename Traits<Handle>::Body;
 template <typename Handle>
 Handle* Make(std::unique_ptr<BodyOf<Handle>> body) {
   constexpr int32_t kind = Traits<Handle>::kKind;
-  Slot* slot = PoolOf(kind).Take();
-  slot->body = body.release();
-  slot->mark.store(MarkOf(kind), std::memory_order_release);
+  const uintptr_t number = handles.table.Take(kind, body.get());
+  body.release();
   LiveCount(kind).fetch_add(1, std::memory_order_relaxed);
-  return reinterpret_cast<Handle*>(slot);
+  return reinterpret_cast<Handle*>(number);
 }
 
-// Null for NULL and for what was released.
+// Null for NULL, for what was released and for what is no such handle.
 template <typename Handle>
 BodyOf<Handle>* Peek(const Handle* handle) noexcept {
-  const auto* slot = reinterpret_cast<const Slot*>(handle);
-  if (slot == nullptr || slot->mark.load(std::memory_order_acquire) != MarkOf(Traits<Handle>::kKind)) return nullptr;
-  return static_cast<BodyOf<Handle>*>(slot->body);
+  return static_cast<BodyOf<Handle>*>(handles.table.Find(reinterpret_cast<uintptr_t>(handle), Traits<Handle>::kKind));
 }
 
 // The body; throws InvalidArgument that calls the parameter by its name.
@@ -97,16 +77,13 @@ BodyOf<Handle>& Get(const Handle* handle, const char* name) {
   return *body;
 }
 
+// Does nothing where Peek finds nothing.
 template <typename Handle>
 void Release(Handle* handle) noexcept {
   constexpr int32_t kind = Traits<Handle>::kKind;
-  auto* slot = reinterpret_cast<Slot*>(handle);
-  uint32_t mark = MarkOf(kind);
-  if (slot == nullptr || !slot->mark.compare_exchange_strong(mark, 0, std::memory_order_acq_rel)) return;
-  delete static_cast<BodyOf<Handle>*>(slot->body);
-  slot->body = nullptr;
-  LiveCount(kind).fetch_sub(1, std::memory_order_relaxed);
-  PoolOf(kind).Give(slot);
+  const std::unique_ptr<BodyOf<Handle>> body(
+      static_cast<BodyOf<Handle>*>(handles.table.End(reinterpret_cast<uintptr_t>(handle), kind)));
+  if (body != nullptr) LiveCount(kind).fetch_sub(1, std::memory_order_relaxed);
 }
 
 // Released at the end of its scope.

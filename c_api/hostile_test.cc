@@ -4,6 +4,7 @@
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <type_traits>
 
 #include "c_api/testing.h"
 
@@ -44,6 +45,18 @@ class HostileTest : public CApiTest {
     addend_rule_call* rule_call = nullptr;
     addend_rule_result* rule_result = nullptr;
   };
+
+  // All with the same value.
+  static Handles All(uintptr_t value) {
+    Handles h;
+    const auto set = [value](auto*&... handles) {
+      ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
+    };
+    set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
+        h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments, h.rules, h.rule_call,
+        h.rule_result);
+    return h;
+  }
 
   // All of which have been released.
   static Handles Released() {
@@ -213,11 +226,14 @@ class HostileTest : public CApiTest {
   // Functions that return no status answer with nothing.
   static void ExpectNothing(const Handles& h) {
     EXPECT_EQ(addend_status_payload(h.status, "op"), nullptr);
+    EXPECT_EQ(addend_status_payload_key(h.status, 0), nullptr);
     EXPECT_STREQ(addend_status_detail(h.status), "");
     EXPECT_EQ(addend_string_data(h.string), nullptr);
     EXPECT_EQ(addend_string_size(h.string), 0u);
     EXPECT_EQ(addend_tensor_num_dims(h.tensor), 0u);
     EXPECT_EQ(addend_tensor_size(h.tensor, 0), -1);
+    EXPECT_EQ(addend_tensor_stride(h.tensor, 0), -1);
+    EXPECT_EQ(addend_tensor_num_bytes(h.tensor), 0u);
     EXPECT_EQ(addend_tensor_dtype(h.tensor), 0);
     EXPECT_EQ(addend_tensor_device(h.tensor), nullptr);
     EXPECT_EQ(addend_tensor_data(h.tensor), nullptr);
@@ -240,6 +256,9 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_results_size(h.results), 0u);
     EXPECT_EQ(addend_results_kind(h.results, 0), ADDEND_RESULT_NONE);
     EXPECT_EQ(addend_results_name(h.results, 0), nullptr);
+    EXPECT_EQ(addend_results_dtype(h.results, 0), 0);
+    EXPECT_EQ(addend_results_num_dims(h.results, 0), 0u);
+    EXPECT_EQ(addend_results_dim_size(h.results, 0, 0), -1);
     EXPECT_TRUE(std::isnan(addend_results_report_number(h.results, "nodes")));
     EXPECT_EQ(addend_results_note(h.results, 0), nullptr);
     EXPECT_EQ(addend_attribution_num_targets(h.attribution), 0u);
@@ -247,6 +266,11 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_program_num_values(h.program), 0u);
     EXPECT_EQ(addend_program_value_name(h.program, 0), nullptr);
     EXPECT_EQ(addend_program_value_kind(h.program, 0), nullptr);
+    EXPECT_EQ(addend_program_num_outputs(h.program), 0u);
+    EXPECT_EQ(addend_program_output_name(h.program, 0), nullptr);
+    EXPECT_EQ(addend_program_output_dtype(h.program, 0), 0);
+    EXPECT_EQ(addend_program_output_num_dims(h.program, 0), 0u);
+    EXPECT_EQ(addend_program_output_size(h.program, 0, 0), -1);
     EXPECT_EQ(addend_rule_call_num_operands(h.rule_call), 0u);
     EXPECT_EQ(addend_rule_call_decomposed(h.rule_call, 0), 0);
     addend_cancellation_cancel(h.cancellation);
@@ -309,6 +333,52 @@ TEST_F(HostileTest, HandlesOfAnotherKind) {
             "composition was released, or is no addend_composition");
   addend_composition_release(wrong);
   EXPECT_EQ(addend_tensor_num_dims(tensor.get()), 1u);
+}
+
+// Whoever keeps a handle too long, or releases it again, meets nobody else's object.
+TEST_F(HostileTest, AReleasedHandleIsRefusedForEver) {
+  constexpr int64_t kLater = 10000;
+  const auto make = [](int64_t number) {
+    addend_tensor* tensor = nullptr;
+    ExpectOk(addend_tensor_copy(&number, sizeof(number), ADDEND_INT64, nullptr, 0, &tensor));
+    return tensor;
+  };
+  addend_tensor* released = make(-1);
+  addend_tensor_release(released);
+  std::vector<addend_tensor*> later;
+  // One after the other, then all together.
+  for (int64_t number = 0; number < 2 * kLater; ++number) {
+    addend_tensor* tensor = make(number);
+    ASSERT_NE(tensor, released) << number;
+    ASSERT_EQ(addend_tensor_data(released), nullptr) << number;
+    addend_tensor_release(released);
+    ASSERT_EQ(addend_tensor_dtype(tensor), ADDEND_INT64) << number;
+    if (number < kLater) {
+      addend_tensor_release(tensor);
+    } else {
+      later.push_back(tensor);
+    }
+  }
+  addend_string* none = nullptr;
+  EXPECT_EQ(Outcome(addend_tensor_to_string(released, &none)).message, "tensor was released, or is no addend_tensor");
+  for (int64_t k = 0; k < kLater; ++k) {
+    EXPECT_EQ(*static_cast<const int64_t*>(addend_tensor_data(later[k])), kLater + k);
+    addend_tensor_release(later[k]);
+  }
+}
+
+TEST_F(HostileTest, WhatNeverWasAHandle) {
+  const int own = 0;
+  const auto address = reinterpret_cast<uintptr_t>(&own);
+  for (const uintptr_t value : {uintptr_t{1}, uintptr_t{4096}, ~uintptr_t{0}, uintptr_t{1} << 31, address, ~address}) {
+    const Handles junk = All(value);
+    for (const auto& [name, call] : CallsOn(junk)) {
+      SCOPED_TRACE(name);
+      EXPECT_EQ(Outcome(call()).code, ADDEND_INVALID_ARGUMENT);
+    }
+    ExpectNothing(junk);
+    ReleaseAll(junk);
+  }
 }
 
 TEST_F(HostileTest, NullOutParameters) {

@@ -71,6 +71,13 @@ CodeTraceOptions CodeOptionsOf(const char* given) {
   return options;
 }
 
+// Null where the program has no such output.
+const RecordedValue* PeekOutput(const addend_program* program, size_t index) noexcept {
+  const ProgramBody* body = Peek(program);
+  if (body == nullptr || index >= body->outputs.size()) return nullptr;
+  return &body->program->values[body->outputs[index]];
+}
+
 // Gives what `make` makes of the program.
 template <typename Make>
 addend_status* GiveText(const addend_program* program, addend_string** out, const char* out_name,
@@ -89,6 +96,10 @@ ProgramBody ProgramOf(std::shared_ptr<const RecordedProgram> program, const std:
   ProgramBody body;
   body.replay = std::make_shared<const Replay>(program);
   for (const RecordedInput& input : program->inputs) body.input_names.push_back(input.name);
+  ForEachNumber(program->output, [&](int value) {
+    body.output_names.push_back(OutputName(body.outputs.size()));
+    body.outputs.push_back(value);
+  });
   body.path = path;
   body.program = std::move(program);
   return body;
@@ -206,6 +217,30 @@ ADDEND_API const char* addend_program_value_name(const addend_program* program, 
 ADDEND_API const char* addend_program_value_kind(const addend_program* program, size_t index) noexcept {
   if (index >= addend_program_num_values(program)) return nullptr;
   return ValueKindName(Peek(program)->program->values[index].kind);
+}
+
+ADDEND_API size_t addend_program_num_outputs(const addend_program* program) noexcept {
+  const ProgramBody* body = Peek(program);
+  return body == nullptr ? 0 : body->outputs.size();
+}
+
+ADDEND_API const char* addend_program_output_name(const addend_program* program, size_t index) noexcept {
+  return PeekOutput(program, index) == nullptr ? nullptr : Peek(program)->output_names[index].c_str();
+}
+
+ADDEND_API int32_t addend_program_output_dtype(const addend_program* program, size_t index) noexcept {
+  const RecordedValue* value = PeekOutput(program, index);
+  return value == nullptr ? 0 : DtypeNumber(value->dtype);
+}
+
+ADDEND_API size_t addend_program_output_num_dims(const addend_program* program, size_t index) noexcept {
+  const RecordedValue* value = PeekOutput(program, index);
+  return value == nullptr ? 0 : value->geometry.sizes.size();
+}
+
+ADDEND_API int64_t addend_program_output_size(const addend_program* program, size_t index, size_t dim) noexcept {
+  const RecordedValue* value = PeekOutput(program, index);
+  return value == nullptr || dim >= value->geometry.sizes.size() ? -1 : value->geometry.sizes[dim];
 }
 
 ADDEND_API addend_status* addend_program_summary(const addend_program* program, addend_string** out_json) noexcept {

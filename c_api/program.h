@@ -17,8 +17,10 @@ struct ProgramBody {
   std::shared_ptr<const RecordedProgram> program;
   std::shared_ptr<const Replay> replay;
   std::vector<std::string> input_names;
-  std::string path;    // of the folder that it comes from, or of the model that was recorded
-  c10::IValue output;  // of the run, where a trace recorded it; None otherwise
+  std::vector<std::string> output_names;
+  std::vector<int> outputs;  // values of the program, one for each output
+  std::string path;          // of the folder that it comes from, or of the model that was recorded
+  c10::IValue output;        // of the run, where a trace recorded it; None otherwise
 };
 
 // Of addend_model_check_trace.

@@ -47,6 +47,14 @@ TEST_F(ProgramTest, ReplaysTheModelWithoutIt) {
   EXPECT_EQ(summary["inputs"][0]["name"], "table");
   EXPECT_EQ(summary["values"].size(), addend_program_num_values(program.get()));
   EXPECT_TRUE(summary["free"].empty());
+  const std::vector<Program::Output> outputs = program.outputs();
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(outputs[0].name, replayed.name(0));
+  EXPECT_EQ(outputs[0].dtype, ADDEND_FLOAT32);
+  EXPECT_EQ(outputs[0].sizes, replayed.tensor().sizes());
+  EXPECT_EQ(replayed.sizes(), outputs[0].sizes);
+  EXPECT_EQ(addend_program_output_size(program.get(), 0, 2), -1);
+  EXPECT_EQ(addend_program_output_name(program.get(), 1), nullptr);
   // Other sizes were not learned.
   EXPECT_THAT([&] { program.Replay(TableRequest(Table(3))); }, testing::ThrowsMessage<Error>(HasSubstr("[3, 6]")));
 }

@@ -1,5 +1,6 @@
 // Results: what a run or a call gives.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 
 #include <limits>
 #include <map>
@@ -17,6 +18,17 @@ const ResultEntry& EntryOf(const addend_results* results, size_t index) {
   if (index < body.entries.size()) return body.entries[index];
   throw Error(absl::StatusCode::kOutOfRange,
               absl::StrCat("index is ", index, ", but there are ", body.entries.size(), " results"));
+}
+
+const ResultEntry* PeekEntry(const addend_results* results, size_t index) noexcept {
+  const ResultsBody* body = Peek(results);
+  return body == nullptr || index >= body->entries.size() ? nullptr : &body->entries[index];
+}
+
+at::IntArrayRef SizesOf(const ResultEntry* entry) noexcept {
+  if (entry == nullptr) return {};
+  if (entry->composition) return entry->composition->sizes();
+  return entry->tensor.defined() ? entry->tensor.sizes() : at::IntArrayRef();
 }
 
 const Report& ReportOf(const ResultsBody& results) {
@@ -46,17 +58,33 @@ ADDEND_API size_t addend_results_size(const addend_results* results) noexcept {
 }
 
 ADDEND_API int32_t addend_results_kind(const addend_results* results, size_t index) noexcept {
-  const ResultsBody* body = Peek(results);
-  if (body == nullptr || index >= body->entries.size()) return ADDEND_RESULT_NONE;
-  const ResultEntry& entry = body->entries[index];
-  if (entry.composition) return ADDEND_RESULT_COMPOSITION;
-  if (entry.tensor.defined()) return ADDEND_RESULT_TENSOR;
-  return entry.number ? ADDEND_RESULT_NUMBER : ADDEND_RESULT_NONE;
+  const ResultEntry* entry = PeekEntry(results, index);
+  if (entry == nullptr) return ADDEND_RESULT_NONE;
+  if (entry->composition) return ADDEND_RESULT_COMPOSITION;
+  if (entry->tensor.defined()) return ADDEND_RESULT_TENSOR;
+  return entry->number ? ADDEND_RESULT_NUMBER : ADDEND_RESULT_NONE;
 }
 
 ADDEND_API const char* addend_results_name(const addend_results* results, size_t index) noexcept {
-  const ResultsBody* body = Peek(results);
-  return body == nullptr || index >= body->entries.size() ? nullptr : body->entries[index].name.c_str();
+  const ResultEntry* entry = PeekEntry(results, index);
+  return entry == nullptr ? nullptr : entry->name.c_str();
+}
+
+ADDEND_API int32_t addend_results_dtype(const addend_results* results, size_t index) noexcept {
+  const ResultEntry* entry = PeekEntry(results, index);
+  if (entry == nullptr) return 0;
+  if (entry->composition) return DtypeNumber(entry->composition->dtype());
+  if (entry->tensor.defined()) return DtypeNumber(entry->tensor.scalar_type());
+  return entry->number ? DtypeNumber(entry->number->type()) : 0;
+}
+
+ADDEND_API size_t addend_results_num_dims(const addend_results* results, size_t index) noexcept {
+  return SizesOf(PeekEntry(results, index)).size();
+}
+
+ADDEND_API int64_t addend_results_dim_size(const addend_results* results, size_t index, size_t dim) noexcept {
+  const at::IntArrayRef sizes = SizesOf(PeekEntry(results, index));
+  return dim < sizes.size() ? sizes[dim] : -1;
 }
 
 ADDEND_API addend_status* addend_results_composition(const addend_results* results, size_t index,
@@ -77,11 +105,16 @@ ADDEND_API addend_status* addend_results_tensor(const addend_results* results, s
   return Guard([&] {
     const ResultEntry& entry = EntryOf(results, index);
     RequireOut(out_tensor, "out_tensor");
-    if (!entry.composition && !entry.tensor.defined()) {
+    const TracingPause pause;
+    if (entry.composition) {
+      Give(out_tensor, entry.composition->value().detach());
+    } else if (entry.tensor.defined()) {
+      Give(out_tensor, entry.tensor);
+    } else if (entry.number) {
+      Give(out_tensor, at::full({}, *entry.number, at::TensorOptions().dtype(entry.number->type())));
+    } else {
       throw InvalidArgument(absl::StrCat("result ", index, " is no tensor"));
     }
-    const TracingPause pause;
-    Give(out_tensor, entry.composition ? entry.composition->value().detach() : entry.tensor);
   });
 }
 
@@ -91,7 +124,7 @@ ADDEND_API addend_status* addend_results_number(const addend_results* results, s
     const ResultEntry& entry = EntryOf(results, index);
     RequireOut(out_number, "out_number");
     if (!entry.number) throw InvalidArgument(absl::StrCat("result ", index, " is no number"));
-    *out_number = *entry.number;
+    *out_number = entry.number->toDouble();
   });
 }
 

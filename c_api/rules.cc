@@ -1,9 +1,11 @@
 // Rules of the caller's own.
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "c_api/callback_map.h"
 #include "c_api/run.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/rules/kinds.h"
@@ -17,13 +19,6 @@ constexpr int32_t kRuleResultKind = kNumKinds + 1;
 
 struct RuleCallBody {
   const RuleCall* call = nullptr;
-};
-
-// A table of callbacks whose payload is released with its last copy.
-template <typename Table>
-struct Callbacks {
-  Table table = {};
-  std::shared_ptr<void> payload;
 };
 
 struct RuleResultBody {
@@ -49,71 +44,25 @@ struct Traits<addend_rule_result> {
 
 namespace {
 
-// A caller that was built later may bring a longer table: what this library does not know of it is not looked at.
+// A copy of the caller's table, whose payload is not taken over yet. A caller that was built later may bring a longer
+// table: what this library does not know of it is not looked at. One that was built earlier brings a shorter one, of
+// `first` bytes at least: what it does not have is null.
 template <typename Table>
-void RequireTable(const Table* callbacks) {
+std::shared_ptr<Callbacks<Table>> CopyOf(const Table* callbacks, size_t first = sizeof(Table)) {
   RequireOut(callbacks, "callbacks");
-  if (callbacks->struct_size < sizeof(Table)) {
+  if (callbacks->struct_size < first) {
     throw InvalidArgument(absl::StrCat("callbacks has struct_size ", callbacks->struct_size, "; set it to ",
                                        sizeof(Table), ", its size"));
   }
-}
-
-// Takes the payload over, if nothing fails.
-template <typename Table>
-std::shared_ptr<Callbacks<Table>> CopyOf(const Table& callbacks) {
   auto copy = std::make_shared<Callbacks<Table>>();
-  copy->table = callbacks;
-  copy->payload = OwnPayload(callbacks.payload, callbacks.release);
+  std::memcpy(&copy->table, callbacks, callbacks->struct_size < sizeof(Table) ? first : sizeof(Table));
   return copy;
 }
 
-void RequireZero(int32_t answer, const std::string& what) {
-  if (answer == ADDEND_CALLBACK_OK) return;
-  if (answer == ADDEND_CALLBACK_DECLINE) throw Unimplemented(absl::StrCat(what, " does not cover this call"));
-  SetCallbackNumber(answer);
-  throw Error(absl::StatusCode::kUnknown, absl::StrCat(what, " returned ", answer));
+template <typename Table>
+void TakePayloadOver(Callbacks<Table>* callbacks) {
+  callbacks->payload = OwnPayload(callbacks->table.payload, callbacks->table.release);
 }
-
-// The map of a rule: rows go out and come back as tensors.
-class CallbackMap : public LinearMap {
- public:
-  CallbackMap(std::string op, std::shared_ptr<const Callbacks<addend_map_callbacks>> map, at::DimVector shape,
-              at::TensorOptions options)
-      : op_(std::move(op)), map_(std::move(map)), shape_(std::move(shape)), options_(options) {}
-
-  Rows Forward(const Rows& rows) const override {
-    std::vector<std::unique_ptr<Scoped<addend_tensor>>> owners;
-    std::vector<const addend_tensor*> handles;
-    for (const at::Tensor& tensor : rows) {
-      owners.push_back(std::make_unique<Scoped<addend_tensor>>(TensorBody(tensor.detach())));
-      handles.push_back(owners.back()->get());
-    }
-    addend_tensor* out = nullptr;
-    const int32_t answer = map_->table.forward(map_->table.payload, handles.data(), handles.size(), &out);
-    const std::unique_ptr<addend_tensor, void (*)(addend_tensor*)> result(out, addend_tensor_release);
-    RequireZero(answer, absl::StrCat("the map of the rule for ", op_));
-    const at::Tensor given = Get<addend_tensor>(out, "out_rows").tensor;
-    at::DimVector expected = {rows.at(0).size(0)};
-    expected.append(shape_.begin(), shape_.end());
-    if (given.sizes() != at::IntArrayRef(expected)) {
-      throw InvalidArgument(absl::StrCat("the map of the rule for ", op_, " gives rows of shape [",
-                                         absl::StrJoin(given.sizes(), ", "), "], not [", absl::StrJoin(expected, ", "),
-                                         "]"));
-    }
-    return {given.to(options_)};
-  }
-
-  Rows Transpose(const Rows&) const override {
-    throw Unimplemented(absl::StrCat("the rule for ", op_, " is a callback, which has no transpose"));
-  }
-
- private:
-  std::string op_;
-  std::shared_ptr<const Callbacks<addend_map_callbacks>> map_;
-  at::DimVector shape_;
-  at::TensorOptions options_;
-};
 
 RuleResult Build(const std::string& op, const Callbacks<addend_rule_callbacks>& callbacks, const RuleCall& call) {
   const TracingPause pause;
@@ -126,11 +75,11 @@ RuleResult Build(const std::string& op, const Callbacks<addend_rule_callbacks>& 
   RuleResultBody& body = *filled;
   RuleResult result;
   if (body.map != nullptr) {
-    const at::Tensor& output = call.outputs.at(0).value;
+    std::vector<at::Tensor> inputs;
+    for (const int input : body.inputs) inputs.push_back(call.operands[input].value);
     result.kind = Kind::kLinear;
     result.inputs = body.inputs;
-    result.map = std::make_shared<CallbackMap>(op, body.map, at::DimVector(output.sizes()),
-                                               output.options().requires_grad(false));
+    result.map = MakeCallbackMap(op, body.map, inputs, call.outputs.at(0).value);
   } else {
     result = Elementwise(call, Kind::kPointwise, std::move(body.terms));
   }
@@ -204,9 +153,10 @@ ADDEND_API addend_status* addend_rules_add_callbacks(addend_rules* rules, const 
     Rule rule;
     rule.name = OpName(op);
     rule.kind = Kind::kPointwise;
-    RequireTable(callbacks);
-    if (callbacks->build == nullptr) throw InvalidArgument("callbacks has no build");
-    rule.build = [name = rule.name, own = CopyOf(*callbacks)](const RuleCall& call) { return Build(name, *own, call); };
+    const auto own = CopyOf(callbacks);
+    if (own->table.build == nullptr) throw InvalidArgument("callbacks has no build");
+    TakePayloadOver(own.get());
+    rule.build = [name = rule.name, own](const RuleCall& call) { return Build(name, *own, call); };
     body.registry.Register(std::move(rule));
   });
 }
@@ -291,9 +241,10 @@ ADDEND_API addend_status* addend_rule_result_set_map(addend_rule_result* result,
       if (!operand.decomposed) throw InvalidArgument(absl::StrCat("operand ", operands[k], " has no rows"));
       inputs.push_back(static_cast<int>(operands[k]));
     }
-    RequireTable(callbacks);
-    if (callbacks->forward == nullptr) throw InvalidArgument("callbacks has no forward");
-    body.map = CopyOf(*callbacks);
+    const auto own = CopyOf(callbacks, offsetof(addend_map_callbacks, transpose));
+    if (own->table.forward == nullptr) throw InvalidArgument("callbacks has no forward");
+    TakePayloadOver(own.get());
+    body.map = own;
     body.inputs = std::move(inputs);
   });
 }

@@ -2,7 +2,9 @@
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
 
+#include <cstddef>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <new>
 #include <string>
@@ -27,20 +29,15 @@ struct StatusBody {
 
 namespace {
 
-// Made when the library is loaded: when memory has run out, there is none for a status. It is never released.
-struct OutOfMemory {
-  OutOfMemory() {
-    body.code = ADDEND_RESOURCE_EXHAUSTED;
-    body.message = "out of memory";
-    slot.body = &body;
-    slot.mark.store(MarkOf(ADDEND_HANDLE_STATUS));
-  }
-  StatusBody body;
-  Slot slot;
-};
-OutOfMemory& out_of_memory = *new OutOfMemory();
-
-addend_status* OutOfMemoryStatus() noexcept { return reinterpret_cast<addend_status*>(&out_of_memory.slot); }
+// Made when the library is loaded: when memory has run out, there is none for a status. It is never released, and not
+// counted.
+addend_status* MakeOutOfMemory() {
+  auto* body = new StatusBody();
+  body->code = ADDEND_RESOURCE_EXHAUSTED;
+  body->message = "out of memory";
+  return reinterpret_cast<addend_status*>(handles.table.Take(ADDEND_HANDLE_STATUS, body));
+}
+addend_status* const out_of_memory = MakeOutOfMemory();
 
 // The first line that says something; what LibTorch says after it are pages of stack.
 std::string OneLine(const std::string& text) {
@@ -141,7 +138,7 @@ addend_status* StatusOfException(bool detail) noexcept {
   try {
     return Make<addend_status>(std::make_unique<StatusBody>(Describe(detail)));
   } catch (...) {
-    return OutOfMemoryStatus();
+    return out_of_memory;
   }
 }
 
@@ -174,8 +171,14 @@ ADDEND_API const char* addend_status_payload(const addend_status* status, const 
   return nullptr;
 }
 
+ADDEND_API const char* addend_status_payload_key(const addend_status* status, size_t index) noexcept {
+  const auto* body = Peek(status);
+  if (body == nullptr || index >= body->payload.size()) return nullptr;
+  return std::next(body->payload.begin(), static_cast<std::ptrdiff_t>(index))->first.c_str();
+}
+
 ADDEND_API void addend_status_release(addend_status* status) noexcept {
-  if (status == OutOfMemoryStatus()) return;
+  if (status == out_of_memory) return;
   Release(status);
 }
 

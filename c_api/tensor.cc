@@ -100,6 +100,17 @@ ADDEND_API int64_t addend_tensor_size(const addend_tensor* tensor, size_t dim) n
   return body == nullptr || dim >= body->tensor.sizes().size() ? -1 : body->tensor.sizes()[dim];
 }
 
+ADDEND_API int64_t addend_tensor_stride(const addend_tensor* tensor, size_t dim) noexcept {
+  const auto* body = Peek(tensor);
+  const bool known = body != nullptr && body->tensor.layout() == at::kStrided && dim < body->tensor.sizes().size();
+  return known ? body->tensor.strides()[dim] : -1;
+}
+
+ADDEND_API size_t addend_tensor_num_bytes(const addend_tensor* tensor) noexcept {
+  const auto* body = Peek(tensor);
+  return body == nullptr ? 0 : static_cast<size_t>(body->tensor.numel()) * body->tensor.dtype().itemsize();
+}
+
 ADDEND_API int32_t addend_tensor_dtype(const addend_tensor* tensor) noexcept {
   const auto* body = Peek(tensor);
   return body == nullptr ? 0 : DtypeNumber(body->tensor.scalar_type());

@@ -163,11 +163,36 @@ TEST_F(TensorTest, DlpackGoesOutAndIsDeletedAnywhere) {
   EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_DLPACK), before + 1);
   auto* versioned = static_cast<ManagedVersioned*>(managed);
   EXPECT_EQ(versioned->major, 1u);
+  EXPECT_EQ(versioned->flags, c_api::dlpack::kReadOnly);
   EXPECT_EQ(versioned->tensor.ndim, 2);
   EXPECT_EQ(versioned->tensor.shape[1], 2);
   EXPECT_EQ(static_cast<float*>(versioned->tensor.data)[3], 4);  // alive although the handle is gone
   std::thread([&] { versioned->deleter(versioned); }).join();
   EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_DLPACK), before);
+}
+
+// Tensors of this library never change, so that what must not be written is shared in spite of that.
+TEST_F(TensorTest, DlpackComesHomeWithoutACopy) {
+  const Tensor tensor = Tensor::Copy<float>({1, 2, 3}, {3});
+  void* managed = nullptr;
+  int32_t is_versioned = 0;
+  ExpectOk(addend_tensor_to_dlpack(tensor.get(), 1, &managed, &is_versioned));
+  addend_tensor* back = nullptr;
+  ExpectOk(addend_tensor_from_dlpack(managed, is_versioned, &back));
+  EXPECT_EQ(addend_tensor_data(back), addend_tensor_data(tensor.get()));
+  addend_tensor_release(back);
+}
+
+TEST_F(TensorTest, StridesAndBytes) {
+  const Tensor tensor = Tensor::Copy<double>({1, 2, 3, 4, 5, 6}, {2, 3});
+  EXPECT_EQ(tensor.strides(), (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(tensor.num_bytes(), 48u);
+  const Tensor turned = Call("aten::t", Arguments().Add(tensor)).tensor();
+  EXPECT_EQ(turned.strides(), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(turned.num_bytes(), 48u);
+  EXPECT_EQ(addend_tensor_stride(tensor.get(), 2), -1);
+  EXPECT_TRUE(Tensor::Copy<float>({7}, {}).strides().empty());
+  EXPECT_EQ(Tensor::Copy<float>({}, {0, 4}).num_bytes(), 0u);
 }
 
 TEST_F(TensorTest, OlderDlpackCallsBoolsBytes) {

@@ -44,6 +44,7 @@ ADDEND_SAFE_HANDLE(addend_##noun, Name##Handle)
 %ignore addend_status_message;
 %ignore addend_status_detail;
 %ignore addend_status_payload;
+%ignore addend_status_payload_key;
 %typemap(ctype) addend_status* "void *"
 %typemap(imtype) addend_status* "global::System.IntPtr"
 %typemap(cstype) addend_status* "void"

@@ -43,6 +43,7 @@ ADDEND_CAPSULE(addend_##noun)
 %ignore addend_status_detail;
 %ignore addend_status_message;
 %ignore addend_status_payload;
+%ignore addend_status_payload_key;
 %typemap(out) addend_status* {
   if ($1 != nullptr) {
     addend_python::SetException($1);

@@ -30,6 +30,12 @@ ADDEND_API const char* addend_status_payload(const addend_status* status, const 
   return to->addend_status_payload(status, key);
 }
 
+ADDEND_API const char* addend_status_payload_key(const addend_status* status, size_t index) {
+  const struct addend_functions* to = addend_opened();
+  if (status == NULL || to == NULL || addend_refusal_message(status) != NULL) return NULL;
+  return to->addend_status_payload_key(status, index);
+}
+
 ADDEND_API void addend_status_release(addend_status* status) {
   const struct addend_functions* to = addend_opened();
   if (status != NULL && to != NULL && addend_refusal_message(status) == NULL) to->addend_status_release(status);

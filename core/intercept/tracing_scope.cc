@@ -147,7 +147,19 @@ void Operator::Expand(Stack* stack) const {
 
 struct TracingScope::Guards {
   explicit Guards(CallHandler* handler)
-      : info(InfoKind(), std::make_shared<HandlerInfo>(handler)), include(Key().key) {}
+      : paused(c10::impl::tls_is_dispatch_key_excluded(Key().key)),
+        info(InfoKind(), std::make_shared<HandlerInfo>(handler)),
+        include(Key().key) {
+    if (paused) c10::impl::tls_set_dispatch_key_excluded(Key().key, false);
+  }
+  ~Guards() {
+    if (paused) c10::impl::tls_set_dispatch_key_excluded(Key().key, true);
+  }
+  Guards(const Guards&) = delete;
+  Guards& operator=(const Guards&) = delete;
+
+  // A callback of another run opens this scope: what that run calls is not traced, but what is called in here.
+  const bool paused;
   c10::DebugInfoGuard info;
   c10::impl::IncludeDispatchKeyGuard include;
 };

@@ -23,7 +23,8 @@ class CallHandler {
   virtual void Handle(const Operator& op, Stack* stack) = 0;
 };
 
-// RAII: operators of this thread (and of the TorchScript forks that it starts) go to `handler`, which must outlive it.
+// RAII: operators of this thread (and of the TorchScript forks that it starts) go to `handler`, which must outlive it,
+// also where it is opened under a TracingPause.
 class TracingScope {
  public:
   explicit TracingScope(CallHandler* handler);

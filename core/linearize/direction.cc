@@ -147,7 +147,8 @@ struct ThereAndBack {
   bool apart = false;
 };
 
-ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOptions& chunks,
+// `may_turn`: a map that has no transpose is a failure, and no error.
+ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOptions& chunks, bool may_turn,
                                const Progress& progress) {
   const int64_t targets = TargetsOf(linearization);
   const int64_t at_once = AtOnce(linearization, targets, chunks.memory_bytes);
@@ -169,7 +170,13 @@ ThereAndBack SweepThereAndBack(const Linearization& linearization, const ChunkOp
   if (all.failed) return all;
   SumCheck sum_check(linearization, result);
   ByTarget found;
-  if (targets > 0) found = SweepTargets(linearization, targets, at_once, part_progress);
+  try {
+    if (targets > 0) found = SweepTargets(linearization, targets, at_once, part_progress);
+  } catch (const Error& error) {
+    if (!may_turn || error.code() != absl::StatusCode::kUnimplemented) throw;
+    all.failed = true;
+    return all;
+  }
   int64_t first = 0;
   for (size_t p = 0; p < result.probes.size(); ++p) {
     const Operand& operand = linearization.probes[p].operand;
@@ -208,7 +215,8 @@ SweepResult SweepEitherWay(const Linearization& linearization, const SweepOption
   if (!backward || linearization.trace->numc == 0 || linearization.trace->differentiable) {
     return SweepInChunks(linearization, options.chunks, progress);
   }
-  ThereAndBack all = SweepThereAndBack(linearization, options.chunks, progress);
+  const bool may_turn = options.direction == Direction::kAuto;
+  ThereAndBack all = SweepThereAndBack(linearization, options.chunks, may_turn, progress);
   if (!all.failed && !all.apart) return std::move(all.result);
   SweepResult forward = SweepInChunks(linearization, options.chunks, progress);
   forward.turned = all.apart;

@@ -13,6 +13,32 @@ for header in "$@"; do
   g++ -std=c++17 -Wall -Wextra -pedantic -Werror -I. -Ic_api -fsyntax-only "$work/program.cc"
   echo "ok: $header"
 done
+
+# preprocessed TEXT OPTION...: the last line of what becomes of the header and the text.
+preprocessed() {
+  text=$1
+  shift
+  printf '#include "c_api/addend.h"\n%s\n' "$text" | gcc -E -P -I. "$@" - | tail -1 | tr -d ' '
+}
+
+# expect WANTED GOT WHAT
+expect() {
+  if [ "$1" != "$2" ]; then
+    echo "FAILED: $3 is $2 instead of $1" >&2
+    exit 1
+  fi
+  echo "ok: $3 is $1"
+}
+version=$(cat VERSION)
+expect "\"$version\"" "$(preprocessed ADDEND_VERSION)" "ADDEND_VERSION, as in the file VERSION,"
+expect "$version" "$(preprocessed 'ADDEND_VERSION_MAJOR.ADDEND_VERSION_MINOR.ADDEND_VERSION_PATCH')" \
+  "the version in numbers"
+# Windows is not built; that its compilers would find what they need is looked at.
+expect "__declspec(dllimport)" "$(preprocessed ADDEND_API -D_WIN32)" "ADDEND_API for programs on Windows"
+expect "__declspec(dllexport)" "$(preprocessed ADDEND_API -D_WIN32 -DADDEND_BUILDING)" "ADDEND_API for the library there"
+expect "__cdecl" "$(preprocessed ADDEND_CALL -D_WIN32)" "ADDEND_CALL there"
+expect "" "$(preprocessed ADDEND_CALL)" "ADDEND_CALL elsewhere"
+
 if ! command -v swig >/dev/null; then
   echo "skipped: swig is not installed (tools/setup installs it)"
   exit 0

@@ -13,8 +13,18 @@ trap 'rm -rf "$work"' EXIT
 # Declarations end with ";" behind ADDEND_NOEXCEPT.
 sed 's/\(ADDEND_NOEXCEPT\);/\1 { __builtin_trap(); }/' "$headers/addend.h" >"$work/addend.h"
 sed 's/\(ADDEND_NOEXCEPT\);/\1 { __builtin_trap(); }/' "$headers/addend_ext.h" >"$work/addend_ext.h"
-echo '#include "addend_ext.h"' >"$work/interface.c"
-"$version_script" <"$symbols" >"$work/addend.lds"
+
+# No function takes an enumeration, so that each gets a symbol of its own, by which its constants are recorded.
+enums=$(sed -n 's/^enum \(addend_[a-z_]*\) {.*/\1/p' "$work/addend.h" "$work/addend_ext.h")
+{
+  echo '#include "addend_ext.h"'
+  printf '__attribute__((visibility("default"))) enum %s %s_constants;\n' $(echo "$enums" | sed 's/.*/& &/')
+} >"$work/interface.c"
+{
+  echo ADDEND_1
+  echo "$enums" | sed 's/$/_constants/'
+  sed '/^ADDEND_1$/d' "$symbols"
+} | "$version_script" >"$work/addend.lds"
 gcc -std=c11 -g -O0 -fPIC -shared -w -I"$work" "$work/interface.c" -o "$work/libaddend.so.1" \
   -Wl,--version-script="$work/addend.lds" -Wl,-soname,libaddend.so.1
 abidw --exported-interfaces-only --no-show-locs --no-corpus-path --no-comp-dir-path \

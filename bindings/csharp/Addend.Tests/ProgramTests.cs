@@ -17,6 +17,10 @@ public sealed class ProgramTests : IDisposable
         Assert.Equal(["output"], results.Names);
         Assert.Equal(Computed(_model, Samples.Rows(5, 2)), results.Tensor().ToArray<float>());
         Assert.Equal(7, program.NumOperators);
+        ProgramOutput output = Assert.Single(program.Outputs);
+        Assert.Equal("output", output.Name);
+        Assert.Equal(DType.Float32, output.DType);
+        Assert.Equal(_model.Run(Samples.Rows(0, 2)).Tensor().Shape, output.Shape);
         Assert.Equal(["table"], program.NamesOf(ValueKind.Input));
         Assert.Equal(["mean", "deviation"], program.NamesOf(ValueKind.Buffer));
         Assert.Equal(

@@ -196,6 +196,8 @@ public sealed class TensorTests
         using Results results = Operators.Call("aten::t", tensor);
         using Tensor transposed = results.Tensor();
         Assert.Equal([3L, 2L], transposed.Shape);
+        Assert.Equal([1L, 3L], transposed.Strides);
+        Assert.Equal(48, transposed.ByteCount);
         Assert.Equal([1, 4, 2, 5, 3, 6], transposed.ToArray<double>());
     }
 

@@ -25,6 +25,12 @@ public enum ValueKind
     Part,
 }
 
+/// <summary>A tensor that a program gives.</summary>
+/// <param name="Name">The name that its result has.</param>
+/// <param name="DType">What its elements are.</param>
+/// <param name="Shape">The sizes of its dimensions in the recording; other inputs may give others.</param>
+public sealed record ProgramOutput(string Name, DType DType, IReadOnlyList<long> Shape);
+
 /// <summary>
 /// A program: what a model did for one input, to be read, kept, and run again without the model. It stops where a number
 /// that left the tensors (<c>item()</c>, a condition, the size of <c>nonzero()</c>) is another one than in the recording.
@@ -47,6 +53,29 @@ public sealed class RecordedProgram : AddendObject
 
     /// <summary>The names of all its tensors, which are unique, in order.</summary>
     public IReadOnlyList<string> Names => [.. Values().Select(value => value.Name)];
+
+    /// <summary>What the program gives, in order, before it runs.</summary>
+    public IReadOnlyList<ProgramOutput> Outputs
+    {
+        get
+        {
+            var outputs = new ProgramOutput[checked((int)AddendNative.addend_program_num_outputs(Handle))];
+            for (int index = 0; index < outputs.Length; index++)
+            {
+                nuint position = (nuint)index;
+                var shape = new long[checked((int)AddendNative.addend_program_output_num_dims(Handle, position))];
+                for (int dim = 0; dim < shape.Length; dim++)
+                {
+                    shape[dim] = AddendNative.addend_program_output_size(Handle, position, (nuint)dim);
+                }
+                outputs[index] = new ProgramOutput(
+                    Text.Borrowed(Handle, program => AddendNative.addend_program_output_name(program, position))!,
+                    (DType)AddendNative.addend_program_output_dtype(Handle, position),
+                    shape);
+            }
+            return outputs;
+        }
+    }
 
     /// <summary>What there is to know before it runs, as a JSON object: <c>operators</c>, <c>inputs</c>, <c>output</c>,
     /// <c>values</c>, <c>guards</c>, and <c>free</c>, the dimensions of inputs that may have another size.</summary>

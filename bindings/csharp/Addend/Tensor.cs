@@ -29,6 +29,13 @@ public sealed partial class Tensor : AddendObject
     /// <summary>How many elements it has.</summary>
     public long Count => Shape.Aggregate(1L, (count, size) => count * size);
 
+    /// <summary>How many elements each dimension moves by.</summary>
+    public IReadOnlyList<long> Strides =>
+        [.. Enumerable.Range(0, Shape.Count).Select(dim => AddendNative.addend_tensor_stride(Handle, (nuint)dim))];
+
+    /// <summary>How many bytes the elements take, one behind the other.</summary>
+    public long ByteCount => checked((long)AddendNative.addend_tensor_num_bytes(Handle));
+
     /// <summary>A copy of some elements.</summary>
     /// <typeparam name="T">The .NET type of the elements, which says the dtype.</typeparam>
     /// <param name="elements">The elements, row by row.</param>

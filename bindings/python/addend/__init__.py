@@ -37,7 +37,7 @@ from ._handle import Scope, scope
 from ._input import Input, Inside
 from ._live import Recording, Trace, TracedModel, compile, recording, tracing
 from ._model import Model, attribute, load_model
-from ._program import Program
+from ._program import Program, ProgramOutput
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
@@ -73,6 +73,7 @@ __all__ = [
     "OutOfRange",
     "Plain",
     "Program",
+    "ProgramOutput",
     "Recording",
     "Requirement",
     "ResourceExhausted",

@@ -11,6 +11,7 @@ from typing import (
     Iterable,
     List,
     Mapping,
+    NamedTuple,
     Optional,
     Sequence,
     Tuple,
@@ -21,7 +22,7 @@ from . import _native
 from ._arguments import is_numbers
 from ._cancellation import Cancellation
 from ._context import Context, as_context
-from ._dtype import to_code
+from ._dtype import DType, from_code, to_code
 from ._handle import Handle
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
 
 # What is known of each operator: numbers, or ("seconds", numbers) or ("bytes", numbers); None where there is none.
 Numbers = Mapping[str, Union[Sequence[Optional[float]], Tuple[str, Sequence[Optional[float]]]]]
+
+
+class ProgramOutput(NamedTuple):
+    """A tensor that a program gives: the name that its result has, and dtype and shape in the recording."""
+
+    name: str
+    dtype: DType
+    shape: Tuple[int, ...]
 
 
 class Program(Handle):
@@ -84,6 +93,19 @@ class Program(Handle):
 
         request = new_model_request([inputs])
         return read_requirements(_native.program_requirements(as_context(context, {})._handle, self._handle, request))
+
+    @property
+    def outputs(self) -> List[ProgramOutput]:
+        """What the program gives, in order, before it runs: name, dtype, and the shape in the recording."""
+        handle = self._handle
+        return [
+            ProgramOutput(
+                _native.program_output_name(handle, k),
+                from_code(_native.program_output_dtype(handle, k)),
+                tuple(_native.program_output_size(handle, k, d) for d in range(_native.program_output_num_dims(handle, k))),
+            )
+            for k in range(_native.program_num_outputs(handle))
+        ]
 
     def model(self) -> "Model":
         """The program as a model, to be run, decomposed and attributed without the one that was recorded."""

@@ -114,4 +114,5 @@ def result_at(results: Any, index: int, run: Optional[Run] = None) -> Any:
         return composition
     if kind == _native.RESULT_TENSOR:
         return Tensor(_native.results_tensor(results, index))
-    return _native.results_number(results, index) if kind == _native.RESULT_NUMBER else None
+    # As a tensor a number keeps its type.
+    return Tensor(_native.results_tensor(results, index)).item() if kind == _native.RESULT_NUMBER else None

@@ -65,6 +65,18 @@ class Tensor(Handle):
         return count
 
     @property
+    def strides(self) -> Tuple[int, ...]:
+        """How many bytes each dimension moves by, as NumPy counts them."""
+        handle = self._handle
+        itemsize = _itemsize(self.dtype)
+        return tuple(_native.tensor_stride(handle, dim) * itemsize for dim in range(_native.tensor_num_dims(handle)))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the elements take, one behind the other."""
+        return _native.tensor_num_bytes(self._handle)
+
+    @property
     def dtype(self) -> DType:
         return from_code(_native.tensor_dtype(self._handle))
 

@@ -5,9 +5,6 @@
 namespace addend_python {
 namespace {
 
-constexpr const char* kPayloadKeys[] = {"op",   "op_index", "module_path", "function",
-                                        "file", "line",     "parameters",  "callback"};
-
 // Callbacks come on the thread that called, and calls do not nest beyond them: one slot per thread is enough.
 struct CallbackException {
   PyObject* type = nullptr;
@@ -21,10 +18,10 @@ PyObject* Text(const char* text) { return PyUnicode_DecodeUTF8(text, std::strlen
 // A new dict, or null with an exception set.
 PyObject* Payload(const addend_status* status) {
   PyObject* payload = PyDict_New();
-  for (const char* key : kPayloadKeys) {
-    const char* const value = addend_status_payload(status, key);
-    if (payload == nullptr || value == nullptr) continue;
-    PyObject* const text = Text(value);
+  for (size_t k = 0; payload != nullptr; ++k) {
+    const char* const key = addend_status_payload_key(status, k);
+    if (key == nullptr) break;
+    PyObject* const text = Text(addend_status_payload(status, key));
     if (text == nullptr || PyDict_SetItemString(payload, key, text) != 0) Py_CLEAR(payload);
     Py_XDECREF(text);
   }

@@ -106,6 +106,7 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(results.names, ["output"])
         self.assertTrue(torch.equal(results[0].torch(), expected))
         self.assertEqual(program.num_operators, 3)
+        self.assertEqual(program.outputs, [("output", addend.DType.float32, (2, 2))])
         self.assertEqual(program.names("input"), ["input"])
         self.assertEqual(sorted(program.names("parameter")), ["0.bias", "0.weight", "2.bias", "2.weight"])
         self.assertEqual(repr(program), "Program(input: 3 operators)")

@@ -51,6 +51,12 @@ class FromPythonTest(unittest.TestCase):
         source[3, 5] = -1
         self.assertEqual(transposed[5, 3].item(), -1)
 
+    def test_strides_and_bytes_are_those_of_numpy(self):
+        array = np.arange(6, dtype=np.float64).reshape(2, 3)
+        for given in (array, array.T, array[:, 1:], np.zeros(())):
+            tensor = addend.as_tensor(given)
+            self.assertEqual((tensor.strides, tensor.nbytes), (given.strides, given.nbytes))
+
     def test_strides_that_tensors_do_not_have_are_copied(self):
         source = np.arange(6, dtype=np.float32)
         np.testing.assert_array_equal(addend.as_tensor(source[::-1]), source[::-1])

@@ -192,6 +192,69 @@ public final class Program extends NativeObject {
     return names(List.of(kind));
   }
 
+  /** A tensor that a program gives. */
+  public static final class Output {
+    private final String name;
+    private final DType dtype;
+    private final long[] shape;
+
+    Output(String name, DType dtype, long[] shape) {
+      this.name = name;
+      this.dtype = dtype;
+      this.shape = shape;
+    }
+
+    /**
+     * The name that its result has.
+     *
+     * @return for example {@code output}
+     */
+    public String name() {
+      return name;
+    }
+
+    /**
+     * What its elements are.
+     *
+     * @return the dtype
+     */
+    public DType dtype() {
+      return dtype;
+    }
+
+    /**
+     * The sizes of its dimensions in the recording; other inputs may give others.
+     *
+     * @return a new array
+     */
+    public long[] shape() {
+      return shape.clone();
+    }
+  }
+
+  /**
+   * What the program gives, in order, before it runs.
+   *
+   * @return the outputs
+   */
+  public List<Output> outputs() {
+    try (Borrow borrow = new Borrow()) {
+      final long program = borrow.of(this);
+      final List<Output> outputs = new ArrayList<>();
+      for (long k = 0; k < AddendNative.addend_program_num_outputs(program); k++) {
+        final long[] shape = new long[(int) AddendNative.addend_program_output_num_dims(program, k)];
+        for (int dim = 0; dim < shape.length; dim++) {
+          shape[dim] = AddendNative.addend_program_output_size(program, k, dim);
+        }
+        outputs.add(new Output(
+            AddendNative.addend_program_output_name(program, k),
+            DType.of(AddendNative.addend_program_output_dtype(program, k)),
+            shape));
+      }
+      return outputs;
+    }
+  }
+
   /**
    * What there is to know before it runs: {@code operators}, {@code inputs}, {@code output}, {@code values},
    * {@code guards}, and {@code free}, the dimensions of inputs that may have another size.

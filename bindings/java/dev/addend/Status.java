@@ -1,14 +1,10 @@
 package dev.addend;
 
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 
 /** Turns statuses of the C interface into exceptions. */
 final class Status {
-  private static final List<String> PAYLOAD_KEYS =
-      List.of("op", "op_index", "module_path", "function", "file", "line", "parameters", "callback");
-
   private Status() {}
 
   /** Does nothing for success, which is 0; else releases the status and throws what it says. */
@@ -27,11 +23,10 @@ final class Status {
 
   private static AddendException exception(long status) {
     final Map<String, String> payload = new LinkedHashMap<>();
-    for (String key : PAYLOAD_KEYS) {
-      final String value = AddendNative.addend_status_payload(status, key);
-      if (value != null) {
-        payload.put(key, value);
-      }
+    String key = AddendNative.addend_status_payload_key(status, 0);
+    while (key != null) {
+      payload.put(key, AddendNative.addend_status_payload(status, key));
+      key = AddendNative.addend_status_payload_key(status, payload.size());
     }
     return new AddendException(
         AddendException.Code.of(AddendNative.addend_status_code(status)),

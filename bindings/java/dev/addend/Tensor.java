@@ -267,6 +267,33 @@ public final class Tensor extends NativeObject implements Operand {
     return numel;
   }
 
+  /**
+   * How many elements each dimension moves by.
+   *
+   * @return a number for each dimension
+   */
+  public long[] strides() {
+    try (Borrow borrow = new Borrow()) {
+      final long tensor = borrow.of(this);
+      final long[] strides = new long[(int) AddendNative.addend_tensor_num_dims(tensor)];
+      for (int dim = 0; dim < strides.length; dim++) {
+        strides[dim] = AddendNative.addend_tensor_stride(tensor, dim);
+      }
+      return strides;
+    }
+  }
+
+  /**
+   * How many bytes the elements take, one behind the other.
+   *
+   * @return the number of bytes
+   */
+  public long numBytes() {
+    try (Borrow borrow = new Borrow()) {
+      return AddendNative.addend_tensor_num_bytes(borrow.of(this));
+    }
+  }
+
   @Override
   public DType dtype() {
     try (Borrow borrow = new Borrow()) {

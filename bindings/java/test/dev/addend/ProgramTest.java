@@ -41,6 +41,11 @@ class ProgramTest extends ScopedTest {
     assertEquals(List.of("output"), results.names());
     assertArrayEquals(model.run(rows(5, 2)).tensor(0).toFloatArray(), results.tensor(0).toFloatArray());
     assertEquals(7, program.numOperators());
+    final Program.Output output = program.outputs().get(0);
+    assertEquals(1, program.outputs().size());
+    assertEquals("output", output.name());
+    assertEquals(results.tensor(0).dtype(), output.dtype());
+    assertArrayEquals(results.tensor(0).shape(), output.shape());
     assertEquals(List.of("table"), program.names(Program.ValueKind.INPUT));
     assertEquals(List.of("mean", "deviation"), program.names(Program.ValueKind.BUFFER));
     assertEquals(

@@ -29,6 +29,8 @@ class TensorTest {
         Tensor booleans = Tensor.of(new boolean[] {true, false, true})) {
       assertArrayEquals(new float[] {1, 2.5f, -3, 4, 5, 6}, floats.toFloatArray());
       assertArrayEquals(new long[] {2, 3}, floats.shape());
+      assertArrayEquals(new long[] {3, 1}, floats.strides());
+      assertEquals(24, floats.numBytes());
       assertEquals(DType.FLOAT32, floats.dtype());
       assertEquals("cpu", floats.device());
       assertEquals(6, floats.numel());
