@@ -8,6 +8,7 @@ load("@local_dotnet//:info.bzl", "DOTNET", "MISSING", "NUGET_PACKAGES")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:rules.bzl", "sh_test")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
+load("//tools/package:defs.bzl", "package_documents")
 
 HAVE_CSHARP = bool(DOTNET and NUGET_PACKAGES and HAVE_SWIG)
 
@@ -20,7 +21,9 @@ def _dotnet_project_impl(ctx):
     arguments.add(ctx.file.project)
     arguments.add(out.path)
     for target, name in ctx.attr.properties.items():
-        arguments.add_all(target.files, format_each = name + "=%s", expand_directories = False)
+        # Of several files, the one that MSBuild reads.
+        files = [file for file in target.files.to_list() if file.basename.endswith(".props")] or target.files
+        arguments.add_all(files, format_each = name + "=%s", expand_directories = False)
     ctx.actions.run(
         executable = ctx.executable._build,
         arguments = [arguments],
@@ -122,7 +125,7 @@ def _folder_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
     command = 'cp -fL "$@" "{out}"'
     if ctx.attr.strip:
-        command += ' && chmod u+w "{out}"/* && strip --strip-debug "{out}"/*'
+        command += ' && chmod u+w "{out}"/* && strip "{out}"/*'
     ctx.actions.run_shell(
         inputs = ctx.files.srcs,
         outputs = [out],
@@ -189,6 +192,18 @@ def folder(**kwargs):
     """
     if HAVE_CSHARP:
         _folder(**kwargs)
+
+def document_folder(name, package, libraries):
+    """What a package carries beside its own, side by side.
+
+    Args:
+      name: the target's name.
+      package: see package_documents.
+      libraries: see package_documents.
+    """
+    if HAVE_CSHARP:
+        package_documents(name = name + "_files", package = package, libraries = libraries)
+        _folder(name = name, srcs = [name + "_files"])
 
 def csharp_wrapper(name, library, deps, options = []):
     """What SWIG makes of the C interface: a shared library, and sources in C#.

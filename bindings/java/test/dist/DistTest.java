@@ -272,6 +272,7 @@ class DistTest {
       assertEquals(version, jar.getManifest().getMainAttributes().getValue("Implementation-Version"));
       assertEquals("dev.addend", jar.getManifest().getMainAttributes().getValue("Automatic-Module-Name"));
       assertEquals(version, versionOfTheLibrary());
+      assertEquals(version, Files.readString(Path.of("VERSION")).strip());
     }
   }
 
