@@ -176,13 +176,13 @@ def dotnet_test(arguments = [], **kwargs):
         )
 
 def dotnet_sh_test(**kwargs):
-    """An sh_test that needs the .NET SDK, which it finds in $DOTNET.
+    """An sh_test that needs the .NET SDK, which it finds in $DOTNET, with what tools/setup restored in $NUGET_CACHE.
 
     Args:
       **kwargs: see sh_test.
     """
     if HAVE_CSHARP:
-        sh_test(env = {"DOTNET": DOTNET}, **kwargs)
+        sh_test(env = {"DOTNET": DOTNET, "NUGET_CACHE": NUGET_PACKAGES}, **kwargs)
 
 def folder(**kwargs):
     """Files side by side.
