@@ -190,7 +190,7 @@ class DistTest {
       }
       assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(ours)));
       try (Stream<Path> files = Files.walk(ours)) {
-        assertEquals(2, files.filter(Files::isRegularFile).count());
+        assertTrue(files.anyMatch(file -> file.endsWith("libaddend_jni.so")));
       }
     }
   }
