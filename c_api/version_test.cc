@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "c_api/testing.h"
 
 namespace addend::c_api {
@@ -34,7 +37,9 @@ TEST(VersionTest, ThisProcessIsFine) {
   api::ExpectOk(addend_check_libtorch());
   EXPECT_EQ(addend_abi_version(), ADDEND_ABI_VERSION);
   EXPECT_LE(addend_abi_min_version(), addend_abi_version());
-  EXPECT_STREQ(addend_version(), "0.1.0");
+  std::string release;
+  std::ifstream("VERSION") >> release;
+  EXPECT_EQ(addend_version(), release);
   EXPECT_THAT(addend_libtorch_version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
 

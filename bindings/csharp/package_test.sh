@@ -12,7 +12,7 @@ cp -L "$project" "$program" "$folder"
 cd "$folder"
 export HOME=$folder/home DOTNET_CLI_HOME=$folder/home NUGET_PACKAGES=$folder/packages
 export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 MSBUILDDISABLENODEREUSE=1 DOTNET_CLI_USE_MSBUILD_SERVER=0
-unset ADDEND_LIBRARY_PATH
+unset ADDEND_LIBRARY_PATH ADDEND_LIBTORCH_PATH
 
 if ! "$DOTNET" build --source "$dist" --output out >log 2>&1; then
   cat log >&2
@@ -26,3 +26,28 @@ diff expected printed
 [[ -s printed ]]
 [[ -f out/runtimes/linux-x64/native/libaddend.so.1 || "$(uname -m)" != x86_64 ]]
 [[ -n $(find out/runtimes -name 'libaddend_torch*.so') ]]
+
+# The LibTorch that ADDEND_LIBTORCH_PATH names is the one that is loaded. One library of it is a file of its own, which tells
+# which folder was used; the others are large.
+loaded() {
+  LD_DEBUG=files "$DOTNET" exec out/Consumer.dll "$model" "$sample" 2>&1 >/dev/null |
+    sed -n 's/.*calling init: //p' | grep -E '/(libc10|libtorch_cpu|libtorch)\.so[^/]*$' | sort -u
+}
+mkdir torch
+loaded >before
+while read -r library; do
+  case "$library" in
+    */libc10*) cp -L "$library" torch/ ;;
+    *) ln -s "$library" torch/ ;;
+  esac
+done <before
+export ADDEND_LIBTORCH_PATH=$folder/torch
+loaded >after
+grep -q "^$folder/torch/libc10" after || { cat before after >&2; exit 1; }
+[[ "$(grep -c libc10 after)" == 1 ]]
+export ADDEND_LIBTORCH_PATH=$folder/nowhere
+if "$DOTNET" exec out/Consumer.dll "$model" "$sample" >printed 2>&1; then
+  echo "FAILED: a LibTorch that is not there is no error" >&2
+  exit 1
+fi
+grep -q "ADDEND_LIBTORCH_PATH names $folder/nowhere, which has no libc10.so" printed || { cat printed >&2; exit 1; }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# dist_test.sh PYTHON TARBALL SDK [WHEEL]: in an empty folder, with nothing but the tarball and what users install, a part
-# of the suite runs against the installed library, in C and, where there is a wheel, in Python against C.
+# dist_test.sh PYTHON TARBALL SDK [FOLDER]: in an empty folder, with nothing but the tarball and what users install, a part
+# of the suite runs against the installed library, in C and, where FOLDER holds a wheel, in Python against C.
 set -eu
 python=$1 tarball=$PWD/$2 sdk=$PWD/$3
-wheel=${4:+$PWD/$4}
+wheel=
+[ -z "${4:-}" ] || wheel=$(echo "$PWD/$4"/*.whl)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"

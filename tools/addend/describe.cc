@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/release.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/files.h"
-#include "tools/addend/version.h"
 
 namespace addend::cli {
 namespace {
@@ -65,7 +65,7 @@ ExplainedInput DescribeLoaded(const LoadedInput& loaded, std::optional<int64_t> 
 }  // namespace
 
 Writer ThisProgram() {
-  Writer writer = {kVersion, "", TORCH_VERSION};
+  Writer writer = {kRelease, "", TORCH_VERSION};
   try {
     writer.sha256 = Sha256OfFile("/proc/self/exe");
   } catch (const Error&) {

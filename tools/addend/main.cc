@@ -17,9 +17,9 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/policy_keys.h"
+#include "core/base/release.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/text.h"
-#include "tools/addend/version.h"
 
 namespace addend::cli {
 namespace {
@@ -336,7 +336,7 @@ int Run(int argc, char** argv) {
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
   app.get_formatter()->column_width(kOptionColumn);
-  app.set_version_flag("--version", std::string("addend ") + kVersion + " (LibTorch " + TORCH_VERSION + ")");
+  app.set_version_flag("--version", std::string("addend ") + kRelease + " (LibTorch " + TORCH_VERSION + ")");
   app.require_subcommand(1);
   app.footer(std::string("Example:\n  addend decompose model.pt --input row.npy --baseline mean.npy\n\n"
                          "addend decompose --help has more of them.\n") +

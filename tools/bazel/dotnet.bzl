@@ -10,6 +10,7 @@ load("@local_python//:info.bzl", "PYTHON")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:rules.bzl", "sh_test")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
+load("//tools/package:defs.bzl", "package_documents")
 
 HAVE_CSHARP = bool(DOTNET and HAVE_SWIG and PYTHON)
 
@@ -24,7 +25,9 @@ def _dotnet_project_impl(ctx):
     arguments.add(ctx.file.project)
     arguments.add(out.path)
     for target, name in ctx.attr.properties.items():
-        arguments.add_all(target.files, format_each = name + "=%s", expand_directories = False)
+        # Of several files, the one that MSBuild reads.
+        files = [file for file in target.files.to_list() if file.basename.endswith(".props")] or target.files
+        arguments.add_all(files, format_each = name + "=%s", expand_directories = False)
     ctx.actions.run(
         executable = ctx.executable._build,
         arguments = [arguments],
@@ -126,7 +129,7 @@ def _folder_impl(ctx):
     out = ctx.actions.declare_directory(ctx.label.name)
     command = 'cp -fL "$@" "{out}"'
     if ctx.attr.strip:
-        command += ' && chmod u+w "{out}"/* && strip --strip-debug "{out}"/*'
+        command += ' && chmod u+w "{out}"/* && strip "{out}"/*'
     ctx.actions.run_shell(
         inputs = ctx.files.srcs,
         outputs = [out],
@@ -188,13 +191,13 @@ def csharp_genrule(**kwargs):
         native.genrule(cmd = cmd, **kwargs)
 
 def dotnet_sh_test(**kwargs):
-    """An sh_test that needs the .NET SDK, which it finds in $DOTNET.
+    """An sh_test that needs the .NET SDK, which it finds in $DOTNET, with what tools/setup restored in $NUGET_CACHE.
 
     Args:
       **kwargs: see sh_test.
     """
     if HAVE_CSHARP:
-        sh_test(env = {"DOTNET": DOTNET}, **kwargs)
+        sh_test(env = {"DOTNET": DOTNET, "NUGET_CACHE": NUGET_PACKAGES}, **kwargs)
 
 def folder(**kwargs):
     """Files side by side.
@@ -204,6 +207,18 @@ def folder(**kwargs):
     """
     if HAVE_CSHARP:
         _folder(**kwargs)
+
+def document_folder(name, package, libraries):
+    """What a package carries beside its own, side by side.
+
+    Args:
+      name: the target's name.
+      package: see package_documents.
+      libraries: see package_documents.
+    """
+    if HAVE_CSHARP:
+        package_documents(name = name + "_files", package = package, libraries = libraries)
+        _folder(name = name, srcs = [name + "_files"])
 
 def csharp_wrapper(name, library, deps, options = []):
     """What SWIG makes of the C interface: a shared library, and sources in C#.

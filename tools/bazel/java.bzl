@@ -13,7 +13,7 @@ load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
 # What the binding promises to run on.
-_RELEASE = "11"
+JAVA_RELEASE = "11"
 
 # Python writes a part of the sources.
 HAVE_JAVA = JAVA_HOME != "" and HAVE_SWIG and PYTHON != ""
@@ -57,7 +57,7 @@ def _java_library_impl(ctx):
         inputs = depset(ctx.files.srcs, transitive = [class_path]),
         command = _COMPILE.format(
             home = JAVA_HOME,
-            release = _RELEASE,
+            release = JAVA_RELEASE,
             class_path = ":".join([f.path for f in class_path.to_list()]),
             jar = jar.path,
             source_jar = source_jar.path,
@@ -254,7 +254,7 @@ def _javadoc_test_impl(ctx):
     return _run_script(ctx, _JAVADOC_TEST.format(
         workspace = ctx.workspace_name,
         home = JAVA_HOME,
-        release = _RELEASE,
+        release = JAVA_RELEASE,
         sources = " ".join([source.short_path for source in ctx.files.data]),
     ), depset())
 

@@ -4,12 +4,14 @@ Bazel's own py_test starts whatever `python` is on PATH, which Debian does not h
 or SWIG are missing, the macros declare nothing, and the first one says so.
 """
 
-load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
+load("@libtorch//:info.bzl", LIBTORCH_VERSION = "VERSION")
+load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "addend_cc_library")
 load("//tools/bazel:options.bzl", "meaning_copts")
 load("//tools/bazel:rules.bzl", "PyInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
+load("//tools/package:defs.bzl", "package_documents", "stripped")
 
 _MISSING = [
     name
@@ -199,23 +201,78 @@ def python_genrule(name, script, path, srcs, outs, helpers = [], **kwargs):
         **kwargs
     )
 
-def python_wheel(name, package, version, **kwargs):
-    """A wheel of a package for this interpreter and machine.
+def _python_wheel_impl(ctx):
+    out = ctx.actions.declare_directory(ctx.label.name)
+    provenance = [file for file in ctx.files._provenance if file.basename == "provenance.json"]
+    arguments = ctx.actions.args()
+    arguments.add("-B")
+    arguments.add(ctx.file._script)
+    arguments.add("--out", out.path)
+    arguments.add("--version-file", ctx.file._version)
+    arguments.add("--readme", ctx.file.readme)
+    arguments.add("--torch", LIBTORCH_VERSION)
+    arguments.add_all("--provenance", provenance)
+    arguments.add_all("--documents", ctx.files.documents)
+    arguments.add_all("--libraries", ctx.files.libraries)
+    arguments.add_all("--files", ctx.files.package)
+    inputs = [ctx.file._script, ctx.file._version, ctx.file.readme] + ctx.files._helpers + provenance
+    ctx.actions.run(
+        executable = PYTHON,
+        arguments = [arguments],
+        inputs = inputs + ctx.files.documents + ctx.files.libraries + ctx.files.package,
+        outputs = [out],
+        mnemonic = "Wheel",
+        # readelf is asked what the libraries need.
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out]))]
+
+_python_wheel = rule(
+    implementation = _python_wheel_impl,
+    attrs = {
+        "documents": attr.label_list(allow_files = True),
+        "libraries": attr.label_list(allow_files = True),
+        "package": attr.label(mandatory = True),
+        "readme": attr.label(allow_single_file = [".md"], mandatory = True),
+        "_helpers": attr.label_list(
+            default = [
+                "//tools/package:elf.py",
+                "//tools/package:platform_tag.py",
+            ],
+            allow_files = True,
+        ),
+        "_provenance": attr.label(default = "//tools/package:provenance"),
+        "_script": attr.label(default = "//tools/package:wheel.py", allow_single_file = True),
+        "_version": attr.label(default = "//:VERSION", allow_single_file = True),
+    },
+)
+
+def python_wheel(name, package, libraries, readme, **kwargs):
+    """A folder with the wheel of a package; the wheel's name has the version and the tags that are true for it.
 
     Args:
       name: the target's name.
       package: a python_package.
-      version: of the release.
+      libraries: the shared libraries in it, which are stripped.
+      readme: what an index shows.
       **kwargs: tags, visibility and the like.
     """
     if not HAVE_PYTHON:
         return
-    tag = "cp" + PYTHON_VERSION.replace(".", "")
-    native.genrule(
+    stripped(
+        name = name + "_libraries",
+        srcs = libraries,
+    )
+    package_documents(
+        name = name + "_documents",
+        package = "wheel",
+        libraries = [name + "_libraries"],
+    )
+    _python_wheel(
         name = name,
-        srcs = [package],
-        outs = ["addend-%s-%s-%s-linux_x86_64.whl" % (version, tag, tag)],
-        cmd = "%s $(location //tools/bazel:wheel.py) $@ $(locations %s)" % (PYTHON, package),
-        tools = ["//tools/bazel:wheel.py"],
+        package = package,
+        documents = [name + "_documents"],
+        libraries = [name + "_libraries"],
+        readme = readme,
         **kwargs
     )

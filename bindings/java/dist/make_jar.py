@@ -1,15 +1,25 @@
-"""Puts classes, native libraries and Maven's metadata into one jar. A program of the build."""
+"""Writes what Maven publishes: the jar, its sources, its Javadoc, and the POM. A program of the build."""
 
 import argparse
 import hashlib
+import json
 import pathlib
 import platform
+import subprocess
+import tempfile
 import zipfile
+from xml.sax.saxutils import escape
 
 # Archives are the same whenever they are built.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MANIFEST = """Manifest-Version: 1.0
 Automatic-Module-Name: dev.addend
+Implementation-Title: Addend
+Implementation-Version: %s
+Bundle-License: Apache-2.0
+
+"""
+_PLAIN_MANIFEST = """Manifest-Version: 1.0
 Implementation-Title: Addend
 Implementation-Version: %s
 
@@ -20,28 +30,76 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--classes", required=True, help="a jar")
     parser.add_argument("--native", nargs="+", required=True, help="libraries")
-    parser.add_argument("--license", required=True)
-    parser.add_argument("--pom", required=True, help="with @VERSION@")
-    parser.add_argument("--version", required=True)
-    parser.add_argument("--jar", required=True, help="to write")
-    parser.add_argument("--pom-out", required=True, help="to write")
+    parser.add_argument("--sources", nargs="+", required=True, help="of the package dev.addend")
+    parser.add_argument("--javadoc-tool", required=True)
+    parser.add_argument("--release", required=True, help="of Java, for Javadoc")
+    parser.add_argument("--documents", nargs="+", required=True, help="licence, notices and SPDX list")
+    parser.add_argument("--provenance", nargs="+", required=True, help="provenance.json, and files that are not read")
+    parser.add_argument("--pom", required=True, help="with @VERSION@ and @SCM@")
+    parser.add_argument("--version-file", required=True)
+    parser.add_argument("--out", required=True, help="the jar to write; the others are named after it")
     arguments = parser.parse_args()
 
-    pom = read_text(arguments.pom).replace("@VERSION@", arguments.version)
-    pathlib.Path(arguments.pom_out).write_text(pom, encoding="utf-8")
+    version = read_text(arguments.version_file).strip()
+    (provenance,) = [path for path in arguments.provenance if path.endswith("provenance.json")]
+    pom = make_pom(read_text(arguments.pom), version, json.loads(read_text(provenance)))
+    documents = document_entries(arguments.documents)
+    stem = arguments.out[: -len(".jar")]
+    pathlib.Path(stem + ".pom").write_text(pom, encoding="utf-8")
 
     # The manifest has to be the first entry.
-    entries = {"META-INF/MANIFEST.MF": _MANIFEST % arguments.version}
+    entries = {"META-INF/MANIFEST.MF": _MANIFEST % version}
     maven = "META-INF/maven/dev.addend/addend/"
     entries[maven + "pom.xml"] = pom
-    entries[maven + "pom.properties"] = "groupId=dev.addend\nartifactId=addend\nversion=%s\n" % arguments.version
-    entries["META-INF/LICENSE"] = read_text(arguments.license)
-    with zipfile.ZipFile(arguments.classes) as classes:
-        for name in sorted(classes.namelist()):
-            if name.endswith(".class"):
-                entries[name] = classes.read(name)
+    entries[maven + "pom.properties"] = "groupId=dev.addend\nartifactId=addend\nversion=%s\n" % version
+    entries.update(documents)
+    entries.update(class_entries(arguments.classes))
     entries.update(native_entries(arguments.native))
-    write(arguments.jar, entries)
+    write(arguments.out, entries)
+
+    plain = dict({"META-INF/MANIFEST.MF": _PLAIN_MANIFEST % version}, **documents)
+    sources = sorted(map(pathlib.Path, arguments.sources), key=lambda path: path.name)
+    write(stem + "-sources.jar", dict(plain, **{"dev/addend/" + path.name: path.read_bytes() for path in sources}))
+    write(stem + "-javadoc.jar", dict(plain, **javadoc_entries(arguments.javadoc_tool, arguments.release, version, sources)))
+
+
+def make_pom(template, version, provenance):
+    """The POM; the address of the repository only where it is known."""
+    scm = ""
+    if "repository" in provenance:
+        address = escape(provenance["repository"])
+        tag = "    <tag>%s</tag>\n" % escape(provenance["commit"]) if "commit" in provenance else ""
+        scm = "  <url>%s</url>\n  <scm>\n    <connection>scm:git:%s.git</connection>\n    <url>%s</url>\n%s  </scm>\n" % (
+            address,
+            address,
+            address,
+            tag,
+        )
+    return template.replace("@VERSION@", version).replace("@SCM@\n", scm)
+
+
+def document_entries(paths):
+    entries = {}
+    for path in sorted(map(pathlib.Path, paths), key=lambda path: path.name):
+        folder = "META-INF/sbom/" if path.suffix == ".json" else "META-INF/"
+        entries[folder + path.name] = path.read_text(encoding="utf-8")
+    return entries
+
+
+def class_entries(archive):
+    with zipfile.ZipFile(archive) as classes:
+        return {name: classes.read(name) for name in sorted(classes.namelist()) if name.endswith(".class")}
+
+
+def javadoc_entries(tool, release, version, sources):
+    """The pages, without the time at which they were made."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [tool, "--release", release, "-quiet", "-notimestamp", "-Xdoclint:all,-missing", "-encoding", "UTF-8"]
+        command += ["-charset", "UTF-8", "-docencoding", "UTF-8", "-d", folder]
+        command += ["-windowtitle", "Addend " + version, "-doctitle", "Addend " + version]
+        subprocess.run(command + [str(path) for path in sources], check=True)
+        pages = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in pages}
 
 
 def native_entries(libraries):

@@ -1,15 +1,17 @@
 """The wheel holds all that a program needs: it runs from an empty folder."""
 
 import base64
+import glob
 import hashlib
 import os
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import unittest
 import zipfile
 
-WHEEL = os.path.abspath(os.environ["WHEEL"])
+(WHEEL,) = glob.glob(os.path.join(os.path.abspath(os.environ["WHEEL"]), "*.whl"))
 MODELS = os.path.abspath("docs/examples/models/digits")
 PROGRAM = os.path.abspath("docs/examples/quickstart.py")
 
@@ -37,6 +39,18 @@ class WheelTest(unittest.TestCase):
             ).stdout.split()
             self.assertEqual(located[0], os.path.join(folder, "addend", "__init__.py"))
             self.assertIn("-%s-" % located[1], os.path.basename(WHEEL), "the version of the wheel is that of the library")
+
+    def test_the_tags_are_those_of_interpreter_and_machine(self):
+        name, _, interpreter, abi, platform = os.path.basename(WHEEL)[: -len(".whl")].split("-", 4)
+        self.assertEqual(name, "addend")
+        suffix = sysconfig.get_config_var("SOABI")
+        self.assertEqual("cpython-" + abi[len("cp") :], suffix.rsplit("-", 3)[0])
+        self.assertEqual(interpreter, "cp%d%d" % sys.version_info[:2])
+        machine = sysconfig.get_platform().split("-")[1]
+        self.assertRegex(platform, "^(linux|manylinux_[0-9]+_[0-9]+)_%s$" % machine)
+        with zipfile.ZipFile(WHEEL) as wheel:
+            (said,) = [name for name in wheel.namelist() if name.endswith(".dist-info/WHEEL")]
+            self.assertIn("\nTag: %s-%s-%s\n" % (interpreter, abi, platform), wheel.read(said).decode())
 
     def test_record(self):
         with zipfile.ZipFile(WHEEL) as wheel:

@@ -1,3 +1,4 @@
+using System.Diagnostics.CodeAnalysis;
 using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
@@ -7,7 +8,8 @@ namespace Addend.Native;
 /// <summary>
 /// Finds the native libraries, or says where it looked and why each place did not serve. They are looked for in the
 /// folder that the environment variable ADDEND_LIBRARY_PATH names and nowhere else where it is set; then where .NET
-/// puts the libraries of packages; then beside this assembly; then where the system looks.
+/// puts the libraries of packages; then beside this assembly; then where the system looks. The LibTorch that the user
+/// names is loaded before them (<see cref="LibTorchFolder"/>).
 /// </summary>
 internal static class Library
 {
@@ -19,7 +21,11 @@ internal static class Library
 
     internal const string PathVariable = "ADDEND_LIBRARY_PATH";
 
-    private static readonly Lazy<Loaded> Found = new(() => Load(Folders()));
+    private static readonly Lazy<Loaded> Found = new(() =>
+    {
+        LibTorchFolder.Load();
+        return Load(Folders());
+    });
 
     internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
 
@@ -64,9 +70,7 @@ internal static class Library
             return [chosen];
         }
         string packages = AppContext.GetData("NATIVE_DLL_SEARCH_DIRECTORIES") as string ?? "";
-        string beside = Path.GetDirectoryName(typeof(Library).Assembly.Location) is { Length: > 0 } folder
-            ? folder
-            : AppContext.BaseDirectory;
+        string beside = FolderOfThisAssembly();
         string runtime = Path.Combine(beside, "runtimes", RuntimeInformation.RuntimeIdentifier, "native");
         return packages.Split(Path.PathSeparator, StringSplitOptions.RemoveEmptyEntries)
             .Append(beside)
@@ -74,6 +78,10 @@ internal static class Library
             .Distinct()
             .Append(null);
     }
+
+    [UnconditionalSuppressMessage("SingleFile", "IL3000", Justification = "Where the assembly is part of the program, that one's folder is taken.")]
+    private static string FolderOfThisAssembly() =>
+        Path.GetDirectoryName(typeof(Library).Assembly.Location) is { Length: > 0 } folder ? folder : AppContext.BaseDirectory;
 
     private static bool TryLoad(string? folder, string name, List<string> failures, out IntPtr library)
     {

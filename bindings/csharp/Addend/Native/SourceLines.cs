@@ -1,4 +1,6 @@
 using System.Diagnostics;
+using System.Diagnostics.CodeAnalysis;
+using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Runtime.ExceptionServices;
 
@@ -36,7 +38,7 @@ internal sealed class SourceLines(Func<IReadOnlyList<StackFrame>> frames)
                 if (frame.GetFileName() is { } file && frame.GetFileLineNumber() is > 0 and var line)
                 {
                     AddendNative.addend_frames_add(
-                        collected, file, line, frame.GetMethod()?.Name ?? "", null!, -1, 0);
+                        collected, file, line, MethodOf(frame)?.Name ?? "", null!, -1, 0);
                 }
             }
             return 0;
@@ -52,6 +54,9 @@ internal sealed class SourceLines(Func<IReadOnlyList<StackFrame>> frames)
     private static List<StackFrame> Callers(bool withLines)
     {
         StackFrame[] all = new StackTrace(withLines).GetFrames();
-        return [.. all.SkipWhile(frame => frame.GetMethod()?.Module.Assembly == typeof(SourceLines).Assembly)];
+        return [.. all.SkipWhile(frame => MethodOf(frame)?.Module.Assembly == typeof(SourceLines).Assembly)];
     }
+
+    [UnconditionalSuppressMessage("Trimming", "IL2026", Justification = "A method that was trimmed away has no name in the recording.")]
+    private static MethodBase? MethodOf(StackFrame frame) => frame.GetMethod();
 }

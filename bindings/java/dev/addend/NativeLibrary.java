@@ -10,15 +10,14 @@ import java.nio.file.StandardCopyOption;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
+import java.util.stream.Collectors;
 
 /**
  * Finds and loads the native library: in the folder that {@code -Daddend.library.path} names, on
  * {@code java.library.path}, or in the jar, from where it is copied into a folder of a cache that is named by its
- * contents ({@code -Daddend.cache.path}; else {@code addend} under {@code XDG_CACHE_HOME} or {@code ~/.cache}).
+ * contents ({@link NativeCache}). The LibTorch that the user names is loaded before it ({@link LibTorchFolder}).
  */
 final class NativeLibrary {
   private static final String NAME = "addend_jni";
@@ -35,6 +34,7 @@ final class NativeLibrary {
    * process has loaded is told in the same way, before a second one is loaded beside it.
    */
   static void load() {
+    LibTorchFolder.load();
     new NativeLibrary().search();
     final int needed = AddendNative.addend_compiled_abi_version();
     if (AddendNative.addend_abi_min_version() > needed || AddendNative.addend_abi_version() < needed) {
@@ -85,16 +85,26 @@ final class NativeLibrary {
     } catch (IOException e) {
       return failed("jar: " + folder, e);
     }
-    final Path cache = cache().resolve(sha256(contents.getBytes(StandardCharsets.UTF_8)).substring(0, 16));
-    return tryTo("jar: " + folder + " copied to " + cache, () -> {
-      final Map<String, String> hashes = new LinkedHashMap<>();
-      contents.lines().forEach(line -> hashes.put(line.substring(66), line.substring(0, 64)));
-      Files.createDirectories(cache);
-      for (Map.Entry<String, String> file : hashes.entrySet()) {
-        extract(folder + file.getKey(), file.getValue(), cache.resolve(file.getKey()));
+    final String name = sha256(contents.getBytes(StandardCharsets.UTF_8)).substring(0, 16);
+    for (NativeCache.Place place : NativeCache.places()) {
+      try {
+        final Path copies = Files.createDirectories(place.open().resolve(name));
+        copy(folder, contents, copies);
+        return tryTo("jar: " + folder + " copied to " + copies,
+            () -> System.load(copies.resolve(System.mapLibraryName(NAME)).toString()));
+      } catch (IOException | RuntimeException e) {
+        failed("jar: " + folder + " cannot be copied", e);
       }
-      System.load(cache.resolve(System.mapLibraryName(NAME)).toString());
-    });
+    }
+    return false;
+  }
+
+  /** Copies what {@code contents} lists: 64 digits of a hash, two spaces and a name in each line. */
+  private static void copy(String folder, String contents, Path copies) throws IOException {
+    for (String line : contents.lines().collect(Collectors.toList())) {
+      final String name = line.substring(66);
+      extract(folder + name, line.substring(0, 64), copies.resolve(name));
+    }
   }
 
   @FunctionalInterface
@@ -112,7 +122,8 @@ final class NativeLibrary {
   }
 
   private boolean failed(String what, Throwable failure) {
-    tried.add(what + " (" + failure.getMessage() + ")");
+    // Exceptions about files say no more than the path in their message.
+    tried.add(what + " (" + (failure instanceof IOException ? failure.toString() : failure.getMessage()) + ")");
     failures.add(failure);
     return false;
   }
@@ -140,17 +151,6 @@ final class NativeLibrary {
     } finally {
       Files.deleteIfExists(temporary);
     }
-  }
-
-  private static Path cache() {
-    final String chosen = System.getProperty("addend.cache.path");
-    if (chosen != null) {
-      return Path.of(chosen).toAbsolutePath();
-    }
-    final String xdg = System.getenv("XDG_CACHE_HOME");
-    final Path caches =
-        xdg != null && !xdg.isEmpty() ? Path.of(xdg) : Path.of(System.getProperty("user.home"), ".cache");
-    return caches.resolve("addend").toAbsolutePath();
   }
 
   /** The names that the jar uses: {@code linux-x86_64}, {@code linux-aarch64}, {@code macos-aarch64}. */

@@ -11,9 +11,12 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.jar.JarFile;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -35,6 +38,7 @@ class DistTest {
 
   private Path empty;
   private Path cache;
+  private final Map<String, String> environment = new HashMap<>();
 
   @BeforeEach
   void makeFolders() throws IOException {
@@ -60,7 +64,8 @@ class DistTest {
     final ProcessBuilder builder =
         new ProcessBuilder(command).directory(empty.toFile()).redirectOutput(text).redirectError(errors);
     builder.environment().remove("CLASSPATH");
-    builder.environment().remove("LD_LIBRARY_PATH");
+    builder.environment().keySet().removeAll(List.of("LD_LIBRARY_PATH", "XDG_CACHE_HOME", "ADDEND_LIBTORCH_PATH"));
+    builder.environment().putAll(environment);
     // The LibTorch of some distributions brings UCX, which takes over the handlers of signals. The library gives them back
     // once it is loaded, but -Xcheck:jni may look in between.
     builder.environment().put("UCX_HANDLE_ERRORS", "none");
@@ -73,13 +78,24 @@ class DistTest {
 
   /** The quick start in a JVM that has one jar and these options. */
   private Output quickstart(Path jar, String... options) throws IOException, InterruptedException {
+    final List<String> all = new ArrayList<>(List.of("-Daddend.cache.path=" + cache));
+    all.addAll(Arrays.asList(options));
+    return quickstartWithoutCache(jar, all);
+  }
+
+  private Output quickstartWithoutCache(Path jar, List<String> options) throws IOException, InterruptedException {
+    final String model = DIGITS.resolve("model.pt").toString();
+    return java(jar, options, QUICKSTART, model, DIGITS.resolve("sample.safetensors").toString());
+  }
+
+  private Output java(Path jar, List<String> options, Path program, String... arguments)
+      throws IOException, InterruptedException {
     final List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
     command.add("-Xcheck:jni");
-    command.add("-Daddend.cache.path=" + cache);
-    command.addAll(Arrays.asList(options));
-    command.addAll(List.of("-cp", jar.toString(), QUICKSTART.toString()));
-    command.addAll(List.of(DIGITS.resolve("model.pt").toString(), DIGITS.resolve("sample.safetensors").toString()));
+    command.addAll(options);
+    command.addAll(List.of("-cp", jar.toString(), program.toString()));
+    command.addAll(Arrays.asList(arguments));
     return run(command.toArray(new String[0]));
   }
 
@@ -187,6 +203,87 @@ class DistTest {
     assertTrue(Files.notExists(cache));
   }
 
+  /** A user whom the system knows no home of, or may not write there, has the library in a folder of the temporary one. */
+  @Test
+  void noHomeIsNeeded() throws IOException, InterruptedException {
+    final Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    final Path ours = temporary.resolve("addend-" + Files.getAttribute(temporary, "unix:uid"));
+    for (String home : List.of("?", "/proc/nowhere")) {
+      assertSuccess(quickstartWithoutCache(JAR, List.of("-Duser.home=" + home, "-Djava.io.tmpdir=" + temporary)));
+      try (Stream<Path> files = Files.list(empty)) {
+        assertEquals(0, files.count(), "the working folder stays empty");
+      }
+      assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(ours)));
+      try (Stream<Path> files = Files.walk(ours)) {
+        assertTrue(files.anyMatch(file -> file.endsWith("libaddend_jni.so")));
+      }
+    }
+  }
+
+  @Test
+  void aTemporaryFolderThatOthersWriteToIsRefused() throws IOException, InterruptedException {
+    final Path temporary = Files.createDirectory(folder.resolve("tmp"));
+    final Path known = Files.createDirectory(temporary.resolve("addend-" + Files.getAttribute(temporary, "unix:uid")));
+    Files.setPosixFilePermissions(known, PosixFilePermissions.fromString("rwxrwxrwx"));
+    final List<String> options = List.of("-Duser.home=?", "-Djava.io.tmpdir=" + temporary);
+    final Output output = quickstartWithoutCache(JAR, options);
+    assertNotEquals(0, output.exitCode);
+    assertTrue(output.errors.contains(known + " is not a folder that only this user can write to"), output.errors);
+    Files.delete(known);
+    Files.createSymbolicLink(known, Files.createDirectory(folder.resolve("of_another")));
+    assertTrue(quickstartWithoutCache(JAR, options).errors.contains(known + " is not a folder"));
+  }
+
+  /** The files that a process maps whose names begin with libtorch or libc10. */
+  private List<Path> libTorchOf(String... options) throws IOException, InterruptedException {
+    final Path program = folder.resolve("Maps.java");
+    Files.writeString(
+        program,
+        "class Maps { public static void main(String[] a) throws Exception { dev.addend.Addend.version();"
+            + " System.out.print(java.nio.file.Files.readString(java.nio.file.Path.of(\"/proc/self/maps\"))); } }");
+    final List<String> all = new ArrayList<>(List.of("-Daddend.cache.path=" + cache));
+    all.addAll(Arrays.asList(options));
+    final Output output = java(JAR, all, program);
+    assertEquals(0, output.exitCode, output.errors);
+    return output.text.lines()
+        .filter(line -> line.matches(".*/(libtorch|libc10)[^/]*"))
+        .map(line -> Path.of(line.substring(line.indexOf('/'))))
+        .distinct()
+        .collect(Collectors.toList());
+  }
+
+  @Test
+  void theLibTorchThatIsNamedIsTheOneThatIsLoaded() throws IOException, InterruptedException {
+    final Path named = Files.createDirectory(folder.resolve("libtorch"));
+    for (Path file : libTorchOf()) {
+      final Path here = named.resolve(file.getFileName());
+      // One that is a file of its own tells which folder was used; the others are large.
+      if (file.getFileName().toString().startsWith("libc10.so")) {
+        Files.copy(file, here);
+      } else {
+        Files.createSymbolicLink(here, file);
+      }
+    }
+    assertTrue(libTorchOf("-Daddend.libtorch.path=" + named).stream().anyMatch(file -> file.startsWith(named)));
+    assertTrue(libTorchOf().stream().noneMatch(file -> file.startsWith(named)));
+    environment.put("ADDEND_LIBTORCH_PATH", named.toString());
+    final List<Path> found = libTorchOf();
+    assertEquals(1, found.stream().filter(file -> file.getFileName().toString().startsWith("libc10.so")).count());
+    assertTrue(found.stream().anyMatch(file -> file.startsWith(named)), found.toString());
+  }
+
+  @Test
+  void aLibTorchThatIsNotThereIsTold() throws IOException, InterruptedException {
+    final Output output = quickstart(JAR, "-Daddend.libtorch.path=" + empty);
+    assertNotEquals(0, output.exitCode);
+    assertTrue(
+        output.errors.contains("-Daddend.libtorch.path names " + empty + ", which has no libc10.so"), output.errors);
+    Files.writeString(empty.resolve("libc10.so"), "no library");
+    environment.put("ADDEND_LIBTORCH_PATH", empty.toString());
+    final String errors = quickstart(JAR).errors;
+    assertTrue(errors.contains("where ADDEND_LIBTORCH_PATH says that LibTorch is"), errors);
+  }
+
   @Test
   void mavenKnowsTheJar() throws Exception {
     try (JarFile jar = new JarFile(JAR.toFile());
@@ -200,6 +297,7 @@ class DistTest {
       assertEquals(version, jar.getManifest().getMainAttributes().getValue("Implementation-Version"));
       assertEquals("dev.addend", jar.getManifest().getMainAttributes().getValue("Automatic-Module-Name"));
       assertEquals(version, versionOfTheLibrary());
+      assertEquals(version, Files.readString(Path.of("VERSION")).strip());
     }
   }
 

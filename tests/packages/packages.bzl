@@ -1,0 +1,52 @@
+"""The test that reads every package."""
+
+load("@local_python//:info.bzl", "PYTHON")
+load("//tools/bazel:dotnet.bzl", "HAVE_CSHARP")
+load("//tools/bazel:java.bzl", "HAVE_JAVA")
+load("//tools/bazel:python.bzl", "HAVE_PYTHON")
+load("//tools/package:defs.bzl", "HAVE_PACKAGES", "package_test")
+
+# The packages that are made here; a language's own BUILD file says what is missing where one is not.
+PACKAGES = dict([
+    (name, label)
+    for name, label, made in [
+        ("MAVEN", "//bindings/java:dist", HAVE_JAVA),
+        ("NUGET", "//bindings/csharp:dist", HAVE_CSHARP),
+        ("SDK", "//c_api:sdk", True),
+        ("WHEEL", "//bindings/python:wheel", HAVE_PYTHON),
+    ]
+    if HAVE_PACKAGES and made
+])
+
+def all_packages(name, **kwargs):
+    """All packages that are made here.
+
+    Args:
+      name: the target's name.
+      **kwargs: visibility and the like.
+    """
+    native.filegroup(name = name, srcs = [PACKAGES[key] for key in sorted(PACKAGES)], **kwargs)
+
+def unittest(name, data = [], variables = {}, **kwargs):
+    """A file of unittest cases, <name>.py, which need no package of Python.
+
+    Args:
+      name: the target's name.
+      data: what it reads.
+      variables: names of environment variables -> the target whose files each of them names.
+      **kwargs: size and the like.
+    """
+    package_test(
+        name = name,
+        srcs = ["unittest.sh"],
+        args = [PYTHON, "$(location //tools/bazel:unittest_runner.py)", "$(location %s.py)" % name] + [
+            "'%s=$(locations %s)'" % (variable, variables[variable])
+            for variable in sorted(variables)
+        ],
+        data = data + [name + ".py", "//tools/bazel:unittest_runner.py"] + [variables[key] for key in sorted(variables)],
+        tags = [
+            "no-asan",
+            "no-ubsan",
+        ],
+        **kwargs
+    )

@@ -1,0 +1,150 @@
+"""The programs that write what packages say of themselves."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.abspath("tools/package"))
+
+import documents
+import elf
+import platform_tag
+import provenance
+
+COMPONENTS = "tools/package/components.json"
+
+
+def needs(soname, *names):
+    return {"name": soname, "sha256": "0" * 64, "needs": list(names)}
+
+
+class PlatformTagTest(unittest.TestCase):
+    def test_what_only_one_distribution_has_is_linux(self):
+        for library in ("libtorch_cpu.so.1.13", "libabsl_hash.so.20220623", "libcrypto.so.3", "libgomp.so.1"):
+            found = platform_tag.tag_of("linux-x86_64", {"libc.so.6", library}, {"GLIBC": (2, 17)})
+            self.assertEqual(found, ("linux_x86_64", False), library)
+
+    def test_the_level_is_the_first_that_has_all_symbols(self):
+        needed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1"}
+        for versions, level in [
+            ({"GLIBC": (2, 14), "GLIBCXX": (3, 4, 19)}, "2_17"),
+            ({"GLIBC": (2, 14), "GLIBCXX": (3, 4, 20)}, "2_28"),
+            ({"GLIBC": (2, 28), "GLIBCXX": (3, 4, 21)}, "2_28"),
+            ({"GLIBC": (2, 33), "GLIBCXX": (3, 4, 29)}, "2_34"),
+            ({"GLIBC": (2, 17), "GLIBCXX": (3, 4, 32)}, "2_39"),
+        ]:
+            found = platform_tag.tag_of("linux-aarch64", needed, versions)
+            self.assertEqual(found, ("manylinux_%s_aarch64" % level, False), versions)
+        self.assertEqual(platform_tag.tag_of("linux-x86_64", needed, {"GLIBC": (2, 99)}), ("linux_x86_64", False))
+
+    def test_the_libraries_of_the_wheel_of_pytorch_are_required(self):
+        found = platform_tag.tag_of("linux-x86_64", {"libtorch_cpu.so", "libc10.so", "libc.so.6"}, {"GLIBC": (2, 28)})
+        self.assertEqual(found, ("manylinux_2_28_x86_64", True))
+
+    def test_other_systems_have_their_own(self):
+        self.assertEqual(platform_tag.tag_of("macosx-11.0-arm64", set(), {}), ("macosx_11_0_arm64", False))
+
+    def test_readelf_is_understood(self):
+        soname, needed, versions = elf.describe(os.path.realpath("/proc/self/exe"))
+        self.assertIsNone(soname)
+        self.assertTrue(any(name.startswith("libc.so") for name in needed), needed)
+        self.assertGreater(versions["GLIBC"], (2,))
+
+
+class DocumentsTest(unittest.TestCase):
+    def components(self, *libraries):
+        with open(COMPONENTS, encoding="utf-8") as file:
+            return documents._components(json.load(file)["components"], list(libraries), "1.13.1")
+
+    def test_what_is_needed_and_what_is_inside(self):
+        found = {c["name"]: c for c in self.components(needs("libaddend.so.1", "libabsl_hash.so.20220623", "libc.so.6"))}
+        self.assertEqual(found["Abseil"]["version"], "20220623")
+        self.assertEqual(found["LibTorch"]["inside"], ["libaddend.so.1"])
+        self.assertEqual(found["GNU C library"]["needed_by"], ["libaddend.so.1"])
+        self.assertNotIn("OpenSSL", found)
+
+    def test_where_a_library_opens_others_they_hold_the_code(self):
+        found = self.components(needs("libaddend.so.1", "libc.so.6"), needs("libaddend_torch1.13.so", "libc10.so.1.13"))
+        self.assertEqual(found[0]["inside"], ["libaddend_torch1.13.so"])
+
+    def test_a_library_that_nobody_listed_ends_the_build(self):
+        with self.assertRaises(SystemExit) as ended:
+            self.components(needs("libaddend.so.1", "libleft_pad.so.7"))
+        self.assertIn("libaddend.so.1 needs libleft_pad.so.7, which tools/package/components.json", str(ended.exception))
+
+    def test_libraries_of_the_package_are_no_component(self):
+        self.assertEqual(self.components(needs("_native.so", "libaddend.so.1"), needs("libaddend.so.1"))[0]["needed_by"], [])
+
+    def test_the_list_is_the_same_each_time(self):
+        library = needs("libaddend.so.1", "libc.so.6")
+        lists = [documents.spdx("wheel", "1.0", [library], self.components(library), {}) for _ in range(2)]
+        self.assertEqual(lists[0], lists[1])
+        other = documents.spdx("jar", "1.0", [library], self.components(library), {})
+        self.assertNotEqual(lists[0]["documentNamespace"], other["documentNamespace"])
+
+    def test_a_licence_that_is_not_there_is_said(self):
+        found = self.components(needs("libaddend.so.1"))
+        for component in found:
+            component["texts"] = ["$ABSL_HOME/LICENSE", "/nowhere/LICENSE"]
+        said = documents.notices("wheel", "1.0", found, {})
+        self.assertIn("The text of its licence was not on the machine", said)
+
+
+class ProvenanceTest(unittest.TestCase):
+    FACTS = "STABLE_ADDEND_REPOSITORY https://github.com/o/r\nSTABLE_ADDEND_COMMIT 0123\nSTABLE_ADDEND_DATE 2026-01-02T03:04:05Z\n"
+
+    def read(self, text):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("BUILD_HOST a\n" + text)
+            file.flush()
+            return provenance.read(file.name)
+
+    def test_nothing_is_said_that_is_not_known(self):
+        self.assertEqual(provenance.read(None), {})
+        self.assertEqual(self.read(""), {})
+        self.assertEqual(provenance.properties(self.read("STABLE_ADDEND_COMMIT 0123\n")), [])
+        self.assertIsNone(provenance.source_link(self.read(self.FACTS.replace("github.com", "elsewhere.example"))))
+
+    def test_what_is_known(self):
+        facts = self.read(self.FACTS)
+        self.assertEqual(facts["download"], "git+https://github.com/o/r@0123")
+        self.assertIn(("RepositoryCommit", "0123"), provenance.properties(facts))
+        link = provenance.source_link(facts)["documents"]["/addend/*"]
+        self.assertEqual(link, "https://raw.githubusercontent.com/o/r/0123/bindings/csharp/*")
+
+    def test_the_status_of_a_checkout(self):
+        status = os.path.abspath("tools/package/status")
+        with tempfile.TemporaryDirectory() as folder:
+            # No configuration of this user or this machine.
+            clean = {"PATH": os.environ["PATH"], "HOME": folder, "GIT_CONFIG_NOSYSTEM": "1"}
+
+            def git(*arguments):
+                identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+                subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, env=clean, stdout=subprocess.DEVNULL)
+
+            def say():
+                return subprocess.run([status], cwd=folder, check=True, env=clean, stdout=subprocess.PIPE).stdout.decode()
+
+            self.assertEqual(say(), "")
+            git("init", "--quiet")
+            with open(folder + "/file", "w", encoding="utf-8") as file:
+                file.write("1")
+            git("add", "file")
+            git("commit", "--quiet", "-m", "a")
+            self.assertRegex(say(), "^STABLE_ADDEND_COMMIT [0-9a-f]{40}\nSTABLE_ADDEND_DATE 20[0-9T:-]*Z\n$")
+            git("remote", "add", "origin", "https://name:word@github.com/o/r.git")
+            self.assertNotIn("REPOSITORY", say())
+            git("remote", "set-url", "origin", folder)
+            self.assertNotIn("REPOSITORY", say())
+            git("remote", "set-url", "origin", "https://github.com/o/r.git")
+            self.assertIn("STABLE_ADDEND_REPOSITORY https://github.com/o/r\n", say())
+            with open(folder + "/file", "w", encoding="utf-8") as file:
+                file.write("2")
+            self.assertNotIn("COMMIT", say())
+
+
+if __name__ == "__main__":
+    unittest.main()
