@@ -451,8 +451,8 @@ enum addend_part {
 };
 
 /* Makes a composition from its tensors.
- * in: components [numc, *S], reference, leftover (shared; NULL for zeros); in_graph: 1 keeps autograd's graph, so that
- * gradients of what is computed from the composition can be asked for (addend_composition_grad).
+ * in: components [numc, *S] (shared), reference, leftover (shared; NULL for zeros); in_graph: 1 keeps autograd's graph,
+ * so that gradients of what is computed from the composition can be asked for (addend_composition_grad).
  * out: out_composition (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_composition_from_tensors(
     const addend_tensor* components, const addend_tensor* reference, const addend_tensor* leftover, int32_t in_graph,

@@ -158,6 +158,7 @@ class ModelOfTensors : public Model {
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override { return model_->NamedTensors(); }
   std::vector<std::string> BufferNames() const override { return model_->BufferNames(); }
   std::vector<std::string> ModulePaths() const override { return model_->ModulePaths(); }
+  std::vector<std::string> Notes() const override { return model_->Notes(); }
 
  private:
   std::shared_ptr<Model> model_;

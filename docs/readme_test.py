@@ -1,6 +1,6 @@
-"""Every program that README.md shows stands, line by line, in the file that it names.
+"""Every program that a page shows stands, line by line, in the file that it names; each of the files is shown.
 
-    readme_test.py README FILE...
+    readme_test.py PAGE FILE...
 """
 
 import os
@@ -16,17 +16,17 @@ def contains(whole, part):
     return any(whole[k : k + len(part)] == part for k in range(len(whole) - len(part) + 1))
 
 
-def main(readme, *paths):
+def main(page, *paths):
     files = {os.path.basename(path): lines_of(open(path).read()) for path in paths}
     shown = set()
-    pattern = r"\(\[([\w.]+)\]\(docs/examples/[\w.]+\).*?\):\n\n```\w+\n(.*?)```"
-    for name, code in re.findall(pattern, open(readme).read(), re.DOTALL):
+    pattern = r"\(\[([\w.]+)\]\([\w./]*examples/[\w./]+\).*?\):\n\n```\w+\n(.*?)```"
+    for name, code in re.findall(pattern, open(page).read(), re.DOTALL):
         if not contains(files[name], lines_of(code)):
-            sys.exit("README.md shows something else than docs/examples/%s" % name)
+            sys.exit("%s shows something else than %s" % (page, name))
         shown.add(name)
     missing = set(files) - shown
     if missing:
-        sys.exit("README.md does not show " + ", ".join(sorted(missing)))
+        sys.exit("%s does not show %s" % (page, ", ".join(sorted(missing))))
 
 
 if __name__ == "__main__":

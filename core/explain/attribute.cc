@@ -275,7 +275,9 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
   Model& own = *model.model();
   RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, /*every_id=*/true);
   run.seconds = SecondsSince(start);
-  return AttributeRun(std::move(run), options);
+  Attribution attribution = AttributeRun(std::move(run), options);
+  for (const std::string& note : own.Notes()) attribution.report.notes.push_back(note);
+  return attribution;
 }
 
 }  // namespace addend

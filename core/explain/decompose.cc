@@ -141,7 +141,9 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   RecordedRun run = RecordModel(*model_, PrepareFor(*model_, inputs, options), options);
   run.seconds = SecondsSince(start);
   ChooseOutputs(options.outputs, run.outputs);
-  return DecomposeRun(std::move(run), options);
+  Decomposition decomposition = DecomposeRun(std::move(run), options);
+  for (const std::string& note : model_->Notes()) decomposition.report.notes.push_back(note);
+  return decomposition;
 }
 
 c10::IValue TracedModel::Run(const std::vector<at::Tensor>& inputs) const {

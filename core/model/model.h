@@ -25,6 +25,8 @@ class Model {
   virtual std::vector<std::string> BufferNames() const { return {}; }
   // Paths of all modules ("layers.0.attention"); empty where the model has none.
   virtual std::vector<std::string> ModulePaths() const { return {}; }
+  // What a reader of any run's report has to know, as Report::notes.
+  virtual std::vector<std::string> Notes() const { return {}; }
 };
 
 struct ScriptOptions {

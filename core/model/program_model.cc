@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/program/replay.h"
 
 namespace addend {
@@ -37,6 +38,12 @@ class ProgramModel : public Model {
   }
 
   std::vector<std::string> ModulePaths() const override { return replay_.program().module_paths; }
+
+  std::vector<std::string> Notes() const override {
+    const std::string other = OtherLibTorch(replay_.program());
+    if (other.empty()) return {};
+    return {absl::StrCat("the model is a program; ", other, ", whose operators may compute otherwise")};
+  }
 
  private:
   Replay replay_;

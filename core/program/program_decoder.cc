@@ -11,7 +11,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
@@ -25,6 +27,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kDeepest = 64;  // of structures in structures
+constexpr size_t kLongestVersion = 64;
 
 class Decoder {
  public:
@@ -40,9 +43,33 @@ class Decoder {
     if (version != kProgramFileVersion) {
       Fail("version", absl::StrCat(version, " is not known; this library reads version ", kProgramFileVersion));
     }
+    LibTorch();
+    try {
+      return Parts();
+    } catch (const Error& e) {
+      // What is wrong may be that: operators come, and take other arguments.
+      const std::string other = OtherLibTorch(program_);
+      if (other.empty()) throw;
+      throw Error(e.code(), absl::StrCat(e.what(), "; ", other, ", so record the model with this one"));
+    }
+  }
+
+ private:
+  // Files that were written before the key was there are read too.
+  void LibTorch() {
+    if (!json_.contains("libtorch")) return;
+    program_.libtorch = String(json_, "libtorch", "the file");
+    const bool plain = std::all_of(program_.libtorch.begin(), program_.libtorch.end(),
+                                   [](char c) { return absl::ascii_isalnum(c) || absl::StrContains(".+-_", c); });
+    if (program_.libtorch.empty() || program_.libtorch.size() > kLongestVersion || !plain) {
+      Fail("libtorch", "is no version");
+    }
+  }
+
+  RecordedProgram Parts() {
     Only(json_, "the file",
-         {"format", "version", "inputs", "output", "output_versions", "module_paths", "values", "storages", "calls",
-          "guards", "places", "free", "sizes"});
+         {"format", "version", "libtorch", "inputs", "output", "output_versions", "module_paths", "values", "storages",
+          "calls", "guards", "places", "free", "sizes"});
     num_values_ = Size("values");
     num_storages_ = Size("storages");
     num_calls_ = Size("calls");
@@ -61,7 +88,6 @@ class Decoder {
     return std::move(program_);
   }
 
- private:
   [[noreturn]] void Fail(const std::string& where, const std::string& what) const {
     throw InvalidArgument(absl::StrCat(name_, ": ", where, where.empty() ? "" : " ", what));
   }

@@ -234,6 +234,7 @@ Json EncodeCalls(const RecordedProgram& program) {
 EncodedProgram EncodeProgram(const RecordedProgram& program) {
   TensorFile weights;
   Json json{{"format", "addend program"}, {"version", kProgramFileVersion}};
+  if (!program.libtorch.empty()) json["libtorch"] = program.libtorch;
   json["inputs"] = EncodeAll(program.inputs);
   json["output"] = Encode(program.output);
   json["output_versions"] = program.output_versions;

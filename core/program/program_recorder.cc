@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/thread_modes.h"
+#include "third_party/torch/version.h"
 
 namespace addend {
 namespace {
@@ -23,6 +24,7 @@ void RequireDense(const at::Tensor& tensor, const std::string& what) {
 }  // namespace
 
 ProgramRecorder::ProgramRecorder() {
+  program_.libtorch = LibTorchVersion();
   program_.calls.reserve(kExpectedCalls);
   program_.values.reserve(kExpectedCalls);
   program_.storages.reserve(kExpectedCalls);

@@ -5,8 +5,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/tensor_text.h"
+#include "third_party/torch/version.h"
 
 namespace addend {
+namespace {
+
+// "1.13" of "1.13.1".
+std::string MinorVersion(const std::string& version) {
+  const size_t dot = version.find('.');
+  return version.substr(0, dot == std::string::npos ? dot : version.find('.', dot + 1));
+}
+
+}  // namespace
+
+std::string OtherLibTorch(const RecordedProgram& program) {
+  const std::string own = LibTorchVersion();
+  if (program.libtorch.empty() || MinorVersion(program.libtorch) == MinorVersion(own)) return "";
+  return absl::StrCat("it was recorded with LibTorch ", program.libtorch, ", and this is LibTorch ", own);
+}
 
 const char* ValueKindName(ValueKind kind) {
   switch (kind) {

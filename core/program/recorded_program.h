@@ -160,6 +160,7 @@ struct FreeDimension {
 };
 
 struct RecordedProgram {
+  std::string libtorch;  // the version that it was recorded with, "1.13.1"; empty: not known
   std::vector<RecordedValue> values;
   std::vector<RecordedStorage> storages;
   std::vector<RecordedCall> calls;  // in the order in which they ran, which is a topological order
@@ -175,6 +176,9 @@ struct RecordedProgram {
 
 // The call's position as errors and reports tell it.
 Position PositionOf(const RecordedProgram& program, int call);
+// "it was recorded with LibTorch 2.14.1, and this is LibTorch 1.13.1"; empty where both are of one minor version, or
+// the program does not say.
+std::string OtherLibTorch(const RecordedProgram& program);
 // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]".
 std::string DescribeCall(const RecordedProgram& program, int call);
 // "f32[2, 3]".

@@ -11,6 +11,7 @@ namespace addend {
 Json SummaryRecord(const RecordedProgram& program) {
   Json record = {{"format", "addend.program_summary"},
                  {"version", 1},
+                 {"libtorch", program.libtorch.empty() ? Json(nullptr) : Json(program.libtorch)},
                  {"operators", program.calls.size()},
                  {"inputs", Json::array()}};
   for (const RecordedInput& input : program.inputs) {

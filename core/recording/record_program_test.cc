@@ -12,6 +12,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error_testing.h"
 #include "core/linearize/small_models.h"
 #include "core/model/program_model.h"
@@ -22,6 +23,7 @@
 #include "core/program/replay.h"
 #include "core/program/structure.h"
 #include "core/program/tensor_io.h"
+#include "third_party/torch/version.h"
 
 namespace addend {
 namespace {
@@ -678,6 +680,47 @@ TEST_F(Damaged, SaysWhatIsWrong) {
   other.weights = EncodeSafetensors({});
   EXPECT_THAT(MessageOf([&] { DecodeProgram(other, "other"); }), HasSubstr("names weights that are not there"));
   EXPECT_THAT(MessageOf([] { LoadProgram(testing::TempDir() + "/nowhere"); }), HasSubstr("nowhere"));
+  const std::string own = absl::StrCat("\"libtorch\": \"", LibTorchVersion(), "\"");
+  EXPECT_THAT(Why(own, "\"libtorch\": \"9 or so\""), HasSubstr("libtorch is no version"));
+  EXPECT_THAT(Why(own, "\"libtorch\": 9"), HasSubstr("is no string"));
+}
+
+// ---- the LibTorch that it was recorded with
+
+class OfAnotherLibTorch : public Damaged {
+ protected:
+  // The file as that version would have written it; "": as it was written before the key was there.
+  EncodedProgram From(const std::string& version) const {
+    EncodedProgram edited = good_;
+    const std::string line = absl::StrCat(" \"libtorch\": \"", LibTorchVersion(), "\",\n");
+    const size_t at = edited.graph.find(line);
+    EXPECT_NE(at, std::string::npos);
+    edited.graph.replace(at, line.size(), version.empty() ? "" : absl::StrCat(" \"libtorch\": \"", version, "\",\n"));
+    return edited;
+  }
+  static std::vector<std::string> Notes(const EncodedProgram& encoded) {
+    return FromProgram(std::make_shared<const RecordedProgram>(DecodeProgram(encoded, "p")))->Notes();
+  }
+};
+
+TEST_F(OfAnotherLibTorch, ProgramsAreReadWithANote) {
+  EXPECT_THAT(Notes(From("9.1.0+cu1")), ElementsAre(HasSubstr("recorded with LibTorch 9.1.0+cu1, and this is")));
+  EXPECT_THAT(Notes(From("")), IsEmpty());
+  EXPECT_THAT(Notes(good_), IsEmpty());
+  const std::string own = LibTorchVersion();
+  EXPECT_THAT(Notes(From(own.substr(0, own.rfind('.')) + ".99")), IsEmpty()) << "a patch is no other version";
+  // A program keeps what it was recorded with, whoever saves it again.
+  EXPECT_EQ(EncodeProgram(DecodeProgram(From("9.1.0"), "p")).graph, From("9.1.0").graph);
+  EXPECT_EQ(EncodeProgram(DecodeProgram(From(""), "p")).graph, From("").graph);
+}
+
+TEST_F(OfAnotherLibTorch, OperatorsThatAreNotHereAreRefusedWithBothVersions) {
+  EncodedProgram newer = From("9.1.0");
+  const size_t at = newer.graph.find("\"aten::linear\"");
+  newer.graph.replace(at, 14, "\"aten::lineal\"");
+  const std::string message = MessageOf([&] { DecodeProgram(newer, "p"); });
+  EXPECT_THAT(message, HasSubstr("aten::lineal, which this LibTorch does not have"));
+  EXPECT_THAT(message, HasSubstr("recorded with LibTorch 9.1.0, and this is LibTorch "));
 }
 
 }  // namespace

@@ -81,6 +81,13 @@ class DocumentsTest(unittest.TestCase):
         data = text[text.index('type="application/json"'):]
         self.expect(data[data.index(">") + 1:data.index("</script>")], "graph")
 
+    def test_the_file_of_a_program(self):
+        subprocess.run([ADDEND, "trace", *example("digits"), "--save", self.folder], check=True, stdout=subprocess.PIPE)
+        with open(os.path.join(self.folder, "program.json")) as file:
+            program = schema.read(file.read())
+        self.assertEqual(self.schemas.problems(program), [])
+        self.assertRegex(program["libtorch"], r"^\d+\.\d+\.\d+")
+
     def test_documents_of_the_c_interface(self):
         subprocess.run([WRITER, self.folder], check=True)
         found = {}

@@ -10,7 +10,7 @@ _DESCRIBE = """
 import importlib.util, sys, sysconfig
 print("%d.%d" % sys.version_info[:2])
 print(sysconfig.get_paths()["include"])
-print(" ".join(name for name in ("numpy", "torch", "transformers") if importlib.util.find_spec(name)))
+print(" ".join(name for name in ("markdown", "numpy", "torch", "transformers") if importlib.util.find_spec(name)))
 """
 
 def _local_python_impl(ctx):

@@ -256,6 +256,7 @@ def csharp_wrapper(name, library, deps, options = []):
         name = name + "_sources",
         srcs = [name],
         output_group = "sources",
+        visibility = ["//tests/abi:__pkg__"],
     )
     addend_cc_binary(
         name = library,

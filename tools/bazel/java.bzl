@@ -304,6 +304,7 @@ def addend_jni_library(name, module, package, outs, srcs, deps, shared_library, 
             name = "%s_%s" % (name, group),
             srcs = [name + "_swig"],
             output_group = group,
+            visibility = ["//tests/abi:__pkg__"],
         )
     cc_binary(
         name = "lib%s.so" % name,

@@ -185,7 +185,7 @@ public sealed class Model : AddendObject
     /// learns which numbers follow which size, so that it runs for other sizes too; what it learned from two it tries on a
     /// third. Without others it runs for the sizes of the recording.</summary>
     /// <param name="request">The inputs; splits, probes and targets are not looked at.</param>
-    /// <param name="cancellationToken">Is asked before the run.</param>
+    /// <param name="cancellationToken">Ends the call, if it is cancelled before the model runs.</param>
     /// <returns>The program.</returns>
     /// <exception cref="NotSupportedException">Something cannot be recorded.</exception>
     /// <exception cref="InvalidOperationException">A number follows no size of the inputs.</exception>
@@ -209,7 +209,7 @@ public sealed class Model : AddendObject
     /// <param name="strict">Whether outputs that callers could change, lists and dictionaries, are worth a finding.</param>
     /// <param name="outOfPlace">Whether it also replays without writes in place, which finds aliases that the program does
     /// not know of.</param>
-    /// <param name="cancellationToken">Is asked before the runs.</param>
+    /// <param name="cancellationToken">Ends the call, if it is cancelled before the model runs.</param>
     /// <returns>What was found.</returns>
     public TraceCheck CheckTrace(
         Request request,

@@ -154,7 +154,7 @@ public sealed class RecordedProgram : AddendObject
     /// <summary>Runs the program.</summary>
     /// <param name="request">Its inputs are taken.</param>
     /// <param name="options">Which inner tensors are wanted, and what guards do; null: none, and they have to hold.</param>
-    /// <param name="cancellationToken">Is asked before the run.</param>
+    /// <param name="cancellationToken">Ends the call, if it is cancelled before the model runs.</param>
     /// <returns>What the model would give, then the inner tensors by their names.</returns>
     /// <exception cref="InvalidOperationException">A guard does not hold.</exception>
     /// <exception cref="ArgumentException">The inputs are not like those of the recording.</exception>

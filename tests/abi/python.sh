@@ -1,0 +1,2 @@
+#!/bin/sh
+PYTHONPATH=tests/documents exec /usr/bin/python3 -B "$@"

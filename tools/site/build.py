@@ -1,0 +1,82 @@
+"""Makes the site: HTML of the repository's pages, references of five languages, the glossary across them, and a gallery.
+
+usage: build.py OUT KEY=PATH...
+  page    a Markdown page               file    a file that pages link to or show
+  api     addend_api.json               hpp     addend.hpp
+  python  a source of the package       xml     the folder of the C# assembly, with its documentation
+  java    a source of the Java classes  javadoc the program
+  gallery a page that Addend wrote      style   the style sheet
+"""
+
+import json
+import os
+import re
+import sys
+
+import c_reference
+import cpp_reference
+import csharp_reference
+import gallery
+import java_reference
+import layout
+import markdown_pages
+import python_reference
+import words
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def place(path):
+    """The path in the repository, of generated files too."""
+    return re.sub(r"^bazel-out/[^/]+/bin/", "", path)
+
+
+def add_pages(site, pages, files):
+    """`files`: shown as they are where they are text, copied where the browser or a program reads them."""
+    where = {place(path): markdown_pages.page_of(place(path)) for path in pages}
+    for path in files:
+        copied = path.endswith((".png", ".json"))
+        where[place(path)] = place(path) if copied else "source/%s.html" % place(path)
+    for path in pages:
+        title, body = markdown_pages.convert(read(path), place(path), where)
+        site.add(where[place(path)], title, body)
+    for path in files:
+        if where[place(path)] == place(path):
+            with open(path, "rb") as file:
+                site.copy(place(path), file.read())
+        else:
+            site.add(where[place(path)], place(path), markdown_pages.source_page(place(path), read(path)))
+
+
+def main(out, *arguments):
+    given = {}
+    for argument in arguments:
+        key, _, path = argument.partition("=")
+        given.setdefault(key, []).append(path)
+    site = layout.Site(out)
+    add_pages(site, given["page"], given.get("file", []))
+    also = []
+    if "python" in given:
+        python_reference.build(site, {path: read(path) for path in given["python"] if path.endswith(".py")})
+    if "java" in given:
+        java_reference.build(site, given["javadoc"][0], given["java"])
+        also.append("reference/java.html")
+        site.copy("reference/java.html", b'<!DOCTYPE html><meta charset="utf-8"><title>Addend for Java</title>'
+                  b'<meta http-equiv="refresh" content="0; url=java/index.html"><a href="java/index.html">Java</a>\n')
+    if "xml" in given:
+        csharp_reference.build(site, read(os.path.join(given["xml"][0], "Addend.xml")))
+    cpp_reference.build(site, read(given["hpp"][0]))
+    c_reference.build(site, json.loads(read(given["api"][0])))
+    site.copy("reference/addend_api.json", read(given["api"][0]).encode("utf-8"))
+    words.build(site, next(read(path) for path in given["page"] if place(path) == "docs/glossary.md"))
+    words.build_names(site)
+    gallery.build(site, given["gallery"])
+    site.copy("style.css", read(given["style"][0]).encode("utf-8"))
+    site.write(also)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

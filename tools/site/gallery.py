@@ -1,0 +1,34 @@
+"""The gallery: pages that `addend` writes of the example models, in frames of their own."""
+
+import os
+
+from layout import escape
+
+# file -> (title, how it was made)
+PAGES = {
+    "language.html": ("Which words made the model say German?", "decompose docs/examples/models/language/model.pt --input "
+                      "sample.safetensors:labels=segments --baseline token:mask_token"),
+    "digits.html": ("Which pixels made it an eight?", "decompose docs/examples/models/digits/model.pt --input "
+                    "sample.safetensors:dim=2,3 --baseline 0"),
+    "breast_cancer.html": ("Which measurements made it benign?", "decompose docs/examples/models/breast_cancer/model.pt "
+                           "--input sample.safetensors --baseline baseline.npy"),
+    "why_not.html": ("Why an eight and not a three?", "decompose docs/examples/models/digits/model.pt --input "
+                     "sample.safetensors:dim=2,3 --baseline 0 --target 8-3"),
+    "graph.html": ("What the model did, coloured by what passed through", "attribute docs/examples/models/language/model.pt "
+                   "--input sample.safetensors:labels=segments --baseline token:mask_token --graph graph.html"),
+}
+
+
+def build(site, paths):
+    given = {os.path.basename(path): path for path in paths}
+    parts = ["<h1>Gallery</h1>", "<p>Pages as Addend writes them. Each is one file without anything from elsewhere; open it "
+             "in a window of its own, or send it to somebody.</p>"]
+    for name, (title, command) in PAGES.items():
+        with open(given.pop(name), "rb") as file:
+            site.copy("gallery/" + name, file.read())
+        parts.append('<figure><figcaption><h2><a href="gallery/%s">%s</a></h2><code>addend %s</code></figcaption>'
+                     '<iframe src="gallery/%s" title="%s" loading="lazy"></iframe></figure>' % (
+                         name, escape(title), escape(command), name, escape(title)))
+    if given:
+        raise ValueError("the gallery has no title for " + ", ".join(sorted(given)))
+    site.add("gallery.html", "Gallery", "\n".join(parts), "broad gallery")
