@@ -57,6 +57,27 @@ echo 'int nothing;' | gcc -x c -shared -o "$work/lib/libc10.so" -
 refused 'LibTorch has the old C++ ABI (_GLIBCXX_USE_CXX11_ABI=0), and Abseil' \
   build --nobuild "${split[@]}" @addend//core/base:in_parallel
 
+# has OPTION PATTERN TARGET [0]: a package has a target; or has not.
+has() {
+  local yes=1
+  "${bazel[@]}" query --noshow_progress "$1" "$2" 2>/dev/null | grep -qxF "$3" || yes=0
+  [[ $yes == "${4:-1}" ]] || { echo "FAILED: with $1, is there $3: $yes"; exit 1; }
+}
+packages=${ADDEND_NUGET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/addend/nuget}
+if [[ -d $packages/microsoft.netcore.app.ref ]]; then
+  echo "== C# without the packages of its tests"
+  mkdir "$work/nuget"
+  ln -s "$packages/microsoft.netcore.app.ref" "$work/nuget/"
+  without_tests="--repo_env=ADDEND_NUGET_CACHE=$work/nuget"
+  has "$without_tests" @addend//bindings/csharp:all @addend//bindings/csharp:addend
+  has "$without_tests" @addend//bindings/csharp:all @addend//bindings/csharp:addend_test 0
+fi
+echo "== no Python: what it helps to write is left out"
+for binding in csharp:addend java:java python:package; do
+  has "--repo_env=ADDEND_PYTHON=$work/none" "@addend//bindings/${binding%:*}:all" "@addend//bindings/$binding" 0
+done
+has "--repo_env=ADDEND_PYTHON=$work/none" @addend//c_api:all @addend//c_api:addend
+
 echo "== Abseil of the workspace"
 mkdir -p "$work/own/absl/absl/strings"
 cat >"$work/own/WORKSPACE" <<END
