@@ -7,7 +7,7 @@ or SWIG are missing, the macros declare nothing, and the first one says so.
 load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES", "PYTHON_VERSION")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "addend_cc_library")
-load("//tools/bazel:options.bzl", "meaning_copts")
+load("//tools/bazel:options.bzl", "MEANING_COPTS")
 load("//tools/bazel:rules.bzl", "PyInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
@@ -71,7 +71,7 @@ def python_extension(name, srcs, hdrs, library):
         name = name,
         srcs = [":wrapper", library],
         # What SWIG generates has warnings of its own.
-        copts = meaning_copts() + include + ["-w", "-fvisibility=hidden"],
+        copts = MEANING_COPTS + include + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
         visibility = ["//tools/gpu:__pkg__"],
