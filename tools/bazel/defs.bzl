@@ -5,7 +5,7 @@ concerns all targets is made once.
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
-load(":options.bzl", "ADDEND_C_COPTS", "addend_copts")
+load(":options.bzl", "ADDEND_C_COPTS", "ADDEND_COPTS")
 load(":precompiled.bzl", "precompiled_copts", "precompiled_deps")
 
 # One thread: how many share a sum decides the order of its terms, hence its last
@@ -33,7 +33,7 @@ def addend_cc_library(name, copts = [], deps = [], linkstatic = True, **kwargs):
     kwargs.setdefault("visibility", ["//visibility:private"])
     cc_library(
         name = name,
-        copts = addend_copts() + copts + precompiled_copts("library"),
+        copts = ADDEND_COPTS + copts + precompiled_copts("library"),
         deps = deps + precompiled_deps("library"),
         linkstatic = linkstatic,
         **kwargs
@@ -51,7 +51,7 @@ def addend_cc_binary(name, copts = [], deps = [], **kwargs):
     kwargs.setdefault("visibility", ["//visibility:private"])
     cc_binary(
         name = name,
-        copts = addend_copts() + copts + precompiled_copts("library"),
+        copts = ADDEND_COPTS + copts + precompiled_copts("library"),
         deps = deps + precompiled_deps("library"),
         **kwargs
     )
@@ -115,7 +115,7 @@ def addend_cc_test(
     cc_test(
         name = name,
         srcs = srcs if srcs != None else [name + ".cc"],
-        copts = addend_copts() + copts + precompiled_copts("test"),
+        copts = ADDEND_COPTS + copts + precompiled_copts("test"),
         data = data + ["//tools/bazel:tsan.supp"],
         deps = deps + ([main] if main else ["//third_party/gtest:gtest"]) + precompiled_deps("test"),
         env = dict(_ONE_THREAD, **env),

@@ -8,7 +8,7 @@ load("@junit//:info.bzl", "HAVE_JUNIT")
 load("@local_java//:info.bzl", "JAR_DATE", "JAVA_HOME")
 load("@local_python//:info.bzl", "PYTHON")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
-load("//tools/bazel:options.bzl", "addend_copts")
+load("//tools/bazel:options.bzl", "ADDEND_COPTS")
 load("//tools/bazel:rules.bzl", "JavaInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 
@@ -310,7 +310,7 @@ def addend_jni_library(name, module, package, outs, srcs, deps, shared_library, 
         name = "lib%s.so" % name,
         srcs = srcs + [name + "_wrapper", shared_library],
         # Java casts pointers to numbers and back.
-        copts = addend_copts() + ["-fvisibility=hidden", "-fno-strict-aliasing"],
+        copts = ADDEND_COPTS + ["-fvisibility=hidden", "-fno-strict-aliasing"],
         linkopts = ["-Wl,-rpath,$$ORIGIN"],
         linkshared = True,
         deps = deps + ["//third_party/java:jni"],

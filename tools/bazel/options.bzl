@@ -12,26 +12,20 @@ ADDEND_C_COPTS = [
     "-Wextra",
 ]
 
-_ADDEND_COPTS = ADDEND_C_COPTS + [
-    "-Wnon-virtual-dtor",
-    "-Woverloaded-virtual",
-]
-
-_MEANING = [
+# What decides the meaning of a file of C++: its language, and what LibTorch's headers ask for.
+MEANING_COPTS = [
     # Class layouts and inline functions of LibTorch depend on it, and released copies are built with it. So our own
     # invariants are never checked by assert().
     "-DNDEBUG",
     # Sums have the same bits in every build: no fused multiply-add unless the source says so.
     "-ffp-contract=off",
-]
+] + select({
+    "//tools/bazel:use_cxx20": ["-std=c++20"],
+    "//conditions:default": ["-std=" + CXX_STANDARD],
+})
 
-def meaning_copts():
-    """What decides the meaning of a file of C++: its language and what LibTorch's headers ask for, without warnings."""
-    return _MEANING + select({
-        "//tools/bazel:use_cxx20": ["-std=c++20"],
-        "//conditions:default": ["-std=" + CXX_STANDARD],
-    })
-
-def addend_copts():
-    """The options of each file of C++ of this workspace."""
-    return _ADDEND_COPTS + meaning_copts()
+# The options of each file of C++ of this workspace.
+ADDEND_COPTS = ADDEND_C_COPTS + [
+    "-Wnon-virtual-dtor",
+    "-Woverloaded-virtual",
+] + MEANING_COPTS

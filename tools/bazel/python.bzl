@@ -8,7 +8,7 @@ load("@libtorch//:info.bzl", LIBTORCH_VERSION = "VERSION")
 load("@local_python//:info.bzl", "PYTHON", "PYTHON_INCLUDE", "PYTHON_PACKAGES")
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tools/bazel:defs.bzl", "addend_cc_library")
-load("//tools/bazel:options.bzl", "meaning_copts")
+load("//tools/bazel:options.bzl", "MEANING_COPTS")
 load("//tools/bazel:rules.bzl", "PyInfo")
 load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 load("//tools/package:defs.bzl", "package_documents", "stripped")
@@ -73,7 +73,7 @@ def python_extension(name, srcs, hdrs, library):
         name = name,
         srcs = [":wrapper", library],
         # What SWIG generates has warnings of its own.
-        copts = meaning_copts() + include + ["-w", "-fvisibility=hidden"],
+        copts = MEANING_COPTS + include + ["-w", "-fvisibility=hidden"],
         linkopts = ["-Wl,-rpath,$$ORIGIN", "-Wl,-z,relro,-z,now"],
         linkshared = True,
         visibility = ["//tools/gpu:__pkg__"],
