@@ -177,8 +177,10 @@ def _write_ninja(torch, standard):
                     fail("%s is compiled in two ways" % source)
         words = [_expand(word) for word in program["options"]]
         # The first, the library, opens the second, which alone needs LibTorch; all others link the library.
+        if number == 0:
+            words.append("-ldl")
         if number == 1:
-            words += link
+            words += link + ["-ldl"]
         if number > 1:
             needed.append(library)
             words += ["-Wl,--as-needed"] + libraries + ["-Wl,-rpath," + os.path.join(KIT, os.path.dirname(library))]
