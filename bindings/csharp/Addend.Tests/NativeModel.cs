@@ -1,4 +1,5 @@
 using System.Reflection;
+using System.Runtime.ExceptionServices;
 using System.Runtime.InteropServices;
 
 namespace Addend.Tests;
@@ -31,13 +32,30 @@ internal sealed class NativeModel : IDisposable
         }
     }
 
-    /// <summary>Runs the model.</summary>
+    /// <summary>Runs the model. What <see cref="Entered"/> throws is thrown when it has run: nothing may be thrown through
+    /// native code.</summary>
     internal NativeTensor Forward(NativeTensor x)
     {
-        Hook hook = (_, path) => Entered?.Invoke(Marshal.PtrToStringUTF8(path)!);
-        IntPtr made = native_model_forward(_model, x.Handle, hook, IntPtr.Zero);
+        ExceptionDispatchInfo? thrown = null;
+        Hook hook = (_, path) =>
+        {
+            try
+            {
+                Entered?.Invoke(Marshal.PtrToStringUTF8(path)!);
+            }
+            catch (Exception caught)
+            {
+                thrown ??= ExceptionDispatchInfo.Capture(caught);
+            }
+        };
+        NativeTensor made = NativeTensor.Made(native_model_forward(_model, x.Handle, hook, IntPtr.Zero));
         GC.KeepAlive(hook);
-        return NativeTensor.Made(made);
+        if (thrown is not null)
+        {
+            made.Dispose();
+            thrown.Throw();
+        }
+        return made;
     }
 
     /// <summary>Releases the model.</summary>

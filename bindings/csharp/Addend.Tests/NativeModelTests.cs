@@ -21,7 +21,7 @@ public sealed class NativeModelTests : IDisposable
     public void Native_models_are_decomposed_with_their_modules()
     {
         using var tracing = new TracingScope(Asked() with { Probes = ["encoder.1"] });
-        Tensor y = Run(tracing);
+        Tensor y = Run(tracing.SetModule);
         tracing.AddOutput("y", y);
         Results results = tracing.End();
 
@@ -53,11 +53,11 @@ public sealed class NativeModelTests : IDisposable
         Explanation decomposed;
         using (var tracing = new TracingScope(Asked()))
         {
-            tracing.AddOutput("y", Run(tracing));
+            tracing.AddOutput("y", Run(tracing.SetModule));
             decomposed = tracing.End().Explain("0,2");
         }
         using var scope = new AttributionScope(Asked() with { Targets = ["0,2", "0,2-0,1"], Operators = true });
-        scope.AddOutput("y", Run(scope));
+        scope.AddOutput("y", Run(scope.SetModule));
         scope.AddNote("runs in a library of its own");
         Attribution attribution = scope.End();
 
@@ -84,15 +84,15 @@ public sealed class NativeModelTests : IDisposable
             Targets = ["0,2"],
         };
         using var scope = new AttributionScope(request);
-        scope.AddOutput("y", Run(scope));
+        scope.AddOutput("y", Run(scope.SetModule));
         scope.RunAgain();
-        scope.AddOutput("y", Run(scope));
+        scope.AddOutput("y", Run(scope.SetModule));
         Attribution attribution = scope.End();
         Assert.Equal([1L, 1L, 6L], attribution.Inside("encoder.0").Shape);
         Assert.Equal(6, attribution.Explain().Contributions.Count);
 
         using var forgotten = new TracingScope(request);
-        forgotten.AddOutput("y", Run(forgotten));
+        forgotten.AddOutput("y", Run(forgotten.SetModule));
         Assert.Contains("has to run again", Assert.Throws<InvalidOperationException>(forgotten.End).Message);
     }
 
@@ -102,9 +102,7 @@ public sealed class NativeModelTests : IDisposable
         RecordedProgram program;
         using (var recording = new RecordingScope(Asked(), lines: false))
         {
-            _model.Entered = recording.SetModule;
-            using NativeTensor made = _model.Forward(_x);
-            recording.AddOutput(Tensor.FromLibTorch(made.Handle));
+            recording.AddOutput(Run(recording.SetModule));
             program = recording.End();
         }
         string code = program.Code();
@@ -114,6 +112,10 @@ public sealed class NativeModelTests : IDisposable
         Tensor replayed = program.Replay(Tensor.FromLibTorch(other.Handle)).Tensor();
         Assert.Equal(Tensor.FromLibTorch(expected.Handle).ToArray<float>(), replayed.ToArray<float>());
     }
+
+    [Fact]
+    public void What_a_hook_throws_reaches_the_caller() =>
+        Assert.Equal("encoder.0", Assert.Throws<TimeoutException>(() => Run(path => throw new TimeoutException(path))).Message);
 
     [Fact]
     public void Tensors_go_to_native_libraries_and_come_back()
@@ -141,10 +143,11 @@ public sealed class NativeModelTests : IDisposable
         return new Request(inputs) { Parameters = Known(learned: true), Buffers = Known(learned: false) };
     }
 
-    private Tensor Run(LiveScope scope)
+    private Tensor Run(Action<string> entered)
     {
-        _model.Entered = scope.SetModule;
+        _model.Entered = entered;
         using NativeTensor made = _model.Forward(_x);
+        _model.Entered = null;
         return Tensor.FromLibTorch(made.Handle);
     }
 }

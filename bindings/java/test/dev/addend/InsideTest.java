@@ -108,9 +108,6 @@ class InsideTest extends ScopedTest {
     final AddendException shapley =
         assertThrows(AddendException.class, () -> model.shapley(asked().inside(heads)));
     assertTrue(shapley.getMessage().contains("is inside the model"), shapley.getMessage());
-    final AddendException live =
-        assertThrows(AddendException.class, () -> new TracingScope(asked().inside(heads)).close());
-    assertTrue(live.getMessage().contains("is inside the model"), live.getMessage());
     assertThrows(NullPointerException.class, () -> Inside.of(null));
     assertThrows(NullPointerException.class, () -> asked().inside(null));
     assertThrows(NullPointerException.class, () -> heads.splitByLabels(null));
