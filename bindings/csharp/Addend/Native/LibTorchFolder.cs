@@ -15,9 +15,13 @@ internal static class LibTorchFolder
     // Each after those that it needs.
     private static readonly string[] Libraries = ["libc10.so", "libtorch_cpu.so", "libtorch.so"];
 
-    /// <summary>Loads the LibTorch that is named, if one is.</summary>
+    /// <summary>Loads the LibTorch that is named, if one is. A process that has one already keeps it: two would end it.</summary>
     internal static void Load()
     {
+        if (IsLoaded())
+        {
+            return;
+        }
         string? variable = Environment.GetEnvironmentVariable(Variable);
         if (!string.IsNullOrEmpty(variable))
         {
@@ -47,6 +51,12 @@ internal static class LibTorchFolder
                 throw new DllNotFoundException($"cannot load {library}, where {said} says that LibTorch is", error);
             }
         }
+    }
+
+    private static bool IsLoaded()
+    {
+        const string Maps = "/proc/self/maps";
+        return File.Exists(Maps) && File.ReadLines(Maps).Any(line => line.Contains("/libtorch_cpu.so", StringComparison.Ordinal));
     }
 
     // The library of this name, or with a version behind it, as distributions call theirs: libc10.so.1.13.

@@ -1,6 +1,7 @@
 package dev.addend;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -20,11 +21,11 @@ final class LibTorchFolder {
 
   private LibTorchFolder() {}
 
-  /** Loads the LibTorch that is named, if one is. */
+  /** Loads the LibTorch that is named, if one is. A process that has one already keeps it: two would end it. */
   static void load() {
     final String property = System.getProperty(PROPERTY);
     final String folder = property != null ? property : System.getenv(VARIABLE);
-    if (folder == null || folder.isEmpty()) {
+    if (folder == null || folder.isEmpty() || isLoaded()) {
       return;
     }
     final String said = property != null ? "-D" + PROPERTY : VARIABLE;
@@ -40,6 +41,14 @@ final class LibTorchFolder {
               + e.getMessage());
         }
       }
+    }
+  }
+
+  private static boolean isLoaded() {
+    try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+      return lines.anyMatch(line -> line.contains("/libtorch_cpu.so"));
+    } catch (IOException | UncheckedIOException e) {
+      return false;
     }
   }
 

@@ -278,10 +278,18 @@ class DistTest {
     assertNotEquals(0, output.exitCode);
     assertTrue(
         output.errors.contains("-Daddend.libtorch.path names " + empty + ", which has no libc10.so"), output.errors);
+    final Path loaded =
+        libTorchOf().stream().filter(file -> file.toString().contains("/libtorch_cpu.so")).findFirst().orElseThrow();
     Files.writeString(empty.resolve("libc10.so"), "no library");
     environment.put("ADDEND_LIBTORCH_PATH", empty.toString());
     final String errors = quickstart(JAR).errors;
     assertTrue(errors.contains("where ADDEND_LIBTORCH_PATH says that LibTorch is"), errors);
+    final Path program = folder.resolve("Loaded.java");
+    Files.writeString(
+        program,
+        "class Loaded { public static void main(String[] a) { System.load(a[0]); dev.addend.Addend.version(); } }");
+    final Output beside = java(JAR, List.of("-Daddend.cache.path=" + cache), program, loaded.toString());
+    assertEquals(0, beside.exitCode, beside.errors);
   }
 
   @Test
