@@ -223,8 +223,8 @@ Explanation ReadExplanation(const std::string& json) {
           absl::StrCat(": its version is ", record["version"].get<int64_t>(), ", and this library reads ", kVersion));
     }
     const Json& targets = record.at("targets");
-    if (!targets.is_array() || targets.size() != 1) throw refused("; it has not one target");
-    explanation.targets.push_back(ReadTarget(targets[0]));
+    if (!targets.is_array() || targets.empty()) throw refused("; it has no target");
+    for (const Json& target : targets) explanation.targets.push_back(ReadTarget(target));
     if (!record.at("at").is_null()) explanation.at = record["at"].get<std::string>();
     for (const Json& component : record.at("components")) {
       run->components.list.push_back({component.at("name").get<std::string>(), std::nullopt, std::nullopt});
@@ -232,7 +232,9 @@ Explanation ReadExplanation(const std::string& json) {
   } catch (const Json::exception&) {
     throw refused("");
   }
-  if (run->components.list.size() != explanation.targets[0].numbers.contributions.size()) throw refused("");
+  for (const ExplainedTarget& target : explanation.targets) {
+    if (run->components.list.size() != target.numbers.contributions.size()) throw refused("");
+  }
   explanation.run = std::move(run);
   explanation.stored = json;
   return explanation;

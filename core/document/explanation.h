@@ -73,8 +73,8 @@ std::string NameOf(const Explanation& explanation, int64_t component);
 Json ExplanationJson(const Explanation& explanation, const Writer& writer);
 // The page that shows it: it needs nothing else; see page/README.md.
 std::string ExplanationHtml(const Explanation& explanation, const Writer& writer);
-// An explanation of one number from its JSON, also from one that was written before documents had a version: numbers,
-// names, and the text itself. Throws InvalidArgument.
+// An explanation from its JSON, also from one that was written before documents had a version: numbers of all targets,
+// names, and the text itself, which holds the rest. Throws InvalidArgument.
 Explanation ReadExplanation(const std::string& json);
 
 }  // namespace addend

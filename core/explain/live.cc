@@ -119,7 +119,11 @@ class LiveTrace::Recording : public CallHandler {
       Know(tensor);
       live = tensor;
     }
-    if (!live.defined()) throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name));
+    if (!live.defined()) {
+      throw NotFound(absl::StrCat("no operator of the trace has met the memory of ", name,
+                                  ": only what LibTorch computes on the thread of the trace is seen, not what other "
+                                  "threads or compiled code compute"));
+    }
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}, {}});
   }
 

@@ -124,7 +124,7 @@ def adjoint(test, run):
         for source, own in zip(run.split, numbers)
     ])
     at_most(test, run.case.agreement, apart(swept, forward, size), "attribute differs from decompose")
-    at_most(test, run.case.agreement, abs(float(delta[0]) - at.leftover) / size, "the leftovers differ")
+    at_most(test, run.case.agreement, abs(float(delta[0]) + at.leftover) / size, "the leftovers differ")
 
 
 def own(test, run):

@@ -35,12 +35,14 @@ from ._explanation import Contribution, Explanation
 from ._files import TensorFile, encode_tensors, read_tensors, write_tensors
 from ._handle import Scope, scope
 from ._input import Input, Inside
-from ._live import Recording, Trace, TracedModel, compile, recording, tracing
+from ._live import Recording, Trace, TracedModel, recording, tracing
+from ._live import compile as compile  # exported by this spelling alone
 from ._model import Model, attribute, load_model
 from ._program import Program, ProgramOutput
 from ._records import Finding, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
+from ._words import Words, words
 
 __version__: str = _native.version()
 libtorch_version: str = _native.libtorch_version()
@@ -51,6 +53,7 @@ def set_num_threads(count: int) -> None:
     _native.set_num_threads(count)
 
 
+# Without `compile`, which `from addend import *` would put in the place of Python's own.
 __all__ = [
     "Attribution",
     "Cancellation",
@@ -85,10 +88,10 @@ __all__ = [
     "TraceCheck",
     "TracedModel",
     "Unimplemented",
+    "Words",
     "as_tensor",
     "attribute",
     "call",
-    "compile",
     "encode_tensors",
     "libtorch_version",
     "load_model",
@@ -100,5 +103,6 @@ __all__ = [
     "set_num_threads",
     "shapley",
     "tracing",
+    "words",
     "write_tensors",
 ]

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from . import _native
@@ -24,10 +25,10 @@ class Plain:
 
 
 def add_arguments(request: Any, arguments: Sequence[Any]) -> None:
-    """Adds an example to a native request: the arguments of a model in their order, or one dict of them by name."""
+    """Adds an example to a native request: the arguments of a model in their order, or one mapping of them by name."""
     named: Dict[Optional[str], Any] = {}
-    if len(arguments) == 1 and isinstance(arguments[0], dict):
-        named = arguments[0]
+    if len(arguments) == 1 and isinstance(arguments[0], Mapping):
+        named = dict(arguments[0])
         arguments = ()
     listed: List[Tuple[Optional[str], Any]] = [(None, value) for value in arguments] + list(named.items())
     if any(_is_structure(value) for _, value in listed):
@@ -50,7 +51,7 @@ def _is_structure(value: Any) -> bool:
     """Whether a model takes it as something else than a tensor. A list of numbers alone is a tensor."""
     if isinstance(value, list):
         return not is_numbers(value)
-    return value is None or _is_number(value) or isinstance(value, (str, tuple, dict, Plain))
+    return value is None or _is_number(value) or isinstance(value, (str, tuple, Mapping, Plain))
 
 
 def is_numbers(value: Any) -> bool:
@@ -96,7 +97,7 @@ class _Leaves:
                 "list": [self._inner(item, _at(path, k), plain) for k, item in enumerate(value)]
             }
             return described if value else {**described, "type": "Tensor"}
-        if isinstance(value, dict):
+        if isinstance(value, Mapping):
             for key in value:
                 if not isinstance(key, str):
                     raise TypeError("%sthe keys of a dict are text, not %r" % (path and path + ": ", key))

@@ -3,13 +3,12 @@
 import copy
 import html
 import json
-import sys
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+import math
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
-from ._input import Input, Inside, as_insides
 from ._results import Results
 from ._target import Target, as_target
 from ._tensor import Tensor
@@ -18,7 +17,8 @@ from ._tensor import Tensor
 class Attribution(Handle):
     """Numbers, and what each element of the inputs gave to them; `Model.explain` gives it.
 
-    It is a sequence of one `Explanation` for each target, or for each example where each has one.
+    It is a sequence of one `Explanation` for each target, or for each example where each has one. A value: it can be
+    compared, copied and pickled, all but `output`.
 
     Attributes:
         output: what a live model returned in the run that is explained. None for models from files.
@@ -29,16 +29,34 @@ class Attribution(Handle):
     def __init__(
         self, capsule: Any, num_inside: int = 0, places: Optional[Sequence[Optional[int]]] = None, output: Any = None
     ):
-        super().__init__(capsule)
-        self._num_inside = num_inside
-        self._results = Results(_native.attribution_results(capsule))
-        size = len(self._results) - 1 - num_inside
-        self._places = range(size) if places is None else places
+        self._begin(_Found(capsule), Results(_native.attribution_results(capsule)), num_inside)
+        self._places = range(len(self._results) - 1 - num_inside) if places is None else places
         self.output = output
+
+    def _begin(self, source: Any, results: Any, num_inside: int) -> None:
+        super().__init__(source)
+        self._results = results
+        self._num_inside = num_inside
 
     def close(self) -> None:
         super().close()
         self._results.close()
+
+    def __copy__(self) -> "Attribution":
+        twin = super().__copy__()
+        twin._results = copy.copy(self._results)
+        return twin
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Attribution):
+            return NotImplemented
+        return self is other or (not self.closed and not other.closed and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return _read, (self._handle.json(), _Kept.of(self._results), self._num_inside, list(self._places))
 
     @property
     def value(self) -> Tensor:
@@ -83,25 +101,25 @@ class Attribution(Handle):
         return self._results.notes
 
     def __len__(self) -> int:
-        return _native.attribution_num_targets(self._handle)
+        return self._handle.size()
 
     def __getitem__(self, index: int) -> Explanation:
         size = len(self)
         position = index + size if index < 0 else index
         if not 0 <= position < size:
             raise IndexError("target %d of %d" % (index, size))
-        return Explanation(_native.attribution_explain(self._handle, position))
+        return Explanation(self._handle.explain(position))
 
     def __iter__(self) -> Iterator[Explanation]:
         return (self[index] for index in range(len(self)))
 
     def to_dict(self) -> Dict[str, Any]:
         """All targets, with the operators where they were asked for."""
-        return json.loads(_native.attribution_json(self._handle))
+        return json.loads(self._handle.json())
 
     def to_html(self) -> str:
         """A page for a browser that needs nothing else."""
-        return _native.attribution_html(self._handle)
+        return self._handle.html()
 
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())
@@ -111,6 +129,91 @@ class Attribution(Handle):
         if self.closed:
             return "Attribution(closed)"
         return "Attribution(%s)" % ", ".join(explanation.target for explanation in self)
+
+    def _key(self) -> Any:
+        """What makes it equal to another one."""
+        tensors = [None if tensor is None else tensor.__reduce__()[1] for tensor in self._results]
+        return list(self), tensors, list(self._places), self._num_inside
+
+
+class _Found:
+    """The native object, by a reference of this one."""
+
+    def __init__(self, capsule: Any):
+        self._capsule = capsule
+
+    def size(self) -> int:
+        return _native.attribution_num_targets(self._capsule)
+
+    def explain(self, target: int) -> Any:
+        return _native.attribution_explain(self._capsule, target)
+
+    def json(self) -> str:
+        return _native.attribution_json(self._capsule)
+
+    def html(self) -> str:
+        return _native.attribution_html(self._capsule)
+
+
+class _Document:
+    """The same from the document that was pickled."""
+
+    def __init__(self, text: str):
+        self._text = text
+        self._capsule = _native.explanation_read(text)
+        self._record = json.loads(text)
+
+    def size(self) -> int:
+        return len(self._record["targets"])
+
+    def explain(self, target: int) -> Any:
+        one = {key: value for key, value in self._record.items() if key != "operators"}
+        one["targets"] = [one["targets"][target]]
+        return _native.explanation_read(json.dumps(one))
+
+    def json(self) -> str:
+        return self._text
+
+    def html(self) -> str:
+        return _native.explanation_html(self._capsule)
+
+
+class _Kept:
+    """What is pickled of the `Results` of an attribution."""
+
+    def __init__(self, tensors: Sequence[Optional[Tensor]], report: Dict[str, Any], notes: Sequence[str]):
+        self._tensors = list(tensors)
+        self.report = report
+        self.notes = list(notes)
+
+    @staticmethod
+    def of(results: Any) -> "_Kept":
+        return _Kept(list(results), results.report, results.notes)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def __getitem__(self, index: int) -> Optional[Tensor]:
+        return self._tensors[index]
+
+    def __iter__(self) -> Iterator[Optional[Tensor]]:
+        return iter(self._tensors)
+
+    def number(self, key: str) -> float:
+        number = self.report.get("direction") == key if key == "backward" else self.report.get(key)
+        return float(number) if isinstance(number, (int, float)) else math.nan
+
+    def close(self) -> None:
+        """Others may share the tensors."""
+
+
+def _read(document: str, results: _Kept, num_inside: int, places: Sequence[Optional[int]]) -> Attribution:
+    """What was pickled."""
+    attribution = Attribution.__new__(Attribution)
+    attribution._begin(_Document(document), results, num_inside)
+    attribution._places = places
+    attribution.output = None
+    return attribution
 
 
 def add_targets(request: Any, targets: Any, at: Optional[str], each_example: bool, operators: bool) -> None:
@@ -137,103 +240,3 @@ def target_list(targets: Any) -> List[Target]:
         if isinstance(targets, int):
             return [targets]
     return [tuple(target) if isinstance(target, list) else target for target in targets]
-
-
-def split_for_attribution(
-    inputs: Any, baselines: Any, inside: Any = None
-) -> Tuple[Union[Dict[str, Any], List[Any]], List[Any]]:
-    """What users of Captum give, as inputs of ours, all elements being attributed to; with the values in one list. Where
-    something inside is attributed to, the inputs stay as they are."""
-    if inside is not None:
-        if baselines is not None:
-            raise TypeError("baselines are for inputs that are attributed to; an addend.Inside has its own")
-        if isinstance(inputs, dict):
-            return dict(inputs), list(inputs.values())
-        values = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-        return values, values
-    if isinstance(inputs, dict):
-        if isinstance(baselines, (tuple, list)):
-            raise TypeError("inputs are a dict, so several baselines are one too")
-        if baselines is not None and not isinstance(baselines, dict):
-            baselines = {name: baselines for name in inputs}
-        unknown = set(baselines or {}) - set(inputs)
-        if unknown:
-            raise ValueError("there are baselines for %s, which are no inputs" % ", ".join(sorted(unknown)))
-        named = {name: _split(value, (baselines or {}).get(name)) for name, value in inputs.items()}
-        return named, list(inputs.values())
-    values = list(inputs) if isinstance(inputs, (tuple, list)) else [inputs]
-    if isinstance(baselines, (tuple, list)):
-        if len(baselines) != len(values):
-            raise ValueError("there are %d baselines for %d inputs" % (len(baselines), len(values)))
-        given: Sequence[Any] = baselines
-    else:
-        given = [baselines] * len(values)
-    return [_split(value, baseline) for value, baseline in zip(values, given)], values
-
-
-def split_inside(inside: Any) -> List[Inside]:
-    """What users of Captum know as layers, all elements being attributed to."""
-    listed = []
-    for source in as_insides(inside):
-        if source.dims is None and source.labels is None:
-            source = copy.copy(source)
-            source.dims = (0,)
-        listed.append(source)
-    return listed
-
-
-def plain_arguments(additional_forward_args: Any) -> Tuple[Any, ...]:
-    """What users of Captum give besides the inputs, one by one."""
-    if additional_forward_args is None:
-        return ()
-    if isinstance(additional_forward_args, (tuple, list)):
-        return tuple(additional_forward_args)
-    return (additional_forward_args,)
-
-
-def as_given(tensors: Sequence[Optional[Tensor]], inputs: Any, values: Sequence[Any]) -> Any:
-    """Attributions in the structure of the inputs, and of the library that those are of."""
-    converted = [_like(tensor, value) for tensor, value in zip(tensors, values)]
-    if isinstance(inputs, dict):
-        return dict(zip(inputs, converted))
-    if isinstance(inputs, (tuple, list)):
-        return type(inputs)(*converted) if hasattr(inputs, "_fields") else type(inputs)(converted)
-    return converted[0]
-
-
-def numbers_like(numbers: List[float], value: Any) -> Any:
-    """Numbers in the library that a value is of."""
-    if _is_torch(value):
-        import torch
-
-        return torch.tensor(numbers, dtype=torch.float64)
-    if _is_numpy(value):
-        import numpy
-
-        return numpy.array(numbers, dtype=numpy.float64)
-    return numbers
-
-
-def _split(value: Any, baseline: Any) -> Input:
-    # Every element gets its own number, whatever the components are.
-    return value if isinstance(value, Input) else Input(value, dims=0, baseline=baseline)
-
-
-def _is_torch(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _is_numpy(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
-
-
-def _like(tensor: Optional[Tensor], value: Any) -> Any:
-    if tensor is None:
-        return None
-    if _is_torch(value):
-        return tensor.torch().clone()
-    if _is_numpy(value):
-        return tensor.numpy().copy()
-    return tensor

@@ -30,6 +30,7 @@ class Composition(Operators, Handle):
     """
 
     __slots__ = ("_run",)
+    _INSTEAD = "send an explanation of it, or its parts as arrays"
 
     def __init__(self, components: Any, reference: Any = None, leftover: Any = None, *, in_graph: bool = False):
         super().__init__(

@@ -19,7 +19,7 @@ class Contribution(NamedTuple):
 class Explanation(Handle):
     """One number of a composition, its reference, its leftover, and the contribution of each component.
 
-    A value: it can be copied and pickled.
+    A value: it can be compared, copied and pickled.
     """
 
     __slots__ = ()
@@ -99,11 +99,13 @@ class Explanation(Handle):
         """A page for a browser that needs nothing else."""
         return _native.explanation_html(self._handle)
 
-    def __copy__(self) -> "Explanation":
-        return Explanation(self._handle)
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Explanation):
+            return NotImplemented
+        return self is other or (not self.closed and not other.closed and self._key() == other._key())
 
-    def __deepcopy__(self, memo: Any) -> "Explanation":
-        return Explanation(self._handle)
+    def __hash__(self) -> int:
+        return hash(self._key())
 
     def __reduce__(self) -> Any:
         return _read, (_native.explanation_json(self._handle),)
@@ -127,6 +129,11 @@ class Explanation(Handle):
         if self.conditioning >= 1e3:
             lines.append("%14.6g  conditioning: no single part means much" % self.conditioning)
         return "\n".join(lines)
+
+    def _key(self) -> str:
+        """What makes it equal to another one. As text, in which NaN is NaN."""
+        numbers = self.value, self.reference, self.leftover, self.recovery, self.conditioning, self.mass
+        return repr((self.target, numbers, self.contributions, self.names))
 
     def _number(self, number: int) -> float:
         return _native.explanation_number(self._handle, number)

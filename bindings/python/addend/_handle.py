@@ -1,6 +1,7 @@
 """Objects of the native library, and scopes that close them."""
 
 import contextvars
+import copy
 import weakref
 from typing import Any, Optional, TypeVar
 
@@ -18,6 +19,9 @@ class Handle:
     """
 
     __slots__ = ("_capsule", "__weakref__")
+
+    # What a message about pickling says instead.
+    _INSTEAD = "make it where it is used"
 
     def __init__(self, capsule: Any):
         # Owns the native object. Calls that are under way keep their own reference to it, so that closing while another
@@ -41,6 +45,22 @@ class Handle:
     def close(self) -> None:
         """Releases the native object now; more than once does no harm."""
         self._capsule = None
+
+    def __copy__(self: _Self) -> _Self:
+        """Another object on the native one, which never changes."""
+        twin: _Self = object.__new__(type(self))
+        Handle.__init__(twin, self._capsule)
+        for cls in type(self).__mro__:
+            for name in getattr(cls, "__slots__", ()):
+                if name not in Handle.__slots__ and hasattr(self, name):
+                    setattr(twin, name, getattr(self, name))
+        return twin
+
+    def __deepcopy__(self: _Self, memo: Any) -> _Self:
+        return copy.copy(self)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a %s belongs to its process and is not pickled: %s" % (type(self).__name__, self._INSTEAD))
 
     def __enter__(self: _Self) -> _Self:
         self._handle

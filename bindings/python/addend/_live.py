@@ -7,24 +7,19 @@ import json
 import random
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
 
 from . import _native
-from ._attribution import (
-    Attribution,
-    add_targets,
-    as_given,
-    numbers_like,
-    plain_arguments,
-    split_for_attribution,
-    split_inside,
-)
+from ._attribution import Attribution, add_targets
 from ._cancellation import Cancellation
+from ._captum import Question
+from ._captum_options import own_choices
 from ._composition import Composition
-from ._context import Context, as_context
+from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, NotFound
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
-from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, modules_of, named_tensors, unwrapped
+from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, modules_of, named_tensors, unwrapped
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
@@ -36,7 +31,8 @@ from ._tensor import Tensor, as_tensor
 # Choices of a call that are no choices of a policy.
 _OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
 _OF_ANY = ("inside", "cancellation", "context", "verify_reference")
-_OF_POLICY = tuple(inspect.signature(Context.__init__).parameters)[1:]
+
+_UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
 
 def tracing(
@@ -70,7 +66,7 @@ def tracing(
         context: how to decompose.
         policy: choices of a `Context`, in place of one.
     """
-    chosen = as_context(context, policy)
+    chosen = as_context(context, policy, tracing)
     request = new_request(probes, everything, cancellation)
     _native.request_set_memory(request, memory)
     _native.request_set_direction(request, direction)
@@ -106,7 +102,9 @@ class _Block:
         self._request = request
         self._modules = ModulePaths(modules)
         self._slow_paths = SlowPaths(modules)
+        self._uncompiled = Uncompiled(modules)
         self._readings = Readings()
+        self._notes: List[str] = []
         self._trace: Any = None
         self._count = 0
 
@@ -124,7 +122,13 @@ class _Block:
             raise ValueError("outputs are named inside of the with block")
         if name is None:
             name = "output.%d" % self._count if self._count else "output"
-        _native.trace_add_output(self._trace, name, as_tensor(tensor)._handle)
+        try:
+            _native.trace_add_output(self._trace, name, as_tensor(tensor)._handle)
+        except NotFound as error:
+            if self._modules.elsewhere is None:
+                raise
+            why = "; %s ran on another thread" % (self._modules.elsewhere or "the model")
+            raise NotFound(error.message + why, detail=error.detail, payload=error.payload) from error
         self._count += 1
 
     def __exit__(
@@ -134,7 +138,8 @@ class _Block:
         traceback: Optional[types.TracebackType],
     ) -> None:
         self._modules.remove()
-        notes = self._slow_paths.remove()
+        notes = [*self._notes, *self._slow_paths.remove()]
+        self._uncompiled.remove()
         self._readings.remove()
         trace, self._trace = self._trace, None
         if error is None:
@@ -146,6 +151,9 @@ class _Block:
         self._trace = trace
         self._request = None
         self._slow_paths.install()
+        wrapped = self._uncompiled.install()
+        if wrapped:
+            self._notes.append(_UNCOMPILED % ", ".join(wrapped))
         self._modules.install(self._set_module)
         self._readings.install()
 
@@ -185,7 +193,7 @@ class Trace(_Block):
         super().__init__(sources, modules, request)
         self.results: Optional[Results] = None
         self._context = context
-        self._notes: List[str] = list(filter(None, [note_of_axis(inputs)]))
+        self._notes.extend(filter(None, [note_of_axis(inputs)]))
         for name, source, live in zip(names, sources, self.inputs):
             add_input(request, name, source, live)
         for name, tensor in known.handles(modules):
@@ -207,7 +215,7 @@ class Trace(_Block):
         self._count = 0
 
     def _end(self, trace: Any, notes: Sequence[str]) -> None:
-        for note in (*self._notes, *notes):
+        for note in notes:
             _native.trace_add_note(trace, note)
         if self.on_baseline is not None:
             baselines = [Tensor(_native.trace_baseline(trace, k)).torch() for k in range(len(self.inputs))]
@@ -277,13 +285,11 @@ class TracedModel:
     """
 
     def __init__(self, model: Callable[..., Any], options: Dict[str, Any]):
-        unknown = [name for name in options if name not in (*_OF_DECOMPOSE, *_OF_ANY, *_OF_POLICY)]
-        if unknown:
-            raise TypeError("there is no choice %s" % ", ".join(sorted(unknown)))
+        require_options(options, compile, (*_OF_DECOMPOSE, *_OF_ANY))
         inner = unwrapped(model)
         self._notes: Tuple[str, ...] = ()
         if inner is not None:
-            self._notes = ("torch.compile wraps the model, which ran as it is inside, uncompiled",)
+            self._notes = (_UNCOMPILED % "the model",)
         self.model = model if inner is None else inner
         self._options = options
         self._known = KnownTensors()
@@ -405,6 +411,7 @@ class TracedModel:
         additional_forward_args: Any = None,
         return_convergence_delta: bool = False,
         *,
+        feature_mask: Any = None,
         each_example: bool = True,
         at: Optional[str] = None,
         **choices: Any,
@@ -415,20 +422,18 @@ class TracedModel:
         `additional_forward_args` may be anything that the model takes. Where the model was compiled with `inside`, that
         is what is attributed to. `choices` are those that `compile` takes, for this call.
         """
-        inside = one_or_list(choices.pop("inside", self._options.get("inside")))
-        split, values = split_for_attribution(inputs, baselines, inside)
-        further = plain_arguments(additional_forward_args)
-        named = split if isinstance(split, dict) else {}
-        positional = [] if isinstance(split, dict) else split
-        asked = {"targets": target, "at": at, "each_example": each_example, "operators": False}
-        own = {"inside": split_inside(inside), **choices}
-        found, places = self._explain((*positional, *further), named, asked, own)
-        if inside is not None:
-            given = as_given(found.inside, inside, [(*values, *further)[0]] * len(found.inside))
-        else:
-            sources = named.values() if named else positional
-            given = as_given([found._results[1 + places[id(source)]] for source in sources], inputs, values)
-        return (given, numbers_like(found.leftovers, (*values, *further)[0])) if return_convergence_delta else given
+        choices = own_choices(choices)
+        require_options(choices, self.attribute, _OF_ANY)
+        inside = choices.pop("inside", self._options.get("inside"))
+        question = Question(inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example)
+        asked = {"targets": question.targets, "at": at, "each_example": each_example, "operators": False}
+        own = {**choices, "inside": question.insides()}
+        found, places = self._explain((*question.positional, *question.further), question.named, asked, own)
+        tensors: List[Any] = []
+        if question.inside is None:
+            sources = question.named.values() if question.named else question.positional
+            tensors = [found._results[1 + places[id(source)]] for source in sources]
+        return question.answer(found, tensors, return_convergence_delta)
 
     def _explain(
         self, args: Any, kwargs: Any, asked: Dict[str, Any], own: Optional[Dict[str, Any]] = None
@@ -452,7 +457,7 @@ class TracedModel:
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
         """What is asked of Addend, those of the call before those of `compile`; and what the model is given by name."""
         own = _parameters_of(self.model)
-        names = {name for name in (*_OF_DECOMPOSE, *_OF_ANY, *_OF_POLICY) if name not in own}
+        names = {name for name in (*_OF_DECOMPOSE, *_OF_ANY, *CHOICES) if name not in own}
         chosen = {name: value for name, value in kwargs.items() if name in names}
         given = {name: value for name, value in kwargs.items() if name not in names}
         return {**self._options, **chosen}, given
@@ -579,6 +584,9 @@ class TracedModel:
 
         map_leaves(find, arguments, "")
         return found
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_known": KnownTensors()}
 
     def __getattr__(self, name: str) -> Any:
         if name == "model":  # before __init__ has set it
@@ -729,7 +737,7 @@ class _Examples:
 
 
 def _example(given: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
-    return ((), given) if isinstance(given, dict) else (tuple(as_arguments(given)), {})
+    return ((), dict(given)) if isinstance(given, Mapping) else (tuple(as_arguments(given)), {})
 
 
 class _State:

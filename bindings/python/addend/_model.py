@@ -1,28 +1,21 @@
 """Models from TorchScript files."""
 
 import functools
-import inspect
 import json
 import os
-from typing import Any, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Union
 
 from . import _native
 from ._arguments import add_arguments
-from ._attribution import (
-    Attribution,
-    add_targets,
-    as_given,
-    numbers_like,
-    plain_arguments,
-    split_for_attribution,
-    split_inside,
-)
+from ._attribution import Attribution, add_targets
 from ._cancellation import Cancellation
+from ._captum import Question
+from ._captum_options import own_choices
 from ._composition import Composition
-from ._context import Context, as_context
+from ._context import Context, as_context, require_options
 from ._dtype import to_code
 from ._handle import Handle
-from ._input import Inside, add_inside, as_insides, new_request, one_or_list
+from ._input import Inside, add_inside, as_insides, new_request
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._results import Results
 
@@ -36,6 +29,7 @@ class Model(Handle):
     """
 
     __slots__ = ()
+    _INSTEAD = "load it where it is used; threads may share one"
 
     @property
     def input_names(self) -> List[str]:
@@ -129,7 +123,7 @@ class Model(Handle):
             Cancelled: the run was ended.
             Error: a tracing failure: recovery and value differ, at the operator that the payload names.
         """
-        chosen = as_context(context, policy)
+        chosen = as_context(context, policy, self.decompose)
         request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
         for name in (outputs,) if isinstance(outputs, str) else outputs:
             _native.request_add_output(request, name)
@@ -179,7 +173,7 @@ class Model(Handle):
             FailedPrecondition: a choice of the policy looks at all components together, which no sweep back can.
             Unimplemented: an operator has no rule; the payload says where it is.
         """
-        chosen = as_context(context, policy)
+        chosen = as_context(context, policy, self.explain)
         insides = as_insides(inside)
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, operators)
@@ -195,6 +189,7 @@ class Model(Handle):
         additional_forward_args: Any = None,
         return_convergence_delta: bool = False,
         *,
+        feature_mask: Any = None,
         inside: Union[None, Inside, Sequence[Inside]] = None,
         each_example: bool = True,
         at: Optional[str] = None,
@@ -204,17 +199,20 @@ class Model(Handle):
         context: Optional[Context] = None,
         **policy: Any,
     ) -> Any:
-        """What each element of the inputs gave to the target, with the arguments of Captum.
+        """What each element of the inputs gave to the target, with the arguments of Captum and their meaning.
 
         Args:
             inputs: a tensor, or a tuple, list or dict (by name) of them. Their first dimension counts examples.
             baselines: what means "nothing": a tensor that broadcasts to the input, or a number, or one for each input
                 in the same structure. Zero unless given.
             target: which element of each example's output: a number, a tuple for outputs of more dimensions, or a list
-                or tensor with one of these for each example; text such as ``"7-2"`` is the seventh minus the second.
-                None: the largest, or the only one.
+                or tensor with one of these for each example; text such as ``"7-2"`` is the seventh minus the second, and
+                ``"top1"`` the largest. May be left out where the output has one element for each example.
             additional_forward_args: further inputs that nothing is attributed to: a tensor, or a tuple of them.
-            return_convergence_delta: also returns what is not attributed.
+            return_convergence_delta: also returns the sum of attributions minus the difference that they explain.
+            feature_mask: integers that broadcast to the input, the number of each element's group (or one for each
+                input, in the same structure, a number being the same group in all of them). The attribution of every
+                element is then the sum of its group's in this example.
             inside: what is attributed to in place of the inputs (what Captum knows as layers): a tensor inside the
                 model, or several. The inputs are plain then, and baselines are those of the `Inside`.
             each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
@@ -224,29 +222,26 @@ class Model(Handle):
             verify_reference: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
-            policy: choices of a `Context`, in place of one.
+            policy: choices of a `Context`, in place of one. Options that Captum needs and Addend does not (``n_steps``,
+                ``internal_batch_size``) are taken, and a warning says why they change nothing.
 
         Returns:
             Attributions in the structure of the inputs, or of `inside`, each of the shape of its input and of the same
-            library; with
-            `return_convergence_delta` a tuple of these and the leftover of each target,
-            value - reference - sum of attributions (Captum's delta has the other sign).
+            library. With `return_convergence_delta` a tuple of these and of one number for each target: sum of
+            attributions - (value - reference), which is minus the leftover.
         """
-        inside = one_or_list(inside)
-        split, values = split_for_attribution(inputs, baselines, inside)
-        further = plain_arguments(additional_forward_args)
-        if isinstance(split, dict):
-            if further:
-                raise TypeError("inputs are a dict, so plain ones are named in it too: as addend.Input(value)")
-            names = [name for name in self.input_names if name in split]
-            arguments: Tuple[Any, ...] = (split,)
-        else:
-            names = []
-            arguments = (*split, *further)
+        policy = own_choices(policy)
+        require_options(policy, self.attribute)
+        question = Question(
+            inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example
+        )
+        if question.named and question.further:
+            raise TypeError("inputs are a dict, so plain ones are named in it too: as addend.Input(value)")
+        arguments = (question.named,) if question.named else (*question.positional, *question.further)
         found = self.explain(
             *arguments,
-            inside=split_inside(inside),
-            targets=target,
+            inside=question.insides(),
+            targets=question.targets,
             at=at,
             each_example=each_example,
             keep_references=keep_references,
@@ -255,15 +250,11 @@ class Model(Handle):
             context=context,
             **policy,
         )
-        if inside is not None:
-            given = as_given(found.inside, inside, [(*values, *further)[0]] * len(found.inside))
-        else:
-            tensors: List[Any] = found.inputs
-            if isinstance(split, dict):
-                by_name = dict(zip(names, tensors))
-                tensors = [by_name[name] for name in split]
-            given = as_given(tensors, inputs, values)
-        return (given, numbers_like(found.leftovers, (*values, *further)[0])) if return_convergence_delta else given
+        tensors: List[Any] = found.inputs
+        if question.named:
+            by_name = dict(zip((name for name in self.input_names if name in question.named), tensors))
+            tensors = [by_name[name] for name in question.named]
+        return question.answer(found, tensors, return_convergence_delta)
 
     def record(
         self,
@@ -345,11 +336,8 @@ def attribute(model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
         model = model.model()
     from ._live import TracedModel, compile
 
-    if isinstance(model, (Model, TracedModel)):
-        return model.attribute(inputs, *args, **options)
-    own = set(inspect.signature(TracedModel.attribute).parameters)
-    asked = {key: options.pop(key) for key in list(options) if key in own}
-    return compile(model, **options).attribute(inputs, *args, **asked)
+    traced = model if isinstance(model, (Model, TracedModel)) else compile(model)
+    return traced.attribute(inputs, *args, **options)
 
 
 def new_model_request(

@@ -2,11 +2,13 @@
 
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._tensor import Tensor, as_tensor
 
 Modules = List[Tuple[str, Any]]
+
+_NOTHING = object()
 
 
 def modules_of(model: Any) -> Modules:
@@ -83,12 +85,54 @@ class SlowPaths:
         ]
 
 
+class Uncompiled:
+    """Runs modules, while it is installed, as they are inside of what ``torch.compile`` put around them: compiled code
+    calls no operators that anybody could see."""
+
+    def __init__(self, modules: Modules):
+        self._modules = modules
+        self._before: List[Tuple[Any, str, Any]] = []
+
+    def install(self) -> List[str]:
+        """The paths of the modules that run otherwise."""
+        paths = []
+        for path, module in self._modules:
+            if "_orig_mod" in module._modules:  # a wrapper
+                self._put(module, "forward", module._modules["_orig_mod"].__call__)
+            elif module.__dict__.get("_compiled_call_impl") is not None:  # by its own method compile()
+                self._put(module, "_compiled_call_impl", None)
+            else:
+                continue
+            paths.append(path or "the model")
+        return paths
+
+    def remove(self) -> None:
+        """Puts everything back."""
+        while self._before:
+            own, name, before = self._before.pop()
+            if before is _NOTHING:
+                del own[name]
+            else:
+                own[name] = before
+
+    def _put(self, module: Any, name: str, value: Any) -> None:
+        # Not by setattr: wrappers pass attributes on to what they wrap.
+        own = module.__dict__
+        self._before.append((own, name, own.get(name, _NOTHING)))
+        own[name] = value
+
+
 class ModulePaths:
-    """Tells the path of the module that runs on the thread that installs it, while it is installed."""
+    """Tells the path of the module that runs on the thread that installs it, while it is installed.
+
+    Attributes:
+        elsewhere: the path of a module that ran on another thread meanwhile; None where none did.
+    """
 
     def __init__(self, modules: Modules):
         self._modules = modules
         self._hooks: List[Any] = []
+        self.elsewhere: Optional[str] = None
 
     def install(self, tell: Callable[[str], None]) -> None:
         if not self._modules:
@@ -106,9 +150,11 @@ class ModulePaths:
         running: List[Any] = []
 
         def enter(module: Any, *_: Any) -> None:
-            if threading.get_ident() == thread:
-                running.append(module)
-                tell(paths[id(module)])
+            if threading.get_ident() != thread:
+                self.elsewhere = paths[id(module)]
+                return
+            running.append(module)
+            tell(paths[id(module)])
 
         def leave(module: Any, *_: Any) -> None:
             if threading.get_ident() != thread:

@@ -51,6 +51,7 @@ class Program(Handle):
     """
 
     __slots__ = ("_source",)
+    _INSTEAD = "save() it, and load it where it is used"
 
     def __init__(self, capsule: Any, source: Optional[Callable[..., TraceCheck]] = None):
         super().__init__(capsule)
@@ -249,7 +250,7 @@ class Program(Handle):
 
     def _as_recorded(self, inputs: Tuple[Any, ...]) -> Tuple[Any, ...]:
         """Inputs by their names where they are nested, as a live model takes them, and the program has them one by one."""
-        alone = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], dict) else None
+        alone = inputs[0] if len(inputs) == 1 and isinstance(inputs[0], Mapping) else None
         values = tuple(alone.values()) if alone is not None else inputs
         if not any(_is_nested(value) for value in values):
             return inputs
@@ -272,7 +273,7 @@ class Program(Handle):
 
 
 def _is_nested(value: Any) -> bool:
-    return isinstance(value, (tuple, dict)) or (isinstance(value, list) and not is_numbers(value))
+    return isinstance(value, (tuple, Mapping)) or (isinstance(value, list) and not is_numbers(value))
 
 
 def read_check(record: str) -> TraceCheck:

@@ -23,6 +23,7 @@ class Results(Handle):
     """
 
     __slots__ = ("output", "_run")
+    _INSTEAD = "send an explanation of them, or parts of their compositions as arrays"
 
     def __init__(self, capsule: Any, output: Any = None):
         super().__init__(capsule)

@@ -15,7 +15,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 def caller() -> Optional[types.FrameType]:
     """The innermost frame that is not ours."""
     frame: Optional[types.FrameType] = sys._getframe(1)
-    while frame is not None and _is_own(frame):
+    while frame is not None and is_own(frame):
         frame = frame.f_back
     return frame
 
@@ -31,7 +31,7 @@ class SourceLines:
         lines: List[SourceLine] = []
         frame: Optional[types.FrameType] = sys._getframe(1)
         while frame is not None:
-            if not _is_own(frame):
+            if not is_own(frame):
                 lines.append(self._line(frame))
             elif frame.f_code.co_name == "tell":
                 lines.clear()  # a reading was told of: what stands inside is how
@@ -51,7 +51,8 @@ class SourceLines:
         return line
 
 
-def _is_own(frame: types.FrameType) -> bool:
+def is_own(frame: types.FrameType) -> bool:
+    """Whether it is a frame of this package."""
     return frame.f_code.co_filename.startswith(_HERE)
 
 

@@ -42,7 +42,7 @@ class Tensor(Handle):
         torch.from_dlpack(tensor)      # or tensor.torch()
         memoryview(tensor)             # from Python 3.12 on; tensor.memoryview() before
 
-    The views are there for reading and keep the memory alive by themselves.
+    The views are there for reading and keep the memory alive by themselves. Pickling copies the elements.
     """
 
     __slots__ = ()
@@ -188,6 +188,12 @@ class Tensor(Handle):
             raise BufferError("a memoryview of nothing has no shape %s" % (self.shape,))
         return self.memoryview()
 
+    def __reduce__(self) -> Any:
+        contiguous, address = self._contiguous()
+        dtype = contiguous.dtype
+        data = ctypes.string_at(address, contiguous.size * _itemsize(dtype)) if contiguous.size else b""
+        return _read, (data, dtype.value, contiguous.shape)
+
     def __repr__(self) -> str:
         return "Tensor(closed)" if self.closed else _native.tensor_to_string(self._handle)
 
@@ -208,6 +214,11 @@ class Tensor(Handle):
         data = (address, True) if address else bytes(0)
         interface = {"version": 3, "shape": self.shape, "typestr": _NUMPY_TYPES[dtype], "data": data}
         return tensor._handle, interface
+
+
+def _read(data: bytes, dtype: str, shape: Tuple[int, ...]) -> Tensor:
+    """What was pickled, on the CPU."""
+    return Tensor(_native.tensor_copy(data, to_code(dtype), shape))
 
 
 class _Exported:

@@ -1,7 +1,9 @@
 """How to decompose: a policy with what surrounds a run. Generated from bindings/python/templates/_context.py."""
 
+import difflib
+import inspect
 import json
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _native
 from ._handle import Handle
@@ -73,8 +75,16 @@ class Context(Handle):
         return "Context(closed)" if self.closed else "Context(%s)" % self.policy
 
 
-def as_context(context: Optional[Context], choices: Mapping[str, Any]) -> Context:
-    """The context that a function was given, or one of the keyword arguments that it was given instead."""
+# What a `Context` is made of.
+CHOICES = tuple(inspect.signature(Context.__init__).parameters)[1:]
+
+
+def as_context(
+    context: Optional[Context], choices: Mapping[str, Any], function: Optional[Callable[..., Any]] = None
+) -> Context:
+    """The context that a function was given, or one of the keyword arguments that it was given instead. An error names
+    the function and all its options."""
+    require_options(choices, Context if function is None else function)
     if context is None:
         return Context(**choices)
     if not isinstance(context, Context):
@@ -82,6 +92,28 @@ def as_context(context: Optional[Context], choices: Mapping[str, Any]) -> Contex
     if choices:
         raise TypeError("%s: set it in the context, which was given too" % ", ".join(sorted(choices)))
     return context
+
+
+def require_options(choices: Iterable[str], function: Callable[..., Any], further: Iterable[str] = ()) -> None:
+    """Raises TypeError for a name that is neither an option of the function, nor a further one, nor a choice of a
+    `Context`."""
+    for name in choices:
+        if name not in CHOICES:
+            known = list(dict.fromkeys([*_options_of(function), *further, *CHOICES]))
+            if name not in known:
+                raise TypeError(_no_option(function.__name__, name, known))
+
+
+def _no_option(function: str, name: str, known: List[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    meant = ": did you mean %s?" % near[0] if near else ""
+    return "%s() has no option %s%s; its options are %s" % (function, name, meant, ", ".join(known))
+
+
+def _options_of(function: Callable[..., Any]) -> List[str]:
+    """The names of the arguments that may be left out."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.default is not parameter.empty]
 
 
 def _set_policy(options: Any, choices: Mapping[str, Any], suffix: str) -> None:

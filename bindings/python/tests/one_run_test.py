@@ -456,7 +456,7 @@ class CallsTest(unittest.TestCase):
             return x * preset
 
         self.assertEqual(addend.compile(own)(addend.Input(torch.ones(1), 0), preset=3.0).value.tolist(), [3.0])
-        with self.assertRaisesRegex(TypeError, "there is no choice colour"):
+        with self.assertRaisesRegex(TypeError, r"compile\(\) has no option colour; its options are probes, "):
             addend.compile(layer, colour="red")
 
     def test_buffers_that_nobody_reads(self):

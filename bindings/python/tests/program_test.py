@@ -240,10 +240,10 @@ class AttributionTest(unittest.TestCase):
         for row, target in enumerate(targets):
             components, leftover = self.expected(row, target)
             torch.testing.assert_close(found[row], components, rtol=1e-10, atol=1e-12)
-            self.assertAlmostEqual(delta[row].item(), leftover.item(), places=12)
+            self.assertAlmostEqual(delta[row].item(), -leftover.item(), places=12)
         with torch.no_grad():
             gone = self.network(self.x) - self.network(torch.zeros_like(self.x))
-        total = found.sum(1) + delta
+        total = found.sum(1) - delta
         torch.testing.assert_close(total, gone[range(6), targets], rtol=1e-10, atol=1e-12)
         for same in (torch.tensor(targets), np.array(targets)):
             self.assertTrue(torch.equal(self.model.attribute(self.x, target=same), found))
@@ -257,7 +257,8 @@ class AttributionTest(unittest.TestCase):
         torch.testing.assert_close(difference, found - self.model.attribute(self.x, target=1), rtol=1e-9, atol=1e-12)
         with torch.no_grad():
             best = self.network(self.x).argmax(1)
-        self.assertTrue(torch.equal(self.model.attribute(self.x), self.model.attribute(self.x, target=best)))
+        top = self.model.attribute(self.x, target="top1")
+        self.assertTrue(torch.equal(top, self.model.attribute(self.x, target=best)))
 
     def test_several_targets(self):
         found = self.model.attribute(self.x, target=[(0, 2), (4, 1)], each_example=False)

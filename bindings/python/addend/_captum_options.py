@@ -1,0 +1,59 @@
+"""Options that Captum's methods have and `attribute` has not: what it says to them."""
+
+import sys
+import warnings
+from collections.abc import Mapping
+from typing import Any, Dict
+
+from ._source_lines import is_own
+
+# Options of Captum's methods without which the answer is the same: they are taken, and a warning answers them.
+_NEEDLESS = {
+    "n_steps": "every operator is followed along the whole line from baseline to input; segments=N cuts that line",
+    "method": "operators are integrated in closed form or to a stated error, and no quadrature is chosen",
+    "internal_batch_size": "one run and one sweep back are all; where memory is short, give fewer examples",
+    "perturbations_per_eval": "nothing is perturbed, and the model runs once",
+    "n_samples": "nothing is sampled",
+    "show_progress": "progress=FUNCTION is told of every step",
+}
+# Options that ask for other numbers: they are refused, and the error names the way to these.
+_OTHERWISE = {
+    "abs": "attributions keep their signs; take abs() of what is returned",
+    "attribute_to_layer_input": "inside=addend.Inside(SELECTOR) names the tensor itself",
+    "attribute_to_neuron_input": "inside=addend.Inside(SELECTOR) names the tensor itself",
+    "attr_dim_summation": "sum the attributions of inside=addend.Inside(SELECTOR) over that dimension",
+    "custom_attribution_func": "a policy chooses how operators pass contributions (docs/policies.md)",
+    "layer": "inside=addend.Inside(SELECTOR) attributes to a tensor inside the model",
+    "neuron_selector": "target=INDEX with at=SELECTOR explains an element inside the model",
+    "nt_samples": "call attribute() for each noisy input, and average",
+    "nt_type": "call attribute() for each noisy input, and average",
+    "relu_attributions": "attributions keep their signs; clamp what is returned",
+    "return_input_shape": "attributions have the shape of the inputs; addend.Input(labels=...) with explain() has one "
+    "number for each group",
+    "sliding_window_shapes": "feature_mask=... groups elements that belong together",
+    "stdevs": "call attribute() for each noisy input, and average",
+    "strides": "feature_mask=... groups elements that belong together",
+}
+
+
+def own_choices(choices: Mapping) -> Dict[str, Any]:
+    """Choices without those that only Captum has: needless ones are answered by a warning, others by an error."""
+    kept = {}
+    for name, value in choices.items():
+        if name in _OTHERWISE:
+            raise TypeError("attribute() has no option %s: %s" % (name, _OTHERWISE[name]))
+        if name in _NEEDLESS:
+            warnings.warn("attribute() needs no %s: %s" % (name, _NEEDLESS[name]), UserWarning, _level_of_caller())
+        else:
+            kept[name] = value
+    return kept
+
+
+def _level_of_caller() -> int:
+    """How far above the function that warns the caller of this library is."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_own(frame):
+        frame = frame.f_back
+        level += 1
+    return level

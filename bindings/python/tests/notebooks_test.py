@@ -1,0 +1,95 @@
+"""The notebooks in docs/notebooks run, and print what is stored in them."""
+
+import copy
+import glob
+import importlib.util
+import json
+import os
+import tempfile
+import unittest
+
+FOLDER = "docs/notebooks/"
+spec = importlib.util.spec_from_file_location("run", FOLDER + "run.py")
+run = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(run)
+
+
+def read(name):
+    with open(FOLDER + name + ".ipynb", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def outputs(notebook):
+    return [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+
+
+class NotebooksTest(unittest.TestCase):
+    def check(self, name):
+        stored = read(name)
+        self.assertEqual(run.compare(stored, run.run(FOLDER + name + ".ipynb")), [])
+        # A picture, and text for those who cannot show it.
+        self.assertTrue([one for one in outputs(stored) if {"text/html", "text/plain"} <= set(one.get("data", {}))])
+        ids = [cell["id"] for cell in stored["cells"]]
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertEqual((stored["nbformat"], stored["nbformat_minor"]), (4, 5))
+        cells = [cell for cell in stored["cells"] if cell["cell_type"] == "code"]
+        self.assertEqual([cell["execution_count"] for cell in cells], list(range(1, len(cells) + 1)))
+
+    def test_table(self):
+        self.check("table")
+
+    def test_image(self):
+        self.check("image")
+
+    def test_text(self):
+        self.check("text")
+
+    def test_each_has_a_test(self):
+        names = {os.path.basename(path)[: -len(".ipynb")] for path in glob.glob(FOLDER + "*.ipynb")}
+        tests = {name[len("test_") :] for name in dir(self) if name.startswith("test_")}
+        self.assertEqual(names - tests, set())
+        self.assertEqual(len(names), 3)
+
+
+class RunnerTest(unittest.TestCase):
+    def test_what_differs_is_found(self):
+        stored = read("image")
+        self.assertEqual(run.compare(stored, stored), [])
+
+        def changed(kind, old, new):
+            other = copy.deepcopy(stored)
+            for output in outputs(other):
+                texts = output if kind == "text" else output.get("data", {})
+                if kind in texts:
+                    texts[kind] = [line.replace(old, new) for line in texts[kind]]
+            return run.compare(stored, other)
+
+        self.assertEqual(changed("text", "6.7939", "6.7938"), [])
+        self.assertIn("has 6.8939, stored is 6.7939", changed("text", "6.7939", "6.8939")[0])
+        self.assertIn("is '", changed("text", "channels", "kernels")[0])
+        self.assertIn("has 6.89388, stored is 6.79388", changed("text/plain", "6.79388", "6.89388")[0])
+        self.assertIn("cell 2, text/html", changed("text/html", "row 7, column 3", "another")[0])
+        self.assertEqual(changed("text/html", "1.13.1", "2.14.1"), [])
+        silent = copy.deepcopy(stored)
+        outputs(silent)[0]["output_type"] = "stream"
+        silent["cells"][1]["outputs"] = []
+        self.assertIn("cell 1: has", run.compare(stored, silent)[0])
+
+    def test_a_cell_that_fails_fails(self):
+        cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": ["1 / 0"], "outputs": [], "execution_count": 1}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "broken.ipynb")
+            run.write(path, {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+            with self.assertRaises(ZeroDivisionError):
+                run.run(path)
+            cell["source"] = ["print('seven')\n", "7"]
+            run.write(path, {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+            self.assertEqual(run.main(["--renew", path]), 0)
+            self.assertEqual(run.main([path]), 0)
+            with open(path, encoding="utf-8") as file:
+                printed, value = outputs(json.load(file))
+        self.assertEqual((printed["text"], value["data"]), (["seven\n"], {"text/plain": ["7"]}))
+
+
+if __name__ == "__main__":
+    unittest.main()
