@@ -332,7 +332,7 @@ def addend_test_jni_library(name, srcs, deps, **kwargs):
         name = name,
         testonly = True,
         srcs = srcs,
-        copts = addend_copts() + ["-fvisibility=hidden"],
+        copts = ADDEND_COPTS + ["-fvisibility=hidden"],
         linkopts = ["-Wl,--no-undefined"],
         linkshared = True,
         deps = deps + ["//third_party/java:jni"],
