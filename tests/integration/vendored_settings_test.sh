@@ -46,7 +46,7 @@ done
 echo '#error "this Abseil belongs to the prefix, not to Addend"' >"$work/include/absl/functional/function_ref.h"
 split=("--repo_env=LIBTORCH_INCLUDE=$work/include" "--repo_env=LIBTORCH_LIB=$work/lib")
 "${bazel[@]}" build "${quiet[@]}" --symlink_prefix=/ "${split[@]}" @addend//core/base:in_parallel
-"${bazel[@]}" aquery "${quiet[@]}" "${split[@]}" 'mnemonic("CppLink", @addend//c_api:libaddend.so.1)' >"$work/actions"
+"${bazel[@]}" aquery "${quiet[@]}" "${split[@]}" 'mnemonic("CppLink", deps(@addend//c_api:libraries))' >"$work/actions"
 grep -qF -- "-L$work/lib" "$work/actions" || { echo "FAILED: not linked to $work/lib"; exit 1; }
 refused 'LIBTORCH_INCLUDE and LIBTORCH_LIB belong together' \
   build --nobuild "--repo_env=LIBTORCH_INCLUDE=$work/include" @addend//core/base:in_parallel
