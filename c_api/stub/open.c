@@ -94,10 +94,18 @@ struct Siblings {
   char folder[PATH_MAX];
 };
 
+// Whether a library of that name is loaded, from whatever folder: a second one must not be.
+static bool IsLoaded(const char* name) {
+  void* library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == NULL) return false;
+  dlclose(library);
+  return true;
+}
+
 static bool LoadSibling(void* state, bool is_own, const char* name) {
   struct Siblings* siblings = state;
   const bool is_of_libtorch = strncmp(name, "libtorch", 8) == 0 || strncmp(name, "libc10", 6) == 0;
-  if (!is_own && is_of_libtorch) Load(siblings->search, siblings->folder, name);
+  if (!is_own && is_of_libtorch && !IsLoaded(name)) Load(siblings->search, siblings->folder, name);
   return true;
 }
 

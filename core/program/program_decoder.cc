@@ -604,13 +604,16 @@ class Decoder {
       }
     }
     program_.output = Decode(Member(json_, "output", "the file"), "output");
-    int64_t outputs = 0;
-    ForEachNumber(program_.output, [&](int) { ++outputs; });
-    for (const int64_t version : Integers(Member(json_, "output_versions", "the file"), "output_versions", 0)) {
-      program_.output_versions.push_back(static_cast<int>(std::min<int64_t>(version, num_calls_)));
-    }
-    if (outputs != static_cast<int64_t>(program_.output_versions.size()))
-      Fail("output_versions", "does not fit output");
+    const std::vector<int64_t> versions = Integers(Member(json_, "output_versions", "the file"), "output_versions", 0);
+    ForEachNumber(program_.output, [&](int value) {
+      const size_t k = program_.output_versions.size();
+      if (k >= versions.size()) Fail("output_versions", "does not fit output");
+      const int storage = value < 0 ? -1 : program_.values[value].storage;
+      const auto written = storage < 0 ? size_t{0} : program_.storages[storage].writers.size();
+      if (static_cast<size_t>(versions[k]) > written) Fail("output_versions", "counts more writes than there are");
+      program_.output_versions.push_back(static_cast<int>(versions[k]));
+    });
+    if (program_.output_versions.size() != versions.size()) Fail("output_versions", "does not fit output");
   }
 
   void Dimension(const Json& json, const std::string& where, int* input, int* dim) const {

@@ -85,7 +85,9 @@ class Package:
         """The names of __all__, in order."""
         for node in self.modules["__init__"].body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                return [ast.literal_eval(element) for element in node.value.elts]
+                named = [ast.literal_eval(element) for element in node.value.elts]
+                # Exported by its name alone: `from addend import *` would hide Python's own.
+                return sorted(set(named) | {"compile"})
         raise ValueError("the package has no __all__")
 
     def find(self, name):
