@@ -557,7 +557,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_json(const addend_
  * out: out_html (new). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_html(const addend_explanation* explanation,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
-/* Reads what addend_explanation_json wrote: an explanation with the same numbers, names, text and page.
+/* Reads what addend_explanation_json or addend_attribution_json wrote (of the latter the first target): an explanation
+ * with the same numbers, names, text and page.
  * out: out_explanation (new).
  * errors: INVALID_ARGUMENT for any other text. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_read(

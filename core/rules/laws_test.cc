@@ -260,7 +260,7 @@ std::vector<Exclusion> AllExclusions() {
       {nullptr, "aten::scatter.reduce", nullptr, "LibTorch does not differentiate it"},
       {nullptr, "aten::scatter.value_reduce", nullptr, "LibTorch does not differentiate it"},
       {nullptr, "aten::narrow_copy", nullptr, "LibTorch does not differentiate it", true},
-      {nullptr, "aten::nextafter", nullptr, "LibTorch does not differentiate it"},
+      {nullptr, "aten::nextafter", nullptr, "LibTorch does not differentiate it", true},
       {nullptr, "aten::channel_shuffle", nullptr, "LibTorch does not differentiate it", true},
       {nullptr, "aten::native_channel_shuffle", nullptr, "LibTorch does not differentiate it", true},
       {nullptr, "aten::detach_copy", nullptr, "LibTorch does not differentiate it", true},
