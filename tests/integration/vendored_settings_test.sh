@@ -31,7 +31,7 @@ refused() {
 cd "$folder"
 echo "== options of the command line that mean something else"
 "${bazel[@]}" aquery "${quiet[@]}" -c dbg --cxxopt=-std=c++14 --copt=-UNDEBUG --copt=-ffp-contract=fast \
-  --output=text 'mnemonic("CppCompile", deps(@addend//c_api:addend))' >"$work/actions"
+  --output=text 'mnemonic("CppCompile", deps(@addend//c_api:libraries))' >"$work/actions"
 "$checker" <"$work/actions"
 
 echo "== headers and libraries of LibTorch in different places, beside an Abseil that is not ours"
