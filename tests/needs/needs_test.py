@@ -7,30 +7,11 @@ runtime than the LibTorch that it was built with, in the folder LIBTORCH, needs 
 import fnmatch
 import glob
 import os
-import re
-import subprocess
 import sys
 
-_NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
-_VERSION = re.compile(r"Name: ([A-Z]+)_([0-9]+(?:\.[0-9]+)*)\s")
+sys.path.insert(0, os.path.abspath("tools/package"))
 
-
-def read(path):
-    """The SONAMEs that a library needs, and the newest version of each family: {"GLIBC": (2, 33)}."""
-    text = subprocess.run(
-        ["readelf", "--dynamic", "--version-info", "--wide", path],
-        check=True,
-        stdout=subprocess.PIPE,
-        universal_newlines=True,
-        env=dict(os.environ, LC_ALL="C"),
-    ).stdout
-    versions = {}
-    # The versions that the library defines itself stand in a section of their own.
-    for family, number in _VERSION.findall(text.partition("Version needs section")[2]):
-        parts = tuple(int(part) for part in number.split("."))
-        versions[family] = max(versions.get(family, ()), parts)
-    return _NEEDED.findall(text), versions
-
+import elf
 
 def allowed(path, installed_abseil):
     """The globs of a list."""
@@ -44,7 +25,7 @@ def newest_of(folder):
     result = {}
     for name in ("libtorch_cpu.so", "libc10.so"):
         for path in glob.glob(os.path.join(folder, name)):
-            for family, version in read(path)[1].items():
+            for family, version in elf.describe(path)[2].items():
                 result[family] = max(result.get(family, ()), version)
     return result
 
@@ -56,7 +37,7 @@ def text_of(family, version):
 
 def faults_of(library, patterns, limits):
     """What a library needs too much of, one sentence each."""
-    needed, versions = read(library)
+    _, needed, versions = elf.describe(library)
     print("%s needs %s; %s" % (
         os.path.basename(library),
         ", ".join(sorted(needed)),
