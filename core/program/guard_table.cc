@@ -11,18 +11,12 @@ c10::IValue Frozen(const c10::IValue& value) {
   return value;
 }
 
-void GuardTable::Mark(int storage) {
-  if (static_cast<size_t>(storage) >= from_data_.size()) from_data_.resize(storage + 1, 0);
-  from_data_[storage] = 1;
-}
-
 bool GuardTable::ReadsData(const RecordedCall& call, const OperatorTraits& traits, int16_t first) const {
   if (traits.metadata_only || traits.property) return false;
   return std::any_of(call.uses.begin(), call.uses.end(), [&](const TensorUse& use) {
     if (use.value < 0 || use.argument < first || traits.shown[use.argument]) return false;
     const bool only_written = use.written && (traits.overwrites || traits.output[use.argument]);
-    const auto storage = static_cast<size_t>(program_->values[use.value].storage);
-    return !only_written && storage < from_data_.size() && from_data_[storage] != 0;
+    return !only_written && from_data_.Contains(program_->values[use.value].storage);
   });
 }
 

@@ -17,6 +17,7 @@
 
 #include "core/program/operator_traits.h"
 #include "core/program/recorded_program.h"
+#include "core/program/storage_set.h"
 
 namespace addend {
 
@@ -27,7 +28,7 @@ class GuardTable {
   explicit GuardTable(RecordedProgram* program) : program_(program) {}
 
   // The elements of the storage depend on data.
-  void Mark(int storage);
+  void Mark(int storage) { from_data_.Add(storage); }
   // Whether the call reads elements that depend on data. `first`: of the arguments that count.
   bool ReadsData(const RecordedCall& call, const OperatorTraits& traits, int16_t first = 0) const;
   // What the call, which depends on data, gave and wrote does so too.
@@ -40,7 +41,7 @@ class GuardTable {
   bool TellsSizes(const RecordedCall& call, const OperatorTraits& traits) const;
 
   RecordedProgram* program_;
-  std::vector<char> from_data_;  // by storage: 1 or 0, in bytes since bits grow slowly
+  StorageSet from_data_;
 };
 
 // A list is shared: the model may change it after the call. What stands for it stays.

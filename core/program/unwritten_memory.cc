@@ -5,15 +5,6 @@
 
 namespace addend {
 
-void UnwrittenMemory::Add(int storage) {
-  if (static_cast<size_t>(storage) >= unwritten_.size()) unwritten_.resize(storage + 1, 0);
-  unwritten_[storage] = 1;
-}
-
-void UnwrittenMemory::Remove(int storage) {
-  if (Contains(storage)) unwritten_[storage] = 0;
-}
-
 void UnwrittenMemory::Fill(int storage, const at::Tensor& tensor) {
   Remove(storage);
   if (tensor.is_meta()) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/program/recorded_program.h"
+#include "core/program/storage_set.h"
 
 namespace addend {
 
@@ -20,11 +21,11 @@ class UnwrittenMemory {
   explicit UnwrittenMemory(RecordedProgram* program) : program_(program) {}
 
   // The storage holds nothing yet / what a call wrote.
-  void Add(int storage);
-  void Remove(int storage);
+  void Add(int storage) { unwritten_.Add(storage); }
+  void Remove(int storage) { unwritten_.Remove(storage); }
   // The call at hand, the next of the program, reads the storage by this tensor, unless Forget() is called.
   void Read(int storage, const at::Tensor& tensor) {
-    if (Contains(storage)) read_.push_back({storage, tensor});
+    if (unwritten_.Contains(storage)) read_.push_back({storage, tensor});
   }
   void Forget() { read_.clear(); }
   bool HasRead() const { return !read_.empty(); }
@@ -32,13 +33,10 @@ class UnwrittenMemory {
   void FillRead();
   // Makes a constant of the tensor's storage, if it is unwritten: the call at hand reads and writes it.
   void FillBeforeWrite(int storage, const at::Tensor& tensor) {
-    if (Contains(storage)) Fill(storage, tensor);
+    if (unwritten_.Contains(storage)) Fill(storage, tensor);
   }
 
  private:
-  bool Contains(int storage) const {
-    return static_cast<size_t>(storage) < unwritten_.size() && unwritten_[storage] != 0;
-  }
   void Fill(int storage, const at::Tensor& tensor);
 
   struct ReadTensor {
@@ -46,7 +44,7 @@ class UnwrittenMemory {
     at::Tensor tensor;
   };
   RecordedProgram* program_;
-  std::vector<char> unwritten_;  // by storage: 1 or 0, in bytes since bits grow slowly
+  StorageSet unwritten_;
   std::vector<ReadTensor> read_;
 };
 
