@@ -3,8 +3,12 @@
 usage: generate_docs.py PAGE OUT
 """
 
+import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "generate"))
+import pages  # noqa: E402 (found beside the bindings)
 
 _HEAD = """// The programs of docs/csharp.md; generated.
 #pragma warning disable
@@ -42,18 +46,8 @@ def program(block):
 
 
 def main(page, out):
-    with open(page, encoding="utf-8") as file:
-        blocks = re.findall(r"```csharp\n(.*?)```", file.read(), re.DOTALL)
-    # What speaks of a native library of the reader's own is tested with one: NativeModelTests.
-    blocks = [block for block in blocks if "network." not in block]
-    if len(blocks) < 10:
-        sys.exit("%s shows %d programs only" % (page, len(blocks)))
-    methods = []
-    for number, block in enumerate(blocks, 1):
-        lines = program(block).splitlines()
-        methods.append(_METHOD % (number, "".join("        %s\n" % line if line else "\n" for line in lines)))
-    with open(out, "w", encoding="utf-8") as file:
-        file.write(_HEAD % "".join(methods))
+    blocks = pages.programs(page, "csharp", least=10)
+    pages.write(out, _HEAD, _METHOD, [program(block) for block in blocks], " " * 8)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 usage: generate_docs.py PAGE OUT
 """
 
-import re
 import sys
+
+import pages
 
 _HEAD = """package dev.addend;
 
@@ -27,22 +28,15 @@ _METHOD = """
 """
 
 
+def program(block):
+    """A program that stands in a method: files lie elsewhere, and one program is about another model."""
+    code = block.replace('Path.of("', 'file("')
+    return "model = text();\n" + code if "Input.of(ids)" in code else code
+
+
 def main(page, out):
-    with open(page, encoding="utf-8") as file:
-        blocks = re.findall(r"```java\n(.*?)```", file.read(), re.DOTALL)
-    # What speaks of a native library of the reader's own is tested with one: NativeModelTest.
-    blocks = [block for block in blocks if "network." not in block]
-    if len(blocks) < 8:
-        sys.exit("%s shows %d programs only" % (page, len(blocks)))
-    methods = []
-    for number, block in enumerate(blocks, 1):
-        # Files lie elsewhere, and one program is about another model.
-        code = block.replace('Path.of("', 'file("')
-        if "Input.of(ids)" in code:
-            code = "model = text();\n" + code
-        methods.append(_METHOD % (number, "".join("    %s\n" % line if line else "\n" for line in code.splitlines())))
-    with open(out, "w", encoding="utf-8") as file:
-        file.write(_HEAD % "".join(methods))
+    blocks = pages.programs(page, "java", least=8)
+    pages.write(out, _HEAD, _METHOD, [program(block) for block in blocks], " " * 4)
 
 
 if __name__ == "__main__":
