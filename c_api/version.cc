@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "c_api/guard.h"
 #include "c_api/stub/libtorch.h"
+#include "third_party/torch/version.h"
 
 namespace addend::c_api {
 namespace {
@@ -48,13 +49,13 @@ std::string LibTorchProblem(const std::string& built, const std::string& loaded,
 
 void RequireLibTorch() {
   static const std::string& problem =
-      *new std::string(LibTorchProblem(ADDEND_LIBTORCH_VERSION, VersionIn(at::show_config()), LoadedFiles()));
+      *new std::string(LibTorchProblem(LibTorchVersion(), VersionIn(at::show_config()), LoadedFiles()));
   if (!problem.empty()) throw FailedPrecondition(problem);
 }
 
 extern "C" {
 
-ADDEND_API const char* addend_libtorch_version(void) noexcept { return ADDEND_LIBTORCH_VERSION; }
+ADDEND_API const char* addend_libtorch_version(void) noexcept { return LibTorchVersion(); }
 ADDEND_API addend_status* addend_check_libtorch(void) noexcept {
   return Guard([] { RequireLibTorch(); });
 }
