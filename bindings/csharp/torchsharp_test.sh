@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # torchsharp_test.sh DIST PROJECT...: packs Addend.TorchSharp against the package in the folder DIST and TorchSharp's own,
-# which is fetched from nuget.org. Nothing runs: TorchSharp's LibTorch is not the one that Addend is built for here.
+# which is fetched from where .NET looks by default. Nothing runs: TorchSharp's LibTorch is not the one that Addend is built for here.
 set -euo pipefail
 
 dist=$PWD/$1
@@ -16,9 +16,7 @@ cd "$folder/bindings/csharp/Addend.TorchSharp"
 cat >nuget.config <<END
 <configuration>
   <packageSources>
-    <clear />
     <add key="built" value="$dist" />
-    <add key="nuget.org" value="https://api.nuget.org/v3/index.json" protocolVersion="3" />
   </packageSources>
   <packageSourceMapping>
     <packageSource key="built"><package pattern="Addend" /></packageSource>

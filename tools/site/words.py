@@ -128,7 +128,7 @@ def build(site, text):
 
 _FIND = """<h1>Find a name</h1>
 <p>Types, functions and members of all languages.</p>
-<input id="find" type="search" placeholder="decompose, leftover, Split ..." aria-label="name" autofocus>
+<input id="find" type="search" placeholder="decompose, leftover, Split" aria-label="name" autofocus>
 <ul id="found"></ul>
 <noscript><p>The list needs JavaScript; the references of the languages do not.</p></noscript>
 <script>
