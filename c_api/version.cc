@@ -59,6 +59,9 @@ ADDEND_API const char* addend_libtorch_version(void) noexcept { return LibTorchV
 ADDEND_API addend_status* addend_check_libtorch(void) noexcept {
   return Guard([] { RequireLibTorch(); });
 }
+// A program that is linked to all of this has its LibTorch.
+ADDEND_API addend_status* addend_load_libtorch(const char*) noexcept { return addend_check_libtorch(); }
+ADDEND_API int32_t addend_libtorch_is_loaded(void) noexcept { return 1; }
 
 ADDEND_API addend_status* addend_set_num_threads(int32_t num_threads) noexcept {
   return Guard([&] {

@@ -35,6 +35,8 @@ TEST(VersionTest, AnotherLibTorchIsNamed) {
 
 TEST(VersionTest, ThisProcessIsFine) {
   api::ExpectOk(addend_check_libtorch());
+  api::ExpectOk(addend_load_libtorch(nullptr));
+  EXPECT_EQ(addend_libtorch_is_loaded(), 1);
   EXPECT_EQ(addend_abi_version(), ADDEND_ABI_VERSION);
   EXPECT_LE(addend_abi_min_version(), addend_abi_version());
   std::string release;

@@ -45,9 +45,17 @@ export ADDEND_LIBTORCH_PATH=$folder/torch
 loaded >after
 grep -q "^$folder/torch/libc10" after || { cat before after >&2; exit 1; }
 [[ "$(grep -c libc10 after)" == 1 ]]
+
+# fails_with TEXT: a LibTorch that is not where it should be is told.
+fails_with() {
+  if "$DOTNET" exec out/Consumer.dll "$model" "$sample" >printed 2>&1 || ! grep -qF "$1" printed; then
+    echo "FAILED: \"$1\" is not in:" >&2
+    cat printed >&2
+    exit 1
+  fi
+}
 export ADDEND_LIBTORCH_PATH=$folder/nowhere
-if "$DOTNET" exec out/Consumer.dll "$model" "$sample" >printed 2>&1; then
-  echo "FAILED: a LibTorch that is not there is no error" >&2
-  exit 1
-fi
-grep -q "ADDEND_LIBTORCH_PATH names $folder/nowhere, which has no libc10.so" printed || { cat printed >&2; exit 1; }
+fails_with "LibTorch cannot be loaded ($folder/nowhere: there is no libtorch_cpu.so); install LibTorch"
+unset ADDEND_LIBTORCH_PATH
+sed -i "s|\"configProperties\": {|&\"Addend.LibTorchPath\": \"$folder/elsewhere\",|" out/Consumer.runtimeconfig.json
+fails_with "Addend.LibTorchPath = $folder/elsewhere: LibTorch cannot be loaded ($folder/elsewhere: "

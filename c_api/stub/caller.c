@@ -2,6 +2,8 @@
 //   load FILE     loads a library, as a host does
 //   stub FILE     loads the stub
 //   check         prints what addend_check_libtorch says
+//   from FOLDER   prints what addend_load_libtorch says of the folder
+//   loaded        prints what addend_libtorch_is_loaded says
 //   others        prints what functions without a status give, and what the implementation's own status says
 //   threads N     checks on N threads at once
 //   fork          checks in a child process
@@ -41,8 +43,7 @@ static void* Load(const char* path) {
   return library;
 }
 
-static void Check(void) {
-  addend_status* status = STUB(addend_check_libtorch)();
+static void Say(addend_status* status) {
   printf("%d %s", (int)STUB(addend_status_code)(status), STUB(addend_status_message)(status));
   printf("[%s]\n", STUB(addend_libtorch_version)());
   STUB(addend_status_release)(status);
@@ -51,6 +52,8 @@ static void Check(void) {
   if (status != NULL && STUB(addend_status_code)(status) != ADDEND_FAILED_PRECONDITION) printf("released\n");
   fflush(stdout);
 }
+
+static void Check(void) { Say(STUB(addend_check_libtorch)()); }
 
 static void Others(void) {
   addend_request* request = NULL;
@@ -109,6 +112,10 @@ int main(int argc, char** argv) {
       stub = Load(argv[++k]);
     else if (strcmp(argv[k], "check") == 0)
       Check();
+    else if (strcmp(argv[k], "from") == 0)
+      Say(STUB(addend_load_libtorch)(argv[++k]));
+    else if (strcmp(argv[k], "loaded") == 0)
+      printf("loaded: %d\n", (int)STUB(addend_libtorch_is_loaded)());
     else if (strcmp(argv[k], "others") == 0)
       Others();
     else if (strcmp(argv[k], "threads") == 0)

@@ -17,6 +17,10 @@ int addend_test_use(void) { return addend_test_libtorch(); }
 static char own_status;
 
 static addend_status* Succeed(void) { return NULL; }
+static addend_status* SucceedFrom(const char* folder) {
+  (void)folder;
+  return NULL;
+}
 static const char* Version(void) { return VERSION; }
 static addend_status* Fail(addend_request** out) {
   (void)out;
@@ -32,6 +36,7 @@ static size_t Count(void) { return strlen(VERSION); }
 ADDEND_API const struct addend_implementation addend_implementation = {
     .digest = DIGEST,
     .functions = {.addend_check_libtorch = Succeed,
+                  .addend_load_libtorch = SucceedFrom,
                   .addend_libtorch_version = Version,
                   .addend_request_create = Fail,
                   .addend_status_code = Code,

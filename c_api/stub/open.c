@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "c_api/stub/open.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -76,16 +77,39 @@ static bool Load(struct addend_search* search, const char* folder, const char* n
   return true;
 }
 
-// Loads LibTorch from a folder; its version is known then.
-static void LoadLibTorch(struct addend_search* search, const char* folder) {
-  char path[PATH_MAX], name[256];
-  bool there = false;
-  for (size_t k = 0; k < search->package.count && !there; ++k) {
-    addend_implementation_path(&search->package, k, path);
-    there = addend_elf_needed(path, "libtorch_cpu", name, sizeof(name)) && Load(search, folder, name);
+// Finds "libc10.so.1.13.0" for "libc10" in a folder: the newest.
+static bool FindVersioned(const char* folder, const char* library, char* name, size_t size) {
+  name[0] = 0;
+  DIR* opened = opendir(folder);
+  if (opened == NULL) return false;
+  char start[64];
+  const int length = snprintf(start, sizeof(start), "%s.so.", library);
+  const struct dirent* entry;
+  while ((entry = readdir(opened)) != NULL) {
+    if (strncmp(entry->d_name, start, (size_t)length) != 0 || strlen(entry->d_name) >= size) continue;
+    if (name[0] == 0 || strverscmp(entry->d_name, name) > 0) strcpy(name, entry->d_name);
   }
-  if (!there && !Load(search, folder, "libtorch_cpu.so"))
-    addend_add_failure(search, folder, "there is no libtorch_cpu.so");
+  closedir(opened);
+  return name[0] != 0;
+}
+
+// Loads a library of LibTorch under the name that an implementation needs, its plain one, or any with a version.
+static bool LoadForAny(struct addend_search* search, const char* folder, const char* library) {
+  char path[PATH_MAX], name[256];
+  for (size_t k = 0; k < search->package.count; ++k) {
+    addend_implementation_path(&search->package, k, path);
+    if (addend_elf_needed(path, library, name, sizeof(name)) && Load(search, folder, name)) return true;
+  }
+  snprintf(name, sizeof(name), "%s.so", library);
+  if (Load(search, folder, name)) return true;
+  return FindVersioned(folder, library, name, sizeof(name)) && Load(search, folder, name);
+}
+
+// Loads LibTorch from a folder; its version is known then. Each library comes before those that need it, which would
+// otherwise let the system's loader find one.
+static void LoadLibTorch(struct addend_search* search, const char* folder) {
+  LoadForAny(search, folder, "libc10");
+  if (!LoadForAny(search, folder, "libtorch_cpu")) addend_add_failure(search, folder, "there is no libtorch_cpu.so");
   FindLibTorch(search);
 }
 
@@ -158,14 +182,14 @@ static const struct addend_functions* OpenAny(struct addend_search* search) {
   return NULL;
 }
 
-static const struct addend_functions* Open(struct addend_search* search) {
+static const struct addend_functions* Open(struct addend_search* search, const char* chosen) {
   addend_find_package(&search->package);
   if (search->package.count == 0) {
     addend_say_nothing_there(search);
     return NULL;
   }
   FindLibTorch(search);
-  const char* chosen = secure_getenv(ADDEND_PATH_VARIABLE);
+  if (chosen == NULL || chosen[0] == 0) chosen = secure_getenv(ADDEND_PATH_VARIABLE);
   char folder[PATH_MAX];
   if (search->cpu.count == 0 && search->c10.count == 1) {
     FolderOf(search->c10.paths[0], folder);
@@ -184,11 +208,13 @@ static const struct addend_functions* Open(struct addend_search* search) {
   return search->cpu.count == 0 && search->c10.count == 0 ? OpenAny(search) : OpenForLoaded(search);
 }
 
-struct addend_opening addend_open(void) {
+struct addend_opening addend_open(void) { return addend_open_from(NULL); }
+
+struct addend_opening addend_open_from(const char* folder) {
   // Of 50 kB: threads of some hosts have small stacks.
   struct addend_search* search = calloc(1, sizeof(*search));
   if (search == NULL) return (struct addend_opening){NULL, addend_refusal("out of memory")};
-  const struct addend_functions* functions = Open(search);
+  const struct addend_functions* functions = Open(search, folder);
   struct addend_opening opening = {functions, functions != NULL ? NULL : addend_refusal(search->reason.data)};
   free(search);
   if (functions != NULL) atomic_store_explicit(&addend_opened_functions, functions, memory_order_release);

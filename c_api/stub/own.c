@@ -1,5 +1,6 @@
-// The functions that the stub does not hand on unseen: those of statuses, which may be its own, and the version of
-// LibTorch, which has to be a text.
+// The functions that the stub does not hand on unseen: those of statuses, which may be its own, and those about the
+// LibTorch that is loaded, or to be loaded.
+#include "c_api/stub/libtorch.h"
 #include "c_api/stub/open.h"
 #include "c_api/stub/refusal.h"
 
@@ -45,4 +46,21 @@ ADDEND_API const char* addend_libtorch_version(void) {
   const struct addend_functions* opened = addend_opened();
   const struct addend_functions* to = opened != NULL ? opened : addend_open().functions;
   return to == NULL ? "" : to->addend_libtorch_version();
+}
+
+ADDEND_API addend_status* addend_load_libtorch(const char* folder) {
+  const struct addend_functions* to = addend_opened();
+  if (to == NULL) {
+    const struct addend_opening opening = addend_open_from(folder);
+    if (opening.functions == NULL) return opening.refusal;
+    to = opening.functions;
+  }
+  return to->addend_load_libtorch(folder);
+}
+
+ADDEND_API int32_t addend_libtorch_is_loaded(void) {
+  struct addend_loaded loaded;
+  addend_find_loaded("libtorch_cpu", &loaded);
+  if (loaded.count == 0) addend_find_loaded("libc10", &loaded);
+  return loaded.count != 0;
 }

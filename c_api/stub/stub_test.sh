@@ -127,11 +127,27 @@ says "a child opens what its parent has not" "0 [1.13]" -- stub "$work/alone/lib
 says "a child has what its parent has opened" "0 [1.13]" -- stub "$work/alone/libaddend.so.1" threads 8 fork
 says "a child of a refused parent" "9 there is no" -- stub "$work/none/libaddend.so.1" check fork
 
+says "the folder that a program names is taken" 'loaded: 0' '0 [2.10]' 'loaded: 1' -- \
+  stub "$work/all/libaddend.so.1" loaded from "$work/official" loaded
+says "the same folder once more" '0 [2.10]' -- stub "$work/all/libaddend.so.1" from "$work/official" from "$work/official"
+says "LibTorch that is loaded comes before it" 'loaded: 1' '0 [1.13]' -- \
+  load "$work/debian/libtorch_cpu.so.0.0" stub "$work/all/libaddend.so.1" loaded from "$work/official"
+says "a folder that is not there is named, and another may be named then" \
+  "9 LibTorch cannot be loaded ($work/nowhere: there is no libtorch_cpu.so)" '0 [2.10]' -- \
+  stub "$work/all/libaddend.so.1" from "$work/nowhere" from "$work/official"
+
+mkdir "$work/versions"
+cp "$work/debian/libtorch_cpu.so.0.0" "$work/versions/libtorch_cpu.so.0.0.1"
+says "a file with more of the version in its name is taken" '0 [1.13]' -- \
+  stub "$work/all/libaddend.so.1" from "$work/versions"
+
 ADDEND_LIBTORCH_PATH=$work/official
 export ADDEND_LIBTORCH_PATH
 says "the folder that a user names is taken" "0 [2.10]" -- stub "$work/all/libaddend.so.1" check
 says "LibTorch that is loaded comes before it" "0 [1.13]" -- \
   load "$work/debian/libtorch_cpu.so.0.0" stub "$work/all/libaddend.so.1" check
+says "the folder of a program comes before that of the environment" '0 [1.13]' -- \
+  stub "$work/all/libaddend.so.1" from "$work/debian"
 ADDEND_LIBTORCH_PATH=$work/none
 says "a folder without LibTorch is named" "9 LibTorch cannot be loaded ($work/none: there is no libtorch_cpu.so)" -- \
   stub "$work/all/libaddend.so.1" check

@@ -37,26 +37,6 @@ public sealed class LibraryTests
     public void Looks_only_where_the_variable_says_if_it_is_set() =>
         Assert.Equal([Environment.GetEnvironmentVariable(Library.PathVariable)], Library.Folders());
 
-    [Fact]
-    public void Tells_that_a_LibTorch_that_is_named_is_not_there()
-    {
-        string folder = Directory.CreateTempSubdirectory().FullName;
-        try
-        {
-            Assert.Contains(
-                $"ADDEND_LIBTORCH_PATH names {folder}, which has no libc10.so",
-                Assert.Throws<DllNotFoundException>(() => LibTorchFolder.Load(folder, "ADDEND_LIBTORCH_PATH")).Message);
-            File.WriteAllText(Path.Combine(folder, "libc10.so.1"), "no library");
-            Assert.Contains(
-                $"cannot load {folder}/libc10.so.1",
-                Assert.Throws<DllNotFoundException>(() => LibTorchFolder.Load(folder, "ADDEND_LIBTORCH_PATH")).Message);
-        }
-        finally
-        {
-            Directory.Delete(folder, recursive: true);
-        }
-    }
-
     // The numbers of errors come from the header: whoever adds one there finds it missing here.
     [Fact]
     public void Codes_are_those_of_the_interface()

@@ -6,17 +6,11 @@ and PyTorch is installed, PyTorch brings its own and is imported first; without 
 
 import importlib.util
 
-
-def _libtorch_is_loaded() -> bool:
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        return any("/libtorch_cpu." in line or "/libc10." in line for line in maps)
-
-
-if not _libtorch_is_loaded() and importlib.util.find_spec("torch") is not None:
-    import torch  # noqa: F401
-
 from . import _native
 from ._errors import Error
+
+if not _native.libtorch_is_loaded() and importlib.util.find_spec("torch") is not None:
+    import torch  # noqa: F401
 
 try:
     _native.check_libtorch()

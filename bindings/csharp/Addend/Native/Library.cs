@@ -2,14 +2,16 @@ using System.Diagnostics.CodeAnalysis;
 using System.Reflection;
 using System.Runtime.CompilerServices;
 using System.Runtime.InteropServices;
+using System.Text;
 
 namespace Addend.Native;
 
 /// <summary>
 /// Finds the native libraries, or says where it looked and why each place did not serve. They are looked for in the
 /// folder that the environment variable ADDEND_LIBRARY_PATH names and nowhere else where it is set; then where .NET
-/// puts the libraries of packages; then beside this assembly; then where the system looks. The LibTorch that the user
-/// names is loaded before them (<see cref="LibTorchFolder"/>).
+/// puts the libraries of packages; then beside this assembly; then where the system looks. They open LibTorch: the one
+/// that this process has loaded, else the one in the folder that the environment variable ADDEND_LIBTORCH_PATH or the
+/// property Addend.LibTorchPath of the application (runtimeconfig.json) names, else the system's.
 /// </summary>
 internal static class Library
 {
@@ -21,11 +23,10 @@ internal static class Library
 
     internal const string PathVariable = "ADDEND_LIBRARY_PATH";
 
-    private static readonly Lazy<Loaded> Found = new(() =>
-    {
-        LibTorchFolder.Load();
-        return Load(Folders());
-    });
+    internal const string LibTorchVariable = "ADDEND_LIBTORCH_PATH";
+    internal const string LibTorchProperty = "Addend.LibTorchPath";
+
+    private static readonly Lazy<Loaded> Found = new(() => Load(Folders(), LibTorchFolder()));
 
     internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
 
@@ -42,7 +43,13 @@ internal static class Library
         _ => IntPtr.Zero,
     };
 
-    internal static Loaded Load(IEnumerable<string?> folders)
+    /// <summary>The folder of LibTorch that the application names; empty where it names none, or the environment one.</summary>
+    internal static string LibTorchFolder() =>
+        string.IsNullOrEmpty(Environment.GetEnvironmentVariable(LibTorchVariable))
+            ? AppContext.GetData(LibTorchProperty) as string ?? ""
+            : "";
+
+    internal static Loaded Load(IEnumerable<string?> folders, string libTorch = "")
     {
         var failures = new List<string>();
         foreach (string? folder in folders)
@@ -52,7 +59,7 @@ internal static class Library
                 TryLoad(folder, "libaddend_csharp.so", failures, out IntPtr wrapper))
             {
                 CheckVersion(core);
-                CheckLibTorch(core);
+                LoadLibTorch(core, libTorch);
                 return new Loaded(core, wrapper);
             }
         }
@@ -115,17 +122,22 @@ internal static class Library
     }
 
     // Nothing of LibTorch is loaded before this: where the process has another one, the library says so instead.
-    private static unsafe void CheckLibTorch(IntPtr core)
+    private static unsafe void LoadLibTorch(IntPtr core, string folder)
     {
-        var check = (delegate* unmanaged[Cdecl]<IntPtr>)NativeLibrary.GetExport(core, "addend_check_libtorch");
+        var load = (delegate* unmanaged[Cdecl]<byte*, IntPtr>)NativeLibrary.GetExport(core, "addend_load_libtorch");
         var message = (delegate* unmanaged[Cdecl]<IntPtr, IntPtr>)NativeLibrary.GetExport(core, "addend_status_message");
         var release = (delegate* unmanaged[Cdecl]<IntPtr, void>)NativeLibrary.GetExport(core, "addend_status_release");
-        IntPtr status = check();
+        IntPtr status;
+        // Ends with NUL, as C wants it.
+        fixed (byte* name = Encoding.UTF8.GetBytes(folder + '\0'))
+        {
+            status = load(name);
+        }
         if (status != IntPtr.Zero)
         {
             string text = Text.Static(message(status));
             release(status);
-            throw new DllNotFoundException(text);
+            throw new DllNotFoundException(folder.Length == 0 ? text : $"{LibTorchProperty} = {folder}: {text}");
         }
     }
 

@@ -17,10 +17,12 @@ import java.util.stream.Collectors;
 /**
  * Finds and loads the native library: in the folder that {@code -Daddend.library.path} names, on
  * {@code java.library.path}, or in the jar, from where it is copied into a folder of a cache that is named by its
- * contents ({@link NativeCache}). The LibTorch that the user names is loaded before it ({@link LibTorchFolder}).
+ * contents ({@link NativeCache}). It opens LibTorch: the one that this process has loaded, else the one in the folder that
+ * {@code -Daddend.libtorch.path} or the environment variable {@code ADDEND_LIBTORCH_PATH} names, else the system's.
  */
 final class NativeLibrary {
   private static final String NAME = "addend_jni";
+  private static final String LIBTORCH = "addend.libtorch.path";
   /** In the jar's folder: a line with hash and name for each file that belongs there. */
   private static final String CONTENTS = "contents.txt";
 
@@ -34,17 +36,18 @@ final class NativeLibrary {
    * process has loaded is told in the same way, before a second one is loaded beside it.
    */
   static void load() {
-    LibTorchFolder.load();
     new NativeLibrary().search();
     final int needed = AddendNative.addend_compiled_abi_version();
     if (AddendNative.addend_abi_min_version() > needed || AddendNative.addend_abi_version() < needed) {
       throw new UnsatisfiedLinkError("the addend library serves ABI " + AddendNative.addend_abi_min_version() + " to "
           + AddendNative.addend_abi_version() + ", this jar needs " + needed);
     }
+    final String folder = System.getProperty(LIBTORCH, "");
     try {
-      AddendNative.addend_check_libtorch();
+      AddendNative.addend_load_libtorch(folder);
     } catch (AddendException e) {
-      throw (UnsatisfiedLinkError) new UnsatisfiedLinkError(e.getMessage()).initCause(e);
+      final String said = folder.isEmpty() ? "" : "-D" + LIBTORCH + "=" + folder + ": ";
+      throw (UnsatisfiedLinkError) new UnsatisfiedLinkError(said + e.getMessage()).initCause(e);
     }
   }
 

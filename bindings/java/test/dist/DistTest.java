@@ -277,13 +277,14 @@ class DistTest {
     final Output output = quickstart(JAR, "-Daddend.libtorch.path=" + empty);
     assertNotEquals(0, output.exitCode);
     assertTrue(
-        output.errors.contains("-Daddend.libtorch.path names " + empty + ", which has no libc10.so"), output.errors);
+        output.errors.contains("-Daddend.libtorch.path=" + empty + ": LibTorch cannot be loaded (" + empty
+            + ": there is no libtorch_cpu.so)"), output.errors);
     final Path loaded =
         libTorchOf().stream().filter(file -> file.toString().contains("/libtorch_cpu.so")).findFirst().orElseThrow();
     Files.writeString(empty.resolve("libc10.so"), "no library");
     environment.put("ADDEND_LIBTORCH_PATH", empty.toString());
     final String errors = quickstart(JAR).errors;
-    assertTrue(errors.contains("where ADDEND_LIBTORCH_PATH says that LibTorch is"), errors);
+    assertTrue(errors.contains("LibTorch cannot be loaded (" + empty + "/libc10.so: "), errors);
     final Path program = folder.resolve("Loaded.java");
     Files.writeString(
         program,
