@@ -125,9 +125,14 @@ def _package_version(ctx):
         return None
     return tuple([_number(p) for p in parts[:3]])
 
+def _is_of_the_system(ctx, include):
+    """Whether the headers are those that are installed on this machine, also where links lead to them."""
+    header = str(ctx.path(include + "/ATen/ATen.h").realpath)
+    return any([header.startswith(folder + "/") for folder in _SYSTEM_INCLUDES])
+
 def _version(ctx, candidate):
     version = _header_version(ctx, candidate.include)
-    if version and candidate.include in _SYSTEM_INCLUDES:
+    if version and _is_of_the_system(ctx, candidate.include):
         packaged = _package_version(ctx)
         if packaged and packaged[:2] == version[:2]:
             return packaged
