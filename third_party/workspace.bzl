@@ -6,6 +6,7 @@ load("//third_party/benchmark:workspace.bzl", benchmark = "repo")
 load("//third_party/cli11:workspace.bzl", cli11 = "repo")
 load("//third_party/dotnet:workspace.bzl", dotnet = "repo")
 load("//third_party/gtest:workspace.bzl", gtest = "repo")
+load("//third_party/implementations:workspace.bzl", implementations = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
@@ -22,6 +23,7 @@ INSTALLED = [
     cli11,
     dotnet,
     gtest,
+    implementations,
     java,
     json,
     junit,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.abspath("tools/package"))
 
@@ -43,6 +44,16 @@ class PlatformTagTest(unittest.TestCase):
     def test_the_libraries_of_the_wheel_of_pytorch_are_required(self):
         found = platform_tag.tag_of("linux-x86_64", {"libtorch_cpu.so", "libc10.so", "libc.so.6"}, {"GLIBC": (2, 28)})
         self.assertEqual(found, ("manylinux_2_28_x86_64", True))
+
+    def test_one_of_several_implementations_is_enough(self):
+        libraries = {
+            "stub": ("libaddend.so.1", ["libc.so.6"], {"GLIBC": (2, 14)}),
+            "old": ("libaddend_torch1.13.so", ["libtorch_cpu.so", "libc.so.6"], {"GLIBC": (2, 28)}),
+            "new": ("libaddend_torch2.14.so", ["libtorch_cpu.so", "libc.so.6"], {"GLIBC": (2, 39)}),
+        }
+        with unittest.mock.patch.object(elf, "describe", libraries.get):
+            found = [platform_tag.platform_tag("linux-x86_64", names) for names in (["stub", "old", "new"], ["stub", "new"])]
+        self.assertEqual(found, [("manylinux_2_28_x86_64", True), ("manylinux_2_39_x86_64", True)])
 
     def test_other_systems_have_their_own(self):
         self.assertEqual(platform_tag.tag_of("macosx-11.0-arm64", set(), {}), ("macosx_11_0_arm64", False))

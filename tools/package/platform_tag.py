@@ -36,6 +36,16 @@ def platform_tag(platform, libraries):
     tag is that of this kind of machine, which no index takes.
     """
     described = [elf.describe(path) for path in libraries]
+    implementations = [each for each in described if (each[0] or "").startswith("libaddend_torch")]
+    if len(implementations) < 2:
+        return _tag_of_all(platform, described)
+    # One of them is opened, and the others need not be loadable.
+    others = [each for each in described if each not in implementations]
+    tags = [_tag_of_all(platform, others + [each]) for each in implementations]
+    return min(tags, key=lambda tag: (not tag[0].startswith("manylinux"), tag))
+
+
+def _tag_of_all(platform, described):
     own = {soname for soname, _, _ in described}
     needed = {name for _, needs, _ in described for name in needs} - own
     versions = {}
