@@ -50,3 +50,36 @@ def unittest(name, data = [], variables = {}, **kwargs):
         ],
         **kwargs
     )
+
+def try_packages_test(name, **kwargs):
+    """try_packages with every package that is made here, alone and beside another LibTorch.
+
+    Args:
+      name: the target's name.
+      **kwargs: size and the like.
+    """
+    package_test(
+        name = name,
+        srcs = ["try_packages_test.sh"],
+        args = [
+            "$(location //c_api/stub:foreign/libtorch_cpu.so)",
+            "$(location try_packages)",
+        ] + ["$(locations %s)" % PACKAGES[key] for key in sorted(PACKAGES)],
+        data = [
+            "//bindings/csharp:Consumer/Consumer.csproj",
+            "//c_api/stub:foreign/libtorch_cpu.so",
+            "//docs/examples:Quickstart.cs",
+            "//docs/examples:Quickstart.java",
+            "//docs/examples:quickstart.c",
+            "//docs/examples:quickstart.cc",
+            "//docs/examples:quickstart.py",
+            "//docs/examples/models",
+            "try_packages",
+        ] + [PACKAGES[key] for key in sorted(PACKAGES)],
+        tags = [
+            "long",
+            "no-asan",
+            "no-ubsan",
+        ],
+        **kwargs
+    )
