@@ -51,7 +51,9 @@ TEST(PolicyTest, EveryKeyOfTheListIsAField) {
   for (size_t k = 0; k < described.size(); ++k) {
     const PolicyKey& key = PolicyKeys()[k];
     EXPECT_THAT(described[k], Pair(key.name, key.default_value));
-    if (!key.unset.empty()) EXPECT_EQ(Get(With(key.name, key.unset), key.name), key.unset);
+    if (!key.unset.empty()) {
+      EXPECT_EQ(Get(With(key.name, key.unset), key.name), key.unset);
+    }
     // Enumerators are numbered as the values are: each reads back as itself.
     for (const PolicyValue& value : key.values) EXPECT_EQ(Get(With(key.name, value.name), key.name), value.name);
   }
