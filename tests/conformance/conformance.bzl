@@ -56,7 +56,7 @@ def conformance_test(language, testee, data = [], against = None, far = False, *
         args = ["'%s'" % argument for argument in [PYTHON, "tests/conformance/run.py"] + commands],
         data = data + ["//tests/conformance:suite"],
         # Answers of programs that a sanitizer slows down tell nothing more; the runner is not instrumented.
-        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"] + (["long"] if far else []),
+        tags = kwargs.pop("tags", []) + ["no-sanitizer"] + (["long"] if far else []),
         **kwargs
     )
 
@@ -77,7 +77,7 @@ def runner_test(name, data = [], **kwargs):
         srcs = ["//tests/conformance:execute.sh"],
         args = ["'%s'" % PYTHON, "-B", "$(location %s)" % runner, "$(location %s)" % file],
         data = data + [file, runner, "//tests/conformance:runner", "//tests/conformance:tests/toy.py"],
-        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],
+        tags = kwargs.pop("tags", []) + ["no-sanitizer"],
         **kwargs
     )
 
@@ -99,7 +99,7 @@ def dist_test(name, dist, **kwargs):
         srcs = ["dist_test.sh"],
         args = ["'%s'" % PYTHON] + ["$(location %s)" % file for file in files],
         data = files,
-        tags = ["no-asan", "no-ubsan"],
+        tags = ["no-sanitizer"],
         **kwargs
     )
 

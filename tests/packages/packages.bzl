@@ -45,8 +45,7 @@ def unittest(name, data = [], variables = {}, **kwargs):
         ],
         data = data + [name + ".py", "//tools/bazel:unittest_runner.py"] + [variables[key] for key in sorted(variables)],
         tags = [
-            "no-asan",
-            "no-ubsan",
+            "no-sanitizer",
         ],
         **kwargs
     )
@@ -78,8 +77,7 @@ def try_packages_test(name, **kwargs):
         ] + [PACKAGES[key] for key in sorted(PACKAGES)],
         tags = [
             "long",
-            "no-asan",
-            "no-ubsan",
+            "no-sanitizer",
         ],
         **kwargs
     )

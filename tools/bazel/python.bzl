@@ -170,7 +170,7 @@ def python_test(name, package, main = None, size = "small", **kwargs):
     """
     if HAVE_PYTHON and not _MISSING_PACKAGES:
         # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.
-        tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"]
+        tags = kwargs.pop("tags", []) + ["no-sanitizer"]
         _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)
 
 def python_genrule(name, script, path, srcs, outs, helpers = [], **kwargs):

@@ -189,6 +189,6 @@ def kit_test(name, kit, args = [], tags = [], **kwargs):
             args = [PYTHON, "$(location %s)" % kit] + args,
             data = [kit],
             # It compiles with options of its own.
-            tags = tags + ["no-asan", "no-ubsan"],
+            tags = tags + ["no-sanitizer"],
             **kwargs
         )

@@ -76,7 +76,7 @@ def meta_test(name, arguments, data, **kwargs):
                 "//tests/conformance:suite",
             ],
             env = dict(arguments, CPP_TESTEE = "$(location //tests/conformance:cpp_testee)", PYTHON = PYTHON),
-            tags = kwargs.pop("tags", []) + ["no-asan", "no-ubsan"],
+            tags = kwargs.pop("tags", []) + ["no-sanitizer"],
             **kwargs
         )
 
