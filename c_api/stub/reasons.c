@@ -1,5 +1,7 @@
 #include "c_api/stub/reasons.h"
 
+#include <string.h>
+
 #include "c_api/addend.h"
 #include "c_api/stub/elf_names.h"
 
@@ -37,14 +39,33 @@ void addend_say_name_differs(struct addend_search* search, const char* implement
       name, implementation);
 }
 
+// Finds "libabsl_hash.so.20220623" in "libaddend.so: libabsl_hash.so.20220623: cannot open shared object file": a library
+// that is missing and not of LibTorch. The length of its name; 0 where there is none.
+static int MissingBesideLibTorch(const char* failures, const char** name) {
+  const char* end = strstr(failures, ": cannot open shared object file");
+  if (end == NULL) return 0;
+  *name = end;
+  while (*name > failures && (*name)[-1] != ' ') --*name;
+  if (strncmp(*name, "libtorch", 8) == 0 || strncmp(*name, "libc10", 6) == 0) return 0;
+  return (int)(end - *name);
+}
+
 void addend_say_what_failed(struct addend_search* search) {
+  const char* missing = NULL;
+  const int length = MissingBesideLibTorch(search->failures.data, &missing);
   if (LoadedPath(search)[0] != 0) {
     SayWhatIsLoaded(search);
     addend_text_add(&search->reason, ", and Addend for it cannot be loaded");
   } else {
-    addend_text_add(&search->reason, "LibTorch cannot be loaded");
+    addend_text_add(&search->reason, "%s cannot be loaded", length != 0 ? "Addend" : "LibTorch");
   }
-  addend_text_add(&search->reason, " (%s); install LibTorch ", search->failures.data);
+  addend_text_add(&search->reason, " (%s); install ", search->failures.data);
+  if (length != 0) {
+    addend_text_add(&search->reason, "%.*s, which this machine lacks, and LibTorch ", length, missing);
+    addend_text_add_versions(&search->reason, &search->package);
+    return;
+  }
+  addend_text_add(&search->reason, "LibTorch ");
   addend_text_add_versions(&search->reason, &search->package);
   addend_text_add(&search->reason, ", or set %s to its folder of libraries", ADDEND_PATH_VARIABLE);
 }

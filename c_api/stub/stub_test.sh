@@ -109,6 +109,12 @@ says "two LibTorchs are refused" \
 says "LibTorch that is missing is named" \
   "9 LibTorch cannot be loaded ($work/old/libaddend_torch1.13.so: libtorch_cpu.so.0.0: cannot open shared object file" \
   "install LibTorch 1.13, or set ADDEND_LIBTORCH_PATH" -- stub "$work/old/libaddend.so.1" check
+cc -shared -fPIC -x c /dev/null -Wl,-soname,libother.so.7 -o "$work/libother.so.7"
+implementation needy/libaddend_torch1.13.so 1.13 debian/libtorch_cpu.so.0.0 "-Wl,--no-as-needed $work/libother.so.7"
+package needy
+says "another library that is missing is named" \
+  "9 Addend cannot be loaded ($work/needy/libaddend_torch1.13.so: libother.so.7: cannot open shared object file" \
+  "); install libother.so.7, which this machine lacks, and LibTorch 1.13" -- stub "$work/needy/libaddend.so.1" check
 says "an implementation that is missing is named" "9 there is no libaddend_torch<version>.so in $work/none" -- \
   load "$work/debian/libtorch_cpu.so.0.0" stub "$work/none/libaddend.so.1" check
 says "files of two builds are told apart" "libaddend_torch1.13.so: it is of another build of Addend" -- \
