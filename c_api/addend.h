@@ -137,9 +137,9 @@ ADDEND_API const char* addend_libtorch_version(void) ADDEND_NOEXCEPT;
  * errors: FAILED_PRECONDITION, which names what the process has loaded, what would fit, and what to do. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_check_libtorch(void) ADDEND_NOEXCEPT;
 /* Does what addend_check_libtorch does, with the LibTorch whose libraries lie in `folder` where the process has loaded
- * none: a process keeps what it has. Without a folder, ADDEND_LIBTORCH_PATH in the environment may name one, and otherwise
+ * none: a process keeps what it has. Without a folder, ADDEND_LIBTORCH_PATH in the environment may name one; otherwise
  * the system finds it.
- * in: folder (borrowed; NULL and "" for none)
+ * in: folder (borrowed; NULL and "" for none).
  * errors: as addend_check_libtorch; also where there is no LibTorch in the folder. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_load_libtorch(const char* folder) ADDEND_NOEXCEPT;
 /* Returns 1 where the process has loaded a LibTorch, whoever did, and 0 where it has none. Opens nothing. */

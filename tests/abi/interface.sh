@@ -18,6 +18,8 @@ sed 's/\(ADDEND_NOEXCEPT\);/\1 { __builtin_trap(); }/' "$headers/addend_ext.h" >
 enums=$(sed -n 's/^enum \(addend_[a-z_]*\) {.*/\1/p' "$work/addend.h" "$work/addend_ext.h")
 {
   echo '#include "addend_ext.h"'
+  # Both words of each line are arguments.
+  # shellcheck disable=SC2046,SC2183
   printf '__attribute__((visibility("default"))) enum %s %s_constants;\n' $(echo "$enums" | sed 's/.*/& &/')
 } >"$work/interface.c"
 {
