@@ -9,6 +9,7 @@ load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
+load("//third_party/minizip:workspace.bzl", minizip = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
@@ -25,6 +26,7 @@ INSTALLED = [
     java,
     json,
     junit,
+    minizip,
     python,
     swig,
     torch,
