@@ -27,6 +27,8 @@ class Model {
   virtual std::vector<std::string> ModulePaths() const { return {}; }
   // What a reader of any run's report has to know, as Report::notes.
   virtual std::vector<std::string> Notes() const { return {}; }
+  // The names of the arguments that the model takes, in order; empty where they are not known.
+  virtual std::vector<std::string> InputNames() const { return {}; }
 };
 
 struct ScriptOptions {

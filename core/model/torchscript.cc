@@ -189,7 +189,7 @@ class ScriptModel : public Model {
 
   void Save(std::ostream& stream) const { module_.save(stream); }
 
-  std::vector<std::string> InputNames() const {
+  std::vector<std::string> InputNames() const override {
     std::vector<std::string> names;
     for (const std::string& name : methods_) {
       const auto& arguments = module_.get_method(name).function().getSchema().arguments();
@@ -393,11 +393,6 @@ ScriptContents ContentsOf(const Model& model) {
   const auto* script = dynamic_cast<const ScriptModel*>(&model);
   if (script == nullptr) throw Unimplemented("only models from TorchScript files are read without running them");
   return script->Contents();
-}
-
-std::vector<std::string> InputNames(const Model& model) {
-  const auto* script = dynamic_cast<const ScriptModel*>(&model);
-  return script == nullptr ? std::vector<std::string>() : script->InputNames();
 }
 
 }  // namespace addend

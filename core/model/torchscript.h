@@ -23,9 +23,6 @@ std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const
 // Unimplemented for models that are not TorchScript, InvalidArgument for a device that this LibTorch cannot compute on.
 std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype = {});
 
-// Returns the names of the arguments that a TorchScript model takes, in order; empty for every other model.
-std::vector<std::string> InputNames(const Model& model);
-
 // Makes a model that runs other methods than forward(): `methods` run one after the other, each on as many of the
 // inputs as it has arguments. One method gives its result, several a dictionary of their results by name. Throws
 // Unimplemented for models that are not TorchScript, NotFound for a method that the model does not have.
