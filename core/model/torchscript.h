@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/model/model.h"
 
 namespace addend {
@@ -27,25 +26,6 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
 // inputs as it has arguments. One method gives its result, several a dictionary of their results by name. Throws
 // Unimplemented for models that are not TorchScript, NotFound for a method that the model does not have.
 std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods);
-
-// What a TorchScript model takes and calls, found without running it.
-struct ScriptContents {
-  struct Argument {
-    std::string name;
-    std::string type;  // "Tensor", "Optional[Tensor]", "List[Tensor]", ...
-    bool has_default = false;
-  };
-  struct Call {
-    std::string op;        // "aten::add"
-    std::string overload;  // "Tensor"
-    Position position;
-    bool training = false;  // its training flag is set, whatever mode the model is in
-  };
-  std::vector<Argument> arguments;
-  std::vector<Call> calls;  // every operator in the source, taken or not, those of submodules included
-};
-// Scans a model. Throws Unimplemented if it is not TorchScript.
-ScriptContents ContentsOf(const Model& model);
 
 }  // namespace addend
 
