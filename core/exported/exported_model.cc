@@ -1,6 +1,7 @@
 #include "core/exported/exported_model.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -250,7 +251,23 @@ class ExportedModel : public Model {
     for (const auto& place : *prepared_.places) add(place->module_path);
   }
 
+  // What runs write gets memory of its own, so that the program keeps what the file holds, and its content is kept. The
+  // plan and all lists of tensors hold the same tensor objects.
   void KeepWritten() {
+    std::map<const void*, c10::Storage> memories;
+    for (const at::Tensor& tensor : prepared_.written) {
+      const c10::Storage& storage = tensor.storage();
+      if (memories.count(storage.unsafeGetStorageImpl()) > 0) continue;
+      const auto bytes = static_cast<int64_t>(storage.nbytes());
+      const auto options = at::TensorOptions().dtype(at::kByte).device(tensor.device());
+      const at::Tensor copy = at::empty({0}, options).set_(storage, 0, {bytes}, {1}).clone();
+      memories.emplace(storage.unsafeGetStorageImpl(), copy.storage());
+    }
+    for (const auto& [name, tensor] : state_) {
+      const auto memory = memories.find(tensor.storage().unsafeGetStorageImpl());
+      if (memory == memories.end()) continue;
+      tensor.set_(memory->second, tensor.storage_offset(), tensor.sizes().vec(), tensor.strides().vec());
+    }
     for (const at::Tensor& tensor : prepared_.written) initial_.emplace_back(tensor, tensor.clone());
   }
 
