@@ -213,8 +213,8 @@ _installed_library = repository_rule(
         "BENCHMARK_HOME",
         "CLI11_HOME",
         "GTEST_HOME",
-        "MINIZIP_HOME",
         "NLOHMANN_JSON_HOME",
+        "ZLIB_HOME",
     ],
 )
 

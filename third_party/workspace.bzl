@@ -9,13 +9,13 @@ load("//third_party/gtest:workspace.bzl", gtest = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
-load("//third_party/minizip:workspace.bzl", minizip = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
 load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
+load("//third_party/zlib:workspace.bzl", zlib = "repo")
 
 # What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
 INSTALLED = [
@@ -26,10 +26,10 @@ INSTALLED = [
     java,
     json,
     junit,
-    minizip,
     python,
     swig,
     torch,
+    zlib,
 ]
 
 def addend_workspace(absl_repository = None):

@@ -1,7 +1,6 @@
 #include "core/exported/archive.h"
 
 #include <fcntl.h>
-#include <minizip/unzip.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,75 +21,50 @@
 namespace addend::exported {
 namespace {
 
-constexpr uint32_t kStored = 0;
-constexpr uint32_t kDeflated = 8;
-constexpr uint16_t kEncrypted = 1;     // bit of an entry's flags
-constexpr size_t kLongestName = 4096;  // in bytes
-constexpr uint64_t kEntryCost = 256;   // of an entry in our list, without its name
+constexpr uint16_t kStored = 0;
+constexpr uint16_t kDeflated = 8;
+constexpr uint16_t kEncrypted = 0x2041;  // bits of an entry's flags: encrypted, strongly, with its headers
+constexpr size_t kLongestName = 4096;    // in bytes
+constexpr uint64_t kEntryCost = 256;     // of an entry in our list, without its name
 
-// --------------------------------------------------------------------------------------- what minizip reads from
+// What begins the parts of an archive, and how long they are without what varies.
+constexpr uint32_t kLocalMark = 0x04034b50;
+constexpr uint64_t kLocalSize = 30;
+constexpr uint32_t kCentralMark = 0x02014b50;
+constexpr uint64_t kCentralSize = 46;
+constexpr uint32_t kEndMark = 0x06054b50;
+constexpr uint64_t kEndSize = 22;
+constexpr uint32_t kEnd64Mark = 0x06064b50;
+constexpr uint64_t kEnd64Size = 56;
+constexpr uint32_t kLocatorMark = 0x07064b50;
+constexpr uint64_t kLocatorSize = 20;
+constexpr uint64_t kLongestComment = 0xffff;
 
-// minizip reads files through functions; these read memory.
-struct Source {
-  const Bytes* bytes;
-  uint64_t position = 0;
-};
+// Numbers that say: look for 64 bits elsewhere.
+constexpr uint64_t kIn64 = 0xffffffff;
+constexpr uint64_t kCountIn64 = 0xffff;
+constexpr uint64_t kFieldOf64 = 1;
 
-voidpf OpenSource(voidpf opaque, const void* /*name*/, int /*mode*/) { return opaque; }
-
-uLong ReadSource(voidpf /*opaque*/, voidpf stream, void* buffer, uLong count) {
-  auto& source = *static_cast<Source*>(stream);
-  const uint64_t left = source.bytes->size - std::min<uint64_t>(source.position, source.bytes->size);
-  const uint64_t read = std::min<uint64_t>(count, left);
-  if (read > 0) std::memcpy(buffer, source.bytes->data + source.position, read);
-  source.position += read;
-  return static_cast<uLong>(read);
-}
-
-uLong WriteSource(voidpf /*opaque*/, voidpf /*stream*/, const void* /*buffer*/, uLong /*count*/) { return 0; }
-
-ZPOS64_T TellSource(voidpf /*opaque*/, voidpf stream) { return static_cast<Source*>(stream)->position; }
-
-long SeekSource(voidpf /*opaque*/, voidpf stream, ZPOS64_T offset, int origin) {
-  auto& source = *static_cast<Source*>(stream);
-  uint64_t from = 0;
-  if (origin == ZLIB_FILEFUNC_SEEK_CUR) from = source.position;
-  if (origin == ZLIB_FILEFUNC_SEEK_END) from = source.bytes->size;
-  // An offset that wraps is one beyond the end.
-  if (offset > source.bytes->size || from > source.bytes->size - offset) return -1;
-  source.position = from + offset;
-  return 0;
-}
-
-int CloseSource(voidpf /*opaque*/, voidpf /*stream*/) { return 0; }
-int SourceError(voidpf /*opaque*/, voidpf /*stream*/) { return 0; }
-
-// A zip archive opened by minizip.
-class Unzip {
+// Reads little-endian numbers one after the other.
+class Fields {
  public:
-  explicit Unzip(const Bytes& bytes) : source_{&bytes} {
-    zlib_filefunc64_def functions = {};
-    functions.zopen64_file = OpenSource;
-    functions.zread_file = ReadSource;
-    functions.zwrite_file = WriteSource;
-    functions.ztell64_file = TellSource;
-    functions.zseek64_file = SeekSource;
-    functions.zclose_file = CloseSource;
-    functions.zerror_file = SourceError;
-    functions.opaque = &source_;
-    file_ = unzOpen2_64("", &functions);
-  }
-  ~Unzip() {
-    if (file_ != nullptr) unzClose(file_);
-  }
-  Unzip(const Unzip&) = delete;
-  Unzip& operator=(const Unzip&) = delete;
+  // Whoever makes one has seen that there are `size` bytes.
+  Fields(const char* data, uint64_t size) : at_(data), end_(data + size) {}
 
-  unzFile get() const { return file_; }
+  uint64_t left() const { return static_cast<uint64_t>(end_ - at_); }
+  // Bytes that are not there are zero.
+  uint64_t Number(uint64_t bytes) {
+    uint64_t number = 0;
+    const uint64_t there = std::min(bytes, left());
+    for (uint64_t k = there; k-- > 0;) number = number << 8 | static_cast<unsigned char>(at_[k]);
+    at_ += there;
+    return number;
+  }
+  void Skip(uint64_t bytes) { at_ += std::min(bytes, left()); }
 
  private:
-  Source source_;
-  unzFile file_ = nullptr;
+  const char* at_;
+  const char* end_;
 };
 
 uint32_t Checksum(const char* data, size_t size) {
@@ -181,53 +155,121 @@ Archive::Archive(Bytes bytes, const std::string& name, MemoryBudget* budget)
   ReadDirectory();
 }
 
-void Archive::ReadDirectory() {
-  const Unzip unzip(bytes_);
-  if (unzip.get() == nullptr) {
-    throw InvalidArgument(absl::StrCat(name_, ": is no zip archive, or is truncated"));
+void Archive::Damaged(const std::string& what) const { throw InvalidArgument(absl::StrCat(name_, ": ", what)); }
+
+bool Archive::HasMark(uint64_t place, uint64_t size, uint32_t mark) const {
+  return place <= bytes_.size && size <= bytes_.size - place && Fields(bytes_.data + place, 4).Number(4) == mark;
+}
+
+Archive::Directory Archive::FindDirectory() const {
+  // The record at the end, behind which only its own comment stands.
+  uint64_t end = bytes_.size;
+  for (uint64_t comment = 0; comment <= kLongestComment && kEndSize + comment <= bytes_.size; ++comment) {
+    const uint64_t place = bytes_.size - kEndSize - comment;
+    if (HasMark(place, kEndSize, kEndMark) && Fields(bytes_.data + place + 20, 2).Number(2) == comment) {
+      end = place;
+      break;
+    }
   }
+  if (end == bytes_.size) Damaged("is no zip archive, or is truncated");
+  Fields fields(bytes_.data + end + 4, kEndSize - 4);
+  Directory directory;
+  bool one_disk = fields.Number(2) == 0 && fields.Number(2) == 0;
+  const uint64_t here = fields.Number(2);
+  directory.count = fields.Number(2);
+  directory.size = fields.Number(4);
+  directory.begin = fields.Number(4);
+  bool whole = here == directory.count;
+  uint64_t after = end;
+  // Writers may add the record of 64 bits also where 32 suffice, as torch does.
+  if (end >= kLocatorSize && HasMark(end - kLocatorSize, kLocatorSize, kLocatorMark)) {
+    Fields locator(bytes_.data + end - kLocatorSize + 4, kLocatorSize - 4);
+    one_disk = one_disk && locator.Number(4) == 0;
+    after = locator.Number(8);
+    if (!HasMark(after, kEnd64Size, kEnd64Mark)) Damaged("the zip archive's record of 64 bits is damaged");
+    Fields record(bytes_.data + after + 4, kEnd64Size - 4);
+    record.Skip(12);  // its size, versions
+    one_disk = one_disk && record.Number(4) == 0 && record.Number(4) == 0;
+    const uint64_t here64 = record.Number(8);
+    Directory in64;
+    in64.count = record.Number(8);
+    in64.size = record.Number(8);
+    in64.begin = record.Number(8);
+    whole = here64 == in64.count;
+    // Two readers must not see two archives.
+    const auto same = [](uint64_t short_number, uint64_t number, uint64_t most) {
+      return short_number == number || short_number == most;
+    };
+    if (!same(directory.count, in64.count, kCountIn64) || !same(directory.size, in64.size, kIn64) ||
+        !same(directory.begin, in64.begin, kIn64)) {
+      Damaged("the zip archive's records of 32 and of 64 bits differ");
+    }
+    directory = in64;
+  }
+  if (!one_disk || !whole) Damaged("is a part of a zip archive; join its parts");
+  if (directory.begin > after || directory.size != after - directory.begin) {
+    Damaged("the list of the zip archive's entries is not where the archive says; it is truncated or damaged");
+  }
+  return directory;
+}
+
+void Archive::ReadDirectory() {
+  const Directory directory = FindDirectory();
   std::map<std::string, Entry> entries;
   std::string common;  // the folder of the first entry, with its slash
   bool one_folder = true;
-  std::string name(kLongestName + 1, '\0');
-  int status = unzGoToFirstFile(unzip.get());
-  unz_global_info64 global = {};
-  if (unzGetGlobalInfo64(unzip.get(), &global) == UNZ_OK && global.number_entry == 0) status = UNZ_END_OF_LIST_OF_FILE;
-  for (; status == UNZ_OK; status = unzGoToNextFile(unzip.get())) {
-    unz_file_info64 info = {};
-    unz64_file_pos place = {};
-    if (unzGetCurrentFileInfo64(unzip.get(), &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK ||
-        unzGetFilePos64(unzip.get(), &place) != UNZ_OK) {
-      status = UNZ_BADZIPFILE;
-      break;
+  uint64_t at = directory.begin;
+  const uint64_t end = directory.begin + directory.size;
+  for (uint64_t number = 1; number <= directory.count; ++number) {
+    if (end - at < kCentralSize || !HasMark(at, kCentralSize, kCentralMark)) {
+      Damaged(absl::StrCat("the list of the zip archive's entries is damaged at entry ", number));
     }
-    const uint64_t length = info.size_filename;
-    if (length > kLongestName || name.find('\0') != length) {
-      throw InvalidArgument(absl::StrCat(name_, ": entry ", entries.size() + 1, " has a name that is longer than ",
-                                         kLongestName, " bytes or holds a zero"));
+    Entry entry;
+    Fields fields(bytes_.data + at + 4, kCentralSize - 4);
+    fields.Skip(4);  // versions
+    entry.flags = static_cast<uint16_t>(fields.Number(2));
+    entry.method = static_cast<uint16_t>(fields.Number(2));
+    fields.Skip(4);  // time
+    entry.checksum = static_cast<uint32_t>(fields.Number(4));
+    entry.compressed = fields.Number(4);
+    entry.size = fields.Number(4);
+    const uint64_t name_size = fields.Number(2);
+    const uint64_t extra_size = fields.Number(2);
+    const uint64_t comment_size = fields.Number(2);
+    fields.Skip(8);  // disk, attributes
+    entry.place = fields.Number(4);
+    at += kCentralSize;
+    if (end - at < name_size + extra_size + comment_size) {
+      Damaged(absl::StrCat("the list of the zip archive's entries is damaged at entry ", number));
     }
-    const std::string own = name.substr(0, length);
+    const std::string own(bytes_.data + at, name_size);
+    if (name_size > kLongestName || own.find('\0') != std::string::npos) {
+      Damaged(
+          absl::StrCat("entry ", number, " has a name that is longer than ", kLongestName, " bytes or holds a zero"));
+    }
+    for (Fields extra(bytes_.data + at + name_size, extra_size); extra.left() >= 4;) {
+      const uint64_t kind = extra.Number(2);
+      const uint64_t size = std::min(extra.Number(2), extra.left());
+      Fields field(bytes_.data + at + name_size + (extra_size - extra.left()), size);
+      extra.Skip(size);
+      if (kind != kFieldOf64) continue;
+      for (uint64_t* value : {&entry.size, &entry.compressed, &entry.place}) {
+        if (*value == kIn64 && field.left() >= 8) *value = field.Number(8);
+      }
+    }
+    at += name_size + extra_size + comment_size;
     if (absl::EndsWith(own, "/")) continue;                       // a folder
     const std::string folder = own.substr(0, own.find('/') + 1);  // none: "", as npos + 1 is 0
     if (entries.empty()) common = folder;
     one_folder = one_folder && folder == common && !folder.empty();
-    Entry entry;
-    entry.directory_offset = place.pos_in_zip_directory;
-    entry.number = place.num_of_file;
-    entry.compressed = info.compressed_size;
-    entry.size = info.uncompressed_size;
-    entry.checksum = static_cast<uint32_t>(info.crc);
-    entry.method = static_cast<uint32_t>(info.compression_method);
-    entry.encrypted = (info.flag & kEncrypted) != 0;
-    budget_->Take(kEntryCost + 2 * length);
+    entry.name_size = static_cast<uint16_t>(name_size);
+    budget_->Take(kEntryCost + 2 * name_size);
     if (!entries.emplace(own, entry).second) {
-      throw InvalidArgument(absl::StrCat(name_, ": has two entries with the name ", OneLine(own)));
+      Damaged(absl::StrCat("has two entries with the name ", OneLine(own)));
     }
   }
-  if (status != UNZ_END_OF_LIST_OF_FILE) {
-    throw InvalidArgument(
-        absl::StrCat(name_, ": the list of the zip archive's entries is damaged after entry ", entries.size()));
-  }
+  directory_ = directory.begin;
+  if (at != end) Damaged("the list of the zip archive's entries is longer than they are");
   if (!one_folder) {
     entries_ = std::move(entries);
     return;
@@ -257,23 +299,23 @@ Bytes Archive::Content(const std::string& name, bool compare) const {
   }
   const Entry& entry = found->second;
   const auto fail = [&](const std::string& what) { return InvalidArgument(absl::StrCat(Place(name), ": ", what)); };
-  if (entry.encrypted) throw fail("is encrypted; write the archive without a password");
+  if ((entry.flags & kEncrypted) != 0) throw fail("is encrypted; write the archive without a password");
   if (entry.method != kStored && entry.method != kDeflated) {
     throw fail(absl::StrCat("is compressed by method ", entry.method, "; only stored and deflated entries are read"));
   }
-  // minizip compares the entry's own header with the list, and finds where the data begin.
-  const Unzip unzip(bytes_);
-  unz64_file_pos place = {};
-  place.pos_in_zip_directory = entry.directory_offset;
-  place.num_of_file = entry.number;
-  int method = 0;
-  int level = 0;
-  if (unzip.get() == nullptr || unzGoToFilePos64(unzip.get(), &place) != UNZ_OK ||
-      unzOpenCurrentFile2(unzip.get(), &method, &level, /*raw=*/1) != UNZ_OK) {
+  // The entry's own header, which repeats what the list says, and may be longer.
+  const bool there = HasMark(entry.place, kLocalSize, kLocalMark) && entry.place < directory_;
+  Fields fields(bytes_.data + (there ? entry.place : 0), there ? kLocalSize : 0);
+  fields.Skip(6);
+  const bool same = fields.Number(2) == entry.flags && fields.Number(2) == entry.method;
+  fields.Skip(16);
+  const uint64_t name_size = fields.Number(2);
+  const uint64_t extra_size = fields.Number(2);
+  if (!there || !same || name_size != entry.name_size) {
     throw fail("the entry's header is damaged, or not what the archive's list says");
   }
-  const uint64_t begin = unzGetCurrentFileZStreamPos64(unzip.get());
-  if (begin > bytes_.size || entry.compressed > bytes_.size - begin) {
+  const uint64_t begin = entry.place + kLocalSize + name_size + extra_size;
+  if (begin > directory_ || entry.compressed > directory_ - begin) {
     throw fail(absl::StrCat("is truncated: it should have ", entry.compressed, " bytes"));
   }
   Bytes content;

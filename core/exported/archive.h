@@ -51,21 +51,31 @@ class Archive {
 
  private:
   struct Entry {
-    uint64_t directory_offset = 0;  // where minizip finds it again
-    uint64_t number = 0;
+    uint64_t place = 0;  // of its own header
     uint64_t compressed = 0;
     uint64_t size = 0;
     uint32_t checksum = 0;
-    uint32_t method = 0;
-    bool encrypted = false;
+    uint16_t method = 0;
+    uint16_t flags = 0;
+    uint16_t name_size = 0;
+  };
+  // The list of entries, at the end of an archive.
+  struct Directory {
+    uint64_t begin = 0;
+    uint64_t size = 0;
+    uint64_t count = 0;
   };
 
+  [[noreturn]] void Damaged(const std::string& what) const;
+  bool HasMark(uint64_t place, uint64_t size, uint32_t mark) const;
+  Directory FindDirectory() const;
   void ReadDirectory();
   Bytes Content(const std::string& entry, bool compare) const;
 
   Bytes bytes_;
   std::string name_;
   MemoryBudget* budget_;
+  uint64_t directory_ = 0;  // where the list begins, behind all entries
   std::map<std::string, Entry> entries_;
 };
 

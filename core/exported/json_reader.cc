@@ -17,6 +17,10 @@ namespace {
 // Of lists and objects within each other. Each takes some hundred bytes of the stack.
 constexpr size_t kDeepest = 256;
 
+// What messages show of names and places.
+constexpr size_t kLongestKey = 200;
+constexpr size_t kLongestEnd = 400;
+
 constexpr absl::string_view kNotNumbers[] = {"NaN", "Infinity", "-Infinity"};
 
 double NotNumber(absl::string_view word) {
@@ -72,15 +76,19 @@ JsonReader::JsonReader(absl::string_view text, std::string where, MemoryBudget* 
       budget_(budget) {}
 
 std::string JsonReader::Place() const {
-  std::string place = absl::StrCat(where_, path_.empty() ? "" : ": ");
+  std::string path;
   for (const Step& step : path_) {
     if (step.index >= 0) {
-      absl::StrAppend(&place, "/", step.index);
+      absl::StrAppend(&path, "/", step.index);
     } else if (!step.key.empty()) {
-      absl::StrAppend(&place, "/", OneLine(step.key.substr(0, 200)));
+      absl::StrAppend(&path, "/", OneLine(step.key.substr(0, kLongestKey)));
     }
   }
-  return place;
+  // Both ends say more than the middle.
+  if (path.size() > 2 * kLongestEnd) {
+    path = absl::StrCat(path.substr(0, kLongestEnd), "...", path.substr(path.size() - kLongestEnd));
+  }
+  return absl::StrCat(where_, path.empty() ? "" : ": ", path);
 }
 
 void JsonReader::Fail(const std::string& what) const {
@@ -88,7 +96,7 @@ void JsonReader::Fail(const std::string& what) const {
 }
 
 void JsonReader::FailTwice(const std::string& key) const {
-  Fail(absl::StrCat("has \"", OneLine(key.substr(0, 200)), "\" twice"));
+  Fail(absl::StrCat("has \"", OneLine(key.substr(0, kLongestKey)), "\" twice"));
 }
 
 void JsonReader::FailUnion() const { Fail("should have exactly one key, which says what it is"); }
@@ -336,7 +344,7 @@ void JsonReader::SkipUnknown(const std::string& key) {
   }
   if (!empty) {
     Fail(absl::StrCat(
-        "\"", OneLine(key.substr(0, 200)),
+        "\"", OneLine(key.substr(0, kLongestKey)),
         "\" is not known to this version of Addend, and says something; update Addend, or export the model "
         "with an older torch"));
   }

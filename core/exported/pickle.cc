@@ -428,7 +428,8 @@ class Reader {
     if (name == "torch._utils _rebuild_tensor_v3") {
       return PushTensor(arguments, Dtype(Argument(arguments, 6, Kind::kGlobal).text), 7);
     }
-    if (name == "torch._utils _rebuild_parameter") {
+    // With state: attributes that somebody's code gave to the parameter, which a graph cannot ask for.
+    if (name == "torch._utils _rebuild_parameter" || name == "torch._utils _rebuild_parameter_with_state") {
       return Push(Kind::kTensor, Argument(arguments, 0, Kind::kTensor).number);
     }
     Refuse(name);

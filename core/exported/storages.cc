@@ -29,7 +29,6 @@ Error Malformed(const std::string& where, const std::string& what) {
 
 // The number of elements from the storage's first to the tensor's last.
 int64_t Extent(const Strided& strided, const std::string& where) {
-  const std::string shape = ShapeText(strided.sizes);
   if (strided.sizes.size() > kMaxDims) {
     throw Malformed(where,
                     absl::StrCat("has ", strided.sizes.size(), " dimensions; at most ", kMaxDims, " are supported"));
@@ -38,6 +37,7 @@ int64_t Extent(const Strided& strided, const std::string& where) {
     throw Malformed(where,
                     absl::StrCat("has ", strided.sizes.size(), " sizes and ", strided.strides.size(), " strides"));
   }
+  const std::string shape = ShapeText(strided.sizes);
   if (strided.offset < 0) throw Malformed(where, absl::StrCat("begins at ", strided.offset, ", before its storage"));
   const auto item = static_cast<int64_t>(c10::elementSize(strided.dtype));
   int64_t bytes = item;  // as if it were contiguous; a size of 0 counts as 1, so that nothing computed later overflows
