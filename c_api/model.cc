@@ -33,7 +33,7 @@ ScriptOptions ScriptOptionsOf(int32_t dtype) {
 
 ModelBody BodyFor(std::shared_ptr<Model> model, std::string path) {
   ModelBody body;
-  body.input_names = InputNames(*model);
+  body.input_names = model->InputNames();
   body.model = std::move(model);
   body.path = std::move(path);
   return body;

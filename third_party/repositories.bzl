@@ -74,9 +74,10 @@ def starlark_list(items):
     return "[" + ", ".join([repr(i) for i in items]) + "]"
 
 def link_headers(ctx, include_dir, entries):
-    """Links `entries` of an include folder into the repository's own include/."""
+    """Links those of `entries` that an include folder has into the repository's own include/."""
     for entry in entries:
-        ctx.symlink(include_dir + "/" + entry, "include/" + entry)
+        if ctx.path(include_dir + "/" + entry).exists:
+            ctx.symlink(include_dir + "/" + entry, "include/" + entry)
 
 def _quiet_pkg_config(ctx, prefix, system, modules):
     """`-l` options of pkg-config modules, or None when pkg-config cannot say."""
@@ -93,7 +94,14 @@ def _quiet_pkg_config(ctx, prefix, system, modules):
         return None
     return [o for o in result.stdout.split(" ") if o.strip().startswith("-l")]
 
-def link_options(ctx, found, modules, fallback):
+def _archive_or_library(ctx, found, name, archives):
+    """What follows -l: the library's name, or the file name of its archive."""
+    archive = "lib%s.a" % name
+    if archives and find_library_file(ctx, library_dirs(ctx, found.prefix), [archive]):
+        return ":" + archive
+    return name
+
+def link_options(ctx, found, modules, fallback, archives = False):
     """Options that link a dependency.
 
     Only libraries that are really used become a load-time dependency of the
@@ -104,12 +112,14 @@ def link_options(ctx, found, modules, fallback):
       found: what find_prefix returned.
       modules: pkg-config modules to ask for.
       fallback: library names (without -l) for machines without pkg-config.
+      archives: take a library's archive where there is one. Only for libraries in C, without thread-local variables:
+        distributions compile archives for programs (-fPIE), and a shared library cannot hold such variables of theirs.
     Returns:
       A list of strings for `linkopts`.
     """
     options = _quiet_pkg_config(ctx, found.prefix, found.system, modules)
     if options == None:
-        options = ["-l" + name for name in fallback]
+        options = ["-l" + _archive_or_library(ctx, found, name, archives) for name in fallback]
     options = [o.strip() for o in options]
     if not options:
         return []
@@ -173,6 +183,7 @@ def _installed_library_impl(ctx):
                 found,
                 ctx.attr.modules.get(name, []),
                 fallback,
+                ctx.attr.archives,
             )),
         )
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
@@ -188,6 +199,7 @@ _installed_library = repository_rule(
         "header_dirs": attr.string_list(doc = "entries of include/ that belong to it"),
         "libraries": attr.string_list_dict(mandatory = True, doc = "target -> library names"),
         "modules": attr.string_list_dict(doc = "target -> pkg-config modules"),
+        "archives": attr.bool(doc = "link archives where there are any; see link_options"),
         "library": attr.string(doc = "one whose C++ ABI has to be LibTorch's"),
         "other_abi": attr.string(doc = "what to do where it is not, as the beginning of a sentence"),
         "_libtorch": attr.label(default = "@libtorch//:info.bzl"),
@@ -202,6 +214,7 @@ _installed_library = repository_rule(
         "CLI11_HOME",
         "GTEST_HOME",
         "NLOHMANN_JSON_HOME",
+        "ZLIB_HOME",
     ],
 )
 

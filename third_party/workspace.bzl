@@ -16,6 +16,7 @@ load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
 load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
+load("//third_party/zlib:workspace.bzl", zlib = "repo")
 
 # What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
 INSTALLED = [
@@ -30,6 +31,7 @@ INSTALLED = [
     python,
     swig,
     torch,
+    zlib,
 ]
 
 def addend_workspace(absl_repository = None):

@@ -12,7 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace addend {
+
+// An operator that a model's code calls.
+struct ModelCall {
+  std::string op;        // "aten::add"
+  std::string overload;  // "Tensor"
+  Position position;
+  bool training = false;  // its training flag is set, whatever mode the model is in
+};
 
 class Model {
  public:
@@ -27,6 +37,12 @@ class Model {
   virtual std::vector<std::string> ModulePaths() const { return {}; }
   // What a reader of any run's report has to know, as Report::notes.
   virtual std::vector<std::string> Notes() const { return {}; }
+  // The names of the arguments that the model takes, in order; empty where they are not known.
+  virtual std::vector<std::string> InputNames() const { return {}; }
+  // What is wrong with these inputs, as far as the model knows without running; one sentence each.
+  virtual std::vector<std::string> Complaints(const std::vector<c10::IValue>& /*inputs*/) const { return {}; }
+  // Every operator in the model's code, taken or not; nullopt where there is no code to read.
+  virtual std::optional<std::vector<ModelCall>> Calls() const { return std::nullopt; }
 };
 
 struct ScriptOptions {

@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -104,12 +105,12 @@ Position PositionOf(const jit::Node& node) {
   return position;
 }
 
-void AddCalls(const jit::Block* block, std::vector<ScriptContents::Call>& calls) {
+void AddCalls(const jit::Block* block, std::vector<ModelCall>& calls) {
   for (const jit::Node* node : block->nodes()) {
     for (const jit::Block* inner : node->blocks()) AddCalls(inner, calls);
     const c10::FunctionSchema* schema = node->maybeSchema();
     if (schema == nullptr || absl::StartsWith(schema->name(), "prim::")) continue;
-    ScriptContents::Call call;
+    ModelCall call;
     call.op = schema->name();
     call.overload = schema->overload_name();
     call.position = PositionOf(*node);
@@ -171,30 +172,47 @@ class ScriptModel : public Model {
     return std::make_shared<ScriptModel>(module_, methods);
   }
 
-  ScriptContents Contents() const {
-    ScriptContents contents;
+  std::optional<std::vector<ModelCall>> Calls() const override {
+    std::vector<ModelCall> calls;
     for (const std::string& name : methods_) {
-      const jit::Method method = module_.get_method(name);
-      const auto& arguments = method.function().getSchema().arguments();
-      for (size_t k = 1; k < arguments.size(); ++k) {
-        contents.arguments.push_back({Named(name, arguments[k].name()), arguments[k].type()->annotation_str(),
-                                      arguments[k].default_value().has_value()});
-      }
-      const auto graph = method.graph()->copy();
+      const auto graph = module_.get_method(name).graph()->copy();
       jit::Inline(*graph);
-      AddCalls(graph->block(), contents.calls);
+      AddCalls(graph->block(), calls);
     }
-    return contents;
+    return calls;
+  }
+
+  std::vector<std::string> Complaints(const std::vector<c10::IValue>& inputs) const override {
+    const std::vector<Taken> arguments = Arguments();
+    std::vector<std::string> complaints;
+    const auto needed = static_cast<size_t>(
+        std::count_if(arguments.begin(), arguments.end(), [](const Taken& argument) { return !argument.has_default; }));
+    if (inputs.size() < needed || inputs.size() > arguments.size()) {
+      std::string names;
+      for (const Taken& argument : arguments) {
+        absl::StrAppend(&names, names.empty() ? "" : ", ", argument.name, ": ", argument.type,
+                        argument.has_default ? " (has a default)" : "");
+      }
+      complaints.push_back(absl::StrCat("the model takes ", needed == arguments.size() ? "" : "at least ", needed,
+                                        " inputs (", names, "), not ", inputs.size()));
+    }
+    for (size_t k = 0; k < std::min(inputs.size(), arguments.size()); ++k) {
+      const std::string& type = arguments[k].type;
+      const bool optional = absl::StartsWith(type, "Optional[");
+      const bool takes_tensor = type == "Tensor" || type == "Optional[Tensor]" || type == "Any";
+      const bool fits = inputs[k].isTensor() ? takes_tensor : type != "Tensor" || (inputs[k].isNone() && optional);
+      if (fits) continue;
+      complaints.push_back(absl::StrCat(arguments[k].name, " has to be a ", type, ", not a ",
+                                        inputs[k].isTensor() ? "Tensor" : inputs[k].tagKind()));
+    }
+    return complaints;
   }
 
   void Save(std::ostream& stream) const { module_.save(stream); }
 
-  std::vector<std::string> InputNames() const {
+  std::vector<std::string> InputNames() const override {
     std::vector<std::string> names;
-    for (const std::string& name : methods_) {
-      const auto& arguments = module_.get_method(name).function().getSchema().arguments();
-      for (size_t k = 1; k < arguments.size(); ++k) names.push_back(Named(name, arguments[k].name()));  // not self
-    }
+    for (Taken& argument : Arguments()) names.push_back(std::move(argument.name));
     return names;
   }
 
@@ -220,6 +238,24 @@ class ScriptModel : public Model {
   }
 
  private:
+  struct Taken {
+    std::string name;
+    std::string type;  // "Tensor", "Optional[Tensor]", "List[Tensor]", ...
+    bool has_default = false;
+  };
+
+  std::vector<Taken> Arguments() const {
+    std::vector<Taken> taken;
+    for (const std::string& name : methods_) {
+      const auto& arguments = module_.get_method(name).function().getSchema().arguments();
+      for (size_t k = 1; k < arguments.size(); ++k) {  // not self
+        taken.push_back({Named(name, arguments[k].name()), arguments[k].type()->annotation_str(),
+                         arguments[k].default_value().has_value()});
+      }
+    }
+    return taken;
+  }
+
   // What two methods may both have is told apart.
   std::string Named(const std::string& method, const std::string& argument) const {
     return methods_.size() == 1 ? argument : absl::StrCat(method, ".", argument);
@@ -387,17 +423,6 @@ std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::stri
   const auto* script = dynamic_cast<const ScriptModel*>(&model);
   if (script == nullptr) throw Unimplemented("only models from TorchScript files have methods to choose from");
   return script->WithMethods(methods);
-}
-
-ScriptContents ContentsOf(const Model& model) {
-  const auto* script = dynamic_cast<const ScriptModel*>(&model);
-  if (script == nullptr) throw Unimplemented("only models from TorchScript files are read without running them");
-  return script->Contents();
-}
-
-std::vector<std::string> InputNames(const Model& model) {
-  const auto* script = dynamic_cast<const ScriptModel*>(&model);
-  return script == nullptr ? std::vector<std::string>() : script->InputNames();
 }
 
 }  // namespace addend

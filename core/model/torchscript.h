@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/model/model.h"
 
 namespace addend {
@@ -23,32 +22,10 @@ std::shared_ptr<Model> LoadTorchScriptBytes(const void* data, size_t size, const
 // Unimplemented for models that are not TorchScript, InvalidArgument for a device that this LibTorch cannot compute on.
 std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std::optional<at::ScalarType> dtype = {});
 
-// Returns the names of the arguments that a TorchScript model takes, in order; empty for every other model.
-std::vector<std::string> InputNames(const Model& model);
-
 // Makes a model that runs other methods than forward(): `methods` run one after the other, each on as many of the
 // inputs as it has arguments. One method gives its result, several a dictionary of their results by name. Throws
 // Unimplemented for models that are not TorchScript, NotFound for a method that the model does not have.
 std::shared_ptr<Model> MethodsOf(const Model& model, const std::vector<std::string>& methods);
-
-// What a TorchScript model takes and calls, found without running it.
-struct ScriptContents {
-  struct Argument {
-    std::string name;
-    std::string type;  // "Tensor", "Optional[Tensor]", "List[Tensor]", ...
-    bool has_default = false;
-  };
-  struct Call {
-    std::string op;        // "aten::add"
-    std::string overload;  // "Tensor"
-    Position position;
-    bool training = false;  // its training flag is set, whatever mode the model is in
-  };
-  std::vector<Argument> arguments;
-  std::vector<Call> calls;  // every operator in the source, taken or not, those of submodules included
-};
-// Scans a model. Throws Unimplemented if it is not TorchScript.
-ScriptContents ContentsOf(const Model& model);
 
 }  // namespace addend
 

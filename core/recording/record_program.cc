@@ -11,7 +11,6 @@
 #include "core/base/tensor_text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/run_model.h"
-#include "core/model/torchscript.h"
 #include "core/program/program_recorder.h"
 
 namespace addend {
@@ -55,7 +54,7 @@ Recording Record(Model& model, const std::vector<c10::IValue>& inputs, const Rec
   const auto named = model.NamedTensors();
   const std::vector<std::string> buffers = model.BufferNames();
   const absl::flat_hash_set<std::string> is_buffer(buffers.begin(), buffers.end());
-  std::vector<std::string> names = options.input_names.empty() ? InputNames(model) : options.input_names;
+  std::vector<std::string> names = options.input_names.empty() ? model.InputNames() : options.input_names;
   names.resize(std::max(names.size(), inputs.size()));
   const std::vector<c10::IValue> arguments = Distinct(inputs, named);
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/tensor_text.h"
 #include "core/intercept/operator.h"
-#include "core/model/torchscript.h"
 #include "core/program/operator_traits.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
@@ -89,30 +88,6 @@ class Collector {
   std::map<std::string, bool> training_;
 };
 
-std::string KindOf(const c10::IValue& value) { return value.isTensor() ? "Tensor" : value.tagKind(); }
-
-void CompareCount(const ScriptContents& contents, const std::vector<c10::IValue>& inputs, Collector& unmet) {
-  const auto& arguments = contents.arguments;
-  const auto needed = static_cast<size_t>(
-      std::count_if(arguments.begin(), arguments.end(), [](const auto& argument) { return !argument.has_default; }));
-  if (inputs.size() < needed || inputs.size() > arguments.size()) {
-    std::string names;
-    for (const auto& argument : arguments) {
-      absl::StrAppend(&names, names.empty() ? "" : ", ", argument.name, ": ", argument.type,
-                      argument.has_default ? " (has a default)" : "");
-    }
-    unmet.Input(absl::StrCat("the model takes ", needed == arguments.size() ? "" : "at least ", needed, " inputs (",
-                             names, "), not ", inputs.size()));
-  }
-  for (size_t k = 0; k < std::min(inputs.size(), arguments.size()); ++k) {
-    const std::string& type = arguments[k].type;
-    const bool optional = absl::StartsWith(type, "Optional[");
-    const bool takes_tensor = type == "Tensor" || type == "Optional[Tensor]" || type == "Any";
-    const bool fits = inputs[k].isTensor() ? takes_tensor : type != "Tensor" || (inputs[k].isNone() && optional);
-    if (!fits) unmet.Input(absl::StrCat(arguments[k].name, " has to be a ", type, ", not a ", KindOf(inputs[k])));
-  }
-}
-
 // With the parameters, where these agree among themselves.
 void ComparePlace(const Model& model, const std::vector<c10::IValue>& inputs, Collector& unmet) {
   std::optional<at::Device> device;
@@ -158,15 +133,11 @@ const char* RequirementKindName(RequirementKind kind) {
 std::vector<UnmetRequirement> UnmetRequirements(const Model& model, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules) {
   Collector unmet(rules);
-  std::optional<ScriptContents> contents;
-  try {
-    contents = ContentsOf(model);
-  } catch (const Error&) {  // no TorchScript: there is nothing to read
-  }
-  if (contents) CompareCount(*contents, inputs, unmet);
+  for (std::string& complaint : model.Complaints(inputs)) unmet.Input(std::move(complaint));
   ComparePlace(model, inputs, unmet);
-  if (!contents) return unmet.Take();
-  for (const ScriptContents::Call& call : contents->calls) {
+  const std::optional<std::vector<ModelCall>> calls = model.Calls();
+  if (!calls) return unmet.Take();
+  for (const ModelCall& call : *calls) {
     if (call.training) unmet.Training(call.op, call.position);
     // The interpreter has operators of its own, on lists and numbers.
     if (const auto op = Operator::Find(call.op, call.overload)) unmet.Call(*op, call.position);

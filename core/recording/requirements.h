@@ -30,9 +30,9 @@ struct UnmetRequirement {
   Position position;  // of the first operator concerned; empty for inputs
 };
 
-// Lists what a run of a model lacks; nothing runs. A TorchScript model is scanned: all its operators, on branches that
-// are not taken too. For other models only devices and dtypes are compared with those of their parameters; record such
-// a model for more.
+// Lists what a run of a model lacks; nothing runs. A TorchScript model or an exported program is scanned: all its
+// operators, on branches that are not taken too. For other models only devices and dtypes are compared with those of
+// their parameters; record such a model for more.
 std::vector<UnmetRequirement> UnmetRequirements(const Model& model, const std::vector<c10::IValue>& inputs,
                                                 const Registry& rules = Registry::Default());
 // Lists what a replay with these inputs lacks.

@@ -81,7 +81,7 @@ TEST(UnmetRequirements, OfAProgramAreThoseOfItsReplay) {
 TEST(Methods, OfAModuleAreOneProgram) {
   const auto script = Script();
   const auto both = MethodsOf(*script, {"encode", "decode"});
-  EXPECT_THAT(InputNames(*both), ElementsAre("encode.x", "decode.y"));
+  EXPECT_THAT(both->InputNames(), ElementsAre("encode.x", "decode.y"));
   const at::Tensor x = at::rand({2, 3});
   const at::Tensor y = at::rand({2, 4});
   const Recording recording = Record(*both, {x, y});

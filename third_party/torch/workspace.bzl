@@ -271,7 +271,7 @@ def _libtorch_impl(ctx):
         hdrs, includes = "[]", []
         system_dirs = [torch.include + "/" + _API_INCLUDE]
     else:
-        link_headers(ctx, torch.include, [name for name in _HEADER_FOLDERS if ctx.path(torch.include + "/" + name).exists])
+        link_headers(ctx, torch.include, _HEADER_FOLDERS)
         hdrs, includes = 'glob(["include/**"])', ["include", "include/" + _API_INCLUDE]
         system_dirs = []
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)

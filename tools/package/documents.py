@@ -125,7 +125,7 @@ def _text(patterns, variables):
 
 
 def _expand(part, variables):
-    for name in ("LIBTORCH_INCLUDE", "LIBTORCH_VERSION", "ABSL_HOME", "NLOHMANN_JSON_HOME"):
+    for name in ("LIBTORCH_INCLUDE", "LIBTORCH_VERSION", "ABSL_HOME", "NLOHMANN_JSON_HOME", "ZLIB_HOME"):
         if "$" + name in part:
             part = part.replace("$" + name, variables[name])
     return part

@@ -1,0 +1,21 @@
+// Where a node of an exported program comes from: module and source lines of its author.
+#ifndef ADDEND_CORE_EXPORTED_NODE_PLACE_H_
+#define ADDEND_CORE_EXPORTED_NODE_PLACE_H_
+
+#include <string>
+
+#include "core/exported/program.h"
+#include "core/intercept/script_frames.h"
+
+namespace addend::exported {
+
+// Reads the place from the node's metadata. Fields that the file lacks are empty. A module that is called twice has one
+// path, whatever the file calls its second call ("layers.0@1").
+CodePlace PlaceOf(const Node& node);
+
+// The position of a node as errors tell it.
+Position PositionOf(const Node& node);
+
+}  // namespace addend::exported
+
+#endif  // ADDEND_CORE_EXPORTED_NODE_PLACE_H_
