@@ -1,7 +1,7 @@
 """pack.py OUT PLAN FILES HEADERS...: writes a kit (kit.bzl).
 
-FILES has a line for each file, its path and its place. HEADERS are folders below the compiler's own include folders,
-which travel together with the libraries that the plan names: the machine that builds has neither.
+FILES has a line for each file, its path and its place. HEADERS are folders or files below the compiler's own include
+folders, which travel together with the libraries that the plan names: the machine that builds has neither.
 """
 
 import gzip
@@ -54,17 +54,21 @@ def _add(archive, place, data, executable):
 
 
 def _library(name, options):
+    """The file of "z", libz.so, or of ":libz.a", which is an archive."""
+    file = name[1:] if name.startswith(":") else "lib%s.so" % name
     for option in options:
-        path = os.path.join(option[2:], "lib%s.so" % name)
+        path = os.path.join(option[2:], file)
         if option.startswith("-L") and os.path.exists(path):
             return os.path.realpath(path)
-    found = _say("c++", "-print-file-name=lib%s.so" % name).strip()
+    found = _say("c++", "-print-file-name=" + file).strip()
     if not os.path.isabs(found):
-        sys.exit("pack.py: the shared library lib%s.so is not where the compiler looks" % name)
+        sys.exit("pack.py: the library %s is not where the compiler looks" % file)
     return os.path.realpath(found)
 
 
 def _soname(path):
+    if path.endswith(".a"):
+        return os.path.basename(path)
     found = re.search(r"SONAME.*\[(.*)\]", _say("readelf", "-d", path))
     return found.group(1) if found else os.path.basename(path)
 
@@ -78,6 +82,9 @@ def _headers(folder, searched):
     """Of all include folders: parts that depend on the machine lie apart from the others."""
     found = False
     for top in searched:
+        if os.path.isfile(os.path.join(top, folder)):
+            found = True
+            yield folder, os.path.join(top, folder)
         for parent, _, names in os.walk(os.path.join(top, folder)):
             for name in names:
                 found = True
