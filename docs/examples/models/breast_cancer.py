@@ -2,8 +2,6 @@
 
 import numpy
 import torch
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import train_test_split
 from torch import nn
 
 import common
@@ -39,6 +37,10 @@ class TableClassifier(nn.Module):
 
 def load():
     """Returns the bunch and its (train, held-out) rows as tensors."""
+    # Only training needs it.
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.model_selection import train_test_split
+
     data = load_breast_cancer()
     parts = train_test_split(
         data.data.astype(numpy.float32),

@@ -2,8 +2,6 @@
 
 import numpy
 import torch
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 from torch import nn
 
 import common
@@ -45,6 +43,10 @@ class DigitClassifier(nn.Module):
 
 def load():
     """Returns the (train, held-out) images and labels as tensors."""
+    # Only training needs it.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     data = load_digits()
     parts = train_test_split(
         data.images.astype(numpy.float32)[:, None],
