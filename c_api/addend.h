@@ -728,20 +728,23 @@ ADDEND_API void addend_request_release(addend_request* request) ADDEND_NOEXCEPT;
 
 /* ---- Models ------------------------------------------------------------------------------------------------------ */
 
-/* Loads a TorchScript file, on the CPU and in evaluation mode. The file is a program: load only what you trust.
+/* Loads a TorchScript file, or a program that torch.export saved (.pt2), on the CPU and in evaluation mode. The content
+ * decides which it is. Loading an exported program runs nothing. Running it calls the operators that the file names,
+ * and a TorchScript file is code: run only what you trust.
  * in: dtype: what parameters and floating-point buffers are converted to; 0: as they are.
  * out: out_model (new).
- * errors: NOT_FOUND; UNIMPLEMENTED where the file holds compiled operations that tracing cannot see. */
+ * errors: NOT_FOUND; UNIMPLEMENTED, with the operator's position, where the file holds compiled operations, which
+ * tracing cannot see, or calls operators that this LibTorch does not have. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load(const char* path, int32_t dtype,
                                                              addend_model** out_model) ADDEND_NOEXCEPT;
-/* Loads the bytes of a TorchScript file, as addend_model_load does.
+/* Loads the bytes of such a file.
  * in: data (borrowed); dtype: as in addend_model_load.
  * out: out_model (new).
- * errors: UNIMPLEMENTED where the file holds compiled operations that tracing cannot see. */
+ * errors: as addend_model_load. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_load_bytes(const void* data, size_t size, int32_t dtype,
                                                                    addend_model** out_model) ADDEND_NOEXCEPT;
-/* Copies a model from a TorchScript file to another device or dtype: parameters, buffers and constants. Its inputs have
- * to be there too.
+/* Copies a model from a file to another device or dtype: parameters, buffers and constants. Its inputs have to be there
+ * too.
  * in: dtype: 0 for the same; device: "cuda:0", or NULL for the same.
  * out: out_copy (new).
  * errors: UNIMPLEMENTED for other models. */

@@ -10,6 +10,7 @@
 #include "c_api/run.h"
 #include "core/composition/shapley.h"
 #include "core/explain/decompose.h"
+#include "core/exported/load_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/torchscript.h"
 #include "core/program/recorder.h"
@@ -114,7 +115,7 @@ ADDEND_API addend_status* addend_model_load(const char* path, int32_t dtype, add
     RequireOut(out_model, "out_model");
     RequireLibTorch();
     const TracingPause pause;
-    Give(out_model, BodyFor(LoadTorchScript(name, ScriptOptionsOf(dtype)), name));
+    Give(out_model, BodyFor(LoadModel(name, ScriptOptionsOf(dtype)), name));
   });
 }
 
@@ -125,7 +126,7 @@ ADDEND_API addend_status* addend_model_load_bytes(const void* data, size_t size,
     RequireOut(out_model, "out_model");
     RequireLibTorch();
     const TracingPause pause;
-    Give(out_model, BodyFor(LoadTorchScriptBytes(data, size, "data", ScriptOptionsOf(dtype)), ""));
+    Give(out_model, BodyFor(LoadModelBytes(data, size, "data", ScriptOptionsOf(dtype)), ""));
   });
 }
 
@@ -138,7 +139,7 @@ ADDEND_API addend_status* addend_model_to(const addend_model* model, int32_t dty
     const TracingPause pause;
     const ScriptOptions options = ScriptOptionsOf(dtype);
     const at::Device where = device == nullptr ? DeviceOf(*body.model) : at::Device(Text(device, "device"));
-    Give(out_copy, BodyFor(CopyTo(*body.model, where, options.dtype), body.path));
+    Give(out_copy, BodyFor(CopyModelTo(*body.model, where, options.dtype), body.path));
   });
 }
 

@@ -125,7 +125,19 @@ Program ReadNew(const Archive& archive, MemoryBudget* budget) {
   return program;
 }
 
-bool HoldsProgram(const Archive& archive) { return archive.Has(kFormat) || archive.Has(kOldProgram); }
+bool HoldsProgram(Bytes bytes) {
+  MemoryBudget budget("the file", bytes.size);
+  const Archive archive(std::move(bytes), "the file", &budget);
+  return archive.Has(kFormat) || archive.Has(kOldProgram);
+}
+
+// Without an owner nothing is written to, and tensors are copies.
+Bytes Borrowed(const void* data, size_t size) {
+  Bytes bytes;
+  bytes.data = const_cast<char*>(static_cast<const char*>(data));
+  bytes.size = size;
+  return bytes;
+}
 
 Program Read(Bytes bytes, const std::string& name) {
   MemoryBudget budget(OneLine(name), bytes.size);
@@ -140,18 +152,20 @@ Program Read(Bytes bytes, const std::string& name) {
 Program ReadProgram(const std::string& path) { return Read(MapFile(path), path); }
 
 Program ReadProgramBytes(const void* data, size_t size, const std::string& name) {
-  Bytes bytes;
-  // Without an owner nothing is written to, and tensors are copies.
-  bytes.data = const_cast<char*>(static_cast<const char*>(data));
-  bytes.size = size;
-  return Read(std::move(bytes), name);
+  return Read(Borrowed(data, size), name);
 }
 
 bool IsExportedProgram(const std::string& path) {
   try {
-    const Bytes bytes = MapFile(path);
-    MemoryBudget budget(path, bytes.size);
-    return HoldsProgram(Archive(bytes, path, &budget));
+    return HoldsProgram(MapFile(path));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool IsExportedProgramBytes(const void* data, size_t size) {
+  try {
+    return HoldsProgram(Borrowed(data, size));
   } catch (const Error&) {
     return false;
   }

@@ -1,7 +1,7 @@
 // Exported programs (`.pt2`, torch.export) as they are read from a file: typed, checked, nothing run.
 //
-// The structs follow schema major 8 of torch/_export/serde/schema.py. Its tagged unions of arguments are reduced to what
-// an interpreter has to tell apart: constants, values by name, lists and graphs.
+// The structs follow schema major 8 of torch/_export/serde/schema.py. Its tagged unions of arguments are reduced to
+// what an interpreter has to tell apart: constants, values by name, lists and graphs.
 #ifndef ADDEND_CORE_EXPORTED_PROGRAM_H_
 #define ADDEND_CORE_EXPORTED_PROGRAM_H_
 
@@ -34,17 +34,17 @@ struct Argument {
     kOperator,  // an operator by name, which a higher-order operator calls
   };
   Kind kind = Kind::kConstant;
-  std::string tag;                   // the schema's name of the alternative: "as_tensor", "as_sym_ints", ...
-  c10::IValue constant;              // kConstant
-  std::string name;                  // kValue: of the value; kGraph: of the graph; kOperator: of the operator
-  std::vector<Argument> elements;    // kList; the values of kDict
-  std::vector<std::string> keys;     // kDict
+  std::string tag;                     // the schema's name of the alternative: "as_tensor", "as_sym_ints", ...
+  c10::IValue constant;                // kConstant
+  std::string name;                    // kValue: of the value; kGraph: of the graph; kOperator: of the operator
+  std::vector<Argument> elements;      // kList; the values of kDict
+  std::vector<std::string> keys;       // kDict
   std::shared_ptr<const Graph> graph;  // kGraph
 };
 
 // A size, stride or offset: a number, or an expression of symbols as sympy writes it ("Symbol('s0', integer=True)").
 struct SymbolicInt {
-  std::optional<int64_t> value;  // the number; of an expression: its value when the model was exported, where the file has it
+  std::optional<int64_t> value;  // the number; of an expression, the one at the export, where the file has it
   std::string expression;        // empty for numbers
 };
 
@@ -68,11 +68,11 @@ struct NamedArgument {
 };
 
 struct Node {
-  std::string target;  // "torch.ops.aten.linear.default", "_operator.add", "torch.sym_max", "torch.ops.higher_order.cond"
+  std::string target;  // "torch.ops.aten.linear.default", "_operator.add", "torch.sym_max", ...
   std::string name;    // "linear_1"; empty in older files
   std::vector<NamedArgument> inputs;
   std::vector<Argument> outputs;
-  bool is_single_tensor_return = false;  // of a higher-order operator
+  bool is_single_tensor_return = false;         // of a higher-order operator
   std::map<std::string, std::string> metadata;  // "stack_trace", "nn_module_stack", "torch_fn", ...
 };
 
@@ -89,9 +89,10 @@ struct Graph {
 struct InputSpec {
   enum class Kind { kUserInput, kParameter, kBuffer, kTensorConstant, kCustomObject, kToken, kConstantInput };
   Kind kind = Kind::kUserInput;
-  Argument argument;       // the placeholder of the graph; kUserInput may be a constant
-  std::string name;        // kParameter, kBuffer, kTensorConstant, kCustomObject: the name in the state ("layers.0.weight");
-                           // kConstantInput: of the input
+  Argument argument;  // the placeholder of the graph; kUserInput may be a constant
+  // kParameter, kBuffer, kTensorConstant, kCustomObject: in the state ("layers.0.weight"); kConstantInput: of the
+  // input.
+  std::string name;
   bool persistent = true;  // kBuffer
   c10::IValue value;       // kConstantInput: what was passed at export
 };
@@ -112,12 +113,13 @@ struct OutputSpec {
   std::string name;  // mutations and gradients: of the parameter, buffer or input
 };
 
-// How arguments or results are nested (torch.utils._pytree). A class that is no built-in container is a named structure.
+// How arguments or results are nested (torch.utils._pytree). A class that is no built-in container is a named
+// structure.
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict, kNamedTuple, kOther };
   Kind kind = Kind::kLeaf;
-  std::string type;                 // kNamedTuple, kOther: the class ("transformers.modeling_outputs.CausalLMOutput")
-  std::vector<c10::IValue> keys;    // kDict: strings or numbers; kNamedTuple and kOther: names of fields, where known
+  std::string type;               // kNamedTuple, kOther: the class ("transformers.modeling_outputs.CausalLMOutput")
+  std::vector<c10::IValue> keys;  // kDict: strings or numbers; kNamedTuple and kOther: names of fields, where known
   std::vector<TreeSpec> children;
 };
 
@@ -133,7 +135,7 @@ struct Program {
   Graph graph;
   std::vector<InputSpec> inputs;
   std::vector<OutputSpec> outputs;
-  TreeSpec in_spec;   // of (args, kwargs)
+  TreeSpec in_spec;  // of (args, kwargs)
   TreeSpec out_spec;
   std::vector<std::string> forward_arg_names;
   std::map<std::string, RangeConstraint> ranges;  // by symbol: "s0"
@@ -153,6 +155,8 @@ Program ReadProgram(const std::string& path);
 Program ReadProgramBytes(const void* data, size_t size, const std::string& name);
 // Whether a file begins as an archive that holds an exported program; false where it cannot be read.
 bool IsExportedProgram(const std::string& path);
+// The same for the bytes of a file.
+bool IsExportedProgramBytes(const void* data, size_t size);
 
 }  // namespace addend::exported
 

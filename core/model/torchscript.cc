@@ -303,7 +303,7 @@ std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& opti
     // What LibTorch says here is a page of its own sources; nobody can act on it.
     throw InvalidArgument(absl::StrCat(name,
                                        " is not a TorchScript file; save one with torch.jit.script(model).save(path)"
-                                       " or torch.jit.trace"));
+                                       " or torch.jit.trace, or export the model with torch.export.save"));
   }
 }
 

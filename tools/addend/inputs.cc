@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
+#include "core/exported/load_model.h"
 #include "core/model/program_model.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
@@ -277,13 +278,14 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
   if (!FolderExists(run.model_path)) {
     ScriptOptions options;
     options.dtype = dtype;
-    run.model = LoadTorchScript(run.model_path, options);
+    run.model = addend::LoadModel(run.model_path, options);
     run.model_sha256 = Sha256OfFile(run.model_path);
     return;
   }
   if (!FileExists(run.model_path + "/program.json")) {
     throw InvalidArgument(
-        absl::StrCat(run.model_path, " is not a TorchScript file, and no folder of addend trace --save"));
+        absl::StrCat(run.model_path,
+                     " is not a TorchScript file, no exported program (.pt2), and no folder of addend trace --save"));
   }
   RecordedProgram program = LoadProgram(run.model_path);
   if (dtype) program = InDtype(program, *dtype);

@@ -24,7 +24,7 @@
 namespace addend::cli {
 namespace {
 
-constexpr char kTrust[] = "A TorchScript file is a program: load only what you trust.";
+constexpr char kTrust[] = "A model is a program: load only what you trust.";
 
 constexpr char kAbout[] =
     "Addend shows how much of an output of a neural network came from each part of\n"
@@ -148,8 +148,8 @@ int Fail(const std::string& message, int code = kBadInput) {
 
 void AddModelOption(CLI::App& app, RunArguments& run) {
   app.add_option("MODEL", run.model,
-                 "A TorchScript file, or a folder of addend trace\n--save. Such a file is a program: load only what\n"
-                 "you trust.")
+                 "A TorchScript file, an exported program (.pt2), or\n"
+                 "a folder of addend trace --save. All are programs:\nload only what you trust.")
       ->required()
       ->option_text(" ");
 }

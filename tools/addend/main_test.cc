@@ -40,7 +40,7 @@ TEST_F(MainTest, HelpFitsATerminalAndWarns) {
     for (const auto line : absl::StrSplit(result.out, '\n'))
       EXPECT_LE(line.size(), 80) << std::string(line.data(), line.size());
     if (arguments[0] == "ops") continue;
-    EXPECT_THAT(result.out, HasSubstr("A TorchScript file is a program: load only what you trust."));
+    EXPECT_THAT(result.out, HasSubstr("A model is a program: load only what you trust."));
   }
 }
 

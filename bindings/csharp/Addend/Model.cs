@@ -4,7 +4,7 @@ using Addend.Native;
 namespace Addend;
 
 /// <summary>
-/// A TorchScript model on the CPU, in evaluation mode. It never changes, and may be used by any number of threads at
+/// A model from a file, on the CPU, in evaluation mode. It never changes, and may be used by any number of threads at
 /// once. A run blocks the thread that asks for it: where that matters, <c>Task.Run(() => model.Decompose(request,
 /// cancellationToken: token), token)</c>.
 /// </summary>
@@ -22,7 +22,7 @@ public sealed class Model : AddendObject
 
     private ModelHandle Handle => (ModelHandle)OwnedHandle;
 
-    /// <summary>Loads a TorchScript file. It is a program: load only what you trust.</summary>
+    /// <summary>Loads a TorchScript file, or a program that torch.export saved (.pt2). Run only what you trust.</summary>
     /// <param name="path">The file.</param>
     /// <param name="dtype">Converts parameters and floating-point buffers; null: as they are.</param>
     /// <returns>The model.</returns>
@@ -34,7 +34,7 @@ public sealed class Model : AddendObject
         return new Model(handle);
     }
 
-    /// <summary>Loads the bytes of a TorchScript file.</summary>
+    /// <summary>Loads the bytes of such a file.</summary>
     /// <param name="content">All bytes of it.</param>
     /// <param name="dtype">Converts parameters and floating-point buffers; null: as they are.</param>
     /// <returns>The model.</returns>
@@ -48,12 +48,12 @@ public sealed class Model : AddendObject
         }
     }
 
-    /// <summary>A copy of a model from a TorchScript file, of another dtype or on another device. Its inputs have to be
+    /// <summary>A copy of a model from a file, of another dtype or on another device. Its inputs have to be
     /// there too.</summary>
     /// <param name="dtype">Of parameters and floating-point buffers; null: as they are.</param>
     /// <param name="device">The device, <c>cuda:0</c>; null: where it is.</param>
     /// <returns>A new model.</returns>
-    /// <exception cref="NotSupportedException">The model does not come from a TorchScript file.</exception>
+    /// <exception cref="NotSupportedException">The model does not come from a file.</exception>
     public Model To(DType? dtype = null, string? device = null)
     {
         AddendNative.addend_model_to(

@@ -1,4 +1,4 @@
-"""Models from TorchScript files."""
+"""Models from files: TorchScript, and programs of torch.export."""
 
 import functools
 import json
@@ -41,7 +41,7 @@ class Model(Handle):
         """A copy on another device, such as ``"cuda:0"``, or with parameters of another floating-point type.
 
         Raises:
-            Unimplemented: the model does not come from a TorchScript file.
+            Unimplemented: the model does not come from a file.
         """
         return Model(_native.model_to(self._handle, to_code(dtype), None if device is None else str(device)))
 
@@ -309,7 +309,7 @@ class Model(Handle):
 
 
 def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None) -> Model:
-    """Loads a TorchScript file. It is a program: load only what you trust.
+    """Loads a TorchScript file, or a program that `torch.export.save` wrote (``.pt2``). Run only what you trust.
 
     Args:
         source: the path, or the bytes of the file.
@@ -317,8 +317,9 @@ def load_model(source: Union[str, "os.PathLike[str]", bytes], dtype: Any = None)
 
     Raises:
         NotFound: there is no such file.
-        InvalidArgument: it is no TorchScript, or cut off.
-        Unimplemented: it holds compiled operations that tracing cannot see.
+        InvalidArgument: it is neither of them, or cut off.
+        Unimplemented: it holds compiled operations, which tracing cannot see, or calls operators that this LibTorch does
+            not have.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return Model(_native.model_load_bytes(source, to_code(dtype)))

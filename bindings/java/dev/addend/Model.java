@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/** A TorchScript model on the CPU, in evaluation mode. A model is a program: load only what you trust. */
+/** A model on the CPU, in evaluation mode. A model is a program: run only what you trust. */
 public final class Model extends NativeObject {
   private final List<String> inputNames;
 
@@ -22,7 +22,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads a TorchScript file.
+   * Loads a TorchScript file, or a program that {@code torch.export} saved ({@code .pt2}).
    *
    * @param path the file
    * @return the model
@@ -32,7 +32,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads a TorchScript file.
+   * Loads a TorchScript file, or a program that {@code torch.export} saved ({@code .pt2}).
    *
    * @param path the file
    * @param dtype what parameters and floating-point buffers are converted to; {@code null}: as they are
@@ -44,7 +44,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads the bytes of a TorchScript file.
+   * Loads the bytes of such a file.
    *
    * @param bytes what is between position and limit, neither of which changes; read before this returns
    * @return the model
@@ -54,7 +54,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * Loads the bytes of a TorchScript file.
+   * Loads the bytes of such a file.
    *
    * @param bytes what is between position and limit, neither of which changes; read before this returns
    * @param dtype what parameters and floating-point buffers are converted to; {@code null}: as they are
@@ -87,7 +87,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * A copy of a model from a TorchScript file, of another dtype.
+   * A copy of a model from a file, of another dtype.
    *
    * @param dtype what parameters and floating-point buffers are converted to
    * @return a new model
@@ -97,7 +97,7 @@ public final class Model extends NativeObject {
   }
 
   /**
-   * A copy of a model from a TorchScript file, on another device. Its inputs have to be there too.
+   * A copy of a model from a file, on another device. Its inputs have to be there too.
    *
    * @param device for example {@code cpu} or {@code cuda:0}
    * @return a new model
