@@ -273,7 +273,10 @@ void DamageEntry(ZipEntry& entry, Bytes& bytes);
 
 void DamageArchive(std::vector<ZipEntry>& entries, Bytes& bytes) {
   for (int k = 0; k == 0 || (k < 3 && bytes.Below(3) == 0); ++k) {
-    ZipEntry& entry = entries[bytes.Below(entries.size())];
+    size_t chosen = bytes.Below(entries.size());
+    // Most of what can be said stands in documents and pickles.
+    for (int again = 0; again < 3 && entries[chosen].content.size() < 64; ++again) chosen = bytes.Below(entries.size());
+    ZipEntry& entry = entries[chosen];
     switch (bytes.Next() % 32) {
       case 0:
         entry.flags = static_cast<uint16_t>(bytes.Below(65536));
