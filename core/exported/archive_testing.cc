@@ -10,7 +10,7 @@ namespace addend::exported {
 namespace {
 
 void Put(std::string& bytes, uint64_t number, int count) {
-  for (int k = 0; k < count; ++k) bytes += static_cast<char>(number >> (8 * k));
+  for (int k = 0; k < count; ++k) bytes += static_cast<char>(k < 8 ? number >> (8 * k) : 0);
 }
 
 std::string Deflate(const std::string& content) {
