@@ -1,12 +1,14 @@
 // Parameters of every section: texts, arrays, shapes and dtypes.
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/bodies.h"
+#include "core/base/utf8.h"
 
 namespace addend::c_api {
 namespace {
@@ -33,30 +35,12 @@ constexpr DtypePair kDtypes[] = {
     {0x2005, at::kComplexHalf},
 };
 
-// How many bytes the character at `text` takes; 0 where it is no UTF-8 (overlong forms and surrogates are none).
-size_t CharacterSize(const unsigned char* text) {
-  const auto follows = [&](size_t k) { return (text[k] & 0xC0) == 0x80; };
-  if (text[0] < 0x80) return 1;
-  if (text[0] >= 0xC2 && text[0] < 0xE0) return follows(1) ? 2 : 0;
-  if ((text[0] & 0xF0) == 0xE0) {
-    const bool overlong = text[0] == 0xE0 && text[1] < 0xA0;
-    const bool surrogate = text[0] == 0xED && text[1] >= 0xA0;
-    return follows(1) && !overlong && !surrogate && follows(2) ? 3 : 0;
-  }
-  if (text[0] >= 0xF0 && text[0] < 0xF5) {
-    const bool overlong = text[0] == 0xF0 && text[1] < 0x90;
-    const bool too_large = text[0] == 0xF4 && text[1] >= 0x90;
-    return follows(1) && !overlong && !too_large && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
-
 bool IsUtf8(const char* text) {
-  const auto* at = reinterpret_cast<const unsigned char*>(text);
-  while (*at != 0) {
-    const size_t size = CharacterSize(at);
+  const char* end = text + std::strlen(text);
+  for (uint32_t code = 0; text != end;) {
+    const size_t size = ReadUtf8(text, end, &code);
     if (size == 0) return false;
-    at += size;
+    text += size;
   }
   return true;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace addend::exported {
 namespace {
@@ -48,22 +49,6 @@ void AppendUtf8(uint32_t code, std::string* text) {
     add(0x80 | (code >> 6 & 0x3f));
     add(0x80 | (code & 0x3f));
   }
-}
-
-// Bytes of the UTF-8 character at the beginning; 0 where there is none.
-size_t Utf8Length(const char* at, const char* end) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(at[k]); };
-  const size_t length = byte(0) < 0xc2 ? 0 : byte(0) < 0xe0 ? 2 : byte(0) < 0xf0 ? 3 : byte(0) < 0xf5 ? 4 : 0;
-  if (length == 0 || length > static_cast<size_t>(end - at)) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    if (byte(k) >> 6 != 2) return 0;
-  }
-  // Longer than needed, halves of pairs, or beyond Unicode.
-  if (byte(0) == 0xe0 && byte(1) < 0xa0) return 0;
-  if (byte(0) == 0xed && byte(1) > 0x9f) return 0;
-  if (byte(0) == 0xf0 && byte(1) < 0x90) return 0;
-  if (byte(0) == 0xf4 && byte(1) > 0x8f) return 0;
-  return length;
 }
 
 }  // namespace
@@ -257,7 +242,8 @@ std::string JsonReader::String() {
       Escape(&text);
       continue;
     }
-    const size_t length_here = Utf8Length(at_, close);
+    uint32_t code = 0;
+    const size_t length_here = static_cast<unsigned char>(*at_) < 0x20 ? 0 : ReadUtf8(at_, close, &code);
     if (length_here == 0) Fail("a string holds a byte that is neither UTF-8 nor allowed in JSON");
     text.append(at_, length_here);
     at_ += length_here;

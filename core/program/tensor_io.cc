@@ -17,13 +17,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <system_error>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/file_error.h"
 #include "core/base/tensor_text.h"
 #include "core/program/sha256.h"
 
@@ -63,11 +63,6 @@ constexpr Dtype kDtypes[] = {
 // Every complaint about content: which file, then what is wrong with it.
 Error Malformed(const std::string& name, const std::string& what) {
   return InvalidArgument(absl::StrCat(name, ": ", what));
-}
-
-Error FileError(const char* verb, const std::string& path, int error) {
-  const std::string message = absl::StrCat("cannot ", verb, " ", path, ": ", std::generic_category().message(error));
-  return error == ENOENT || error == ENOTDIR ? NotFound(message) : InvalidArgument(message);
 }
 
 // Names come from the file: whatever they hold, a message stays one line of text.
