@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/file_error.h"
 #include "core/base/text.h"
 
 namespace addend::exported {
@@ -118,18 +118,14 @@ bool Inflate(const char* from, uint64_t compressed, char* to, uint64_t size) {
 // ------------------------------------------------------------------------------------------------------------- files
 
 Bytes MapFile(const std::string& path) {
-  const auto fail = [&](int error) {
-    const std::string message = absl::StrCat("cannot read ", path, ": ", std::generic_category().message(error));
-    return error == ENOENT || error == ENOTDIR ? NotFound(message) : InvalidArgument(message);
-  };
   // Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) throw fail(errno);
+  if (file < 0) throw FileError("read", path, errno);
   struct stat status = {};
   if (::fstat(file, &status) != 0) {
     const int error = errno;
     ::close(file);
-    throw fail(error);
+    throw FileError("read", path, error);
   }
   if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
     ::close(file);
@@ -140,7 +136,7 @@ Bytes MapFile(const std::string& path) {
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
   const int error = errno;
   ::close(file);
-  if (data == MAP_FAILED) throw fail(error);
+  if (data == MAP_FAILED) throw FileError("read", path, error);
   Bytes bytes;
   bytes.data = static_cast<char*>(data);
   bytes.size = size;
@@ -291,6 +287,15 @@ std::string Archive::Place(const std::string& entry) const { return absl::StrCat
 Bytes Archive::Read(const std::string& entry) const { return Content(entry, /*compare=*/true); }
 
 Bytes Archive::Map(const std::string& entry) const { return Content(entry, /*compare=*/false); }
+
+void Archive::RequireLittleEndian() const {
+  constexpr char kEntry[] = "byteorder";
+  if (!Has(kEntry)) return;
+  const Bytes order = Read(kEntry);
+  if (absl::string_view(order.data, order.size) == "little") return;
+  throw InvalidArgument(
+      absl::StrCat(Place(kEntry), ": the tensors are not little-endian; save the model on such a machine"));
+}
 
 Bytes Archive::Content(const std::string& name, bool compare) const {
   const auto found = entries_.find(name);

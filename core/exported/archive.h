@@ -48,6 +48,8 @@ class Archive {
   // The same without a look at the bytes of stored entries, whose checksum is then not compared: weights stay on the
   // disk until they are used.
   Bytes Map(const std::string& entry) const;
+  // Throws InvalidArgument where the entry "byteorder", as torch writes it, says that numbers are big-endian.
+  void RequireLittleEndian() const;
 
  private:
   struct Entry {

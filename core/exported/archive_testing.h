@@ -3,13 +3,12 @@
 #define ADDEND_CORE_EXPORTED_ARCHIVE_TESTING_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-namespace addend::exported {
+#include "core/base/json.h"
 
-using Json = nlohmann::ordered_json;
+namespace addend::exported {
 
 // One entry of a zip archive, and how its headers lie.
 struct ZipEntry {

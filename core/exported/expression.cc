@@ -78,6 +78,7 @@ class ExpressionParser {
     Expression call;
     call.kind_ = Kind::kCall;
     call.name_ = function;
+    call.function_ = FunctionOf(function);
     call.arguments_ = std::move(arguments);
     return call;
   }
@@ -290,8 +291,8 @@ class ExpressionParser {
           return SympyAtom(name, arguments);
         }
         // A method without arguments is read, as an attribute is: x.size(), x.numel().
-        const bool method = absl::StrContains(name, ".") && FunctionOf(name) == nullptr;
-        if (!method) return FunctionOf(name) == nullptr ? Fail() : Call(name, std::move(arguments));
+        if (FunctionOf(name) != nullptr) return Call(name, std::move(arguments));
+        if (!absl::StrContains(name, ".")) return Fail();
         std::vector<std::string> texts;
         for (const Expression& argument : arguments) {
           if (argument.kind_ != Kind::kLiteral || !argument.literal_.isInt()) return Fail();
@@ -356,12 +357,11 @@ std::optional<Expression> Expression::Parse(const std::string& text) { return Ex
 std::optional<c10::IValue> Expression::Evaluate(const LookUp& look_up) const {
   if (kind_ == Kind::kLiteral) return literal_;
   if (kind_ == Kind::kName) return look_up(name_);
-  if (name_ == "and" || name_ == "or") {
+  if (function_ == nullptr) {
     const auto left = arguments_[0].Evaluate(look_up);
     if (!left || IsTrue(*left) == (name_ == "or")) return left;
     return arguments_[1].Evaluate(look_up);
   }
-  const NumberFunction function = FunctionOf(name_);
   std::vector<c10::IValue> values;
   for (const Expression& argument : arguments_) {
     auto value = argument.Evaluate(look_up);
@@ -369,11 +369,11 @@ std::optional<c10::IValue> Expression::Evaluate(const LookUp& look_up) const {
     values.push_back(std::move(*value));
   }
   while (values.size() > 2) {
-    const c10::IValue folded = function({values[0], values[1]});
+    const c10::IValue folded = function_({values[0], values[1]});
     values.erase(values.begin());
     values[0] = folded;
   }
-  return function(values);
+  return function_(values);
 }
 
 std::vector<std::string> Expression::Names() const {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "core/exported/numbers.h"
+
 namespace addend::exported {
 
 // The subset that computes numbers: literals, names, calls, subscripts, attributes, arithmetic, comparisons, and, or,
@@ -34,7 +36,8 @@ class Expression {
   enum class Kind { kLiteral, kName, kCall };
   Kind kind_ = Kind::kLiteral;
   c10::IValue literal_;
-  std::string name_;  // kName: as it is written; kCall: of the function
+  std::string name_;                   // kName: as it is written; kCall: of the function
+  NumberFunction function_ = nullptr;  // kCall: null for "and" and "or"
   std::vector<Expression> arguments_;
 };
 

@@ -158,8 +158,7 @@ class InputChecks::Run {
       const int64_t step = *at_one - *at_zero;
       if ((open.found - *at_zero) % step == 0) Bind(unknown, (open.found - *at_zero) / step, open.where + " (a part)");
     }
-    const auto expected = Evaluate(expression, unknown.empty() ? "" : unknown, 0);
-    const auto value = unknown.empty() ? expected : Evaluate(expression);
+    const auto value = Evaluate(expression);
     if (!value) return Complain(open.where, open.found, absl::StrCat("sizes like ", open.size->text));
     if (*value != open.found) {
       Complain(open.where, open.found, absl::StrCat(*value, ", which follows from the other sizes"));

@@ -13,6 +13,11 @@
 
 namespace addend::exported {
 
+// What a map takes for an entry, without key and value.
+inline constexpr uint64_t kMapNodeCost = 64;
+// What a tensor takes, without its name and elements.
+inline constexpr uint64_t kTensorCost = 1024;
+
 // Counts down from four times the file's size and 64 MiB. Only what is needed for a moment is given back; what a
 // program keeps is taken for good.
 class MemoryBudget {

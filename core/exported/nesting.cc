@@ -4,19 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/exported/tree_spec.h"
 #include "core/program/structure.h"
 
 namespace addend::exported {
 namespace {
 
 using c10::IValue;
-
-size_t CountLeaves(const TreeSpec& spec) {
-  if (spec.kind == TreeSpec::Kind::kLeaf) return 1;
-  size_t count = 0;
-  for (const TreeSpec& child : spec.children) count += CountLeaves(child);
-  return count;
-}
 
 bool Named(const TreeSpec& spec) { return !spec.keys.empty() && spec.keys.size() == spec.children.size(); }
 
@@ -37,11 +31,6 @@ void AddLeaves(const TreeSpec& spec, const std::string& name, const std::string&
   }
 }
 
-bool SameKey(const IValue& a, const IValue& b) {
-  if (a.isString() && b.isString()) return a.toStringRef() == b.toStringRef();
-  return a.isInt() && b.isInt() && a.toInt() == b.toInt();
-}
-
 std::string TakeEntries(const IValue& value, const TreeSpec& spec, const std::string& name,
                         std::vector<IValue>* leaves) {
   const auto dict = value.toGenericDict();
@@ -51,7 +40,7 @@ std::string TakeEntries(const IValue& value, const TreeSpec& spec, const std::st
   for (size_t k = 0; k < spec.children.size(); ++k) {
     bool found = false;
     for (const auto& entry : dict) {
-      if (!SameKey(entry.key(), spec.keys[k])) continue;
+      if (!SamePlain(entry.key(), spec.keys[k])) continue;
       found = true;
       std::string wrong = TakeLeaves(entry.value(), spec.children[k], name + KeyText(spec.keys[k]), leaves);
       if (!wrong.empty()) return wrong;

@@ -11,15 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/exported/refusals.h"
+#include "core/exported/schema_enums.h"
 #include "core/exported/storages.h"
 
 namespace addend::exported {
 namespace {
 
 constexpr char kPickle[] = "data.pkl";
-constexpr uint64_t kTensorCost = 1024;  // of a tensor without its elements
-constexpr uint64_t kMemoCost = 64;
 constexpr size_t kLargestElement = 16;
 
 // The opcodes that torch.save writes, with protocols 2 to 5.
@@ -124,8 +123,6 @@ constexpr NamedText kDtypes[] = {
     {"float8_e5m2fnuz", "Float8_e5m2fnuz"},
     {"float8_e8m0fnu", "Float8_e8m0fnu"},
 };
-
-std::string Shown(const std::string& text) { return OneLine(text.substr(0, 200)); }
 
 class Reader {
  public:
@@ -243,7 +240,7 @@ class Reader {
     }
   }
   void Remember(uint32_t index, Place place) {
-    budget_->Take(kMemoCost);
+    budget_->Take(kMapNodeCost);
     memo_[index] = place;
   }
   void Recall(uint32_t index) {
@@ -437,12 +434,7 @@ class Reader {
 
   c10::ScalarType Dtype(const std::string& global) const {
     for (const NamedText& known : kDtypes) {
-      if (global != absl::StrCat("torch ", known.name)) continue;
-      for (int t = 0; t < static_cast<int>(c10::ScalarType::Undefined); ++t) {
-        const auto type = static_cast<c10::ScalarType>(t);
-        if (known.c10 == c10::toString(type)) return type;
-      }
-      throw Unimplemented(absl::StrCat(where_, ": the dtype ", known.name, " is not known to this LibTorch"));
+      if (global == absl::StrCat("torch ", known.name)) return DtypeCalled(known.c10, known.name, where_);
     }
     Refuse(global);
   }
@@ -524,13 +516,7 @@ class Reader {
 }  // namespace
 
 std::vector<std::pair<std::string, at::Tensor>> ReadPickledTensors(const Archive& saved, MemoryBudget* budget) {
-  if (saved.Has("byteorder")) {
-    const Bytes order = saved.Read("byteorder");
-    if (absl::string_view(order.data, order.size) != "little") {
-      throw InvalidArgument(absl::StrCat(saved.Place("byteorder"),
-                                         ": the tensors are not little-endian; save the model on such a machine"));
-    }
-  }
+  saved.RequireLittleEndian();
   return Reader(saved, budget).Read();
 }
 

@@ -24,6 +24,10 @@ namespace {
 
 using c10::IValue;
 
+constexpr char kHigherOrder[] = "torch.ops.higher_order.";
+constexpr char kWithEffects[] = "torch.ops.higher_order.with_effects";
+constexpr char kDecompose[] = "export the model with run_decompositions()";
+
 [[noreturn]] void Refuse(const Node& node, const std::string& what, const std::string& hint) {
   throw Error(absl::StatusCode::kUnimplemented,
               absl::StrCat("the exported program calls ", node.target, node.name.empty() ? "" : " (node ", node.name,
@@ -63,38 +67,33 @@ IValue FittedList(const std::vector<IValue>& values, const c10::TypePtr& element
 struct NewerArgument {
   const char* op;
   const char* argument;
-  IValue value;
+  bool value;
+};
+
+constexpr NewerArgument kNewerArguments[] = {
+    {"aten::scaled_dot_product_attention", "enable_gqa", false},
+    {"aten::index_reduce", "include_self", true},
+    {"aten::native_layer_norm", "cudnn_enable", true},
 };
 
 bool IsNewerDefault(const std::string& op, const NamedArgument& given) {
-  static const auto& newer = *new std::vector<NewerArgument>{
-      {"aten::scaled_dot_product_attention", "enable_gqa", false},
-      {"aten::_scaled_dot_product_flash_attention_for_cpu", "scale", IValue()},
-      {"aten::stft", "align_to_window", IValue()},
-      {"aten::index_reduce", "include_self", true},
-      {"aten::nested_to_padded_tensor", "output_size", IValue()},
-      {"aten::_cdist_forward", "compute_mode", IValue()},
-      {"aten::histc", "generator", IValue()},
-      {"aten::native_layer_norm", "cudnn_enable", true},
-  };
   if (given.argument.kind != Argument::Kind::kConstant) return false;
+  const IValue& value = given.argument.constant;
   // What says nothing asks for nothing new.
-  if (given.argument.constant.isNone()) return true;
-  for (const NewerArgument& one : newer) {
-    if (op != one.op || given.name != one.argument) continue;
-    const IValue& value = given.argument.constant;
-    if (value.isBool() && one.value.isBool()) return value.toBool() == one.value.toBool();
+  if (value.isNone()) return true;
+  for (const NewerArgument& one : kNewerArguments) {
+    if (op == one.op && given.name == one.argument) return value.isBool() && value.toBool() == one.value;
   }
   return false;
 }
 
-bool Accepts(const c10::FunctionSchema& schema, const std::vector<NamedArgument>& given) {
+// The first argument that an operator does not take; null if there is none.
+const NamedArgument* NotTaken(const c10::FunctionSchema& schema, const std::vector<NamedArgument>& given) {
   for (const NamedArgument& one : given) {
-    if (!one.name.empty() && !schema.argumentIndexWithName(one.name) && !IsNewerDefault(schema.name(), one)) {
-      return false;
-    }
+    if (one.name.empty() || schema.argumentIndexWithName(one.name) || IsNewerDefault(schema.name(), one)) continue;
+    return &one;
   }
-  return true;
+  return nullptr;
 }
 
 // The part of "torch.ops.aten.linear.default" that the dispatcher knows: "aten::linear" and "".
@@ -192,8 +191,7 @@ class PlanMaker {
       case Argument::Kind::kDict:
       case Argument::Kind::kGraph:
       case Argument::Kind::kOperator:
-        Refuse(*node_, "with a graph, a dictionary or an operator where none is expected",
-               "export the model with run_decompositions()");
+        Refuse(*node_, "with a graph, a dictionary or an operator where none is expected", kDecompose);
     }
     const auto known = known_->find(argument.name);
     if (known != known_->end()) return Constant(known->second, type);
@@ -239,7 +237,7 @@ class PlanMaker {
     Step step;
     step.name = node.target;
     step.place = Place(node);
-    if (absl::StartsWith(node.target, "torch.ops.higher_order.")) {
+    if (absl::StartsWith(node.target, kHigherOrder)) {
       AddHigherOrder(node, &step);
     } else if (const auto parts = PartsOf(node.target)) {
       AddOperator(*parts, node.inputs, node, &step);
@@ -248,16 +246,13 @@ class PlanMaker {
       step.numbers = function;
       for (const NamedArgument& input : node.inputs) step.arguments.push_back(SourceOf(input.argument, nullptr));
     } else if (absl::StartsWith(node.target, "torch.")) {
-      Refuse(node, "which is no operator", "export the model with run_decompositions()");
+      Refuse(node, "which is no operator", kDecompose);
     } else {
-      Refuse(node, "which this library does not know", "export the model with run_decompositions()");
+      Refuse(node, "which this library does not know", kDecompose);
     }
     for (const Argument& output : node.outputs) step.results.push_back(ResultOf(output));
-    if (without_first_result_) {
-      // The token of an operator with effects orders calls, which run in order anyway.
-      step.results.erase(step.results.begin());
-      without_first_result_ = false;
-    }
+    // The token of an operator with effects orders calls, which run in order anyway.
+    if (node.target == kWithEffects && !step.results.empty()) step.results.erase(step.results.begin());
     plan_->writes |= !step.written.empty();
     plan_->steps.push_back(std::move(step));
   }
@@ -269,12 +264,12 @@ class PlanMaker {
     step->name = parts.name;
     const Shim* shim = FindShim(parts.name, parts.overload);
     step->op = shim != nullptr && shim->always ? std::nullopt : Operator::Find(parts.name, parts.overload);
-    if (step->op && Accepts(step->op->schema(), given)) {
+    if (step->op && NotTaken(step->op->schema(), given) == nullptr) {
       step->kind = Step::Kind::kOperator;
       *schema = &step->op->schema();
       return;
     }
-    if (shim != nullptr && Accepts(shim->schema, given)) {
+    if (shim != nullptr && NotTaken(shim->schema, given) == nullptr) {
       step->kind = Step::Kind::kFunction;
       step->function = shim->function;
       step->op.reset();
@@ -287,12 +282,9 @@ class PlanMaker {
              library ? "load the library that defines it before the model"
                      : "export the model with run_decompositions(), or use a newer LibTorch");
     }
-    const c10::FunctionSchema& known = step->op ? step->op->schema() : shim->schema;
-    for (const NamedArgument& one : given) {
-      if (one.name.empty() || known.argumentIndexWithName(one.name) || IsNewerDefault(known.name(), one)) continue;
-      Refuse(node, absl::StrCat("whose argument ", one.name, " this LibTorch lacks"),
-             "export the model with run_decompositions(), or use a newer LibTorch");
-    }
+    const NamedArgument* newer = NotTaken(step->op ? step->op->schema() : shim->schema, given);
+    Refuse(node, absl::StrCat("whose argument ", newer->name, " this LibTorch lacks"),
+           "export the model with run_decompositions(), or use a newer LibTorch");
   }
 
   void AddOperator(const OperatorParts& parts, const std::vector<NamedArgument>& given, const Node& node, Step* step) {
@@ -406,7 +398,7 @@ class PlanMaker {
   }
 
   void AddHigherOrder(const Node& node, Step* step) {
-    const std::string name = node.target.substr(std::string("torch.ops.higher_order.").size());
+    const std::string name = node.target.substr(sizeof(kHigherOrder) - 1);
     const size_t count = node.inputs.size();
     step->name = name;
     step->kind = Step::Kind::kSubgraph;
@@ -453,7 +445,7 @@ class PlanMaker {
     } else if (name == "auto_functionalized" || name == "auto_functionalized_v2") {
       AddFunctionalized(node, step);
     } else {
-      Refuse(node, "which this library does not run", "export the model with run_decompositions()");
+      Refuse(node, "which this library does not run", kDecompose);
     }
     for (const auto& plan : step->plans) {
       if (!plan->writes) continue;
@@ -486,14 +478,13 @@ class PlanMaker {
     const Argument* argument = Input(node, k);
     const bool named = argument->kind == Argument::Kind::kOperator;
     const auto parts = named ? PartsOf(argument->name) : std::nullopt;
-    if (!parts) Refuse(node, "which calls something that is no operator", "export the model with run_decompositions()");
+    if (!parts) Refuse(node, "which calls something that is no operator", kDecompose);
     return *parts;
   }
 
   void AddEffects(const Node& node, Step* step) {
     const OperatorParts parts = OperatorInput(node, 1);
     AddOperator(parts, {node.inputs.begin() + 2, node.inputs.end()}, node, step);
-    if (!node.outputs.empty()) without_first_result_ = true;
   }
 
   // An operator of a library that writes its arguments. The second form names what is written by numbers of bases.
@@ -593,7 +584,6 @@ class PlanMaker {
   const std::map<std::string, IValue>* known_ = nullptr;
   absl::flat_hash_map<std::string, int> slots_;
   const Node* node_ = nullptr;
-  bool without_first_result_ = false;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/exported/archive.h"
 #include "core/exported/memory_budget.h"
+#include "core/exported/refusals.h"
 #include "core/exported/schema.h"
 #include "core/exported/tensors.h"
 
@@ -34,13 +35,6 @@ constexpr char kJson[] = ".json";
 std::string Text(const Archive& archive, const std::string& entry) {
   const Bytes bytes = archive.Read(entry);
   return std::string(bytes.data, bytes.size);
-}
-
-void CheckByteOrder(const Archive& archive) {
-  if (archive.Has("byteorder") && Text(archive, "byteorder") != "little") {
-    throw InvalidArgument(absl::StrCat(archive.Place("byteorder"),
-                                       ": the tensors are not little-endian; save the model on such a machine"));
-  }
 }
 
 Program ReadGraphOf(const Archive& archive, const std::string& entry, MemoryBudget* budget) {
@@ -84,8 +78,8 @@ void CheckState(const Program& program, const Archive& archive) {
     const bool stored = spec.kind == InputSpec::Kind::kParameter || spec.kind == InputSpec::Kind::kBuffer ||
                         spec.kind == InputSpec::Kind::kTensorConstant;
     if (stored && program.state.count(spec.name) == 0) {
-      throw InvalidArgument(absl::StrCat(archive.name(), ": the program takes the tensor ",
-                                         OneLine(spec.name.substr(0, 200)), ", which the archive does not hold"));
+      throw InvalidArgument(absl::StrCat(archive.name(), ": the program takes the tensor ", Shown(spec.name),
+                                         ", which the archive does not hold"));
     }
   }
 }
@@ -110,7 +104,7 @@ Program ReadNew(const Archive& archive, MemoryBudget* budget) {
                                        ": is not 0, the only version that is known; "
                                        "export the model with an older torch"));
   }
-  CheckByteOrder(archive);
+  archive.RequireLittleEndian();
   Program program = ReadGraphOf(archive, absl::StrCat(kModels, model, kJson), budget);
   const auto read = [&](const std::string& folder, const char* what) {
     const std::string saved = absl::StrCat(folder, model, ".pt");  // torch 2.8

@@ -19,7 +19,6 @@ namespace addend::exported {
 namespace {
 
 constexpr int64_t kMajor = 8;
-constexpr uint64_t kMapNodeCost = 64;
 
 // How the model was called: its structures, as text until the names of named tuples are known.
 struct CallSignature {
@@ -254,14 +253,17 @@ class Reader {
           argument.kind == program_.graph.outputs[k].kind && argument.name == program_.graph.outputs[k].name;
       if (!same) Fail(absl::StrCat("output ", k, " is not the graph's"));
     }
-    const auto given = std::count_if(program_.inputs.begin(), program_.inputs.end(), [](const InputSpec& spec) {
+    const auto count = [](const auto& specs, const auto& counts) {
+      return static_cast<size_t>(std::count_if(specs.begin(), specs.end(), counts));
+    };
+    const size_t given = count(program_.inputs, [](const InputSpec& spec) {
       return spec.kind == InputSpec::Kind::kUserInput || spec.kind == InputSpec::Kind::kConstantInput;
     });
     if (CountLeaves(program_.in_spec) != given) {
       Fail(absl::StrCat("has ", given, " inputs that users give, and the structure of the arguments ",
                         CountLeaves(program_.in_spec)));
     }
-    const auto returned = std::count_if(program_.outputs.begin(), program_.outputs.end(), [](const OutputSpec& spec) {
+    const size_t returned = count(program_.outputs, [](const OutputSpec& spec) {
       return spec.kind == OutputSpec::Kind::kUserOutput || spec.kind == OutputSpec::Kind::kLoss;
     });
     if (CountLeaves(program_.out_spec) != returned) {

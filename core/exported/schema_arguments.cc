@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
 #include "core/exported/schema_graph.h"
 
@@ -173,9 +173,7 @@ Argument ArgumentByString(JsonReader& json) {
       json.Skip();
     }
   });
-  throw Unimplemented(absl::StrCat(json.Place(), ": the program uses a custom object of class ",
-                                   OneLine(type.substr(0, 200)),
-                                   ", which only the library that made it can run; export the model without it"));
+  throw CustomObject(json.Place(), absl::StrCat("the program uses a custom object of class ", Shown(type)));
 }
 
 Argument Alternative(JsonReader& json, const std::string& key) {

@@ -55,16 +55,18 @@ constexpr c10::MemoryFormat kMemoryFormats[] = {
 
 }  // namespace
 
+c10::ScalarType DtypeCalled(absl::string_view name, absl::string_view said, const std::string& place) {
+  for (int t = 0; t < static_cast<int>(c10::ScalarType::Undefined); ++t) {
+    const auto type = static_cast<c10::ScalarType>(t);
+    if (name == c10::toString(type)) return type;
+  }
+  throw Unimplemented(absl::StrCat(place, ": the dtype ", said, " is not known to this LibTorch"));
+}
+
 c10::ScalarType ReadDtype(JsonReader& json) {
   const int64_t number = json.Integer();
   for (const NumberedName& dtype : kDtypes) {
-    if (dtype.number != number) continue;
-    // By name: numbers beyond the oldest were given to other dtypes as LibTorch grew.
-    for (int t = 0; t < static_cast<int>(c10::ScalarType::Undefined); ++t) {
-      const auto type = static_cast<c10::ScalarType>(t);
-      if (std::string(c10::toString(type)) == dtype.name) return type;
-    }
-    throw Unimplemented(absl::StrCat(json.Place(), ": the dtype ", dtype.name, " is not known to this LibTorch"));
+    if (dtype.number == number) return DtypeCalled(dtype.name, dtype.name, json.Place());
   }
   json.Fail(absl::StrCat(number, " is no dtype of the schema"));
 }

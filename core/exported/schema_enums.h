@@ -8,9 +8,16 @@
 #include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
 
+#include <string>
+
+#include "absl/strings/string_view.h"
 #include "core/exported/json_reader.h"
 
 namespace addend::exported {
+
+// The dtype that c10 calls `name`: numbers beyond the oldest were given to other dtypes as LibTorch grew. Throws
+// Unimplemented, at `place`, with what the file said, where this LibTorch lacks it.
+c10::ScalarType DtypeCalled(absl::string_view name, absl::string_view said, const std::string& place);
 
 // Each throws InvalidArgument for what the schema lacks, and Unimplemented for a dtype that LibTorch lacks here.
 c10::ScalarType ReadDtype(JsonReader& json);

@@ -9,16 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
 
 namespace addend::exported {
 namespace {
-
-constexpr uint64_t kMapNodeCost = 64;  // of an entry of a map, without key and value
-
-// Names come from the file and may be as long as it is.
-std::string Shown(const std::string& name) { return OneLine(name.substr(0, 200)); }
 
 template <typename T>
 void Push(JsonReader& json, std::vector<T>& vector, T element) {
@@ -137,8 +132,7 @@ Node ReadNode(JsonReader& json) {
 
 void RefuseCustomObjects(JsonReader& json) {
   json.Object([&](const std::string& name) {
-    throw Unimplemented(absl::StrCat(json.Place(), ": the program holds the custom object ", Shown(name),
-                                     ", which only the library that made it can run; export the model without it"));
+    throw CustomObject(json.Place(), absl::StrCat("the program holds the custom object ", Shown(name)));
   });
 }
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/exported/refusals.h"
 #include "core/exported/schema_graph.h"
 
 namespace addend::exported {
@@ -102,9 +102,7 @@ InputSpec ReadInputSpec(JsonReader& json) {
       }
     });
     if (kind.kind == InputSpec::Kind::kCustomObject) {
-      throw Unimplemented(absl::StrCat(json.Place(), ": the program takes the custom object ",
-                                       OneLine(spec.name.substr(0, 200)),
-                                       ", which only the library that made it can run; export the model without it"));
+      throw CustomObject(json.Place(), absl::StrCat("the program takes the custom object ", Shown(spec.name)));
     }
     if (!argument && kind.kind != InputSpec::Kind::kConstantInput) json.Fail("has no \"arg\"");
     if (!kind.name.empty() && spec.name.empty()) json.Fail(absl::StrCat("has no \"", kind.name, "\""));

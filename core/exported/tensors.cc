@@ -9,18 +9,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/exported/json_reader.h"
 #include "core/exported/pickle.h"
+#include "core/exported/refusals.h"
 #include "core/exported/schema_graph.h"
 #include "core/exported/storages.h"
 
 namespace addend::exported {
 namespace {
-
-constexpr uint64_t kTensorCost = 1024;  // of a tensor and its place in a map, without elements
-
-std::string Shown(const std::string& name) { return OneLine(name.substr(0, 200)); }
 
 // What a config says of one name.
 struct Payload {
@@ -59,8 +55,7 @@ Payload ReadOne(JsonReader& json, const std::string& name, const std::string& fo
     }
   });
   if (absl::StartsWith(path, "custom_obj_") || absl::StartsWith(path, "opaque_obj_")) {
-    throw Unimplemented(absl::StrCat(json.Place(), ": ", Shown(name), " is a custom object (", Shown(path),
-                                     "), which only the library that made it can run; export the model without it"));
+    throw CustomObject(json.Place(), absl::StrCat(Shown(name), " is a custom object (", Shown(path), ")"));
   }
   if (pickled) {
     throw Unimplemented(absl::StrCat(json.Place(), ": ", Shown(name),

@@ -208,9 +208,9 @@ TreeSpec ReadTreeSpec(const std::string& text, const NamedTupleFields& fields, c
   return spec;
 }
 
-int64_t CountLeaves(const TreeSpec& spec) {
+size_t CountLeaves(const TreeSpec& spec) {
   if (spec.kind == Kind::kLeaf) return 1;
-  int64_t count = 0;
+  size_t count = 0;
   for (const TreeSpec& child : spec.children) count += CountLeaves(child);
   return count;
 }

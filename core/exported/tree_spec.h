@@ -2,7 +2,7 @@
 #ifndef ADDEND_CORE_EXPORTED_TREE_SPEC_H_
 #define ADDEND_CORE_EXPORTED_TREE_SPEC_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ TreeSpec ReadTreeSpec(const std::string& text, const NamedTupleFields& fields, c
                       MemoryBudget* budget);
 
 // How many values a structure holds.
-int64_t CountLeaves(const TreeSpec& spec);
+size_t CountLeaves(const TreeSpec& spec);
 
 }  // namespace addend::exported
 
