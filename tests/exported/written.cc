@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/exported/exported_model.h"
 #include "core/model/run_model.h"
+#include "core/program/recorder.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -35,18 +36,6 @@ WrittenCall CallIn(const TensorFile& file, const std::string& prefix) {
     call.outputs.push_back(*output);
   }
   return call;
-}
-
-void AddTensors(const c10::IValue& value, std::vector<at::Tensor>* tensors) {
-  if (value.isTensor()) {
-    tensors->push_back(value.toTensor());
-  } else if (value.isTuple()) {
-    for (const c10::IValue& element : value.toTupleRef().elements()) AddTensors(element, tensors);
-  } else if (value.isList()) {
-    for (const c10::IValue& element : value.toList().vec()) AddTensors(element, tensors);
-  } else if (value.isGenericDict()) {
-    for (const auto& entry : value.toGenericDict()) AddTensors(entry.value(), tensors);
-  }
 }
 
 double Difference(const at::Tensor& expected, const at::Tensor& given) {
@@ -86,7 +75,7 @@ std::vector<std::string> ExportedProgramsIn(const std::string& folder) {
 
 std::vector<at::Tensor> TensorsIn(const c10::IValue& value) {
   std::vector<at::Tensor> tensors;
-  AddTensors(value, &tensors);
+  ForEachTensor(value, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
   return tensors;
 }
 

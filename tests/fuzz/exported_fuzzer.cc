@@ -20,6 +20,7 @@
 #include "core/exported/archive_testing.h"
 #include "core/exported/program.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/fuzz/json_damage.h"
 
 // ------------------------------------------------------------------------------------------------ memory that is taken
 
@@ -149,18 +150,8 @@ std::vector<std::vector<ZipEntry>> MakeSeeds() {
 
 // --------------------------------------------------------------------------------------------------------- damage
 
-// An entry of a document, chosen by the bytes on the way down.
-Json* Choose(Json& document, Bytes& bytes) {
-  Json* at = &document;
-  while (at->is_structured() && !at->empty()) {
-    const uint8_t step = bytes.Next();
-    if (step >= 0xf8) break;
-    auto next = at->begin();
-    std::advance(next, (step + size_t{256} * bytes.Next()) % at->size());
-    at = &*next;
-  }
-  return at;
-}
+// The byte that ends a way down: later than elsewhere, since these documents are deep.
+constexpr uint8_t kStop = 0xf8;
 
 void DamageText(std::string& text, Bytes& bytes) {
   for (int k = 0; k == 0 || (k < 4 && bytes.Below(2) == 0); ++k) {
@@ -183,64 +174,27 @@ void DamageText(std::string& text, Bytes& bytes) {
   }
 }
 
-void Edit(Json& document, Bytes& bytes) {
-  Json* entry = Choose(document, bytes);
-  switch (bytes.Next() % 20) {
+// Further edits than those of every document.
+void EditMore(Json& document, Json* entry, int edit, Bytes& bytes) {
+  switch (edit) {
     case 0:
-      *entry = -1;
-      break;
-    case 1:
-      *entry = int64_t{1} << 31;
-      break;
-    case 2:
       *entry = std::numeric_limits<int64_t>::max() - bytes.Below(8);
       break;
+    case 1:
+      *entry = bytes.Next() % 40;  // of enumerations
+      break;
+    case 2:
+      *entry = Json(*Choose(document, bytes, kStop));
+      break;
     case 3:
-      *entry = std::numeric_limits<int64_t>::min();
-      break;
-    case 4:
-      *entry = std::numeric_limits<uint64_t>::max();
-      break;
-    case 5:
-      *entry = bytes.Next() % 40;
-      break;
-    case 6:
-      *entry = 0.5;
-      break;
-    case 7:
-      *entry = nullptr;
-      break;
-    case 8:
-      *entry = true;
-      break;
-    case 9:
-      *entry = "";
-      break;
-    case 10:
-      *entry = Json::array();
-      break;
-    case 11:
-      *entry = Json::object();
-      break;
-    case 12:
-    case 13:
-      *entry = Json(*Choose(document, bytes));
-      break;
-    case 14:
-      if (entry->is_array() && !entry->empty()) entry->erase(entry->begin() + bytes.Next() % entry->size());
-      break;
-    case 15:
       if (entry->is_object() && !entry->empty()) {
         auto member = entry->begin();
         std::advance(member, bytes.Next() % entry->size());
         entry->erase(member);
       }
       break;
-    case 16:
-      if (entry->is_array() && !entry->empty()) entry->push_back(Json((*entry)[bytes.Next() % entry->size()]));
-      break;
-    case 17:
-      if (entry->is_object()) (*entry)[bytes.Below(2) == 0 ? "new" : ""] = Json(*Choose(document, bytes));
+    case 4:
+      if (entry->is_object()) (*entry)[bytes.Below(2) == 0 ? "new" : ""] = Json(*Choose(document, bytes, kStop));
       break;
     default:
       if (entry->is_string()) {
@@ -254,9 +208,16 @@ void Edit(Json& document, Bytes& bytes) {
   }
 }
 
+void DamageDocument(Json& document, Bytes& bytes) {
+  Json* entry = Choose(document, bytes, kStop);
+  const uint8_t edit = bytes.Next() % 24;
+  if (edit < kNumEdits) return Edit(document, entry, edit, bytes, kStop);
+  EditMore(document, entry, edit - kNumEdits, bytes);
+}
+
 // Many times the same, which compresses well: what a reader makes of it must not grow without bound.
 void Grow(Json& document, Bytes& bytes) {
-  Json* entry = Choose(document, bytes);
+  Json* entry = Choose(document, bytes, kStop);
   const Json copy = *entry;
   if (copy.dump().size() > 200) return;
   Json many = Json::array();
@@ -330,7 +291,7 @@ void DamageEntry(ZipEntry& entry, Bytes& bytes) {
     Json document = Json::parse(entry.content, nullptr, /*allow_exceptions=*/false);
     if (document.is_discarded()) return;
     // An edit may copy the document into itself.
-    for (int k = 0; k == 0 || (k < 6 && bytes.Below(2) == 0); ++k) Edit(document, bytes);
+    for (int k = 0; k == 0 || (k < 6 && bytes.Below(2) == 0); ++k) DamageDocument(document, bytes);
     if (bytes.Below(64) == 63) {
       Grow(document, bytes);
       entry.deflated = true;

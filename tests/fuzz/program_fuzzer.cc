@@ -22,11 +22,10 @@
 #include "core/program/replay.h"
 #include "core/recording/record_program.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/fuzz/json_damage.h"
 
 namespace addend {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Views, writes, lists, several results, guards of all kinds, constants, parameters and buffers.
 at::Tensor Work(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& buffer) {
@@ -51,73 +50,6 @@ const EncodedProgram& Seed() {
   return seed;
 }
 
-// An entry of the document, chosen by the bytes on the way down.
-Json* Choose(Json& document, Bytes& bytes) {
-  Json* at = &document;
-  while (at->is_structured() && !at->empty()) {
-    const uint8_t step = bytes.Next();
-    if (step >= 0xf0) break;
-    auto next = at->begin();
-    std::advance(next, (step + size_t{256} * bytes.Next()) % at->size());
-    at = &*next;
-  }
-  return at;
-}
-
-void Edit(Json& document, Bytes& bytes) {
-  Json* entry = Choose(document, bytes);
-  switch (bytes.Next() % 16) {
-    case 0:
-      *entry = -1;
-      break;
-    case 1:
-      *entry = int64_t{1} << 31;
-      break;
-    case 2:
-      *entry = std::numeric_limits<int64_t>::max();
-      break;
-    case 3:
-      *entry = std::numeric_limits<int64_t>::min();
-      break;
-    case 4:
-      *entry = std::numeric_limits<uint64_t>::max();
-      break;
-    case 5:
-      *entry = bytes.Next();
-      break;
-    case 6:
-      *entry = 0.5;
-      break;
-    case 7:
-      *entry = nullptr;
-      break;
-    case 8:
-      *entry = true;
-      break;
-    case 9:
-      *entry = "";
-      break;
-    case 10:
-      *entry = Json::array();
-      break;
-    case 11:
-      *entry = Json::object();
-      break;
-    case 12:
-      *entry = Json(*Choose(document, bytes));
-      break;
-    case 13:
-      if (entry->is_array() && !entry->empty()) entry->erase(entry->begin() + bytes.Next() % entry->size());
-      break;
-    case 14:
-      if (entry->is_object() && !entry->empty()) entry->erase(entry->begin());
-      break;
-    default:
-      if (entry->is_array() && !entry->empty()) entry->push_back(Json((*entry)[bytes.Next() % entry->size()]));
-      break;
-  }
-}
-
 EncodedProgram Draw(Bytes& bytes) {
   EncodedProgram encoded;
   if (bytes.Next() % 2 == 1) {
@@ -135,7 +67,10 @@ EncodedProgram Draw(Bytes& bytes) {
   if (damage % 8 < 5) {
     Json document = Json::parse(encoded.graph);
     // An edit may copy the document into itself.
-    for (int k = 0; k == 0 || (k < 6 && !bytes.empty()); ++k) Edit(document, bytes);
+    for (int k = 0; k == 0 || (k < 6 && !bytes.empty()); ++k) {
+      Json* entry = Choose(document, bytes, 0xf0);
+      Edit(document, entry, bytes.Next() % kNumEdits, bytes);
+    }
     encoded.graph = document.dump();
   }
   return encoded;

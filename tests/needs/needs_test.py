@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.abspath("tools/package"))
 
 import elf
 
+
 def allowed(path, installed_abseil):
     """The globs of a list."""
     with open(path, encoding="utf-8") as file:
