@@ -102,7 +102,9 @@ TEST(VerifyReference, DrawsTheSameNumbersAndLeavesTheGeneratorAsTheRunDid) {
     at::manual_seed(7);
     options.verify_reference = verify;
     const Report report = ModelOf(noisy).Decompose({input}, options).report;
-    if (verify) EXPECT_EQ(report.reference_error.value(), 0);
+    if (verify) {
+      EXPECT_EQ(report.reference_error.value(), 0);
+    }
     next.push_back(at::randn({3}));
   }
   EXPECT_TRUE(at::equal(next[0], next[1]));
