@@ -4,7 +4,8 @@
     models.py --check ../../cases/models_*.json    fails where a case expects something else
     models.py --write ../../cases/models_*.json    renews the expectations of the cases that have some
 
-Parameters are read from the TorchScript files themselves, and every operator is one of this folder's.
+Parameters are read from the TorchScript files and exported programs themselves, and every operator is one of this
+folder's.
 """
 
 import argparse
@@ -73,9 +74,23 @@ class _Unpickler(pickle.Unpickler):
         raise ValueError(f"the model holds a {module}.{name}")
 
 
+def _exported_parameters(archive, root):
+    folder = f"{root}/data/weights/"
+    parameters = {}
+    for name, entry in json.loads(archive.read(folder + "model_weights_config.json"))["config"].items():
+        meta = entry["tensor_meta"]
+        letter = {5: "q", 7: "f"}[meta["dtype"]]
+        data = [x for (x,) in struct.iter_unpack("<" + letter, archive.read(folder + entry["path_name"]))]
+        sizes, strides = ([size["as_int"] for size in meta[key]] for key in ("sizes", "strides"))
+        parameters[name] = _rebuild_tensor(data, meta["storage_offset"]["as_int"], sizes, strides)
+    return parameters
+
+
 def read_parameters(path):
-    """The parameters of a TorchScript file by their names: "layers.0.weight"."""
+    """The parameters of a TorchScript file or an exported program by their names: "layers.0.weight"."""
     with zipfile.ZipFile(path) as archive:
+        if path.suffix == ".pt2":
+            return _exported_parameters(archive, archive.namelist()[0].split("/")[0])
         module = _Unpickler(archive, archive.namelist()[0].split("/")[0]).load()
     parameters = {}
 
