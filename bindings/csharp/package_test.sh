@@ -3,7 +3,7 @@
 # and nothing else, and compares what it prints with what REFERENCE prints.
 set -euo pipefail
 
-dist=$PWD/$1 program=$PWD/$2 reference=$PWD/$3 model=$PWD/$4/model.pt sample=$PWD/$4/sample.safetensors
+dist=$PWD/$1 program=$PWD/$2 reference=$PWD/$3 model=$PWD/$4/model.pt2 sample=$PWD/$4/sample.safetensors
 project=$PWD/bindings/csharp/Consumer/Consumer.csproj
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -4,7 +4,7 @@
 # with what REFERENCE prints.
 set -euo pipefail
 
-kind=$1 dist=$PWD/$2 program=$PWD/$3 reference=$PWD/$4 model=$PWD/$5/model.pt sample=$PWD/$5/sample.safetensors
+kind=$1 dist=$PWD/$2 program=$PWD/$3 reference=$PWD/$4 model=$PWD/$5/model.pt2 sample=$PWD/$5/sample.safetensors
 project=$PWD/bindings/csharp/Publish/Publish.csproj
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

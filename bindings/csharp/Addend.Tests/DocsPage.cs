@@ -46,7 +46,7 @@ public abstract class DocsPage : IDisposable
     /// <summary>A file by the name that the page calls it.</summary>
     protected string Here(string name) => name switch
     {
-        "model.pt" => Samples.DigitsPath,
+        "model.pt2" => Samples.ExportedDigitsPath,
         "sample.safetensors" => Samples.DigitsSamplePath,
         _ => Path.Combine(_folder, name),
     };

@@ -5,6 +5,8 @@ internal static class Samples
 {
     internal static string DigitsPath => Runfile("docs/examples/models/digits/model.pt");
 
+    internal static string ExportedDigitsPath => DigitsPath + "2";
+
     internal static string DigitsSamplePath => Runfile("docs/examples/models/digits/sample.safetensors");
 
     internal static string TablePath => Runfile("docs/examples/models/breast_cancer/model.pt");

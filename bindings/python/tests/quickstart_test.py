@@ -5,7 +5,7 @@ import sys
 import unittest
 
 MODEL = "docs/examples/models/digits/"
-ARGUMENTS = [MODEL + "model.pt", MODEL + "sample.safetensors"]
+ARGUMENTS = [MODEL + "model.pt2", MODEL + "sample.safetensors"]
 
 
 def output(command):

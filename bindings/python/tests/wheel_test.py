@@ -22,7 +22,7 @@ class WheelTest(unittest.TestCase):
             with zipfile.ZipFile(WHEEL) as wheel:
                 wheel.extractall(folder)
             found = subprocess.run(
-                [sys.executable, PROGRAM, MODELS + "/model.pt", MODELS + "/sample.safetensors"],
+                [sys.executable, PROGRAM, MODELS + "/model.pt2", MODELS + "/sample.safetensors"],
                 cwd=folder,
                 env={"PYTHONPATH": folder, "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
                 stdout=subprocess.PIPE,

@@ -84,7 +84,7 @@ class DistTest {
   }
 
   private Output quickstartWithoutCache(Path jar, List<String> options) throws IOException, InterruptedException {
-    final String model = DIGITS.resolve("model.pt").toString();
+    final String model = DIGITS.resolve("model.pt2").toString();
     return java(jar, options, QUICKSTART, model, DIGITS.resolve("sample.safetensors").toString());
   }
 
@@ -115,7 +115,7 @@ class DistTest {
     final Output java = quickstart(JAR);
     assertSuccess(java);
     final Output c =
-        run(QUICKSTART_C.toString(), DIGITS.resolve("model.pt").toString(), DIGITS.resolve("sample.safetensors").toString());
+        run(QUICKSTART_C.toString(), DIGITS.resolve("model.pt2").toString(), DIGITS.resolve("sample.safetensors").toString());
     assertEquals(0, c.exitCode, c.errors);
     assertEquals(c.text, java.text);
     try (Stream<Path> left = Files.list(empty)) {

@@ -36,7 +36,7 @@ abstract class DocsPage extends ScopedTest {
 
   /** A file by the name that the page calls it. */
   Path file(String name) {
-    return name.equals("model.pt") ? Models.DIGITS.resolve(name) : folder.resolve(name);
+    return name.equals("model.pt2") ? Models.DIGITS.resolve(name) : folder.resolve(name);
   }
 
   private static Tensor call(String op, Object... arguments) {
