@@ -35,7 +35,7 @@ def program(block):
     """A program that stands in a method."""
     code = block.replace("using Addend;\n", "")
     # Files lie elsewhere.
-    code = re.sub(r'"(model\.pt|sample\.safetensors|folder)"', r'Here("\1")', code)
+    code = re.sub(r'"(model\.pt2|sample\.safetensors|folder)"', r'Here("\1")', code)
     if code.startswith("catch "):
         code = "try\n{\n    WithoutRule();\n}\n" + code
     if "Composition Attention(" in code:
