@@ -155,6 +155,10 @@ class ModelOfTensors : public Model {
     for (const c10::IValue& input : inputs) tensors.push_back(input.toTensor());
     return model_->Run(PutTogether(*structure_, names_, tensors));
   }
+  std::shared_ptr<Model> ForOneTrace() const override {
+    std::shared_ptr<Model> own = model_->ForOneTrace();
+    return own == nullptr ? nullptr : std::make_shared<ModelOfTensors>(std::move(own), structure_, names_);
+  }
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override { return model_->NamedTensors(); }
   std::vector<std::string> BufferNames() const override { return model_->BufferNames(); }
   std::vector<std::string> ModulePaths() const override { return model_->ModulePaths(); }

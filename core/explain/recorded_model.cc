@@ -120,7 +120,9 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
       absl::StrCat("the model has no ", name, " that is floating-point; it has ", absl::StrJoin(names, ", ")));
 }
 
-RecordedRun RecordModel(Model& model, const PreparedInputs& inputs, const RunOptions& options, bool every_id) {
+RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, bool every_id) {
+  const std::shared_ptr<Model> own = shared.ForOneTrace();
+  Model& model = own != nullptr ? *own : shared;
   const PreparedInputs traced = every_id ? LabelEveryId(inputs) : inputs;
   RecordedRun run;
   run.inputs = inputs;

@@ -59,7 +59,7 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
 // Runs a model on prepared inputs and records it, and runs it on the baseline where the options ask for that. every_id:
 // the run is for a sweep back, see LabelEveryId(). Leaves `seconds` to the caller. Throws InvalidArgument where the
 // model fails on the inputs or gives no floating-point tensor, and what tracing throws.
-RecordedRun RecordModel(Model& model, const PreparedInputs& inputs, const RunOptions& options, bool every_id = false);
+RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, bool every_id = false);
 
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);

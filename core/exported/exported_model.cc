@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <map>
@@ -52,6 +53,12 @@ DtypeMap MapTo(std::optional<c10::ScalarType> dtype, const Program& program) {
   };
 }
 
+// "cuda" is the current device of that type, and tensors that are made there say "cuda:0".
+c10::Device WithIndex(c10::Device device) {
+  if (device.is_cpu() || device.has_index() || !c10::impl::hasDeviceGuardImpl(device.type())) return device;
+  return c10::impl::VirtualGuardImpl(device.type()).getDevice();
+}
+
 void AddCalls(const Plan& plan, std::vector<ModelCall>* calls) {
   for (const Step& step : plan.steps) {
     for (const auto& inner : step.plans) AddCalls(*inner, calls);
@@ -69,41 +76,32 @@ void AddCalls(const Plan& plan, std::vector<ModelCall>* calls) {
 class ExportedModel : public Model {
  public:
   ExportedModel(std::shared_ptr<const Program> program, const ScriptOptions& options, c10::Device device, bool copy)
-      : program_(std::move(program)), device_(device), dtype_(options.dtype) {
+      : program_(std::move(program)), device_(WithIndex(device)), dtype_(options.dtype) {
     const TracingPause pause;
     const DtypeMap dtype = MapTo(dtype_, *program_);
     state_ = Converted(program_->state, dtype, device_, copy);
-    PlanOptions plan;
-    plan.device = device_;
-    plan.dtype = dtype;
-    std::vector<const InputSpec*> user_inputs;
-    ReadInputs(&plan, &user_inputs);
-    arguments_ = ArgumentsOf(*program_, user_inputs.size());
-    checks_ = std::make_unique<InputChecks>(*program_, user_inputs, LeavesOf(arguments_), dtype, device_);
-    prepared_ = MakePlan(program_->graph, plan);
-    ReadOutputs();
-    AddModulePaths();
+    Prepare(dtype);
+  }
+
+  // With memory of its own for what runs write, and the rest of the other's.
+  struct OwnMemory {};
+  ExportedModel(const ExportedModel& other, OwnMemory /*tag*/)
+      : program_(other.program_), device_(other.device_), dtype_(other.dtype_), runs_(true) {
+    const TracingPause pause;
+    state_ = Converted(other.state_, nullptr, device_, /*copy=*/false);
+    Prepare(MapTo(dtype_, *program_));
     KeepWritten();
   }
 
   IValue Run(const std::vector<IValue>& inputs) override {
-    std::vector<IValue> leaves;
-    const std::vector<std::string> complaints = TakeInputs(inputs, &leaves);
-    if (!complaints.empty()) {
-      throw InvalidArgument(
-          absl::StrCat("the inputs do not fit the exported program: ", absl::StrJoin(complaints, "; ")));
-    }
-    Reset();
-    std::vector<IValue> values(program_->graph.inputs.size());
-    for (size_t k = 0; k < leaves.size(); ++k) values[user_inputs_[k]] = leaves[k];
-    const std::vector<IValue> outputs = RunPlan(*prepared_.plan, std::move(values));
-    for (const Mutation& mutation : mutations_) {
-      const at::Tensor target = mutation.state.defined() ? mutation.state : leaves[mutation.leaf].toTensor();
-      target.copy_(outputs[mutation.output].toTensor());
-    }
-    std::vector<IValue> results;
-    for (const size_t output : user_outputs_) results.push_back(outputs[output]);
-    return Nested(program_->out_spec, results);
+    // Threads share this model, and each run begins with what the file holds.
+    if (const std::shared_ptr<Model> own = ForOneTrace()) return own->Run(inputs);
+    return RunHere(inputs);
+  }
+
+  std::shared_ptr<Model> ForOneTrace() const override {
+    if (runs_ || prepared_.written.empty()) return nullptr;
+    return std::make_shared<ExportedModel>(*this, OwnMemory());
   }
 
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override { return named_; }
@@ -153,6 +151,39 @@ class ExportedModel : public Model {
     size_t leaf = 0;
     size_t output = 0;
   };
+
+  void Prepare(const DtypeMap& dtype) {
+    PlanOptions plan;
+    plan.device = device_;
+    plan.dtype = dtype;
+    std::vector<const InputSpec*> user_inputs;
+    ReadInputs(&plan, &user_inputs);
+    arguments_ = ArgumentsOf(*program_, user_inputs.size());
+    checks_ = std::make_unique<InputChecks>(*program_, user_inputs, LeavesOf(arguments_), dtype, device_);
+    prepared_ = MakePlan(program_->graph, plan);
+    ReadOutputs();
+    AddModulePaths();
+  }
+
+  IValue RunHere(const std::vector<IValue>& inputs) {
+    std::vector<IValue> leaves;
+    const std::vector<std::string> complaints = TakeInputs(inputs, &leaves);
+    if (!complaints.empty()) {
+      throw InvalidArgument(
+          absl::StrCat("the inputs do not fit the exported program: ", absl::StrJoin(complaints, "; ")));
+    }
+    Reset();
+    std::vector<IValue> values(program_->graph.inputs.size());
+    for (size_t k = 0; k < leaves.size(); ++k) values[user_inputs_[k]] = leaves[k];
+    const std::vector<IValue> outputs = RunPlan(*prepared_.plan, std::move(values));
+    for (const Mutation& mutation : mutations_) {
+      const at::Tensor target = mutation.state.defined() ? mutation.state : leaves[mutation.leaf].toTensor();
+      target.copy_(outputs[mutation.output].toTensor());
+    }
+    std::vector<IValue> results;
+    for (const size_t output : user_outputs_) results.push_back(outputs[output]);
+    return Nested(program_->out_spec, results);
+  }
 
   const at::Tensor& State(const std::string& name) const {
     const auto found = state_.find(name);
@@ -251,8 +282,8 @@ class ExportedModel : public Model {
     for (const auto& place : *prepared_.places) add(place->module_path);
   }
 
-  // What runs write gets memory of its own, so that the program keeps what the file holds, and its content is kept. The
-  // plan and all lists of tensors hold the same tensor objects.
+  // What runs write gets memory of its own, and its content is kept. The plan and all lists of tensors hold the same
+  // tensor objects.
   void KeepWritten() {
     std::map<const void*, c10::Storage> memories;
     for (const at::Tensor& tensor : prepared_.written) {
@@ -271,7 +302,8 @@ class ExportedModel : public Model {
     for (const at::Tensor& tensor : prepared_.written) initial_.emplace_back(tensor, tensor.clone());
   }
 
-  // A run starts with what the file holds. Before it rather than behind it: results may share memory with buffers.
+  // A second run of this model starts with what the file holds, as the first. Before it rather than behind it: results
+  // may share memory with buffers.
   void Reset() {
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
@@ -319,6 +351,7 @@ class ExportedModel : public Model {
   std::shared_ptr<const Program> program_;
   c10::Device device_;
   std::optional<c10::ScalarType> dtype_;
+  bool runs_ = false;  // has memory of its own for what runs write; another one, that runs write something, never runs
   std::map<std::string, at::Tensor> state_;
   std::vector<std::pair<std::string, at::Tensor>> named_;
   std::vector<std::string> buffers_;

@@ -197,9 +197,14 @@ TEST(ExportedModel, StartsEachRunWithTheBuffersOfTheFile) {
   };
   const auto model = make().Load();
   EXPECT_THAT(model->BufferNames(), ElementsAre("seen", "count"));
+  const auto own = model->ForOneTrace();
+  ASSERT_NE(own, nullptr);
+  EXPECT_EQ(own->ForOneTrace(), nullptr);
   for (int run = 0; run < 3; ++run) {
     EXPECT_TRUE(at::equal(model->Run({Row({1, 2, 3})}).toTensor(), Row({1, 2, 3})));
-    EXPECT_EQ(model->NamedTensors()[1].second.item<float>(), 1);
+    EXPECT_EQ(model->NamedTensors()[1].second.item<float>(), 0);
+    EXPECT_TRUE(at::equal(own->Run({Row({1, 2, 3})}).toTensor(), Row({1, 2, 3})));
+    EXPECT_EQ(own->NamedTensors()[1].second.item<float>(), 1);
   }
   const auto copy = CopyExportedTo(*model, at::kCPU, at::kDouble);
   EXPECT_EQ(copy->NamedTensors()[0].second.scalar_type(), at::kDouble);

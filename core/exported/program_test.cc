@@ -664,7 +664,7 @@ TEST(Tensors, OfTruthValuesHoldZerosAndOnes) {
 TEST(Tensors, OfUnalignedEntriesAreCopied) {
   const std::string path = ::testing::TempDir() + "/unaligned.pt2";
   // Names of other lengths move what follows.
-  for (const std::string& front : {"m/", "m/x", "m/xy", "m/xyz"}) {
+  for (const char* front : {"m/", "m/x", "m/xy", "m/xyz"}) {
     std::vector<ZipEntry> entries = ProgramParts().Entries();
     entries.insert(entries.begin(), {front, ""});
     for (ZipEntry& entry : entries) entry.alignment = 1;

@@ -29,6 +29,9 @@ class Model {
   virtual ~Model() = default;
   // Runs the model on tensors (and what else it takes). May be called with a tracing scope open.
   virtual c10::IValue Run(const std::vector<c10::IValue>& inputs) = 0;
+  // The model with memory of its own for what runs write, for one trace: no other thread's run writes there, and its
+  // named tensors are those that it writes. Null where runs write nothing, or what the next one is to find.
+  virtual std::shared_ptr<Model> ForOneTrace() const { return nullptr; }
   // Parameters and buffers by name, which positions of operators mention.
   virtual std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const { return {}; }
   // The named tensors that are buffers: not learned.

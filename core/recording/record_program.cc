@@ -50,7 +50,9 @@ std::string Describe(const std::vector<c10::IValue>& inputs) {
 
 }  // namespace
 
-Recording Record(Model& model, const std::vector<c10::IValue>& inputs, const RecordOptions& options) {
+Recording Record(Model& shared, const std::vector<c10::IValue>& inputs, const RecordOptions& options) {
+  const std::shared_ptr<Model> own = shared.ForOneTrace();
+  Model& model = own != nullptr ? *own : shared;
   const auto named = model.NamedTensors();
   const std::vector<std::string> buffers = model.BufferNames();
   const absl::flat_hash_set<std::string> is_buffer(buffers.begin(), buffers.end());

@@ -29,7 +29,7 @@ struct Recording {
 // Runs the model once, without gradients, and records it. `inputs`: tensors, also in nested tuples, lists and
 // dictionaries, and plain values; the model may write them. Throws InvalidArgument, with one line, where the model
 // fails, and Unimplemented, with the position, for what cannot be recorded (tensors that are not dense, autocast).
-Recording Record(Model& model, const std::vector<c10::IValue>& inputs, const RecordOptions& options = {});
+Recording Record(Model& shared, const std::vector<c10::IValue>& inputs, const RecordOptions& options = {});
 
 // Records a model, whatever it is, for inputs that the caller chooses: what checks recordings, or learns from several,
 // calls it. `example`: which of the given examples the inputs are, or were derived from.

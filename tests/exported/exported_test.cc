@@ -5,9 +5,11 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -215,6 +217,34 @@ TEST(Exported, GuardsABranchTakenOnData) {
   const Replay replay(recording.program);
   EXPECT_TRUE(at::equal(replay.Run({x * 2}).output.toTensor(), model->Run({x * 2}).toTensor()));
   EXPECT_THAT(MessageOf([&] { replay.Run({-x}); }), HasSubstr("a guard does not hold"));
+}
+
+// Each run begins with what the file holds, on whatever thread: no run sees what another one writes.
+TEST(Exported, BuffersAreNoMatterOfOtherThreads) {
+  const auto model = LoadExported(Committed("counter.pt2"));
+  const TracedModel traced = Trace(model);
+  std::atomic<int> wrong = 0;
+  const auto work = [&](int thread) {
+    const c10::AutoGradMode no_grad(false);
+    const Tensor x = at::full({3, 4}, thread + 1.0);
+    const Tensor expected = x + x.sum(0);
+    Input input;
+    input.value = x;
+    input.split = Split::AlongDims({1});
+    for (int k = 0; k < 100; ++k) {
+      if (!at::equal(TensorsIn(traced.Run({x}))[0], expected)) ++wrong;
+      const Decomposition found = traced.Decompose({input});
+      if (!at::equal(found.outputs[0].value, expected)) ++wrong;
+      if (!at::allclose(found.outputs[0].composition.components().sum(0), expected)) ++wrong;
+      const Recording recording = Record(*model, {x});
+      if (!at::equal(Replay(recording.program).Run({x}).output.toTensor(), expected)) ++wrong;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  for (const auto& [name, tensor] : model->NamedTensors()) EXPECT_EQ(tensor.abs().sum().item<double>(), 0) << name;
 }
 
 TEST(Exported, ComputesInFloat64) {
