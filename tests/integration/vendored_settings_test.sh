@@ -63,7 +63,7 @@ has() {
   "${bazel[@]}" query --noshow_progress "$1" "$2" 2>/dev/null | grep -qxF "$3" || yes=0
   [[ $yes == "${4:-1}" ]] || { echo "FAILED: with $1, is there $3: $yes"; exit 1; }
 }
-packages=${ADDEND_NUGET_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/addend/nuget}
+packages=${ADDEND_NUGET_CACHE:-${XDG_CACHE_HOME:-${HOME:-}/.cache}/addend/nuget}
 if [[ -d $packages/microsoft.netcore.app.ref ]]; then
   echo "== C# without the packages of its tests"
   mkdir "$work/nuget"
