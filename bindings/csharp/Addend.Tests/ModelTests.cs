@@ -114,9 +114,10 @@ public sealed class ModelTests : IDisposable
     public void Explanations_are_JSON_and_pages_too()
     {
         Results results = Samples.Digits().Decompose(Samples.Eight());
-        using JsonDocument json = JsonDocument.Parse(results.ExplainAsJson());
+        using JsonDocument json = JsonDocument.Parse(results.Explain().ToJson());
         Assert.Equal(JsonValueKind.Object, json.RootElement.ValueKind);
-        Assert.Contains("</html>", results.ExplainAsHtml("8"));
+        Assert.Contains("</html>", results.Explain("8").ToHtml());
+        Assert.Throws<InvalidOperationException>(() => new Explanation("[8]", [], [], 0, 0, 0, 0, 0, 1, 0).ToHtml());
     }
 
     [Fact]

@@ -32,43 +32,67 @@ public sealed record Explanation(
     double Conditioning,
     double Mass)
 {
+    // Of what Addend computed; the garbage collector releases it.
+    private ExplanationHandle? _handle;
+
     /// <summary>The largest contributions, the largest magnitude first.</summary>
     /// <param name="count">How many.</param>
     /// <returns>That many, or all if there are fewer.</returns>
     public IEnumerable<Contribution> Top(int count) => Ranking.Take(count);
 
-    /// <summary>Reads and releases it.</summary>
+    /// <summary>All of it as a JSON object.</summary>
+    /// <returns>The text.</returns>
+    /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>
+    public string ToJson()
+    {
+        AddendNative.addend_explanation_json(Handle, out StringHandle json);
+        return Text.Taken(json);
+    }
+
+    /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
+    /// <returns>The text.</returns>
+    /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>
+    public string ToHtml()
+    {
+        AddendNative.addend_explanation_html(Handle, out StringHandle html);
+        return Text.Taken(html);
+    }
+
+    /// <summary>Reads it, and owns it.</summary>
     internal static Explanation Take(ExplanationHandle handle)
     {
-        using (handle)
+        var contributions = new Contribution[checked((int)AddendNative.addend_explanation_numc(handle))];
+        for (int component = 0; component < contributions.Length; component++)
         {
-            var contributions = new Contribution[checked((int)AddendNative.addend_explanation_numc(handle))];
-            for (int component = 0; component < contributions.Length; component++)
-            {
-                long position = component;
-                contributions[component] = new Contribution(
-                    component,
-                    Text.Borrowed(handle, explanation => AddendNative.addend_explanation_name(explanation, position)) ?? "",
-                    AddendNative.addend_explanation_contribution(handle, component));
-            }
-            var ranking = new Contribution[contributions.Length];
-            for (int rank = 0; rank < ranking.Length; rank++)
-            {
-                ranking[rank] = contributions[AddendNative.addend_explanation_ranked(handle, rank)];
-            }
-            return new Explanation(
-                Text.Borrowed(handle, AddendNative.addend_explanation_target) ?? "",
-                contributions,
-                ranking,
-                Value: Number(handle, AddendNative.ADDEND_NUMBER_VALUE),
-                Reference: Number(handle, AddendNative.ADDEND_NUMBER_REFERENCE),
-                Leftover: Number(handle, AddendNative.ADDEND_NUMBER_LEFTOVER),
-                Recovery: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY),
-                RecoveryError: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY_ERROR),
-                Conditioning: Number(handle, AddendNative.ADDEND_NUMBER_CONDITIONING),
-                Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS));
+            long position = component;
+            contributions[component] = new Contribution(
+                component,
+                Text.Borrowed(handle, explanation => AddendNative.addend_explanation_name(explanation, position)) ?? "",
+                AddendNative.addend_explanation_contribution(handle, component));
         }
+        var ranking = new Contribution[contributions.Length];
+        for (int rank = 0; rank < ranking.Length; rank++)
+        {
+            ranking[rank] = contributions[AddendNative.addend_explanation_ranked(handle, rank)];
+        }
+        return new Explanation(
+            Text.Borrowed(handle, AddendNative.addend_explanation_target) ?? "",
+            contributions,
+            ranking,
+            Value: Number(handle, AddendNative.ADDEND_NUMBER_VALUE),
+            Reference: Number(handle, AddendNative.ADDEND_NUMBER_REFERENCE),
+            Leftover: Number(handle, AddendNative.ADDEND_NUMBER_LEFTOVER),
+            Recovery: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY),
+            RecoveryError: Number(handle, AddendNative.ADDEND_NUMBER_RECOVERY_ERROR),
+            Conditioning: Number(handle, AddendNative.ADDEND_NUMBER_CONDITIONING),
+            Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS))
+        {
+            _handle = handle,
+        };
     }
+
+    private ExplanationHandle Handle =>
+        _handle ?? throw new InvalidOperationException("Addend did not make this explanation: it has no page");
 
     private static double Number(ExplanationHandle handle, int number) =>
         AddendNative.addend_explanation_number(handle, number);

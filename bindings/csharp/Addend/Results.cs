@@ -94,26 +94,6 @@ public sealed class Results : AddendObject
     public Explanation Explain(Target target = default, string? name = null) =>
         Addend.Explanation.Take(Explained(target, name));
 
-    /// <summary>The same as a JSON object.</summary>
-    /// <inheritdoc cref="Explain"/>
-    /// <returns>The text.</returns>
-    public string ExplainAsJson(Target target = default, string? name = null)
-    {
-        using ExplanationHandle handle = Explained(target, name);
-        AddendNative.addend_explanation_json(handle, out StringHandle json);
-        return Text.Taken(json);
-    }
-
-    /// <summary>The same as a page for a browser, which needs nothing else.</summary>
-    /// <inheritdoc cref="Explain"/>
-    /// <returns>The text.</returns>
-    public string ExplainAsHtml(Target target = default, string? name = null)
-    {
-        using ExplanationHandle handle = Explained(target, name);
-        AddendNative.addend_explanation_html(handle, out StringHandle html);
-        return Text.Taken(html);
-    }
-
     internal CompositionHandle CompositionHandle(int index)
     {
         AddendNative.addend_results_composition(Handle, Position(index), out CompositionHandle handle);
