@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct Search {
@@ -60,6 +59,17 @@ struct String {
   char rest[16];
 };
 
+// Gives memory of operator new back, as the process has that operator: it may have another one than libstdc++.
+static void Delete(void* library, void* memory) {
+  static const char name[] = "_ZdlPv";
+  void* symbol = dlsym(RTLD_DEFAULT, name);
+  void (*operator_delete)(void*) = NULL;
+  if (symbol == NULL) symbol = dlsym(library, name);
+  if (symbol == NULL) return;
+  memcpy(&operator_delete, &symbol, sizeof(symbol));
+  operator_delete(memory);
+}
+
 // The description is at::show_config(), which is there in every version. LibTorch with the old strings of libstdc++
 // has it under another name and does not tell.
 void addend_version_of_loaded(const char* path, char* version, size_t size) {
@@ -74,7 +84,7 @@ void addend_version_of_loaded(const char* path, char* version, size_t size) {
     // Shorter texts are kept in the string itself.
     if (text.size >= sizeof(text.rest)) {
       addend_version_in(text.data, version, size);
-      free(text.data);
+      Delete(library, text.data);
     }
   }
   dlclose(library);

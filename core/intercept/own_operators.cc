@@ -43,10 +43,10 @@ int64_t NumberOfElements(const at::Tensor& tensor) {
 
 void RegisterOwnOperators() {
   // Never taken back: programs that name them may be run until the process ends.
-  static const bool known = [] {
+  static const torch::Library* const kept = []() -> const torch::Library* {
     const std::string name = kElementsReadOutside;
     // Another copy of this library may have done so.
-    if (c10::Dispatcher::singleton().findSchema({name, ""})) return true;
+    if (c10::Dispatcher::singleton().findSchema({name, ""})) return nullptr;
     const std::string own = name.substr(name.rfind(':') + 1);
     auto* library = new torch::Library(torch::Library::FRAGMENT, "addend", {}, __FILE__, __LINE__);
     const std::string schema = own + "(Tensor self) -> int";
@@ -54,9 +54,9 @@ void RegisterOwnOperators() {
     library->def(torch::schema(schema.c_str(), c10::AliasAnalysisKind::CONSERVATIVE));
     library->impl(own.c_str(),
                   torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(NumberOfElements)));
-    return true;
+    return library;
   }();
-  static_cast<void>(known);
+  static_cast<void>(kept);
 }
 
 }  // namespace addend
