@@ -86,7 +86,7 @@ class ExportedModel : public Model {
   // With memory of its own for what runs write, and the rest of the other's.
   struct OwnMemory {};
   ExportedModel(const ExportedModel& other, OwnMemory /*tag*/)
-      : program_(other.program_), device_(other.device_), dtype_(other.dtype_), runs_(true) {
+      : program_(other.program_), device_(other.device_), dtype_(other.dtype_) {
     const TracingPause pause;
     state_ = Converted(other.state_, nullptr, device_, /*copy=*/false);
     Prepare(MapTo(dtype_, *program_));
@@ -100,7 +100,7 @@ class ExportedModel : public Model {
   }
 
   std::shared_ptr<Model> ForOneTrace() const override {
-    if (runs_ || prepared_.written.empty()) return nullptr;
+    if (prepared_.written.empty() || !initial_.empty()) return nullptr;
     return std::make_shared<ExportedModel>(*this, OwnMemory());
   }
 
@@ -282,8 +282,8 @@ class ExportedModel : public Model {
     for (const auto& place : *prepared_.places) add(place->module_path);
   }
 
-  // What runs write gets memory of its own, and its content is kept. The plan and all lists of tensors hold the same
-  // tensor objects.
+  // What runs write gets memory of its own, and its content is kept in initial_, which other models leave empty: where
+  // runs write something, those never run. The plan and all lists of tensors hold the same tensor objects.
   void KeepWritten() {
     std::map<const void*, c10::Storage> memories;
     for (const at::Tensor& tensor : prepared_.written) {
@@ -351,7 +351,6 @@ class ExportedModel : public Model {
   std::shared_ptr<const Program> program_;
   c10::Device device_;
   std::optional<c10::ScalarType> dtype_;
-  bool runs_ = false;  // has memory of its own for what runs write; another one, that runs write something, never runs
   std::map<std::string, at::Tensor> state_;
   std::vector<std::pair<std::string, at::Tensor>> named_;
   std::vector<std::string> buffers_;
@@ -362,7 +361,7 @@ class ExportedModel : public Model {
   PreparedPlan prepared_;
   std::vector<size_t> user_outputs_;  // of the graph's outputs
   std::vector<Mutation> mutations_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> initial_;  // what runs write, and what it holds before
+  std::vector<std::pair<at::Tensor, at::Tensor>> initial_;  // see KeepWritten()
 };
 
 }  // namespace
