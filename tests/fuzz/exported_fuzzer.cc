@@ -151,7 +151,7 @@ std::vector<std::vector<ZipEntry>> MakeSeeds() {
 // --------------------------------------------------------------------------------------------------------- damage
 
 // The byte that ends a way down: later than elsewhere, since these documents are deep.
-constexpr uint8_t kStop = 0xf8;
+constexpr uint8_t kDeepStop = 0xf8;
 
 void DamageText(std::string& text, Bytes& bytes) {
   for (int k = 0; k == 0 || (k < 4 && bytes.Below(2) == 0); ++k) {
@@ -184,7 +184,7 @@ void EditMore(Json& document, Json* entry, int edit, Bytes& bytes) {
       *entry = bytes.Next() % 40;  // of enumerations
       break;
     case 2:
-      *entry = Json(*Choose(document, bytes, kStop));
+      *entry = Json(*Choose(document, bytes, kDeepStop));
       break;
     case 3:
       if (entry->is_object() && !entry->empty()) {
@@ -194,7 +194,7 @@ void EditMore(Json& document, Json* entry, int edit, Bytes& bytes) {
       }
       break;
     case 4:
-      if (entry->is_object()) (*entry)[bytes.Below(2) == 0 ? "new" : ""] = Json(*Choose(document, bytes, kStop));
+      if (entry->is_object()) (*entry)[bytes.Below(2) == 0 ? "new" : ""] = Json(*Choose(document, bytes, kDeepStop));
       break;
     default:
       if (entry->is_string()) {
@@ -209,15 +209,15 @@ void EditMore(Json& document, Json* entry, int edit, Bytes& bytes) {
 }
 
 void DamageDocument(Json& document, Bytes& bytes) {
-  Json* entry = Choose(document, bytes, kStop);
+  Json* entry = Choose(document, bytes, kDeepStop);
   const uint8_t edit = bytes.Next() % 24;
-  if (edit < kNumEdits) return Edit(document, entry, edit, bytes, kStop);
+  if (edit < kNumEdits) return Edit(document, entry, edit, bytes, kDeepStop);
   EditMore(document, entry, edit - kNumEdits, bytes);
 }
 
 // Many times the same, which compresses well: what a reader makes of it must not grow without bound.
 void Grow(Json& document, Bytes& bytes) {
-  Json* entry = Choose(document, bytes, kStop);
+  Json* entry = Choose(document, bytes, kDeepStop);
   const Json copy = *entry;
   if (copy.dump().size() > 200) return;
   Json many = Json::array();

@@ -12,8 +12,10 @@
 
 namespace addend {
 
+inline constexpr uint8_t kStop = 0xf0;
+
 // An entry of the document, chosen by the bytes on the way down. A byte of `stop` or more ends the way.
-inline Json* Choose(Json& document, Bytes& bytes, uint8_t stop) {
+inline Json* Choose(Json& document, Bytes& bytes, uint8_t stop = kStop) {
   Json* at = &document;
   while (at->is_structured() && !at->empty()) {
     const uint8_t step = bytes.Next();
@@ -28,7 +30,7 @@ inline Json* Choose(Json& document, Bytes& bytes, uint8_t stop) {
 inline constexpr uint8_t kNumEdits = 16;
 
 // Makes something hostile of an entry of the document; `edit`: below kNumEdits.
-inline void Edit(Json& document, Json* entry, uint8_t edit, Bytes& bytes, uint8_t stop = 0xf0) {
+inline void Edit(Json& document, Json* entry, uint8_t edit, Bytes& bytes, uint8_t stop = kStop) {
   switch (edit) {
     case 0:
       *entry = -1;

@@ -68,7 +68,7 @@ EncodedProgram Draw(Bytes& bytes) {
     Json document = Json::parse(encoded.graph);
     // An edit may copy the document into itself.
     for (int k = 0; k == 0 || (k < 6 && !bytes.empty()); ++k) {
-      Json* entry = Choose(document, bytes, 0xf0);
+      Json* entry = Choose(document, bytes);
       Edit(document, entry, bytes.Next() % kNumEdits, bytes);
     }
     encoded.graph = document.dump();
