@@ -5,7 +5,7 @@ internal static class Samples
 {
     internal static string DigitsPath => Runfile("docs/examples/models/digits/model.pt");
 
-    internal static string ExportedDigitsPath => DigitsPath + "2";
+    internal static string ExportedDigitsPath => Runfile("docs/examples/models/digits/model.pt2");
 
     internal static string DigitsSamplePath => Runfile("docs/examples/models/digits/sample.safetensors");
 

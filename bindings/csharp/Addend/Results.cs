@@ -91,8 +91,12 @@ public sealed class Results : AddendObject
     /// <param name="name">Which result; null: the first.</param>
     /// <returns>The number and what it is made of.</returns>
     /// <exception cref="KeyNotFoundException">There is no such result.</exception>
-    public Explanation Explain(Target target = default, string? name = null) =>
-        Addend.Explanation.Take(Explained(target, name));
+    public Explanation Explain(Target target = default, string? name = null)
+    {
+        AddendNative.addend_results_explain(
+            Handle, name is null ? null! : Text.Checked(name, nameof(name)), target.Text, out ExplanationHandle handle);
+        return Addend.Explanation.Take(handle);
+    }
 
     internal CompositionHandle CompositionHandle(int index)
     {
@@ -115,13 +119,6 @@ public sealed class Results : AddendObject
     {
         ArgumentOutOfRangeException.ThrowIfNegative(index);
         return (nuint)index;
-    }
-
-    private ExplanationHandle Explained(Target target, string? name)
-    {
-        AddendNative.addend_results_explain(
-            Handle, name is null ? null! : Text.Checked(name, nameof(name)), target.Text, out ExplanationHandle handle);
-        return handle;
     }
 
     private int Find(string name)
