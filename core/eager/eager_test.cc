@@ -419,10 +419,9 @@ TEST(IndexTest, AddressesDimensionsOfTheTensor) {
   const auto both = [&](std::initializer_list<at::indexing::TensorIndex> indices) {
     const Composition y = x.index(indices);
     ExpectNear(y.recovery(), x.recovery().index(indices), 1e-14);
-    std::vector<at::indexing::TensorIndex> rows;
-    rows.emplace_back(Slice());
-    rows.insert(rows.end(), indices.begin(), indices.end());
-    ExpectNear(y.components(), x.components().index(rows), 0);
+    std::vector<Tensor> rows;
+    for (const Tensor& row : x.components().unbind()) rows.push_back(row.index(indices));
+    ExpectNear(y.components(), at::stack(rows), 0);
     ExpectNear(y.leftover(), x.leftover().index(indices), 0);
   };
   both({0});

@@ -167,16 +167,19 @@ def dotnet_binary(**kwargs):
     if HAVE_CSHARP:
         _dotnet_binary(**kwargs)
 
-def dotnet_test(arguments = [], **kwargs):
+def dotnet_test(arguments = [], tags = [], **kwargs):
     """Runs the xunit tests of an assembly; each is a case of the test's result.
 
     Args:
       arguments: of xunit's runner, which choose among the tests.
+      tags: as everywhere.
       **kwargs: see _dotnet_test.
     """
     if HAVE_CSHARP_TESTS:
         _dotnet_test(
             arguments = ["-noLogo", "-noColor", "-jUnit", '"$XML_OUTPUT_FILE"'] + arguments,
+            # .NET has not loaded the sanitizers: `tools/test --full` lends them to a few tests.
+            tags = tags + ["no-sanitizer"],
             **kwargs
         )
 
@@ -190,14 +193,15 @@ def csharp_genrule(**kwargs):
         cmd = kwargs.pop("cmd").replace("$(PYTHON)", PYTHON)
         native.genrule(cmd = cmd, **kwargs)
 
-def dotnet_sh_test(**kwargs):
+def dotnet_sh_test(tags = [], **kwargs):
     """An sh_test that needs the .NET SDK, which it finds in $DOTNET, with what tools/setup restored in $NUGET_CACHE.
 
     Args:
+      tags: as everywhere.
       **kwargs: see sh_test.
     """
     if HAVE_CSHARP:
-        sh_test(env = {"DOTNET": DOTNET, "NUGET_CACHE": NUGET_PACKAGES}, **kwargs)
+        sh_test(env = {"DOTNET": DOTNET, "NUGET_CACHE": NUGET_PACKAGES}, tags = tags + ["no-sanitizer"], **kwargs)
 
 def folder(**kwargs):
     """Files side by side.

@@ -234,6 +234,7 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
         jars = ["//third_party/junit"],
         tags = tags,
     )
+    # The JVM has not loaded the sanitizers: `tools/test --full` lends them to a few tests.
     _java_test(
         name = name,
         tests = library,
@@ -241,7 +242,7 @@ def addend_java_test(name, srcs, deps = [], data = [], jvm_flags = [], size = "m
         data = data,
         jvm_flags = jvm_flags,
         size = size,
-        tags = tags,
+        tags = tags + ["no-sanitizer"],
         **kwargs
     )
 
