@@ -11,7 +11,11 @@ namespace addend::c_api {
 
 std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& sizes) {
   std::vector<int64_t> strides(sizes.size(), 1);
-  for (size_t d = sizes.size(); d > 1; --d) strides[d - 2] = strides[d - 1] * std::max<int64_t>(sizes[d - 1], 1);
+  for (size_t d = sizes.size(); d > 1; --d) {
+    if (__builtin_mul_overflow(strides[d - 1], std::max<int64_t>(sizes[d - 1], 1), &strides[d - 2])) {
+      throw InvalidArgument(absl::StrCat("dims [", absl::StrJoin(sizes, ", "), "] need strides beyond 64 bits"));
+    }
+  }
   return strides;
 }
 

@@ -34,6 +34,7 @@ struct Layout {
   std::vector<int64_t> strides;  // in elements, as many as sizes
 };
 
+// Throws InvalidArgument where 64 bits do not hold them, which a tensor without elements may have in its dims.
 std::vector<int64_t> ContiguousStrides(const std::vector<int64_t>& sizes);
 // How many bytes the elements reach from the first on. Throws InvalidArgument for strides that are negative or reach
 // further than any memory.

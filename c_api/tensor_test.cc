@@ -63,6 +63,8 @@ TEST_F(TensorTest, FailuresLeaveMemoryWithTheCaller) {
   EXPECT_EQ(wrap(32, {2, 4}, {4}).message, "num_strides is 1, num_dims is 2");
   EXPECT_EQ(wrap(32, {2, 4}, {-4, 1}).message, "strides hold -4; LibTorch has no negative strides");
   EXPECT_EQ(wrap(32, {2, -4}, {}).message, "dims holds -4; sizes are not negative");
+  const int64_t many = int64_t{1} << 32;
+  EXPECT_EQ(wrap(32, {0, many, many}, {}).message, "dims [0, 4294967296, 4294967296] need strides beyond 64 bits");
   EXPECT_EQ(wrap(32, {int64_t{1} << 40, int64_t{1} << 40}, {}).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(wrap(32, {2, 4}, {INT64_MAX, INT64_MAX}).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(Outcome(addend_tensor_wrap(reinterpret_cast<char*>(numbers) + 1, 24, ADDEND_FLOAT32,

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct Search {
