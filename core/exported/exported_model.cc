@@ -207,6 +207,7 @@ class ExportedModel : public Model {
         case InputSpec::Kind::kParameter:
         case InputSpec::Kind::kBuffer:
         case InputSpec::Kind::kTensorConstant:
+          AskForGradients(input);
           plan->known[input.argument.name] = State(input.name);
           Name(input);
           break;
@@ -218,6 +219,15 @@ class ExportedModel : public Model {
                                            "; export a model without objects of C++ classes"));
       }
     }
+  }
+
+  // Parameters ask for gradients as the author's did. No gradient is ever computed, but LibTorch multiplies in another
+  // order where a factor asks for them (at::matmul, for inputs that are not contiguous), and so rounds otherwise.
+  void AskForGradients(const InputSpec& input) {
+    const auto meta = program_->graph.tensors.find(input.argument.name);
+    const at::Tensor& tensor = State(input.name);
+    const bool asks = meta != program_->graph.tensors.end() && meta->second.requires_grad;
+    if (asks && (tensor.is_floating_point() || tensor.is_complex())) tensor.set_requires_grad(true);
   }
 
   void Name(const InputSpec& input) {
@@ -285,6 +295,7 @@ class ExportedModel : public Model {
   // What runs write gets memory of its own, and its content is kept in initial_, which other models leave empty: where
   // runs write something, those never run. The plan and all lists of tensors hold the same tensor objects.
   void KeepWritten() {
+    const c10::AutoGradMode no_grad(false);
     std::map<const void*, c10::Storage> memories;
     for (const at::Tensor& tensor : prepared_.written) {
       const c10::Storage& storage = tensor.storage();

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "core/base/error.h"
 #include "core/base/error_testing.h"
 #include "core/exported/program_testing.h"
@@ -47,6 +50,29 @@ TEST(ExportedModel, CallsOperatorsByName) {
   EXPECT_THAT(model->BufferNames(), IsEmpty());
   EXPECT_THAT(model->InputNames(), ElementsAre("x"));
   EXPECT_THAT(model->ModulePaths(), ElementsAre("layer"));
+}
+
+TEST(ExportedModel, ParametersAskForGradientsAsTheirAuthorsDid) {
+  TestProgram program = Three();
+  program.Parameter("trained", "p_trained", at::ones({3}));
+  program.Parameter("frozen", "p_frozen", at::ones({3}));
+  program.Parameter("written", "p_written", at::ones({3}));
+  program.Parameter("counts", "p_counts", at::ones({3}, at::kLong));
+  for (const char* name : {"p_trained", "p_written", "p_counts"}) program->graph.tensors[name].requires_grad = true;
+  program.Node(Call("torch.ops.aten.add_.Tensor", {{"self", Value("p_written")}, {"other", Value("x")}}, {Value("a")}));
+  program.Node(Call("torch.ops.aten.mul.Tensor", {{"self", Value("a")}, {"other", Value("p_trained")}}, {Value("b")}));
+  program.Output(Value("b"));
+  const auto model = program.Load();
+  std::map<std::string, bool> asks;
+  for (const auto& [name, tensor] : model->NamedTensors()) asks[name] = tensor.requires_grad();
+  EXPECT_EQ(asks,
+            (std::map<std::string, bool>{{"counts", false}, {"frozen", false}, {"trained", true}, {"written", true}}));
+  for (int k = 0; k < 2; ++k) {
+    const Tensor result = RunModel(*model, {Row({1, 2, 3})}, "x").toTensor();
+    EXPECT_TRUE(at::equal(result, Row({2, 3, 4})));
+    EXPECT_FALSE(result.requires_grad());
+  }
+  EXPECT_FALSE((*program).state.at("trained").requires_grad());  // what the caller passed stays as it was
 }
 
 TEST(ExportedModel, GivesConstantsTheTypesThatOperatorsTake) {
