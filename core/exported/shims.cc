@@ -194,6 +194,18 @@ void FunctionalBatchNorm(Stack* stack) {
   stack->emplace_back(variance);
 }
 
+// The same of a batch; before the new statistics, memory that a backward pass would want.
+void FunctionalBatchNormWithUpdate(Stack* stack) {
+  const Taken taken(stack, 7);
+  const Tensor mean = taken.TensorAt(3).clone();
+  const Tensor variance = taken.TensorAt(4).clone();
+  PushThree(stack, at::native_batch_norm(taken.TensorAt(0), taken.MaybeTensor(1), taken.MaybeTensor(2), mean, variance,
+                                         /*training=*/true, taken.Number(5, 0), taken.Number(6, 0)));
+  stack->emplace_back(at::empty({0}, taken.TensorAt(0).options().dtype(at::kByte)));
+  stack->emplace_back(mean);
+  stack->emplace_back(variance);
+}
+
 // ------------------------------------------------------------------------------------------------------- shapes
 
 // From the last dimension to the first, so that those to come keep their numbers.
@@ -401,7 +413,10 @@ const Line kLines[] = {
      BatchNormWithoutTraining},
     {"aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
      "Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
-     FunctionalBatchNorm},
+     FunctionalBatchNorm, kAlways},
+    {"aten::_batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+     "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+     FunctionalBatchNormWithUpdate, kAlways},
     {"aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", SqueezeDims},
     {"aten::empty_permuted(int[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? "
      "device=None, bool? pin_memory=None) -> Tensor",
@@ -415,8 +430,9 @@ const Line kLines[] = {
     {"aten::_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) -> "
      "Tensor",
      GroupedMm},
-    // Of Hugging Face transformers, whose Python defines it.
-    {"transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor", GroupedMmFallback},
+    // Of Hugging Face transformers, whose Python defines it. What that calls would not be seen.
+    {"transformers::grouped_mm_fallback(Tensor input, Tensor weight, Tensor offs) -> Tensor", GroupedMmFallback,
+     kAlways},
     {"aten::sym_size.int(Tensor self, int dim) -> int", SymSize, kAlways},
     {"aten::sym_size(Tensor self) -> int[]", SymSizes, kAlways},
     {"aten::sym_stride.int(Tensor self, int dim) -> int", SymStride, kAlways},
