@@ -17,7 +17,7 @@ from ._captum import Question
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
-from ._errors import Code, Error, NotFound
+from ._errors import Code, Error, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, modules_of, named_tensors, unwrapped
 from ._model import as_arguments
@@ -32,6 +32,11 @@ from ._tensor import Tensor, as_tensor
 _OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
 _OF_ANY = ("inside", "cancellation", "context", "verify_reference")
 
+_HIGHER_ORDER = (
+    "the model calls a higher-order operator of PyTorch (cond, while_loop, scan, map), which PyTorch compiles even where it "
+    "is called as it is, so that its operators are not seen; save the model with torch.export.save and load the file with "
+    "addend.load_model"
+)
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
 
@@ -144,6 +149,9 @@ class _Block:
         trace, self._trace = self._trace, None
         if error is None:
             self._end(trace, notes)
+        elif _is_of_higher_order(error):
+            trace = None  # ends it: this frame lives as long as the error
+            raise Unimplemented(_HIGHER_ORDER) from error
         elif isinstance(error, RuntimeError):
             _raise_own(lambda trace: self._end(trace, notes), trace, error)
 
@@ -641,6 +649,13 @@ def _has_parts(leaf: Any) -> bool:
     import torch
 
     return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
+
+
+def _is_of_higher_order(error: BaseException) -> bool:
+    """Whether PyTorch says that a higher-order operator does not run while operators are seen."""
+    if isinstance(error, NotImplementedError):
+        return "HigherOrderOperator" in str(error)
+    return any(kind.__name__ == "UncapturedHigherOrderOpError" for kind in type(error).__mro__)
 
 
 def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> None:

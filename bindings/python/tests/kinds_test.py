@@ -242,6 +242,32 @@ class KindsTest(unittest.TestCase):
             with self.assertRaisesRegex(AssertionError, "compiled code ran"):
                 inner(self.x)
 
+    @shows("`torch.cond`, `while_loop`, `scan`, `map` inside a model", "refused")
+    def test_higher_order_operators(self):
+        # What PyTorch's versions raise where a model calls one of them; this one has none.
+        class UncapturedHigherOrderOpError(RuntimeError):
+            pass
+
+        def refuses(error):
+            def model(x):
+                raise error
+
+            return model
+
+        no_rule = NotImplementedError("There was no rule registered for HigherOrderOperator cond and mode")
+        for error in (UncapturedHigherOrderOpError("Got graph break"), no_rule):
+            with self.assertRaisesRegex(addend.Unimplemented, "torch.export.save") as caught:
+                addend.compile(refuses(error))(addend.Input(torch.randn(3), 0))
+            self.assertIs(caught.exception.__cause__, error)
+        try:
+            addend.compile(refuses(no_rule))(addend.Input(torch.randn(3), 0))
+        except addend.Unimplemented:
+            output = addend.compile(lambda x: x * 2)(addend.Input(torch.ones(1), 0))
+        self.assertEqual(output.recovery.item(), 2, "the trace has ended while its error is at hand")
+        with self.assertRaisesRegex(NotImplementedError, "^mine$") as caught:
+            addend.compile(refuses(NotImplementedError("mine")))(addend.Input(torch.randn(3), 0))
+        self.assertNotIsInstance(caught.exception, addend.Error)
+
     @shows("threads that the model starts", "refused")
     def test_threads(self):
         model = small()
