@@ -14,8 +14,8 @@ namespace addend::exported {
 struct Shim {
   c10::FunctionSchema schema;
   BoxedFunction function = nullptr;
-  // Stands for the operator in every LibTorch: what it checks or reads is not for the dispatcher, or there is a rule for
-  // each of its parts and none for the whole.
+  // Stands for the operator in every LibTorch: what it checks or reads is not for the dispatcher, or there is a rule
+  // for each of its parts and none for the whole.
   bool always = false;
 };
 
