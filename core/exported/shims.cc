@@ -183,27 +183,27 @@ void BatchNormWithoutStatistics(Stack* stack) {
                                          taken.Bool(3), taken.Number(4, 0), taken.Number(5, 0)));
 }
 
-// Gives the new statistics instead of writing them.
-void FunctionalBatchNorm(Stack* stack) {
-  const Taken taken(stack, 8);
+// Gives the new statistics instead of writing them. `reserve`: what a backward pass would want, before them.
+void GiveStatistics(const Taken& taken, bool training, double momentum, double eps, const Tensor& reserve,
+                    Stack* stack) {
   const Tensor mean = taken.TensorAt(3).clone();
   const Tensor variance = taken.TensorAt(4).clone();
   PushThree(stack, at::native_batch_norm(taken.TensorAt(0), taken.MaybeTensor(1), taken.MaybeTensor(2), mean, variance,
-                                         taken.Bool(5), taken.Number(6, 0), taken.Number(7, 0)));
+                                         training, momentum, eps));
+  if (reserve.defined()) stack->emplace_back(reserve);
   stack->emplace_back(mean);
   stack->emplace_back(variance);
 }
 
-// The same of a batch; before the new statistics, memory that a backward pass would want.
+void FunctionalBatchNorm(Stack* stack) {
+  const Taken taken(stack, 8);
+  GiveStatistics(taken, taken.Bool(5), taken.Number(6, 0), taken.Number(7, 0), /*reserve=*/{}, stack);
+}
+
 void FunctionalBatchNormWithUpdate(Stack* stack) {
   const Taken taken(stack, 7);
-  const Tensor mean = taken.TensorAt(3).clone();
-  const Tensor variance = taken.TensorAt(4).clone();
-  PushThree(stack, at::native_batch_norm(taken.TensorAt(0), taken.MaybeTensor(1), taken.MaybeTensor(2), mean, variance,
-                                         /*training=*/true, taken.Number(5, 0), taken.Number(6, 0)));
-  stack->emplace_back(at::empty({0}, taken.TensorAt(0).options().dtype(at::kByte)));
-  stack->emplace_back(mean);
-  stack->emplace_back(variance);
+  const Tensor reserve = at::empty({0}, taken.TensorAt(0).options().dtype(at::kByte));
+  GiveStatistics(taken, /*training=*/true, taken.Number(5, 0), taken.Number(6, 0), reserve, stack);
 }
 
 // ------------------------------------------------------------------------------------------------------- shapes
