@@ -139,7 +139,8 @@ def _write_ninja(torch, standard):
         # Nothing refers to these by name: they register their kernels when loaded.
         link += ["-Wl,--push-state,--no-as-needed", "-ltorch_cuda", "-lc10_cuda", "-Wl,--pop-state"]
     libraries = [os.path.join("lib", name) for name in kit["libraries"]]
-    link += ["-Wl,-rpath," + os.path.join(KIT, "lib"), "-Wl,--as-needed"] + libraries
+    # RPATH, not RUNPATH: it holds for what these libraries need, too.
+    link += ["-Wl,--disable-new-dtags", "-Wl,-rpath," + os.path.join(KIT, "lib"), "-Wl,--as-needed"] + libraries
     lines = [
         "ninja_required_version = 1.3",
         "builddir = build",
