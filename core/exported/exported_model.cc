@@ -21,6 +21,7 @@
 #include "core/exported/run_plan.h"
 #include "core/exported/state.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/memory.h"
 
 namespace addend {
 namespace exported {
@@ -207,7 +208,7 @@ class ExportedModel : public Model {
         case InputSpec::Kind::kParameter:
         case InputSpec::Kind::kBuffer:
         case InputSpec::Kind::kTensorConstant:
-          AskForGradients(input);
+          if (AsksForGradients(input)) AskForGradients(State(input.name));
           plan->known[input.argument.name] = State(input.name);
           Name(input);
           break;
@@ -221,13 +222,9 @@ class ExportedModel : public Model {
     }
   }
 
-  // Parameters ask for gradients as the author's did. No gradient is ever computed, but LibTorch multiplies in another
-  // order where a factor asks for them (at::matmul, for inputs that are not contiguous), and so rounds otherwise.
-  void AskForGradients(const InputSpec& input) {
+  bool AsksForGradients(const InputSpec& input) const {
     const auto meta = program_->graph.tensors.find(input.argument.name);
-    const at::Tensor& tensor = State(input.name);
-    const bool asks = meta != program_->graph.tensors.end() && meta->second.requires_grad;
-    if (asks && (tensor.is_floating_point() || tensor.is_complex())) tensor.set_requires_grad(true);
+    return meta != program_->graph.tensors.end() && meta->second.requires_grad;
   }
 
   void Name(const InputSpec& input) {

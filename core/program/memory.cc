@@ -43,4 +43,8 @@ at::Tensor WholeStorage(const at::Tensor& tensor) {
       .set_(tensor.storage(), 0, {numel}, {1});
 }
 
+void AskForGradients(const at::Tensor& parameter) {
+  if (parameter.is_floating_point() || parameter.is_complex()) parameter.set_requires_grad(true);
+}
+
 }  // namespace addend

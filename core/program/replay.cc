@@ -41,8 +41,12 @@ at::Tensor In(const c10::Storage& storage, const RecordedValue& value) {
   tensor._set_conj(value.conjugated);
   tensor._set_neg(value.negated);
   if (value.wrapped_number) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  if (value.requires_grad) AskForGradients(tensor);
   return tensor;
 }
+
+// The graph behind a value that is kept would keep more of the run alive.
+at::Tensor WithoutGraph(const at::Tensor& tensor) { return tensor.requires_grad() ? tensor.detach() : tensor; }
 
 // All of a tensor's storage, seen as `like` is: one-dimensional, of its dtype.
 at::Tensor Whole(const at::Tensor& tensor, const at::Tensor& like) {
@@ -244,7 +248,7 @@ class Replay::Execution {
     const bool overwritten = !writers.empty() && writers.back() > call;
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
-    kept_[value] = overwritten ? tensor.detach().clone() : tensor;
+    kept_[value] = overwritten ? tensor.detach().clone() : WithoutGraph(tensor);
   }
 
   const at::Tensor& Get(int value) {

@@ -169,6 +169,12 @@ std::vector<SmallModel> OddModels() {
          return y + mean + var;
        }},
       {"undefined_tensors", [](const Tensor& x) { return at::linear(x, Weight(), Tensor()); }},
+      // LibTorch 2 multiplies in another order where the weight asks for gradients and the input is not contiguous.
+      {"weights_that_ask_for_gradients",
+       [](const Tensor& x) {
+         const c10::AutoGradMode no_grad(false);
+         return at::linear(x.expand({50, 2, 6}).transpose(0, 1), Weight().clone().requires_grad_());
+       }},
       {"inner_dtype",
        [](const Tensor& x) { return x.to(at::kFloat).round().to(at::kLong).flatten().bincount().sum() + x; }},
   };
@@ -332,6 +338,28 @@ class CopyCounter {
  private:
   at::CallbackHandle handle_;
 };
+
+TEST(Replay, HasParametersThatAskForGradientsAsTheModelsDo) {
+  const Tensor weight = Random({3, 6}, 2).requires_grad_();
+  const Tensor counts = at::arange(6);
+  AnyModel model([&](const std::vector<c10::IValue>& in) -> c10::IValue {
+    const c10::AutoGradMode grad(true);
+    return at::linear(in[0].toTensor() + counts, weight);
+  });
+  model.named = {{"weight", weight}, {"counts", counts}};
+  model.buffers = {"counts"};
+  const Tensor x = Random({2, 6}, 1);
+  const Recording recording = Record(model, {x});
+  const EncodedProgram encoded = EncodeProgram(*recording.program);
+  const auto loaded = std::make_shared<const RecordedProgram>(DecodeProgram(encoded, "program"));
+  for (const auto& program : {recording.program, loaded}) {
+    ReplayOptions options;
+    options.every_value = true;
+    const ReplayResult result = Replay(program).Run({x}, options);
+    EXPECT_TRUE(result.output.toTensor().requires_grad());
+    for (const auto& [name, value] : result.values) EXPECT_FALSE(value.requires_grad()) << name;
+  }
+}
 
 TEST(Record, CopiesOnlyWhatIsOverwrittenLater) {
   const Tensor weight = Random({8, 8}, 1);
