@@ -21,6 +21,7 @@ struct Bytes {
   char* data = nullptr;
   size_t size = 0;
   std::shared_ptr<void> owner;
+  bool mapped = false;  // they are those of a file, which are read from the disk when they are touched
 };
 
 // Maps a regular file copy-on-write: what is written to the bytes stays in this process. The file must not be shortened
@@ -72,6 +73,7 @@ class Archive {
   bool HasMark(uint64_t place, uint64_t size, uint32_t mark) const;
   Directory FindDirectory() const;
   void ReadDirectory();
+  void AskForHeaders() const;
   Bytes Content(const std::string& entry, bool compare) const;
 
   Bytes bytes_;
