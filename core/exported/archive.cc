@@ -275,8 +275,8 @@ void Archive::ReadDirectory() {
   for (auto& entry : entries) entries_.emplace(entry.first.substr(common.size()), entry.second);
 }
 
-// The disk reads the headers of all entries at once, and nothing around them. Touched one after the other, each would be
-// waited for, with what lies around it.
+// The disk reads the headers of all entries at once, and nothing around them. Touched one after the other, each would
+// be waited for, with what lies around it.
 void Archive::AskForHeaders() const {
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   for (const auto& [name, entry] : entries_) {
