@@ -1,4 +1,5 @@
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/tensor.h>
 
 #include "core/rules/cases/cases.h"
 
@@ -119,17 +120,22 @@ void AddWindows(std::vector<Case>* cases) {
       {"aten::fractional_max_pool3d", "", [](Draw& d) -> Arguments {
          return {d.Moving({1, 2, 5, 6, 4}), Sizes{2, 3, 2}, Sizes{3, 2, 1}, d.Uniform({1, 2, 3}, 0, 1)};
        }, kCorners},
+      // Indices name an element of their own window: the CPU's kernel would add any, CUDA's looks only into windows.
       {"aten::max_pool2d_with_indices_backward", "", [](Draw& d) -> Arguments {  // two windows meet in one element
          return {d.Moving({2, 2, 2, 1}), d.Normal({2, 2, 4, 3}), Sizes{3, 2}, Sizes{1, 1}, Sizes{0, 0}, Sizes{1, 2}, false,
-                 (d.Integers({2, 2, 2, 1}, 2) + 4).contiguous()};
+                 (d.Integers({2, 2, 2, 1}, 2) * 2 + 3).contiguous()};
        }},
       {"aten::max_pool2d_with_indices_backward", "one", [](Draw& d) -> Arguments {
+         const at::Tensor corner = at::tensor({0, 2, 8, 10}, at::kLong).view({2, 2});
          return {d.Moving({2, 2, 2}), d.Moving({2, 4, 4}), Sizes{2, 2}, Sizes{2, 2}, Sizes{0, 0}, Sizes{1, 1}, false,
-                 d.Integers({2, 2, 2}, 16)};
+                 corner + d.Integers({2, 2, 2}, 2) * 4 + d.Integers({2, 2, 2}, 2)};
        }},
       {"aten::max_pool3d_with_indices_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 1, 2, 2, 1}), d.Normal({2, 1, 4, 4, 2}), Sizes{2, 2, 2}, Sizes{2, 2, 2}, Sizes{0, 0, 0},
-                 Sizes{1, 1, 1}, false, d.Integers({2, 1, 2, 2, 1}, 32)};
+         const at::Tensor corner = at::tensor({0, 4, 16, 20}, at::kLong).view({2, 2, 1});
+         const Sizes pooled = {2, 1, 2, 2, 1};
+         return {d.Moving(pooled), d.Normal({2, 1, 4, 4, 2}), Sizes{2, 2, 2}, Sizes{2, 2, 2}, Sizes{0, 0, 0},
+                 Sizes{1, 1, 1}, false,
+                 corner + d.Integers(pooled, 2) * 8 + d.Integers(pooled, 2) * 2 + d.Integers(pooled, 2)};
        }},
       {"aten::avg_pool3d", "", [](Draw& d) -> Arguments {
          return {d.Moving({1, 2, 4, 5, 3}), Sizes{2, 3, 2}, Sizes{1, 2, 2}, Sizes{1, 1, 0}, true, false};
