@@ -19,6 +19,7 @@
 #include "core/explain/verify.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/segments.h"
+#include "core/linearize/stretches.h"
 #include "core/linearize/view.h"
 #include "core/program/traced_calls.h"
 
@@ -104,14 +105,14 @@ void AddByExampleAndLabel(const at::Tensor& products, const at::Tensor& labels, 
 }
 
 // The tensor that is asked for: an output by its name, or a probe.
-RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, const TracedRun& trace,
-                             const std::string& at) {
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at) {
   if (at.empty()) return outputs[0];
   for (const RecordedOutput& output : outputs) {
     if (output.name == at) return output;
   }
   if (at == "output" || absl::StartsWith(at, "output.")) RequireOutput(outputs, at);
   const Probe probe = FindReached(trace, at, outputs[0].probe);
+  Restore(trace, probe.operand);
   return {at, trace.Value(probe.operand), probe, {}};
 }
 

@@ -35,9 +35,6 @@ struct DecomposeOptions : RunOptions {
   // How many components move through the model at once; 0: as many as `memory_bytes` allows. The model still runs once,
   // and the results are the same to rounding.
   int64_t chunk = 0;
-  // The memory limit in bytes for the parts of outputs and probes and all rows on their way there, beside the model and
-  // its recorded run; 0: none.
-  int64_t memory_bytes = 0;
 };
 
 struct Decomposed {

@@ -42,7 +42,10 @@ class LiveTrace::Recording : public CallHandler {
         prepared_(purpose_.attribution ? LabelEveryId(asked_) : asked_),
         policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
         tracer_(&purpose_.options.Rules(), &policy_, prepared_.numc) {
-    if (!finds_inside_) tracer_.UseReferences(purpose_.options.references);
+    if (!finds_inside_) {
+      purpose_.attribution ? UseMemory(*purpose_.attribution, tracer_)
+                           : tracer_.UseReferences(purpose_.options.references);
+    }
     for (size_t k = 0; k < inputs_.size(); ++k) {
       if (!inputs_[k].inside.empty()) {
         // Known by its place, not by its memory.

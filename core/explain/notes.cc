@@ -64,7 +64,7 @@ std::vector<Position> ReadersOfInfinity(const Linearization& linearization, cons
     if (!node.keeps_bracket || node.bracket_bound >= 0) return false;
     const auto& operands = trace.program.calls[node.call].operands;
     const bool reads = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-      return CarriesRows(operand) && !AllFinite(trace.Value(operand)) && trace.ReferenceIsFinite(operand);
+      return CarriesRows(operand) && !trace.ValueIsFinite(operand) && trace.ReferenceIsFinite(operand);
     });
     const auto check = std::find_if(sweep.checks.begin(), sweep.checks.end(),
                                     [&](const OperatorCheck& own) { return own.call == node.call; });

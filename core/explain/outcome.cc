@@ -126,23 +126,12 @@ bool FailRecovery(const Linearization& linearization, const Judged& judged, doub
   return check.absorbed;
 }
 
-// The call that a probe was written by.
-int64_t CallOf(const Linearization& linearization, const Probe& probe) {
-  const std::vector<Call>& calls = linearization.trace->program.calls;
-  for (int64_t c = std::min<int64_t>(probe.after_call, static_cast<int64_t>(calls.size()) - 1); c > 0; --c) {
-    for (const Operand& output : calls[c].outputs) {
-      if (!calls[c].is_view && output.storage == probe.operand.storage) return c;
-    }
-  }
-  return 0;
-}
-
 // How large the numbers are that the model itself sums a probe from: what is one less one is made of rounding. And its
 // `reference`, which is what it is; only a stand-in for it may be of any size.
 double OwnTerms(const Linearization& linearization, const Probe& probe, double reference) {
   const bool own = linearization.stand_ins.empty() && linearization.policy.anchor == Anchor::kBaseline;
   double terms = own ? reference : 0;
-  const int64_t last = CallOf(linearization, probe);
+  const int64_t last = MakerOf(*linearization.trace, probe);
   for (const Node& node : linearization.nodes) {
     if (node.call != last) continue;
     // A product of many has terms that no operand shows, as a determinant has.
@@ -184,7 +173,7 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
                size_t probe, const std::function<at::Tensor()>& cotangent, Outcome& outcome) {
   Judged judged;
   judged.name = name;
-  judged.call = CallOf(linearization, linearization.probes[probe]);
+  judged.call = MakerOf(*linearization.trace, linearization.probes[probe]);
   judged.conditioning = sizes.Conditioning();
   if (sizes.AreRounding(single)) return judged;
   if (!(sizes.Conditioning() <= outcome.conditioning)) outcome.conditioning = sizes.Conditioning();

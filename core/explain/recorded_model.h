@@ -61,6 +61,10 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
 // model fails on the inputs or gives no floating-point tensor, and what tracing throws.
 RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, bool every_id = false);
 
+// Tells the tracer of an attribution's run how much it may keep: within a limit of memory, or also references for the
+// next run. Throws InvalidArgument for a negative limit.
+void UseMemory(const RunOptions& options, Tracer& tracer);
+
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);
 

@@ -2,6 +2,7 @@
 #ifndef ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
 #define ADDEND_CORE_EXPLAIN_RUN_OPTIONS_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "core/base/policy.h"
@@ -21,6 +22,12 @@ struct RunOptions {
   // Runs the plain model once more, on the baseline, and compares what it gives with the reference; see
   // Report::reference_error. Not where a split starts inside the model.
   bool verify_reference = false;
+  // The memory limit in bytes, beside the model; 0: none. Of a decomposition: for the parts of outputs and probes and
+  // all rows on their way there, beside the recorded run. Of an attribution: for the recorded run and its coefficients,
+  // about; what does not fit is computed again, with the same bits, and references are not kept for the next run. See
+  // Note [Stretches] in core/linearize/checkpoints.h. It has to be possible: policies that need the whole run are
+  // refused.
+  int64_t memory_bytes = 0;
   // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
   const Registry* registry = nullptr;
   // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.

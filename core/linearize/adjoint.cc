@@ -67,7 +67,7 @@ class Adjoint {
                   OptionsOf(cotangents)),
         cotangents_(trace_, products_.rows()),
         seeded_(seeds_.size(), false) {
-    RequireLinear(linearization, "be transposed", "decompose forward, or choose another policy");
+    RequireLinear(linearization, kCannot, kHint);
     if (!products_.has_blocks()) return;
     if (options.nodes) {
       throw Unimplemented("the relevance of operators under the policy bias=sign_threshold; choose another bias");
@@ -80,12 +80,14 @@ class Adjoint {
     terms_at_starts_ = products_.Zeros();
     for (at::Tensor* sum : {&result_.value, &result_.reference, &result_.leftover}) *sum = products_.Zeros();
     for (size_t p = 0; p < seeds_.size() && !options_.components_only; ++p) ReadTarget(p);
-    const size_t nodes = linearization_.nodes.size();
-    for (size_t n = nodes; n-- > 0;) {
-      Seed(linearization_.nodes[n].call);
-      GoBack(n);
-      if (options_.progress) options_.progress(static_cast<int64_t>(nodes - n), static_cast<int64_t>(nodes));
-    }
+    const auto calls = static_cast<int64_t>(trace_.program.calls.size());
+    ForEachNodeBackward(linearization_, /*hold=*/!observers_.empty(), [&](const Node& node, int64_t n) {
+      if (n < 0) RequireLinear(linearization_, node, kCannot, kHint);
+      Seed(node.call);
+      GoBack(node, n);
+      if (options_.progress) Report(node, n, calls);
+    });
+    if (options_.progress && linearization_.stretches != nullptr) options_.progress(calls, calls);
     Seed(-1);
     for (const Start& start : trace_.starts) result_.starts.push_back(End(start));
     const at::Tensor terms = result_.components.abs().sum(1);
@@ -98,6 +100,15 @@ class Adjoint {
   const std::vector<OperatorCheck>& suspects() const { return suspects_; }
 
  private:
+  static constexpr char kCannot[] = "be transposed";
+  static constexpr char kHint[] = "decompose forward, or choose another policy";
+
+  // In nodes, or, where their number is not known, in calls.
+  void Report(const Node& node, int64_t n, int64_t calls) const {
+    const auto nodes = static_cast<int64_t>(linearization_.nodes.size());
+    n < 0 ? options_.progress(calls - node.call, calls) : options_.progress(nodes - n, nodes);
+  }
+
   void ReadTarget(size_t p) {
     const at::Tensor& seed = seeds_[p];
     if (!seed.defined()) return;
@@ -120,8 +131,7 @@ class Adjoint {
     }
   }
 
-  void GoBack(size_t n) {
-    const Node& node = linearization_.nodes[n];
+  void GoBack(const Node& node, int64_t n) {
     const Call& call = products_.CallOf(node);
     Rows behind(call.outputs.size());
     bool any = false;
@@ -150,7 +160,7 @@ class Adjoint {
   }
 
   // Turns the cotangents behind a payment into those before it.
-  Rows BeforePayment(const Node& node, size_t n, Rows behind) {
+  Rows BeforePayment(const Node& node, int64_t n, Rows behind) {
     if (!behind[0].defined()) return behind;
     const auto [paid, share] = PaymentOf(node, sums_[n]);
     const at::Tensor of_leftover = products_.OfLeftover(behind[0]);
@@ -173,7 +183,7 @@ class Adjoint {
   // NaN and infinity have no parts: nothing comes back to such elements, whatever a map has made of them. (A row of
   // scores that are all infinitely low has probabilities of NaN, and so has the map's transpose there.)
   at::Tensor OfParts(const at::Tensor& back, const Operand& operand) const {
-    if (!back.defined() || AllFinite(back)) return back;
+    if (!back.defined() || AllFinite(back) || trace_.At(operand).value_is_finite) return back;
     return back.masked_fill(at::isfinite(products_.Value(operand)).logical_not_(), 0);
   }
 

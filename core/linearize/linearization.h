@@ -3,6 +3,7 @@
 #ifndef ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
 #define ADDEND_CORE_LINEARIZE_LINEARIZATION_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -52,6 +53,8 @@ struct Life {
   int64_t last = -2;   // the number of nodes: a probe reads it; -1: only a start touches it; -2: nothing does
 };
 
+class Stretches;
+
 struct Linearization {
   // The run with the references that nodes were made from: as `recorded`, but for stand-ins and anchors.
   std::shared_ptr<const TracedRun> trace;
@@ -64,7 +67,20 @@ struct Linearization {
   std::vector<uint32_t> probe_marks;  // bits of Freeze: where each probe's value comes from
   // Operators whose reference was not finite and was replaced; see references.h.
   std::vector<int64_t> stand_ins;
+  // Where memory is limited: makes nodes while a sweep goes back. Those in `nodes` have no maps then.
+  std::shared_ptr<Stretches> stretches;
 };
+
+// The call that wrote what a probe is.
+int64_t MakerOf(const TracedRun& trace, const Probe& probe);
+
+// Calls `visit` for each node with its number, the last first. `hold`: the values and references of its operands and
+// outputs are there while it is visited, also where memory is limited. Numbers of nodes are not known there: they are
+// -1.
+void ForEachNodeBackward(const Linearization& linearization, bool hold,
+                         const std::function<void(const Node& node, int64_t n)>& visit);
+// All nodes; of a linearization with stretches those of the last sweep.
+const std::vector<Node>& NodesOf(const Linearization& linearization);
 
 // The rule of each call, or null.
 std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry);

@@ -33,13 +33,17 @@ PaidByShare PaymentOf(const Node& node, const at::Tensor& sum) {
 }
 
 void RequireLinear(const Linearization& linearization, const std::string& cannot, const std::string& hint) {
-  const auto node = std::find_if(linearization.nodes.begin(), linearization.nodes.end(), LooksAtAll);
-  if (node == linearization.nodes.end()) return;
-  const Call& call = linearization.trace->program.calls[node->call];
+  for (const Node& node : linearization.nodes) RequireLinear(linearization, node, cannot, hint);
+}
+
+void RequireLinear(const Linearization& linearization, const Node& node, const std::string& cannot,
+                   const std::string& hint) {
+  if (!LooksAtAll(node)) return;
+  const Call& call = linearization.trace->program.calls[node.call];
   const std::string name = FullName(call.op.schema());
   const Policy own = linearization.policy.For(name, call.position.module_path);
   throw Error(absl::StatusCode::kFailedPrecondition,
-              absl::StrCat(name, " under the policy ", ChoiceOf(*node, own),
+              absl::StrCat(name, " under the policy ", ChoiceOf(node, own),
                            " looks at all components together: they cannot ", cannot),
               call.position, hint);
 }

@@ -30,8 +30,10 @@ struct PaidByShare {
 };
 PaidByShare PaymentOf(const Node& node, const at::Tensor& sum);
 
-// Throws FailedPrecondition, with the operator's position, if a node of the linearization looks at all components
-// together. `cannot`: what they can therefore not do, such as "move in chunks".
+// Throws FailedPrecondition, with the operator's position, if a node, or one node of the linearization, looks at all
+// components together. `cannot`: what they can therefore not do, such as "move in chunks".
+void RequireLinear(const Linearization& linearization, const Node& node, const std::string& cannot,
+                   const std::string& hint);
 void RequireLinear(const Linearization& linearization, const std::string& cannot, const std::string& hint);
 
 }  // namespace addend

@@ -12,16 +12,6 @@
 #include "core/program/operator_traits.h"
 
 namespace addend {
-namespace {
-
-Kept& KeptOf(TracedRun& trace, const Operand& operand) {
-  for (Kept& kept : trace.storages[operand.storage]) {
-    if (kept.version == operand.version) return kept;
-  }
-  throw Internal("a traced tensor was not kept");
-}
-
-}  // namespace
 
 TracedRun& References::Changed() {
   if (own_ == nullptr) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/program/recorder.h"
+#include "core/linearize/call_at_hand.h"
 #include "core/program/written_aside.h"
 
 namespace addend {
@@ -20,27 +20,15 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
   return Rerun(call, call.arguments, operands);
 }
 
-std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& given,
-                              const std::vector<at::Tensor>& operands) {
-  // out= forms are not differentiated: what asks for derivatives gets the form that returns its result.
-  std::optional<Operator> functional;
-  if (c10::GradMode::is_enabled()) functional = call.op.WithoutOut();
+Stack StackOf(const Call& call, const std::vector<c10::IValue>& given, const std::vector<at::Tensor>& operands,
+              bool without_out) {
   Stack stack;
   size_t k = 0;
   const auto& arguments = call.op.schema().arguments();
   for (size_t a = 0; a < given.size(); ++a) {
     std::vector<at::Tensor> own;
-    bool written = false;
-    while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) {
-      written |= call.operands[k].written;
-      own.push_back(operands[k++]);
-    }
-    if (arguments[a].is_out()) {
-      if (functional) continue;
-      own[0] = at::empty({0}, own[0].options());
-    } else if (written || MayBeWrittenAside(arguments[a])) {
-      for (at::Tensor& tensor : own) tensor = tensor.clone();
-    }
+    while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) own.push_back(operands[k++]);
+    if (without_out && arguments[a].is_out()) continue;
     const c10::TypePtr type = arguments[a].type();
     const bool optional_list = type->kind() == c10::TypeKind::ListType &&
                                type->expect<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
@@ -61,10 +49,26 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
       stack.push_back(given[a]);
     }
   }
+  return stack;
+}
+
+std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& given,
+                              const std::vector<at::Tensor>& operands) {
+  // out= forms are not differentiated: what asks for derivatives gets the form that returns its result.
+  std::optional<Operator> functional;
+  if (c10::GradMode::is_enabled()) functional = call.op.WithoutOut();
+  std::vector<at::Tensor> own = operands;
+  for (size_t k = 0; k < own.size(); ++k) {
+    const c10::Argument& argument = call.op.schema().arguments()[call.operands[k].argument];
+    if (argument.is_out()) {
+      own[k] = at::empty({0}, own[k].options());
+    } else if (call.operands[k].written || MayBeWrittenAside(argument)) {
+      own[k] = own[k].clone();
+    }
+  }
+  Stack stack = StackOf(call, given, own, functional.has_value());
   (functional ? *functional : call.op).Run(&stack);
-  std::vector<at::Tensor> results;
-  for (const c10::IValue& value : stack) ForEachTensor(value, [&](const at::Tensor& t) { results.push_back(t); });
-  return results;
+  return TensorsIn(stack);
 }
 
 }  // namespace addend

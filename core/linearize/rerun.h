@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "core/intercept/operator.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/call_arguments.h"
 
@@ -22,6 +23,11 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
 // tensors).
 std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& arguments,
                               const std::vector<at::Tensor>& operands);
+
+// The arguments of a call on the stack: `given` by schema position, None for tensors, and one tensor for each operand.
+// without_out: out= arguments are left out.
+Stack StackOf(const Call& call, const std::vector<c10::IValue>& given, const std::vector<at::Tensor>& operands,
+              bool without_out);
 
 }  // namespace addend
 

@@ -39,7 +39,7 @@ void Rounding::Follow(const Node& node) {
 
 void Rounding::FollowAll() {
   for (const Start& start : linearization_.trace->starts) Begin(start);
-  for (const Node& node : linearization_.nodes) Follow(node);
+  for (const Node& node : NodesOf(linearization_)) Follow(node);
 }
 
 int64_t Rounding::Depth(const Operand& operand) const { return operand.storage < 0 ? 0 : depth_[operand.storage]; }

@@ -14,7 +14,8 @@ RowTable::RowTable(const TracedRun& trace, int64_t count)
     : trace_(trace), count_(count), entries_(trace.program.storages.size()), unknown_(std::make_shared<char>()) {}
 
 at::TensorOptions RowTable::Options(const Operand& operand) const {
-  return trace_.At(operand).value.options().dtype(RowDtype(StorageOf(operand).dtype));
+  const StorageInfo& storage = StorageOf(operand);
+  return at::TensorOptions().device(storage.device).dtype(RowDtype(storage.dtype));
 }
 
 at::Tensor RowTable::Zeros(const Operand& operand) const {

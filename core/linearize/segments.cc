@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "core/base/clock.h"
 #include "core/linearize/references.h"
+#include "core/linearize/stretches.h"
 
 namespace addend {
 namespace {
@@ -197,6 +198,22 @@ void Add(AdjointResult piece, AdjointResult& sum) {
   AddChecks(std::move(piece.failures), sum.failures);
 }
 
+// Linearizes while it sweeps: the time of both counts as the sweep's.
+Attributed TransposeInStretches(const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
+                                const std::vector<Probe>& probes, const std::vector<at::Tensor>& cotangents, bool nodes,
+                                const StageProgress& progress) {
+  const auto start = Clock::now();
+  Attributed all;
+  all.linearization = LinearizeInStretches(trace, registry, policy, probes);
+  AdjointOptions options;
+  options.nodes = nodes;
+  if (progress) options.progress = [&](int64_t done, int64_t total) { progress("sweep", done, total); };
+  all.adjoint = SweepBackward(all.linearization, cotangents, options);
+  all.linearization.nodes = NodesOf(all.linearization);
+  all.sweep_seconds = SecondsSince(start);
+  return all;
+}
+
 }  // namespace
 
 Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
@@ -212,9 +229,16 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
   return all;
 }
 
-Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
+  if (!trace->stretches.empty()) {
+    try {
+      return TransposeInStretches(trace, registry, policy, probes, cotangents, nodes, progress);
+    } catch (const Stretches::NeedsWholeRun&) {
+      RestoreAll(*trace);
+    }
+  }
   Attributed all;
   const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
     AdjointOptions options;

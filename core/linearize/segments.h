@@ -45,9 +45,10 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
                             const Policy& policy, const std::vector<Probe>& probes, bool everything,
                             const StageProgress& progress = nullptr, const SweepOptions& options = {});
 
-// Linearizes and sweeps backward. `cotangents` and `nodes`: as SweepBackward takes them. Throws what Linearize and
-// SweepBackward throw.
-Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+// Linearizes and sweeps backward, a run with stretches stretch by stretch: it may lack values afterwards, or, where a
+// stand-in was needed, have no stretches any more. `cotangents` and `nodes`: as SweepBackward takes them. Throws what
+// Linearize and SweepBackward throw.
+Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const std::vector<at::Tensor>& cotangents, bool nodes = false,
                                  const StageProgress& progress = nullptr);

@@ -15,6 +15,19 @@ void StorageState::OwnReference() {
   reference_shared = false;
 }
 
+at::Tensor FlatReference(const Operand& output, const StorageInfo& storage, const at::Tensor& value,
+                         const at::Tensor& reference, bool differentiable) {
+  const bool same_layout = reference.scalar_type() == value.scalar_type() && reference.is_conj() == value.is_conj() &&
+                           reference.is_neg() == value.is_neg() && reference.strides() == value.strides() &&
+                           reference.storage_offset() == value.storage_offset() &&
+                           static_cast<int64_t>(reference.storage().nbytes()) >=
+                               storage.numel * static_cast<int64_t>(c10::elementSize(storage.dtype));
+  if (same_layout) return Flat(reference, storage, differentiable);
+  at::Tensor flat = at::zeros({storage.numel}, value.options().dtype(storage.dtype));
+  ViewOf(flat, output).copy_(reference);
+  return flat;
+}
+
 StorageState& StorageStates::Of(int storage) {
   if (storage >= static_cast<int>(states_.size())) states_.resize(storage + 1);
   return states_[storage];
@@ -75,18 +88,7 @@ void StorageStates::SetReference(const Operand& output, const at::Tensor& value,
   }
   StorageState& state = Of(output.storage);
   state.reference_shared = state.reference_known = false;
-  const StorageInfo& storage = Info(output.storage);
-  const bool same_layout = reference.scalar_type() == value.scalar_type() && reference.is_conj() == value.is_conj() &&
-                           reference.is_neg() == value.is_neg() && reference.strides() == value.strides() &&
-                           reference.storage_offset() == value.storage_offset() &&
-                           static_cast<int64_t>(reference.storage().nbytes()) >=
-                               storage.numel * static_cast<int64_t>(c10::elementSize(storage.dtype));
-  if (same_layout) {
-    state.reference = Flat(reference, storage, differentiable_);
-  } else {
-    state.reference = at::zeros({storage.numel}, value.options().dtype(storage.dtype));
-    ViewOf(state.reference, output).copy_(reference);
-  }
+  state.reference = FlatReference(output, Info(output.storage), value, reference, differentiable_);
 }
 
 at::Tensor StorageStates::FlatCopy(const Operand& operand, const at::Tensor& tensor) const {

@@ -39,6 +39,11 @@ struct StorageState {
   bool newest_is_live = false;  // the last entry of `kept` shares memory with the model
 };
 
+// The whole storage of a call's output on the baseline, laid out as the storage is in which the call gave `value`.
+// `reference`: what the call gives there, of the same shape.
+at::Tensor FlatReference(const Operand& output, const StorageInfo& storage, const at::Tensor& value,
+                         const at::Tensor& reference, bool differentiable);
+
 class StorageStates {
  public:
   // `recorder`: knows the storages; must outlive the states. `differentiable`: see TracedRun.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/intercept/thread_modes.h"
 #include "core/linearize/freed_memory.h"
@@ -78,7 +79,8 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
       kept_(&states_, &ids_),
       reference_run_(&states_, &ids_, differentiable),
       rewriting_(policy, differentiable, &recorder_, &states_, &reference_run_, &kept_),
-      starts_(&states_, &kept_) {
+      starts_(&states_, &kept_),
+      checkpoints_(&recorder_, &states_) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
   trace_.baseline_conditions = policy->conditions == Conditions::kBaseline;
@@ -90,6 +92,7 @@ void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
 }
 
 void Tracer::Handle(const Operator& op, Stack* stack) {
+  if (checkpoints_.on()) checkpoints_.BetweenCalls();
   const Role& role = roles_.Of(op);
   Call call = recorder_.Begin(op, *stack);
   for (Operand& operand : call.operands) states_.Mark(operand);
@@ -138,6 +141,7 @@ std::vector<c10::IValue> Tracer::RunRewrite(CallAtHand& own) {
 
 void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
   const TracingPause pause;
+  const auto start = checkpoints_.on() ? Clock::now() : Clock::time_point();
   if (!own.arguments.empty()) first_error_.In([&] { BeforeRun(own); });
   own.call.op.Run(stack);
   own.results = ResultsOf(own.call.op, *stack);
@@ -145,6 +149,10 @@ void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
   recorder_.AddOutputs(own.arguments, own.results, own.call);
   for (Operand& output : own.call.outputs) states_.Mark(output);
   first_error_.In([&] { AfterRun(own); });
+  if (checkpoints_.on() && own.call.Traced()) {
+    const bool starts = !trace_.row_starts.empty() && trace_.row_starts.back() == own.call.index;
+    checkpoints_.AfterCall(own, starts, SecondsSince(start));
+  }
 }
 
 void Tracer::BeforeRun(CallAtHand& own) {
@@ -334,6 +342,7 @@ Operand Tracer::Output(const at::Tensor& tensor) {
 
 TracedRun Tracer::Finish() {
   trace_.starts = starts_.Take();
+  trace_.stretches = checkpoints_.Take();
   trace_.storages = states_.Take();
   trace_.program = std::move(recorder_.program());
   kept_.Store();

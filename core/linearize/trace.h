@@ -16,6 +16,7 @@
 #include "core/intercept/first_error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/call_at_hand.h"
+#include "core/linearize/checkpoints.h"
 #include "core/linearize/inside_place.h"
 #include "core/linearize/kept_references.h"
 #include "core/linearize/reference_cache.h"
@@ -43,6 +44,10 @@ class Tracer : public CallHandler {
   // Reuses references of the last run in the cache where they are the same; Finish() stores those of this run. See Note
   // [Kept references]. Not for runs that autograd follows. Call it before inputs are declared.
   void UseReferences(std::shared_ptr<ReferenceCache> cache);
+
+  // Limits what values and references may take, in bytes, about; see Note [Stretches] in checkpoints.h. The run is then
+  // for a sweep back, without references of the last run. Not for runs that autograd follows.
+  void LimitMemory(int64_t bytes) { checkpoints_.Limit(bytes); }
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
@@ -108,6 +113,7 @@ class Tracer : public CallHandler {
   ReferenceRun reference_run_;
   Rewriting rewriting_;
   Starts starts_;
+  Checkpoints checkpoints_;
 };
 
 }  // namespace addend

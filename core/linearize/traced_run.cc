@@ -21,6 +21,11 @@ at::Tensor WeightsOfIds(const TracedRun& trace, const Call& call) {
   return {};
 }
 
+void RequireHeld(const Kept& kept, const Operand& operand) {
+  if (kept.value.defined()) return;
+  throw Internal(absl::StrCat("version ", kept.version, " of storage ", operand.storage, " was dropped"));
+}
+
 }  // namespace
 
 const Kept& TracedRun::At(const Operand& operand) const {
@@ -30,14 +35,19 @@ const Kept& TracedRun::At(const Operand& operand) const {
   throw Internal(absl::StrCat("version ", operand.version, " of storage ", operand.storage, " was not kept"));
 }
 
+Kept& KeptOf(TracedRun& trace, const Operand& operand) { return const_cast<Kept&>(trace.At(operand)); }
+
 at::Tensor TracedRun::Value(const Operand& operand) const {
   if (operand.storage < 0) return {};
-  return ViewOf(At(operand).value, operand);
+  const Kept& kept = At(operand);
+  RequireHeld(kept, operand);
+  return ViewOf(kept.value, operand);
 }
 
 at::Tensor TracedRun::Reference(const Operand& operand) const {
   if (operand.storage < 0) return {};
   const Kept& kept = At(operand);
+  RequireHeld(kept, operand);
   return ViewOf(kept.reference.defined() ? kept.reference : kept.value, operand);
 }
 
@@ -85,7 +95,13 @@ bool TracedRun::StepsOfConditions(const Call& call) const {
 }
 
 bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
-  return operand.storage < 0 || At(operand).reference_is_finite || AllFinite(Reference(operand));
+  if (operand.storage < 0 || At(operand).reference_is_finite) return true;
+  return At(operand).value.defined() && AllFinite(Reference(operand));
+}
+
+bool TracedRun::ValueIsFinite(const Operand& operand) const {
+  if (operand.storage < 0 || At(operand).value_is_finite) return true;
+  return At(operand).value.defined() && AllFinite(Value(operand));
 }
 
 }  // namespace addend

@@ -15,11 +15,15 @@ namespace addend {
 // One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
 struct Kept {
   int version = 0;
+  // The call that makes it again, where it may be dropped; -1: it is kept for good. See Note [Stretches].
+  int64_t made_by = -1;
   at::Tensor value;
   at::Tensor reference;  // undefined: equal to value
   at::Tensor labels;     // int64, of ids and of numbers that begin there; see Note [Ids] and StartsRows
   // Seen to be finite, while it was in the cache; false: not looked at.
   bool reference_is_finite = false;
+  // Of a version that was dropped after its nodes were made: whether all of the value is finite.
+  bool value_is_finite = false;
 };
 
 // Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
@@ -53,6 +57,8 @@ struct RowStart {
 
 struct TracedRun {
   TracedCalls program;
+  // The first call of each stretch, ascending from 0; empty: everything is kept. See Note [Stretches] in checkpoints.h.
+  std::vector<int64_t> stretches;
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
   std::vector<Start> starts;
   int64_t numc = 0;
@@ -80,7 +86,11 @@ struct TracedRun {
   // Whether a call read conditions that are others on the baseline, which its reference has.
   bool StepsOfConditions(const Call& call) const;
   bool ReferenceIsFinite(const Operand& operand) const;
+  bool ValueIsFinite(const Operand& operand) const;
 };
+
+// The version of a storage that an operand is.
+Kept& KeptOf(TracedRun& trace, const Operand& operand);
 
 }  // namespace addend
 

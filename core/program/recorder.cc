@@ -71,6 +71,7 @@ int Recorder::StorageId(const at::Tensor& tensor) {
     StorageInfo info;
     info.numel = static_cast<int64_t>(tensor.storage().nbytes() / tensor.itemsize());
     info.dtype = tensor.scalar_type();
+    info.device = tensor.device();
     program_.storages.push_back(std::move(info));
   } else {
     // Kernels of composite operators resize what they are given without asking the dispatcher.

@@ -58,6 +58,8 @@ class Recorder {
   // -1 where the storage was never seen.
   int FindStorage(const at::Tensor& tensor) const;
   void NameStorage(const at::Tensor& tensor, const std::string& name);
+  // How many hold a storage, whoever they are; 0: it has been freed.
+  int64_t UseCount(int storage) const { return storages_.UseCount(storage); }
   // The operand that `tensor` is right now.
   Operand Describe(const at::Tensor& tensor);
 

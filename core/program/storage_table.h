@@ -6,6 +6,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,8 @@ class StorageTable {
   bool Is(int number, const c10::StorageImpl* storage) const { return entries_[number].address == storage; }
   // Null where the storage has been freed.
   c10::intrusive_ptr<c10::StorageImpl> Alive(int number) const { return entries_[number].guard.lock(); }
+  // How many hold the storage; 0: it has been freed.
+  int64_t UseCount(int number) const { return static_cast<int64_t>(entries_[number].guard.use_count()); }
   // The number means another storage from now on, which must not have one of its own.
   void Replace(int number, c10::StorageImpl* storage);
 

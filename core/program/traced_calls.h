@@ -12,6 +12,7 @@
 #define ADDEND_CORE_PROGRAM_TRACED_CALLS_H_
 
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/SmallVector.h>
 
@@ -74,6 +75,7 @@ struct StorageInfo {
   int64_t numel = 0;  // in elements of `dtype`, which the first tensor seen had
   at::ScalarType dtype = at::ScalarType::Undefined;
   int versions = 1;
+  at::Device device = at::kCPU;
   std::string name;  // parameter, buffer or input that owns it; may be empty
 };
 

@@ -1,0 +1,207 @@
+// Attributions within a limit of memory: the same bits as without one, and less that is kept.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/base/error_testing.h"
+#include "core/explain/attribute.h"
+#include "core/explain/decompose_testing.h"
+#include "core/explain/recorded_model.h"
+#include "core/linearize/small_models.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t kTiny = 256;  // a checkpoint wherever one can be
+
+void ExpectSameBits(const Attribution& a, const Attribution& b) {
+  EXPECT_TRUE(at::equal(a.value, b.value));
+  ASSERT_EQ(a.targets.size(), b.targets.size());
+  for (size_t t = 0; t < a.targets.size(); ++t) {
+    const Contributions& own = a.targets[t];
+    const Contributions& other = b.targets[t];
+    EXPECT_EQ(own.contributions, other.contributions);
+    EXPECT_EQ(own.value, other.value);
+    EXPECT_EQ(own.reference, other.reference);
+    EXPECT_EQ(own.leftover, other.leftover);
+    EXPECT_EQ(own.recovery, other.recovery);
+    EXPECT_EQ(own.tolerance, other.tolerance);
+  }
+  ASSERT_EQ(a.inputs.size(), b.inputs.size());
+  for (size_t k = 0; k < a.inputs.size(); ++k) {
+    ASSERT_EQ(a.inputs[k].defined(), b.inputs[k].defined());
+    if (a.inputs[k].defined()) {
+      EXPECT_TRUE(at::equal(a.inputs[k], b.inputs[k]));
+    }
+  }
+  ASSERT_EQ(a.operators.size(), b.operators.size());
+  for (size_t k = 0; k < a.operators.size(); ++k) {
+    EXPECT_EQ(a.operators[k].call, b.operators[k].call);
+    EXPECT_EQ(a.operators[k].passed, b.operators[k].passed);
+    EXPECT_EQ(a.operators[k].leftover, b.operators[k].leftover);
+  }
+  EXPECT_EQ(a.report.nodes, b.report.nodes);
+  EXPECT_EQ(a.report.operators_by_kind, b.report.operators_by_kind);
+  EXPECT_EQ(a.report.worst_recovery_error, b.report.worst_recovery_error);
+  EXPECT_EQ(a.report.conditioning, b.report.conditioning);
+  EXPECT_EQ(a.report.notes, b.report.notes);
+  EXPECT_EQ(a.report.failures.size(), b.report.failures.size());
+}
+
+Attribution Within(const TracedModel& model, const std::vector<Input>& inputs, AttributeOptions options,
+                   int64_t bytes) {
+  options.memory_bytes = bytes;
+  at::manual_seed(5);
+  return Attribute(model, inputs, options);
+}
+
+void ExpectLimitChangesNothing(const TracedModel& model, const std::vector<Input>& inputs,
+                               const AttributeOptions& options) {
+  const Attribution whole = Within(model, inputs, options, 0);
+  for (const int64_t bytes : {kTiny, int64_t{4096}, int64_t{1} << 20}) {
+    SCOPED_TRACE(bytes);
+    ExpectSameBits(Within(model, inputs, options, bytes), whole);
+  }
+}
+
+class SmallModelsWithinALimit : public testing::TestWithParam<SmallModel> {};
+
+TEST_P(SmallModelsWithinALimit, HaveTheSameBits) {
+  const TracedModel model = ModelOf(GetParam().run);
+  const Input input = SplitInput(Random({2, 6}, 1), {1}, Random({2, 6}, 2));
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    for (const bool operators : {false, true}) {
+      AttributeOptions options;
+      options.policy.preset = preset;
+      options.operators = operators;
+      Target first;
+      first.top1 = false;
+      at::manual_seed(5);
+      first.index.assign(model.Decompose({input}).outputs[0].value.dim(), 0);
+      options.targets = {first};
+      ExpectLimitChangesNothing(model, {input}, options);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, SmallModelsWithinALimit, testing::ValuesIn(SmallModels()),
+                         [](const auto& info) { return info.param.name; });
+
+// Blocks with a norm, attention and a gate, and residual sums between them.
+Tensor Block(const Tensor& x, const std::vector<Tensor>& w) {
+  const Tensor normed = x * at::rsqrt(x.pow(2).mean(-1, true) + 1e-6);
+  const Tensor q = at::matmul(normed, w[0]);
+  const Tensor k = at::matmul(normed, w[1]);
+  const Tensor v = at::matmul(normed, w[2]);
+  const Tensor hidden = at::ones({x.size(-2), x.size(-2)}, at::kBool).triu(1);
+  const Tensor scores = at::matmul(q, k.transpose(-2, -1)).masked_fill(hidden, -INFINITY);
+  Tensor h = x + at::matmul(at::softmax(scores, -1), v);
+  const Tensor inner = at::layer_norm(h, {x.size(-1)});
+  h = h + at::matmul(at::silu(at::matmul(inner, w[3])) * at::matmul(inner, w[4]), w[5]);
+  return h;
+}
+
+TracedModel Deep(int64_t layers) {
+  constexpr int64_t kWidth = 12;
+  std::vector<std::vector<Tensor>> weights(layers);
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    const auto add = [&](int64_t rows, int64_t columns) {
+      const Tensor weight = Random({rows, columns}, 100 + 10 * layer + static_cast<int64_t>(weights[layer].size()));
+      weights[layer].push_back(weight / std::sqrt(static_cast<double>(rows)));
+    };
+    for (int k = 0; k < 3; ++k) add(kWidth, kWidth);
+    for (int k = 0; k < 2; ++k) add(kWidth, 3 * kWidth);
+    add(3 * kWidth, kWidth);
+  }
+  return ModelOf([weights](const Tensor& x) {
+    Tensor h = x;
+    for (const std::vector<Tensor>& own : weights) h = Block(h, own);
+    return h.mean(-2);
+  });
+}
+
+// Of what moves.
+int64_t BytesKept(const TracedRun& trace, int64_t* dropped) {
+  int64_t bytes = 0;
+  *dropped = 0;
+  for (const auto& versions : trace.storages) {
+    for (const Kept& kept : versions) {
+      if (kept.reference.defined()) bytes += 2 * static_cast<int64_t>(kept.reference.nbytes());
+      *dropped += !kept.value.defined();
+    }
+  }
+  return bytes;
+}
+
+TEST(MemoryLimit, KeepsCheckpointsOfADeepModel) {
+  const Tensor x = Random({1, 7, 12}, 1);
+  const std::vector<Input> inputs = {SplitInput(x, {1}, at::zeros_like(x))};
+  const TracedModel model = Deep(12);
+  AttributeOptions options;
+  const PreparedInputs prepared = Prepare(inputs, {});
+  int64_t dropped = 0;
+  const RecordedRun whole = RecordModel(*model.model(), prepared, options, /*every_id=*/true);
+  const int64_t all = BytesKept(*whole.trace, &dropped);
+  EXPECT_EQ(dropped, 0);
+  EXPECT_TRUE(whole.trace->stretches.empty());
+  options.memory_bytes = all / 3;
+  const RecordedRun limited = RecordModel(*model.model(), prepared, options, /*every_id=*/true);
+  EXPECT_LE(BytesKept(*limited.trace, &dropped), all / 2);
+  EXPECT_GT(dropped, 100);
+  EXPECT_GE(limited.trace->stretches.size(), 4u);
+  options.memory_bytes = 0;
+  ExpectLimitChangesNothing(model, inputs, options);
+  options.operators = true;
+  ExpectLimitChangesNothing(model, inputs, options);
+}
+
+TEST(MemoryLimit, ReachesTensorsInside) {
+  const Tensor x = Random({1, 7, 12}, 1);
+  AttributeOptions options;
+  options.at = "#20";
+  Target first;
+  first.top1 = false;
+  first.index = {0, 0, 0};
+  options.targets = {first};
+  ExpectLimitChangesNothing(Deep(6), {SplitInput(x, {1}, at::zeros_like(x))}, options);
+}
+
+// The reference of 1 / x lies beyond a pole: from its stand-in later references follow, so that the run is kept whole.
+TEST(MemoryLimit, StandInsAreFound) {
+  const Tensor x = Random({2, 6}, 1).abs() + 0.5;
+  const auto run = [](const Tensor& t) { return at::tanh((t * 2).tanh().reciprocal().mul(0.3)).sum(1).tanh(); };
+  const Input input = SplitInput(x, {1}, -x);
+  AttributeOptions options;
+  Target first;
+  first.top1 = false;
+  first.index = {0};
+  options.targets = {first};
+  const Attribution whole = Within(ModelOf(run), {input}, options, 0);
+  EXPECT_GT(whole.report.stand_in_references, 0);
+  ExpectLimitChangesNothing(ModelOf(run), {input}, options);
+}
+
+TEST(MemoryLimit, PoliciesThatNeedTheWholeRunAreRefused) {
+  const Input input = SplitInput(Random({2, 6}, 1), {1}, Random({2, 6}, 2));
+  const TracedModel model = ModelOf([](const Tensor& t) { return at::tanh(t).sum(); });
+  AttributeOptions options;
+  options.memory_bytes = kTiny;
+  options.policy.segments = 4;
+  const auto refused = [&](const std::string& part) {
+    ExpectError(absl::StatusCode::kInvalidArgument, {part}, [&] { Attribute(model, {input}, options); });
+  };
+  refused("segments=1");
+  options.policy = Policy();
+  options.policy.anchor = Anchor::kResidual;
+  refused("anchor=baseline");
+  options.policy = Policy();
+  options.memory_bytes = -1;
+  refused("memory");
+}
+
+}  // namespace
+}  // namespace addend

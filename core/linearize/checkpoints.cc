@@ -1,0 +1,197 @@
+#include "core/linearize/checkpoints.h"
+
+#include <algorithm>
+
+#include "core/linearize/view.h"
+
+namespace addend {
+namespace {
+
+// Of the limit: what a stretch has at first, and what all checkpoints may take.
+constexpr int64_t kStretches = 8;
+constexpr int64_t kCheckpointShare = 2;
+// Nodes, and what lives while a stretch runs again, are this part of all that the stretch computes, as a rule.
+constexpr int64_t kNodeShare = 2;
+
+// Whether the call made the output's storage anew, or wrote it in place: then it alone can make it again.
+bool Makes(const Call& call, const Operand& output) {
+  if (output.written) return true;
+  return std::none_of(call.operands.begin(), call.operands.end(),
+                      [&](const Operand& operand) { return operand.storage == output.storage; });
+}
+
+}  // namespace
+
+void Checkpoints::Limit(int64_t bytes) {
+  limit_ = bytes;
+  step_ = std::max<int64_t>(bytes / kStretches, 1);
+}
+
+int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->program().calls.size()); }
+
+void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) {
+  const Call& call = own.call;
+  if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
+  int64_t bytes = 0;
+  const size_t first = versions_.size();
+  for (const Operand& output : call.outputs) {
+    if (!CarriesRows(output) || !Makes(call, output)) continue;
+    const StorageState& state = states_->At(output.storage);
+    const bool known = std::any_of(versions_.begin() + static_cast<int64_t>(first), versions_.end(),
+                                   [&](const Version& v) { return v.storage == output.storage; });
+    if (known || state.kept.empty() || state.kept.back().version != output.version) continue;
+    const StorageInfo& info = states_->Info(output.storage);
+    Version version;
+    version.storage = output.storage;
+    version.kept = state.kept.size() - 1;
+    version.birth = call.index;
+    version.bytes = 2 * info.numel * static_cast<int64_t>(c10::elementSize(info.dtype));
+    bytes += version.bytes;
+    versions_.push_back(version);
+  }
+  for (size_t v = first; v < versions_.size(); ++v) {
+    versions_[v].price = seconds / static_cast<double>(std::max<int64_t>(bytes, 1));
+    // Written in place: the version before is of no use to the model any more.
+    const auto before = std::find_if(alive_.begin(), alive_.end(),
+                                     [&](size_t other) { return versions_[other].storage == versions_[v].storage; });
+    if (before != alive_.end()) {
+      versions_[*before].death = NextCall() + 1;  // this call, which is not written down yet, reads it
+      Offer(*before);
+      *before = v;
+    } else {
+      alive_.push_back(v);
+    }
+  }
+  held_ += bytes;
+  open_ += bytes;
+  longest_ = std::max(longest_, open_);
+}
+
+void Checkpoints::BetweenCalls() {
+  if (NextCall() == seen_calls_) return;
+  seen_calls_ = NextCall();
+  int64_t live = 0;
+  for (size_t k = 0; k < alive_.size();) {
+    const Version& version = versions_[alive_[k]];
+    const StorageState& state = states_->At(version.storage);
+    // One of those who hold the storage is the version itself.
+    const int64_t own = version.held && state.newest_is_live ? 1 : 0;
+    if (recorder_->UseCount(version.storage) > own) {
+      live += version.bytes;
+      ++k;
+      continue;
+    }
+    const size_t dead = alive_[k];
+    alive_[k] = alive_.back();
+    alive_.pop_back();
+    Bury(dead);
+  }
+  if (open_ >= step_ / 2) least_ = least_ < 0 ? live : std::min(least_, live);
+  if (IsGoodPlace(live)) SetCheckpoint(live);
+  DropWhatDoesNotFit();
+}
+
+// The model has let go of a storage: nobody writes its reference any more.
+void Checkpoints::Bury(size_t v) {
+  Version& version = versions_[v];
+  version.death = NextCall();
+  states_->Of(version.storage).reference = at::Tensor();
+  Offer(v);
+}
+
+bool Checkpoints::Adopted(const Version& version) const {
+  return recorder_->program().calls[version.birth].adopted != 0;
+}
+
+void Checkpoints::Offer(size_t v) {
+  const Version& version = versions_[v];
+  if (version.held && !version.pinned && version.death >= 0) offered_.emplace(version.price, v);
+}
+
+void Checkpoints::DropWhatDoesNotFit() {
+  const int64_t allowed = limit_ - longest_ / kNodeShare;
+  while (held_ > allowed && !offered_.empty()) {
+    Version& version = versions_[offered_.begin()->second];
+    offered_.erase(offered_.begin());
+    if (version.birth >= NextCall() || Adopted(version)) continue;
+    Kept& kept = states_->Of(version.storage).kept[version.kept];
+    kept.value = at::Tensor();
+    kept.reference = at::Tensor();
+    version.held = false;
+    held_ -= version.bytes;
+  }
+}
+
+// Where the model holds about as little as it ever did lately; after a long way, anywhere.
+bool Checkpoints::IsGoodPlace(int64_t live) const {
+  if (open_ < step_) return false;
+  const int64_t least = least_before_ < 0 ? least_ : std::min(least_, least_before_);
+  const double times = static_cast<double>(open_) / static_cast<double>(step_);
+  return times >= 4 || static_cast<double>(live) <= static_cast<double>(least) * (times >= 2 ? 2 : 1.25);
+}
+
+void Checkpoints::SetCheckpoint(int64_t live) {
+  cuts_.push_back({NextCall(), live});
+  for (const size_t v : alive_) Pin(versions_[v], true);
+  open_ = 0;
+  least_before_ = least_;
+  least_ = -1;
+  while (pinned_ > limit_ / kCheckpointShare && cuts_.size() > 1) GiveUpHalf();
+}
+
+void Checkpoints::Pin(Version& version, bool pinned) {
+  if (version.pinned == pinned) return;
+  version.pinned = pinned;
+  pinned_ += pinned ? version.bytes : -version.bytes;
+}
+
+bool Checkpoints::Crosses(const Version& version) const {
+  // The first checkpoint after its birth.
+  const auto cut = std::upper_bound(cuts_.begin(), cuts_.end(), version.birth,
+                                    [](int64_t call, const Cut& other) { return call < other.call; });
+  return cut != cuts_.end() && (version.death < 0 || version.death > cut->call);
+}
+
+void Checkpoints::GiveUpHalf() {
+  std::vector<Cut> fewer;
+  for (size_t k = 0; k + 1 < cuts_.size(); k += 2) {
+    fewer.push_back(cuts_[k].bytes < cuts_[k + 1].bytes ? cuts_[k] : cuts_[k + 1]);
+  }
+  if (cuts_.size() % 2 != 0) fewer.push_back(cuts_.back());
+  cuts_ = std::move(fewer);
+  step_ *= 2;
+  for (size_t v = 0; v < versions_.size(); ++v) {
+    if (!versions_[v].pinned || Crosses(versions_[v])) continue;
+    Pin(versions_[v], false);
+    Offer(v);
+  }
+  MeasureStretches();
+}
+
+void Checkpoints::MeasureStretches() {
+  longest_ = 0;
+  int64_t bytes = 0;
+  size_t next = 0;
+  for (const Version& version : versions_) {
+    while (next < cuts_.size() && version.birth >= cuts_[next].call) {
+      ++next;
+      bytes = 0;
+    }
+    bytes += version.bytes;
+    longest_ = std::max(longest_, bytes);
+  }
+  open_ = next == cuts_.size() ? bytes : 0;
+}
+
+std::vector<int64_t> Checkpoints::Take() {
+  if (!on()) return {};
+  for (const Version& version : versions_) {
+    if (version.pinned || version.death < 0 || Adopted(version)) continue;
+    states_->Of(version.storage).kept[version.kept].made_by = version.birth;
+  }
+  std::vector<int64_t> firsts = {0};
+  for (const Cut& cut : cuts_) firsts.push_back(cut.call);
+  return firsts;
+}
+
+}  // namespace addend

@@ -1,0 +1,95 @@
+// Checkpoints of a run whose memory is limited: what is kept while the model runs, and what is computed again later.
+//
+// Note [Stretches]
+// A run without limit keeps every value and reference until the sweep back has used them. Under a limit the recorded
+// calls are cut into stretches. Where one ends and the next begins lies a checkpoint: the versions of storages that
+// were made before it and that the model still holds are kept, value and reference. Everything else may be dropped once
+// the model has let go of it, because its call can run again on the same operands, with the same bits (activation
+// checkpointing, Chen et al. 2016, arXiv:1604.06174). The sweep back takes the last stretch first: it runs the calls
+// again whose results are missing, makes their nodes, and drops both when it has passed them; see stretches.h.
+// What is dropped first is what costs the least time for its size (dynamic tensor rematerialization, Kirisame et al.
+// 2021, arXiv:2006.09616). A checkpoint is set where the model holds little: between two layers, as a rule. There may
+// be too many for the limit, since nobody knows how long the run will be: then of two neighbours the larger one is
+// given up. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted are always kept.
+#ifndef ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
+#define ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/linearize/call_at_hand.h"
+#include "core/linearize/storage_states.h"
+#include "core/program/recorder.h"
+
+namespace addend {
+
+class Checkpoints {
+ public:
+  // Both must outlive the checkpoints.
+  Checkpoints(Recorder* recorder, StorageStates* states) : recorder_(recorder), states_(states) {}
+
+  // Bytes that values and references may take, about: what the model itself holds is not limited. Nothing is dropped
+  // before this.
+  void Limit(int64_t bytes);
+  bool on() const { return limit_ > 0; }
+  // Between two calls: notes what the model has let go of, drops what does not fit, and may set a checkpoint.
+  void BetweenCalls();
+  // After a traced call, which with its reference took `seconds`.
+  void AfterCall(const CallAtHand& own, bool starts, double seconds);
+  // Says of each kept version which call makes it again. Returns the first call of each stretch, ascending from 0; none
+  // without a limit.
+  std::vector<int64_t> Take();
+
+ private:
+  // A version of a storage that can be made again.
+  struct Version {
+    int storage = 0;
+    size_t kept = 0;     // its place in StorageState::kept
+    int64_t birth = 0;   // the call that made it
+    int64_t death = -1;  // the first call that cannot read it; -1: the model still holds it
+    int64_t bytes = 0;   // of value and reference
+    double price = 0;    // seconds for a byte
+    bool pinned = false;
+    bool held = true;
+  };
+  struct Cut {
+    int64_t call = 0;   // the first of its stretch
+    int64_t bytes = 0;  // of what is kept for it
+  };
+
+  int64_t NextCall() const;
+  bool Adopted(const Version& version) const;
+  void Bury(size_t v);
+  void Offer(size_t v);
+  void DropWhatDoesNotFit();
+  bool IsGoodPlace(int64_t live) const;
+  void SetCheckpoint(int64_t live);
+  // Of each pair of neighbours keeps the one for which less is kept.
+  void GiveUpHalf();
+  void Pin(Version& version, bool pinned);
+  bool Crosses(const Version& version) const;
+  void MeasureStretches();
+
+  Recorder* recorder_;
+  StorageStates* states_;
+  int64_t limit_ = 0;
+  int64_t step_ = 0;  // bytes that a stretch has at least
+  int64_t held_ = 0;
+  int64_t pinned_ = 0;
+  int64_t open_ = 0;           // bytes that were made since the last checkpoint
+  int64_t longest_ = 0;        // bytes of the longest stretch
+  int64_t least_ = -1;         // the least that the model held since the last checkpoint; -1: not looked yet
+  int64_t least_before_ = -1;  // and in the stretch before
+  int64_t seen_calls_ = 0;
+  std::vector<Version> versions_;                // in the order of their calls
+  std::vector<size_t> alive_;                    // the newest version of each storage that the model holds
+  std::set<std::pair<double, size_t>> offered_;  // by price: those that may be dropped
+  std::vector<Cut> cuts_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_

@@ -1,0 +1,74 @@
+// Nodes: what a call becomes under a policy, from its rule, its values and its references.
+#ifndef ADDEND_CORE_LINEARIZE_MAKE_NODE_H_
+#define ADDEND_CORE_LINEARIZE_MAKE_NODE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/linearize/linearization.h"
+#include "core/linearize/marks.h"
+#include "core/linearize/traced_run.h"
+#include "core/linearize/view.h"
+#include "core/rules/rule.h"
+
+namespace addend {
+
+// What nodes are made from, beside the trace. Refers to the policy.
+struct Choices {
+  std::vector<const Rule*> rules;  // by call
+  CallPolicies policies;
+  Marks marks;
+};
+
+Choices MakeChoices(const TracedRun& trace, const Registry& registry, const Policy& policy,
+                    const std::vector<Probe>& probes);
+
+// The calls that a probe may depend on, whatever rules read.
+std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& probes, bool everything);
+
+// A tensor in the dtype of its rows, as rules get it: half types as float32, and nothing conjugated lazily.
+at::Tensor Widen(const at::Tensor& tensor);
+
+template <typename Operands>
+bool CarriesAny(const Operands& operands) {
+  return std::any_of(operands.begin(), operands.end(), CarriesRows);
+}
+
+// The node of a call, of which an operand carries rows or rows begin in its output. `stand_ins`, where it is given: by
+// output, the references that stand in for those that were not finite; see Note [Stand-ins] in references.h. `finite`:
+// the references of all outputs are known to be. Throws Error with the operator's position if a rule cannot cover the
+// call.
+Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
+              bool finite = false);
+
+// Whether the node of a call is made before later references are used, which may depend on it: where a function is not
+// finite on the reference, or may have a pole on the way from it. See Note [Stand-ins] in references.h.
+struct EarlyNode {
+  bool early = false;
+  bool by_path = false;  // also where the reference is finite
+  bool finite = false;   // the references of all outputs were seen to be
+};
+EarlyNode LookEarly(const TracedRun& trace, int64_t c, const Choices& choices, bool live);
+
+// Going backward through the calls: whether anything later reads rows that a call gives.
+class NeededRows {
+ public:
+  // All must outlive it. `everything`: all rows are needed.
+  NeededRows(const TracedRun& trace, const std::vector<Probe>& probes, bool everything);
+  // Of a call, once all later ones were asked and their nodes added.
+  bool OfCall(int64_t c);
+  void Add(const Node& node);
+
+ private:
+  const TracedRun& trace_;
+  const std::vector<Probe>& probes_;
+  bool everything_;
+  std::vector<bool> needed_;  // by storage
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_MAKE_NODE_H_

@@ -1,0 +1,130 @@
+#include "core/linearize/run_again.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+
+#include <limits>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/call_at_hand.h"
+#include "core/linearize/rerun.h"
+#include "core/linearize/storage_states.h"
+#include "core/linearize/view.h"
+#include "core/program/call_text.h"
+#include "core/program/written_aside.h"
+
+namespace addend {
+namespace {
+
+[[noreturn]] void Differs(const Call& call, const char* what) {
+  throw Error(absl::StatusCode::kFailedPrecondition,
+              absl::StrCat(FullName(call.op.schema()), " gives ", what,
+                           " when it runs again, so that its results cannot ", "be dropped and made again"),
+              call.position, "attribute without a memory limit");
+}
+
+// What the call gives, as the tensors of its outputs: on the value, or on the baseline. What it writes is written in
+// copies of the storages, which `written` gets.
+std::vector<at::Tensor> Give(const TracedRun& trace, const Call& call, bool on_baseline,
+                             absl::flat_hash_map<int, at::Tensor>* written) {
+  const auto flat = [&](const Operand& operand) {
+    const Kept& kept = trace.At(operand);
+    const bool reference =
+        on_baseline && kept.reference.defined() && (operand.written || operand.decomposed || trace.baseline_conditions);
+    const at::Tensor& all = reference ? kept.reference : kept.value;
+    if (!all.defined()) throw Internal("an operand of a call that runs again was dropped");
+    return all;
+  };
+  for (const Operand& operand : call.operands) {
+    if (operand.written && operand.storage >= 0) written->try_emplace(operand.storage, flat(operand).clone());
+  }
+  std::vector<at::Tensor> operands;
+  std::vector<at::Tensor> given;  // what is written
+  for (const Operand& operand : call.operands) {
+    if (operand.storage < 0) {
+      operands.emplace_back();
+      continue;
+    }
+    const auto own = written->find(operand.storage);
+    at::Tensor tensor = ViewOf(own != written->end() ? own->second : flat(operand), operand);
+    const bool aside = !operand.written && MayBeWrittenAside(call.op.schema().arguments()[operand.argument]);
+    operands.push_back(aside ? tensor.clone() : tensor);
+    if (operand.written) given.push_back(tensor);
+  }
+  Stack stack = StackOf(call, call.arguments, operands, /*without_out=*/false);
+  call.op.Run(&stack);
+  return given.empty() ? TensorsIn(stack) : given;
+}
+
+bool SameLayout(const at::Tensor& tensor, const Operand& output) {
+  return tensor.defined() && tensor.scalar_type() == output.dtype && tensor.sizes() == output.geometry.sizes &&
+         tensor.strides() == output.geometry.strides && tensor.storage_offset() == output.geometry.offset;
+}
+
+// Bit for bit; equal() takes NaN for different from itself.
+bool SameBits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.equal(b)) return true;
+  return a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all().item<bool>();
+}
+
+void KeepOrCompare(const Call& call, const Operand& output, const at::Tensor& again, at::Tensor& kept) {
+  if (!kept.defined()) {
+    kept = again;
+  } else if (!SameBits(ViewOf(kept, output), ViewOf(again, output))) {
+    Differs(call, "other numbers");
+  }
+}
+
+at::Tensor Nothing(const at::Tensor& value) { return at::full_like(value, std::numeric_limits<double>::quiet_NaN()); }
+
+// As ReferenceRun gives them where the operator fails on the baseline.
+std::vector<at::Tensor> ReferencesOf(const TracedRun& trace, const Call& call, const std::vector<at::Tensor>& values,
+                                     absl::flat_hash_map<int, at::Tensor>* written) {
+  try {
+    return Give(trace, call, /*on_baseline=*/true, written);
+  } catch (const c10::Error&) {
+    for (const Operand& output : call.outputs) {
+      if (output.written) ViewOf((*written)[output.storage], output).fill_(std::numeric_limits<double>::quiet_NaN());
+    }
+    std::vector<at::Tensor> references;
+    for (const at::Tensor& value : values) references.push_back(value.defined() ? Nothing(value) : value);
+    return references;
+  }
+}
+
+}  // namespace
+
+void RunAgain(TracedRun& trace, const Call& call) {
+  const TracingPause pause;
+  const c10::AutoGradMode no_grad(false);
+  absl::flat_hash_map<int, at::Tensor> values_written;
+  absl::flat_hash_map<int, at::Tensor> references_written;
+  const std::vector<at::Tensor> values = Give(trace, call, /*on_baseline=*/false, &values_written);
+  const std::vector<at::Tensor> references = ReferencesOf(trace, call, values, &references_written);
+  for (size_t k = 0; k < call.outputs.size(); ++k) {
+    const Operand& output = call.outputs[k];
+    if (!CarriesRows(output)) continue;
+    Kept& kept = KeptOf(trace, output);
+    const bool outdated = output.written && values_written.count(output.storage) == 0;
+    if (outdated || k >= values.size() || !SameLayout(values[k], output)) Differs(call, "another layout");
+    if (output.written) {
+      KeepOrCompare(call, output, values_written[output.storage], kept.value);
+      KeepOrCompare(call, output, references_written[output.storage], kept.reference);
+      continue;
+    }
+    const StorageInfo& storage = trace.program.storages[output.storage];
+    const bool other_shape = k >= references.size() || references[k].sizes() != values[k].sizes();
+    const at::Tensor reference = other_shape ? Nothing(values[k]) : references[k];
+    KeepOrCompare(call, output, Flat(values[k], storage, /*differentiable=*/false), kept.value);
+    KeepOrCompare(call, output, FlatReference(output, storage, values[k], reference, /*differentiable=*/false),
+                  kept.reference);
+  }
+}
+
+}  // namespace addend

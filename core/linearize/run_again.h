@@ -1,0 +1,18 @@
+// A traced call, run once more as it ran: for values and references that were dropped. See Note [Stretches] in
+// checkpoints.h.
+#ifndef ADDEND_CORE_LINEARIZE_RUN_AGAIN_H_
+#define ADDEND_CORE_LINEARIZE_RUN_AGAIN_H_
+
+#include "core/linearize/traced_run.h"
+#include "core/program/traced_calls.h"
+
+namespace addend {
+
+// Makes what the call gave, in value and reference, from its operands, which are held, and keeps it in the trace where
+// it is missing. What is there already is compared: throws FailedPrecondition, with the position, where the operator
+// gives other bits than it gave to the model.
+void RunAgain(TracedRun& trace, const Call& call);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_LINEARIZE_RUN_AGAIN_H_

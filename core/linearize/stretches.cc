@@ -1,0 +1,239 @@
+#include "core/linearize/stretches.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/linearize/run_again.h"
+#include "core/linearize/view.h"
+#include "core/rules/rows.h"
+
+namespace addend {
+namespace {
+
+bool IsMissing(const TracedRun& trace, const Operand& operand) {
+  return CarriesRows(operand) && !trace.At(operand).value.defined();
+}
+
+bool GivesMissing(const TracedRun& trace, const Call& call) {
+  return !call.is_view && call.Traced() &&
+         std::any_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& o) { return IsMissing(trace, o); });
+}
+
+// Calls from `first` to before `last` whose results are missing.
+void RunMissing(TracedRun& trace, int64_t first, int64_t last) {
+  for (int64_t c = first; c < last; ++c) {
+    const Call& call = trace.program.calls[c];
+    if (GivesMissing(trace, call)) RunAgain(trace, call);
+  }
+}
+
+// What reports and notes ask of a node later.
+Node WithoutMap(const Node& node) {
+  Node light = node;
+  light.map = nullptr;
+  light.joint = nullptr;
+  light.constant = at::Tensor();
+  return light;
+}
+
+void RequireBoundable(const Policy& policy) {
+  const bool paid = std::any_of(policy.overrides.begin(), policy.overrides.end(), [&](const PolicyOverride& entry) {
+    return policy.For(entry.selector, entry.selector).bias != Bias::kResidual;
+  });
+  if (policy.segments <= 1 && policy.anchor == Anchor::kBaseline && policy.bias == Bias::kResidual && !paid) return;
+  throw InvalidArgument(
+      "a memory limit bounds attributions under policies with segments=1, anchor=baseline and bias=residual only; "
+      "choose those, or attribute without a limit");
+}
+
+}  // namespace
+
+Stretches::Stretches(std::shared_ptr<TracedRun> trace, std::unique_ptr<const Policy> policy, Choices choices,
+                     std::vector<bool> live, std::vector<Probe> probes)
+    : trace_(std::move(trace)),
+      policy_(std::move(policy)),
+      choices_(std::move(choices)),
+      live_(std::move(live)),
+      probes_(std::move(probes)) {
+  // What a probe is computed from is asked for when it is judged.
+  for (const Probe& probe : probes_) {
+    if (trace_->program.calls.empty()) break;
+    for (const Operand& operand : trace_->program.calls[MakerOf(*trace_, probe)].operands) {
+      Restore(*trace_, operand);
+    }
+  }
+}
+
+Stretches::Range Stretches::RangeOf(size_t stretch) const {
+  const std::vector<int64_t>& firsts = trace_->stretches;
+  return {firsts[stretch], stretch + 1 < firsts.size() ? firsts[stretch + 1] : calls()};
+}
+
+void Stretches::ForEachNodeBackward(bool hold, const std::function<void(const Node&)>& visit) {
+  const c10::AutoGradMode no_grad(false);
+  nodes_.clear();
+  NeededRows needed(*trace_, probes_, /*everything=*/false);
+  for (size_t k = trace_->stretches.size(); k-- > 0;) {
+    const Range range = RangeOf(k);
+    GoBack(range, GoForward(range, hold), needed, visit);
+    DropAll(range);
+  }
+  std::reverse(nodes_.begin(), nodes_.end());
+}
+
+bool Stretches::MayDrop(const Operand& operand) const {
+  return CarriesRows(operand) && trace_->At(operand).made_by >= 0;
+}
+
+absl::flat_hash_map<Stretches::VersionId, int64_t> Stretches::LastReaders(const Range& range) const {
+  absl::flat_hash_map<VersionId, int64_t> last;
+  const auto read = [&](const Operand& operand, int64_t c) {
+    if (MayDrop(operand)) last[{operand.storage, operand.version}] = c;
+  };
+  for (int64_t c = range.first; c < range.last; ++c) {
+    if (!live_[c]) continue;
+    const Call& call = trace_->program.calls[c];
+    for (const Operand& operand : call.operands) read(operand, c);
+    for (const Operand& output : call.outputs) read(output, c);
+  }
+  return last;
+}
+
+// The last call whose result is a checkpoint and whose operands are made again; -1: there is none.
+int64_t Stretches::CallToCompare(const Range& range) const {
+  for (int64_t c = range.last - 1; c >= range.first; --c) {
+    const Call& call = trace_->program.calls[c];
+    if (!live_[c] || call.is_view || call.resized_output || trace_->StartsRows(call)) continue;
+    const auto may_drop = [&](const Operand& operand) { return MayDrop(operand); };
+    const bool kept = std::none_of(call.outputs.begin(), call.outputs.end(), may_drop);
+    if (kept && call.adopted == 0 && std::any_of(call.operands.begin(), call.operands.end(), may_drop)) return c;
+  }
+  return -1;
+}
+
+Stretches::Made Stretches::Make(int64_t c) const {
+  Made made;
+  const Call& call = trace_->program.calls[c];
+  if (call.is_view || !call.Traced() || !CarriesAny(call.outputs)) return made;
+  try {
+    const EarlyNode look = LookEarly(*trace_, c, choices_, live_[c]);
+    std::vector<at::Tensor> stand_ins;
+    made.node = MakeNode(*trace_, c, choices_, look.early ? &stand_ins : nullptr, !look.early && look.finite);
+    if (look.early && made.node->stand_in) throw NeedsWholeRun();
+  } catch (const Error&) {
+    // Nobody may need it.
+    made.error = std::current_exception();
+  }
+  return made;
+}
+
+std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold) {
+  std::vector<Made> all(range.last - range.first);
+  const auto last_reader = LastReaders(range);
+  const int64_t compared = CallToCompare(range);
+  absl::flat_hash_set<VersionId> held;  // asked for by the sweep
+  for (int64_t c = range.first; c < range.last; ++c) {
+    if (!live_[c]) continue;
+    const Call& call = trace_->program.calls[c];
+    if (GivesMissing(*trace_, call) || c == compared) RunAgain(*trace_, call);
+    Made& made = all[c - range.first];
+    made = Make(c);
+    if (hold) continue;
+    if (made.node && made.node->keeps_bracket) {
+      for (const Operand& output : call.outputs) held.emplace(output.storage, output.version);
+      for (const int input : made.node->inputs) {
+        held.emplace(call.operands[input].storage, call.operands[input].version);
+      }
+    }
+    const auto drop = [&](const Operand& operand) {
+      if (!MayDrop(operand) || held.contains(VersionId(operand.storage, operand.version))) return;
+      const auto last = last_reader.find(VersionId(operand.storage, operand.version));
+      if (last != last_reader.end() && last->second == c) Drop(operand, /*at_any_rate=*/false);
+    };
+    for (const Operand& operand : call.operands) drop(operand);
+    for (const Operand& output : call.outputs) drop(output);
+  }
+  return all;
+}
+
+void Stretches::GoBack(const Range& range, std::vector<Made> made, NeededRows& needed,
+                       const std::function<void(const Node&)>& visit) {
+  for (int64_t c = range.last; c-- > range.first;) {
+    Made own = std::move(made[c - range.first]);
+    if (!needed.OfCall(c)) continue;
+    if (own.error) std::rethrow_exception(own.error);
+    if (!own.node) throw Internal("a call that is needed has no node");
+    visit(*own.node);
+    needed.Add(*own.node);
+    nodes_.push_back(WithoutMap(*own.node));
+  }
+}
+
+void Stretches::Drop(const Operand& operand, bool at_any_rate) {
+  Kept& kept = KeptOf(*trace_, operand);
+  if (!kept.value.defined()) return;
+  kept.value_is_finite = kept.value_is_finite || AllFinite(kept.value);
+  if (!kept.value_is_finite) {
+    if (!at_any_rate) return;
+    kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
+  }
+  kept.value = at::Tensor();
+  kept.reference = at::Tensor();
+}
+
+void Stretches::DropAll(const Range& range) {
+  for (int64_t c = range.first; c < range.last; ++c) {
+    for (const Operand& output : trace_->program.calls[c].outputs) {
+      if (MayDrop(output) && trace_->At(output).made_by == c) Drop(output, /*at_any_rate=*/true);
+    }
+  }
+}
+
+Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
+                                   std::vector<Probe> probes) {
+  RequireBoundable(policy);
+  Linearization result;
+  result.policy = policy;
+  auto own_policy = std::make_unique<const Policy>(policy);
+  Choices choices = MakeChoices(*trace, registry, *own_policy, probes);
+  result.probe_marks = choices.marks.of_probes();
+  std::vector<bool> live = FindLive(*trace, probes, /*everything=*/false);
+  result.trace = trace;
+  result.recorded = trace;
+  result.probes = probes;
+  result.stretches = std::make_shared<Stretches>(std::move(trace), std::move(own_policy), std::move(choices),
+                                                 std::move(live), std::move(probes));
+  return result;
+}
+
+void Restore(TracedRun& trace, const Operand& operand) {
+  if (!CarriesRows(operand) || trace.stretches.empty()) return;
+  const int64_t maker = trace.At(operand).made_by;
+  KeptOf(trace, operand).made_by = -1;
+  if (!IsMissing(trace, operand)) return;
+  const auto behind = std::upper_bound(trace.stretches.begin(), trace.stretches.end(), maker);
+  const int64_t first = *(behind - 1);
+  std::vector<Operand> made;
+  for (int64_t c = first; c <= maker; ++c) {
+    for (const Operand& output : trace.program.calls[c].outputs) {
+      if (IsMissing(trace, output)) made.push_back(output);
+    }
+  }
+  RunMissing(trace, first, maker + 1);
+  for (const Operand& output : made) {
+    Kept& kept = KeptOf(trace, output);
+    if (kept.made_by < 0) continue;
+    kept.value = at::Tensor();
+    kept.reference = at::Tensor();
+  }
+}
+
+void RestoreAll(TracedRun& trace) {
+  RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
+  trace.stretches.clear();
+}
+
+}  // namespace addend
