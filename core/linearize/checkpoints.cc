@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/linearize/freed_memory.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -12,6 +13,8 @@ constexpr int64_t kStretches = 8;
 constexpr int64_t kCheckpointShare = 2;
 // Nodes, and what lives while a stretch runs again, are this part of all that the stretch computes, as a rule.
 constexpr int64_t kNodeShare = 2;
+// Once so much was dropped it is given back to the system.
+constexpr int64_t kGiveBackShare = 8;
 
 // Whether the call made the output's storage anew, or wrote it in place: then it alone can make it again.
 bool Makes(const Call& call, const Operand& output) {
@@ -31,6 +34,10 @@ int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->p
 
 void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) {
   const Call& call = own.call;
+  for (const Operand& operand : call.operands) {
+    if (!CarriesRows(operand)) continue;
+    for (const size_t v : alive_) versions_[v].read = versions_[v].read || versions_[v].storage == operand.storage;
+  }
   if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
   int64_t bytes = 0;
   const size_t first = versions_.size();
@@ -99,8 +106,9 @@ void Checkpoints::Bury(size_t v) {
   Offer(v);
 }
 
-bool Checkpoints::Adopted(const Version& version) const {
-  return recorder_->program().calls[version.birth].adopted != 0;
+// What nobody reads is not made again either, so that nobody asks whose numbers it has.
+bool Checkpoints::MayDrop(const Version& version) const {
+  return recorder_->program().calls[version.birth].adopted == 0 || !version.read;
 }
 
 void Checkpoints::Offer(size_t v) {
@@ -113,13 +121,17 @@ void Checkpoints::DropWhatDoesNotFit() {
   while (held_ > allowed && !offered_.empty()) {
     Version& version = versions_[offered_.begin()->second];
     offered_.erase(offered_.begin());
-    if (version.birth >= NextCall() || Adopted(version)) continue;
+    if (version.birth >= NextCall() || !MayDrop(version)) continue;
     Kept& kept = states_->Of(version.storage).kept[version.kept];
     kept.value = at::Tensor();
     kept.reference = at::Tensor();
     version.held = false;
     held_ -= version.bytes;
+    freed_ += version.bytes;
   }
+  if (freed_ < limit_ / kGiveBackShare) return;
+  freed_ = 0;
+  GiveBackFreedMemory();
 }
 
 // Where the model holds about as little as it ever did lately; after a long way, anywhere.
@@ -186,7 +198,7 @@ void Checkpoints::MeasureStretches() {
 std::vector<int64_t> Checkpoints::Take() {
   if (!on()) return {};
   for (const Version& version : versions_) {
-    if (version.pinned || version.death < 0 || Adopted(version)) continue;
+    if (version.pinned || version.death < 0 || !MayDrop(version)) continue;
     states_->Of(version.storage).kept[version.kept].made_by = version.birth;
   }
   std::vector<int64_t> firsts = {0};

@@ -10,7 +10,8 @@
 // What is dropped first is what costs the least time for its size (dynamic tensor rematerialization, Kirisame et al.
 // 2021, arXiv:2006.09616). A checkpoint is set where the model holds little: between two layers, as a rule. There may
 // be too many for the limit, since nobody knows how long the run will be: then of two neighbours the larger one is
-// given up. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted are always kept.
+// given up. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted and that are read
+// are always kept.
 #ifndef ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 #define ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 
@@ -35,6 +36,7 @@ class Checkpoints {
   // before this.
   void Limit(int64_t bytes);
   bool on() const { return limit_ > 0; }
+  int64_t limit() const { return limit_; }
   // Between two calls: notes what the model has let go of, drops what does not fit, and may set a checkpoint.
   void BetweenCalls();
   // After a traced call, which with its reference took `seconds`.
@@ -54,6 +56,7 @@ class Checkpoints {
     double price = 0;    // seconds for a byte
     bool pinned = false;
     bool held = true;
+    bool read = false;  // a later call reads it
   };
   struct Cut {
     int64_t call = 0;   // the first of its stretch
@@ -61,7 +64,7 @@ class Checkpoints {
   };
 
   int64_t NextCall() const;
-  bool Adopted(const Version& version) const;
+  bool MayDrop(const Version& version) const;
   void Bury(size_t v);
   void Offer(size_t v);
   void DropWhatDoesNotFit();
@@ -84,6 +87,7 @@ class Checkpoints {
   int64_t least_ = -1;         // the least that the model held since the last checkpoint; -1: not looked yet
   int64_t least_before_ = -1;  // and in the stretch before
   int64_t seen_calls_ = 0;
+  int64_t freed_ = 0;                            // bytes that were dropped, and not given back to the system yet
   std::vector<Version> versions_;                // in the order of their calls
   std::vector<size_t> alive_;                    // the newest version of each storage that the model holds
   std::set<std::pair<double, size_t>> offered_;  // by price: those that may be dropped

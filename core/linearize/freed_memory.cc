@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace addend {
 namespace {
@@ -19,6 +22,12 @@ bool FreeLargeBlock() {
 void KeepFreedMemory() {
   static const bool done = FreeLargeBlock();
   static_cast<void>(done);
+}
+
+void GiveBackFreedMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 }  // namespace addend

@@ -16,6 +16,10 @@ namespace addend {
 // Raises the threshold, once in a process. Call it before a run.
 void KeepFreedMemory();
 
+// Gives the process's free memory back to the system, page by page, where its allocator is glibc's: for runs whose
+// memory is limited. It costs what fetching the pages again costs.
+void GiveBackFreedMemory();
+
 }  // namespace addend
 
 #endif  // ADDEND_CORE_LINEARIZE_FREED_MEMORY_H_

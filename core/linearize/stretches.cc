@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/linearize/freed_memory.h"
 #include "core/linearize/run_again.h"
 #include "core/linearize/view.h"
 #include "core/rules/rows.h"
 
 namespace addend {
 namespace {
+
+// Of the limit: once so much was dropped it is given back to the system.
+constexpr int64_t kGiveBackShare = 8;
 
 bool IsMissing(const TracedRun& trace, const Operand& operand) {
   return CarriesRows(operand) && !trace.At(operand).value.defined();
@@ -180,8 +184,12 @@ void Stretches::Drop(const Operand& operand, bool at_any_rate) {
     if (!at_any_rate) return;
     kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
   }
+  freed_ += 2 * static_cast<int64_t>(kept.value.nbytes());
   kept.value = at::Tensor();
   kept.reference = at::Tensor();
+  if (freed_ < trace_->memory_limit / kGiveBackShare) return;
+  freed_ = 0;
+  GiveBackFreedMemory();
 }
 
 void Stretches::DropAll(const Range& range) {

@@ -77,6 +77,7 @@ class Stretches {
   std::vector<bool> live_;
   std::vector<Probe> probes_;
   std::vector<Node> nodes_;
+  int64_t freed_ = 0;  // bytes that were dropped, and not given back to the system yet
 };
 
 // A linearization of a run with stretches: it has no nodes before a sweep back has made them. Throws InvalidArgument

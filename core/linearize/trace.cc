@@ -343,6 +343,7 @@ Operand Tracer::Output(const at::Tensor& tensor) {
 TracedRun Tracer::Finish() {
   trace_.starts = starts_.Take();
   trace_.stretches = checkpoints_.Take();
+  trace_.memory_limit = checkpoints_.limit();
   trace_.storages = states_.Take();
   trace_.program = std::move(recorder_.program());
   kept_.Store();

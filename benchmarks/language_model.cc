@@ -1,0 +1,228 @@
+// What an attribution of a language model takes beside the model, and what it costs, within limits of memory. The model
+// has the shape of a Llama and random weights: only its size matters here.
+//   language_model [--layers=N] [--width=N] [--heads=N] [--kv=N] [--inner=N] [--tokens=N] [--limit=MB]... [--eager]
+// For each limit (0: none) one line: seconds of a plain forward, forwards that the attribution costs, megabytes that it
+// takes at its peak over those that the process had before, and the recovery error. Without arguments: a small one.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/outer.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/GradMode.h>
+#include <malloc.h>
+#include <torch/utils.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/explain/attribute.h"
+#include "core/intercept/operator.h"
+
+namespace {
+
+struct Shape {
+  int64_t layers = 4;
+  int64_t width = 256;
+  int64_t heads = 8;
+  int64_t kv = 8;
+  int64_t inner = 704;
+  int64_t tokens = 256;
+  int64_t words = 2000;
+  bool eager = false;  // attention written out, with a mask of large negative numbers
+};
+
+at::Tensor Weight(int64_t from, int64_t to) { return at::randn({to, from}) / std::sqrt(static_cast<double>(from)); }
+
+struct Layer {
+  at::Tensor query, key, value, output, gate, up, down, before, between;
+};
+
+class Model {
+ public:
+  explicit Model(const Shape& shape) : shape_(shape) {
+    const int64_t own = shape.width / shape.heads * shape.kv;
+    words_ = at::randn({shape.words, shape.width}) * 0.02;
+    for (int64_t k = 0; k < shape.layers; ++k) {
+      layers_.push_back({Weight(shape.width, shape.width), Weight(shape.width, own), Weight(shape.width, own),
+                         Weight(shape.width, shape.width), Weight(shape.width, shape.inner),
+                         Weight(shape.width, shape.inner), Weight(shape.inner, shape.width), at::ones({shape.width}),
+                         at::ones({shape.width})});
+    }
+    norm_ = at::ones({shape.width});
+    head_ = Weight(shape.width, shape.words);
+  }
+
+  at::Tensor operator()(const at::Tensor& ids) const {
+    at::Tensor h = at::embedding(words_, ids);
+    const int64_t size = shape_.width / shape_.heads;
+    const at::Tensor steps = at::arange(ids.size(1), at::kFloat);
+    const at::Tensor rates = at::pow(10000.0, at::arange(0, size, 2, at::kFloat) / -static_cast<double>(size));
+    const at::Tensor angles = at::outer(steps, rates);
+    const at::Tensor both = at::cat({angles, angles}, -1);
+    const at::Tensor cos = both.cos();
+    const at::Tensor sin = both.sin();
+    for (const Layer& layer : layers_) {
+      h = h + Attend(layer, Norm(h, layer.before), cos, sin);
+      h = h + FeedForward(layer, Norm(h, layer.between));
+    }
+    return at::matmul(Norm(h.narrow(1, ids.size(1) - 1, 1), norm_), head_.t());
+  }
+
+ private:
+  static at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight) {
+    return weight * (x * at::rsqrt(x.pow(2).mean(-1, /*keepdim=*/true) + 1e-6));
+  }
+  static at::Tensor FeedForward(const Layer& layer, const at::Tensor& x) {
+    const at::Tensor gate = at::silu(at::matmul(x, layer.gate.t()));
+    return at::matmul(gate * at::matmul(x, layer.up.t()), layer.down.t());
+  }
+  at::Tensor Split(const at::Tensor& x, int64_t heads) const {
+    return x.view({x.size(0), x.size(1), heads, shape_.width / shape_.heads}).transpose(1, 2);
+  }
+  static at::Tensor Rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+    const int64_t half = x.size(-1) / 2;
+    const at::Tensor turned = at::cat({-x.narrow(-1, half, half), x.narrow(-1, 0, half)}, -1);
+    return x * cos + turned * sin;
+  }
+  at::Tensor Repeat(const at::Tensor& x) const {
+    if (shape_.kv == shape_.heads) return x;
+    const int64_t times = shape_.heads / shape_.kv;
+    return x.unsqueeze(2)
+        .expand({x.size(0), shape_.kv, times, x.size(2), x.size(3)})
+        .reshape({x.size(0), shape_.heads, x.size(2), x.size(3)});
+  }
+  at::Tensor Attend(const Layer& layer, const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const {
+    const at::Tensor q = Rotate(Split(at::matmul(x, layer.query.t()), shape_.heads), cos, sin);
+    const at::Tensor k = Repeat(Rotate(Split(at::matmul(x, layer.key.t()), shape_.kv), cos, sin));
+    const at::Tensor v = Repeat(Split(at::matmul(x, layer.value.t()), shape_.kv));
+    const at::Tensor mixed = shape_.eager ? WrittenOut(q, k, v) : AsOne(q, k, v);
+    return at::matmul(mixed.transpose(1, 2).reshape({x.size(0), x.size(1), shape_.width}), layer.output.t());
+  }
+  static at::Tensor WrittenOut(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    const at::Tensor hidden = at::ones({q.size(2), k.size(2)}, at::kFloat).triu(1) * -1e9;
+    const at::Tensor scores = at::matmul(q, k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3)));
+    return at::matmul(at::softmax(scores + hidden, -1), v);
+  }
+  // The operator's name and arguments changed with the versions of LibTorch.
+  static at::Tensor AsOne(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+    auto op = addend::Operator::Find("aten::scaled_dot_product_attention", "");
+    if (!op) op = addend::Operator::Find("aten::_scaled_dot_product_attention", "");
+    addend::Stack stack;
+    for (const c10::Argument& argument : op->schema().arguments()) {
+      const std::string& name = argument.name();
+      if (name == "query") {
+        stack.emplace_back(q);
+      } else if (name == "key") {
+        stack.emplace_back(k);
+      } else if (name == "value") {
+        stack.emplace_back(v);
+      } else if (name == "is_causal") {
+        stack.emplace_back(true);
+      } else {
+        stack.push_back(argument.default_value() ? *argument.default_value() : c10::IValue());
+      }
+    }
+    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op->schema().name().c_str(), "");
+    handle.callBoxed(&stack);
+    return stack[0].toTensor();
+  }
+
+  Shape shape_;
+  at::Tensor words_, norm_, head_;
+  std::vector<Layer> layers_;
+};
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// Of /proc/self/status, in megabytes.
+double Status(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    double kibibytes = 0;
+    if (word == key && status >> kibibytes) return kibibytes * 1024 / 1e6;
+  }
+  return 0;
+}
+
+void ForgetPeak() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+bool Read(const std::string& argument, const std::string& name, int64_t* value) {
+  const std::string start = "--" + name + "=";
+  if (argument.rfind(start, 0) != 0) return false;
+  *value = std::atoll(argument.c_str() + start.size());
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const c10::AutoGradMode no_grad(false);
+  torch::manual_seed(0);
+  at::set_num_threads(1);
+  Shape shape;
+  std::vector<int64_t> limits;
+  for (int k = 1; k < argc; ++k) {
+    int64_t limit = 0;
+    const std::string argument = argv[k];
+    if (Read(argument, "limit", &limit)) {
+      limits.push_back(limit);
+    } else if (argument == "--eager") {
+      shape.eager = true;
+    } else if (!Read(argument, "layers", &shape.layers) && !Read(argument, "width", &shape.width) &&
+               !Read(argument, "heads", &shape.heads) && !Read(argument, "kv", &shape.kv) &&
+               !Read(argument, "inner", &shape.inner) && !Read(argument, "tokens", &shape.tokens)) {
+      std::fprintf(stderr, "%s is not known; see the first lines of the source\n", argument.c_str());
+      return 1;
+    }
+  }
+  if (limits.empty()) limits = {0, 50};
+  const Model model(shape);
+  const at::Tensor ids = at::randint(shape.words, {1, shape.tokens}, at::kLong);
+  model(ids);  // warms up
+  const double before_forward = Seconds();
+  model(ids);
+  const double forward = Seconds() - before_forward;
+  const addend::TracedModel traced =
+      addend::Trace(addend::FromFunction([&](const std::vector<at::Tensor>& in) { return model(in[0]); }));
+  addend::Input input;
+  input.value = ids;
+  input.split = addend::Split::AlongDims({1});
+  input.baseline = addend::Baseline::Of(at::zeros_like(ids));
+  for (const int64_t limit : limits) {
+    addend::AttributeOptions options;
+    options.policy.preset = addend::Preset::kFaithful;
+    options.memory_bytes = limit * 1000000;
+    malloc_trim(0);  // what an earlier limit left
+    const double resident = Status("VmRSS:");
+    ForgetPeak();
+    const double start = Seconds();
+    const addend::Attribution found = Attribute(traced, {input}, options);
+    const double seconds = Seconds() - start;
+    const addend::Contributions& target = found.targets[0];
+    std::printf(
+        "limit %6lld MB: forward %.2f s, %.2f forwards (trace %.2f, linearize %.2f, sweep %.2f), peak %.0f MB over "
+        "%.0f MB, recovery error %.1e, leftover %.1e of %.3f\n",
+        static_cast<long long>(limit), forward, seconds / forward, found.report.trace_seconds / forward,
+        found.report.linearize_seconds / forward, found.report.sweep_seconds / forward, Status("VmHWM:") - resident,
+        resident, std::abs(target.recovery - target.value), target.leftover, target.value);
+    std::fflush(stdout);
+  }
+  return 0;
+}
