@@ -693,10 +693,14 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_structure(addend_r
 /* Sets whether every operator is checked (1), or only those that results depend on (0, the default). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_everything(addend_request* request,
                                                                          int32_t everything) ADDEND_NOEXCEPT;
-/* Sets how many bytes the parts of results and all rows on their way there may take together in addend_model_decompose,
- * beside the model and its recorded run; 0, the default: any amount. Components then move through the model in groups;
- * the model still runs once, and the results are the same to rounding.
- * errors: INVALID_ARGUMENT for a negative number; of the run where not even one component fits. */
+/* Sets a limit of memory in bytes, beside the model; 0, the default: any amount. In addend_model_decompose: for the
+ * parts of results and all rows on their way there together, beside the recorded run. Components then move through the
+ * model in groups; the model still runs once, and the results are the same to rounding. In addend_model_attribute and
+ * attributions of traces: for the recorded run and its coefficients, about. What does not fit is computed again, up to
+ * once, with the same bits; references are not kept for the next run.
+ * errors: INVALID_ARGUMENT for a negative number; of a decomposition where not even one component fits; of an
+ * attribution under policies with segments, anchor=residual or a bias other than residual, which need the whole run;
+ * FAILED_PRECONDITION of an attribution where an operator gives other bits when it runs again. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_memory(addend_request* request,
                                                                      int64_t bytes) ADDEND_NOEXCEPT;
 /* Sets which way addend_model_decompose finds components. The results are the same to rounding.

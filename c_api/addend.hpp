@@ -659,7 +659,7 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_everything(get(), everything ? 1 : 0));
     return *this;
   }
-  // Sets the memory limit in bytes; 0: none.
+  // Sets the memory limit of decompositions and attributions in bytes; 0: none.
   Request& Memory(int64_t bytes) {
     Check(addend_request_set_memory(get(), bytes));
     return *this;

@@ -267,6 +267,10 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
+  if (run.trace->memory_limit > 0 && run.trace->stretches.empty()) {
+    result.report.notes.push_back(
+        "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
+  }
   CompareReference(result.name, reference, explained.on_baseline, result.report);
   return result;
 }

@@ -26,12 +26,16 @@ bool GivesMissing(const TracedRun& trace, const Call& call) {
          std::any_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& o) { return IsMissing(trace, o); });
 }
 
-// Calls from `first` to before `last` whose results are missing.
-void RunMissing(TracedRun& trace, int64_t first, int64_t last) {
+// Calls from `first` to before `last` whose results are missing. Returns whether there are any.
+bool RunMissing(TracedRun& trace, int64_t first, int64_t last) {
+  bool any = false;
   for (int64_t c = first; c < last; ++c) {
     const Call& call = trace.program.calls[c];
-    if (GivesMissing(trace, call)) RunAgain(trace, call);
+    if (!GivesMissing(trace, call)) continue;
+    RunAgain(trace, call);
+    any = true;
   }
+  return any;
 }
 
 // What reports and notes ask of a node later.
@@ -240,8 +244,9 @@ void Restore(TracedRun& trace, const Operand& operand) {
 }
 
 void RestoreAll(TracedRun& trace) {
-  RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
+  const bool dropped = RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
   trace.stretches.clear();
+  if (!dropped) trace.memory_limit = 0;
 }
 
 }  // namespace addend

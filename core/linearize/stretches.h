@@ -87,7 +87,7 @@ Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Regis
 
 // Makes an operand again where it was dropped, and keeps it from then on.
 void Restore(TracedRun& trace, const Operand& operand);
-// Makes everything again that was dropped. The run has no stretches then.
+// Makes everything again that was dropped. The run has no stretches then, and, where nothing was dropped, no limit.
 void RestoreAll(TracedRun& trace);
 
 }  // namespace addend

@@ -74,6 +74,7 @@ int RunAttribute(const AttributeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
+  const int64_t memory = MemoryOf(arguments.memory);
   if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
   if (!arguments.graph.empty()) CheckWritable(arguments.graph, SourcesOf(arguments.run));
 
@@ -84,6 +85,7 @@ int RunAttribute(const AttributeArguments& arguments) {
   options.policy = run.policy;
   options.at = arguments.at;
   options.operators = arguments.nodes || !arguments.graph.empty();
+  options.memory_bytes = memory;
   options.targets.clear();
   for (const std::string& text : arguments.targets) options.targets.push_back(FindTarget(text, described.classes));
   if (options.targets.empty()) options.targets.emplace_back();

@@ -53,6 +53,23 @@ TEST_F(AttributeTest, GivesWhatDecomposeGives) {
   }
 }
 
+// Examples are small: what is dropped under so low a limit is computed again.
+TEST_F(AttributeTest, AMemoryLimitChangesNothing) {
+  for (const Example& example : Examples()) {
+    SCOPED_TRACE(example.name);
+    const Arguments command = Arguments{"attribute"} + example.input + Arguments{"--nodes", "--json", "--target", "1"};
+    const Json whole = Json::parse(Run(command).out);
+    const Result within = Run(command + Arguments{"--memory", "20KB"});
+    ASSERT_EQ(within.code, 0) << within.err;
+    const Json limited = Json::parse(within.out);
+    EXPECT_EQ(limited["targets"], whole["targets"]);
+    EXPECT_EQ(limited["operators"], whole["operators"]);
+  }
+  ExpectError(Arguments{"attribute"} + Examples()[0].input +
+                  Arguments{"--memory", "1MB", "--policy", "segments=8", "--target", "1"},
+              "segments=1");
+}
+
 TEST_F(AttributeTest, ShowsWhatPassesThroughOperators) {
   const Result result = Run(Arguments{"attribute"} + Examples()[1].input + Arguments{"--nodes", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;

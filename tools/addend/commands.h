@@ -48,6 +48,7 @@ struct AttributeArguments {
   std::string names;    // as above
   std::string classes;  // the same
   int64_t top = 12;
+  uint64_t memory = 0;  // as above
   bool nodes = false;
   std::string graph;  // a page
   std::string out;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -102,9 +101,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
-  if (arguments.memory > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    throw InvalidArgument("--memory is a size such as 2GiB or 500MB");
-  }
+  const int64_t memory = MemoryOf(arguments.memory);
   for (const std::string& path : {arguments.out, arguments.html}) {
     if (!path.empty()) CheckWritable(path, SourcesOf(arguments.run));
   }
@@ -123,7 +120,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   DecomposeOptions options;
   options.policy = run.policy;
   options.probes = ProbesOf(arguments.at);
-  options.memory_bytes = static_cast<int64_t>(arguments.memory);
+  options.memory_bytes = memory;
   options.direction = ParseDirection(arguments.direction);
   const Decomposition decomposition = Decompose(run, std::move(options));
   described.report = decomposition.report;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +76,13 @@ Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
   const auto& outputs = decomposition.outputs;
   CheckIds(run, std::all_of(outputs.begin(), outputs.end(), AllZero), decomposition.report);
   return decomposition;
+}
+
+int64_t MemoryOf(uint64_t memory) {
+  if (memory > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    throw InvalidArgument("--memory is a size such as 2GiB or 500MB");
+  }
+  return static_cast<int64_t>(memory);
 }
 
 Attribution Attribute(const LoadedRun& run, AttributeOptions options) {

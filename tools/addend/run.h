@@ -4,6 +4,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <cstdint>
+
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "tools/addend/inputs.h"
@@ -16,6 +18,8 @@ void FindInside(LoadedRun& run);
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
 // The same for contributions to chosen numbers.
 Attribution Attribute(const LoadedRun& run, AttributeOptions options);
+// The number of bytes that --memory names. Throws InvalidArgument where that is out of range.
+int64_t MemoryOf(uint64_t memory);
 // The plain model.
 c10::IValue RunPlain(const LoadedRun& run);
 

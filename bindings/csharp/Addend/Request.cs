@@ -85,10 +85,11 @@ public sealed record Request
     /// <summary>Whether every operator is checked, not only those that results depend on.</summary>
     public bool Everything { get; init; }
 
-    /// <summary>What the parts of results and all rows on their way there may take together in
-    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>, in bytes, beside the model and its
-    /// recorded run; 0: any amount. Components then move through the model in groups, which run it once all the
-    /// same.</summary>
+    /// <summary>A limit of memory in bytes, beside the model; 0: any amount. In
+    /// <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>: for the parts of results and all rows
+    /// on their way there together, beside the recorded run. Components then move through the model in groups, which run
+    /// it once all the same. In <see cref="Model.Attribute(Addend.Request, Context?, CancellationToken)"/>: for the
+    /// recorded run and its coefficients, about; what does not fit is computed again, with the same bits.</summary>
     public long Memory { get; init; }
 
     /// <summary>Which way <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/> finds components; the

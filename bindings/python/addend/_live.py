@@ -29,8 +29,8 @@ from ._structure import map_leaves
 from ._tensor import Tensor, as_tensor
 
 # Choices of a call that are no choices of a policy.
-_OF_DECOMPOSE = ("probes", "outputs", "everything", "memory", "direction")
-_OF_ANY = ("inside", "cancellation", "context", "verify_reference")
+_OF_DECOMPOSE = ("probes", "outputs", "everything", "direction")
+_OF_ANY = ("inside", "memory", "cancellation", "context", "verify_reference")
 
 _HIGHER_ORDER = (
     "the model calls a higher-order operator of PyTorch (cond, while_loop, scan, map), which PyTorch compiles even where it "

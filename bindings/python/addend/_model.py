@@ -145,6 +145,7 @@ class Model(Handle):
         at: Optional[str] = None,
         each_example: bool = False,
         operators: bool = False,
+        memory: int = 0,
         keep_references: bool = False,
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
@@ -163,7 +164,9 @@ class Model(Handle):
             each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
             operators: also finds what passes through every operator.
-            keep_references: as for `decompose`.
+            memory: what the recorded run and its coefficients may take beside the model, in bytes, about; 0: any amount.
+                What does not fit is computed again, with the same bits, for up to two plain runs more.
+            keep_references: as for `decompose`; not within a limit of memory.
             verify_reference: as for `decompose`.
             cancellation: who may end the run.
             context: how to decompose.
@@ -177,6 +180,7 @@ class Model(Handle):
         insides = as_insides(inside)
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, operators)
+        _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
         _native.request_set_verify_reference(request, verify_reference)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
@@ -193,6 +197,7 @@ class Model(Handle):
         inside: Union[None, Inside, Sequence[Inside]] = None,
         each_example: bool = True,
         at: Optional[str] = None,
+        memory: int = 0,
         keep_references: bool = False,
         verify_reference: bool = False,
         cancellation: Optional[Cancellation] = None,
@@ -218,6 +223,7 @@ class Model(Handle):
             each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
                 returned counts targets.
             at: as for `explain`.
+            memory: as for `explain`.
             keep_references: as for `decompose`.
             verify_reference: as for `decompose`.
             cancellation: who may end the run.
@@ -244,6 +250,7 @@ class Model(Handle):
             targets=question.targets,
             at=at,
             each_example=each_example,
+            memory=memory,
             keep_references=keep_references,
             verify_reference=verify_reference,
             cancellation=cancellation,

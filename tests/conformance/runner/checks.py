@@ -523,6 +523,25 @@ def law_adjoint(subject, judge):
             _judge_explanation(judge, swept, "attribution.%d" % index, result)
 
 
+def law_memory_limit(subject, judge):
+    """Contributions within a limit of memory, so low that nearly all is computed again, have the same bits. Policies
+    that need the whole run may be refused."""
+    (base,) = yield [subject.base()]
+    found = _compositions(judge, base) if judge.ok(base) else []
+    if not found:
+        return
+    target = ",".join(str(extent - 1) for extent in found[0][1].reference.shape)
+    whole, limited = yield [subject.attribution([target]), subject.attribution([target], limit=1000)]
+    if whole.code == "FAILED_PRECONDITION" and _is_joint(subject.variant.policy):
+        return
+    if limited.code == "INVALID_ARGUMENT" and _needs_whole_run(subject.variant.policy):
+        return
+    if judge.ok(whole, limited) and not judge.muted:
+        for part in ("numbers", "contributions", "ranked"):
+            key = "attribution.0." + part
+            judge.same_bits(key, limited.tensor(key), whole.tensor(key))
+
+
 def law_direction(subject, judge):
     """Components that come back from the results are those that went through every operator; under choices that look at
     all components together none come back, and it may be refused."""
@@ -545,6 +564,10 @@ def law_direction(subject, judge):
 def _is_joint(policy):
     """Whether coefficients may depend on all components: see SPEC.md, nonlinearity and bias."""
     return any(key in ("nonlinearity", "bias") and re.match(r"abs|sign|norm|hybrid", value) for key, value in policy or ())
+
+
+def _needs_whole_run(policy):
+    return any(key in ("segments", "anchor", "bias") for key, _ in policy or ())
 
 
 def law_program(subject, judge):
@@ -570,7 +593,12 @@ LAWS["reference_exact"] = _reference(exact=True)
 
 
 # What a testee has to announce for a law.
-NEEDED_FEATURE = {"adjoint": "attribution", "direction": "directions", "program": "programs"}
+NEEDED_FEATURE = {
+    "adjoint": "attribution",
+    "direction": "directions",
+    "memory_limit": "limits",
+    "program": "programs",
+}
 
 
 # ---- verbs that speak of one language

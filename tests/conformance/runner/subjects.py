@@ -310,11 +310,13 @@ class ModelSubject:
             source.put(key, entries, tensors)
         return self._request(verb or self.variant.verb, names, entries, tensors, parts, policy)
 
-    def attribution(self, targets):
-        """What each component gives to some numbers of the first output."""
+    def attribution(self, targets, limit=None):
+        """What each component gives to some numbers of the first output. `limit`: of memory, in bytes."""
         request = self.base(verb="attribute")
-        return Request("attribute", dict(request.entries, targets=protocol.lines((target,) for target in targets)),
-                       request.tensors)
+        entries = dict(request.entries, targets=protocol.lines((target,) for target in targets))
+        if limit is not None:
+            entries["memory_limit"] = str(limit)
+        return Request("attribute", entries, request.tensors)
 
     def directed(self, direction):
         """Decomposed with components that go forward or come back. Only results: what comes back is a sweep for each of

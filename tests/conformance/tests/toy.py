@@ -78,7 +78,7 @@ class Toy:
             device="cpu",
             devices="cpu",
             dtypes="float64 float32 int64 uint8",
-            features="models attribution directions programs explain threads lifecycle share read operators",
+            features="models attribution directions limits programs explain threads lifecycle share read operators",
         )
 
     def do_call(self):
@@ -389,6 +389,10 @@ class Doctors:
     def backward_leftover_off(toy, verb):
         if toy.entries.get("direction") == "backward":
             change(toy, ".leftover", first(1e-9))
+
+    def limit_off(toy, verb):
+        if toy.entries.get("memory_limit"):
+            change(toy, ".contributions", up, begin="attribution")
 
     def program_off(toy, verb):
         if toy.entries.get("program"):

@@ -271,9 +271,10 @@ public final class Request {
   }
 
   /**
-   * What the parts of results and all rows on their way there may take together in {@link Model#decompose(Request)},
-   * beside the model and its recorded run. Components then move through the model in groups, which run it once all the
-   * same.
+   * A limit of memory, beside the model. In {@link Model#decompose(Request)}: for the parts of results and all rows on
+   * their way there together, beside the recorded run. Components then move through the model in groups, which run it
+   * once all the same. In {@link Model#attribute(Request)}: for the recorded run and its coefficients, about; what does
+   * not fit is computed again, with the same bits.
    *
    * @param bytes at most; 0: any amount
    * @return the changed copy

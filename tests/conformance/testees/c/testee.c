@@ -643,7 +643,7 @@ static addend_status* hello(void) {
   TRY(set("device", device));
   TRY(set("devices", on_cpu ? "cpu" : text_of("cpu %s%s", device, "")));
   TRY(set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128"));
-  return set("features", "models attribution directions programs shapley explain threads lifecycle share stop read operators");
+  return set("features", "models attribution directions limits programs shapley explain threads lifecycle share stop read operators");
 }
 
 static addend_status* add_explanation(const char* key, const addend_explanation* told) {
@@ -676,6 +676,7 @@ static addend_status* attribute(void) {
   TRY(prepare("attribute", &work));
   char* targets = list_of(entry("targets"));
   for (char* line; (line = cut(&targets, '\n')) != NULL;) TRY(addend_request_add_target(work.request, line));
+  TRY(addend_request_set_memory(work.request, integer_of(entry("memory_limit"), 0)));
   TRY(addend_model_attribute(work.context, work.model, work.request, &attribution));
   own(ADDEND_HANDLE_ATTRIBUTION, attribution);
   for (size_t k = 0; k < addend_attribution_num_targets(attribution); ++k) {

@@ -379,7 +379,7 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("devices", device == "cpu" ? "cpu" : "cpu " + device);
   answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
   answer->Set("features",
-              "models attribution directions programs shapley explain threads lifecycle share stop read operators");
+              "models attribution directions limits programs shapley explain threads lifecycle share stop read operators");
 }
 
 void AddExplanation(const std::string& key, const Explanation& told, Answer* answer) {
@@ -402,6 +402,7 @@ void Attribute(const Frame& request, Answer* answer) {
   Request made = MakeRequest(request);
   const Model model = LoadModel(request, made);
   for (const std::string& target : request.Lines("targets")) made.Target(target);
+  made.Memory(request.Integer("memory_limit", 0));
   const Attribution attribution = model.Attribute(made, MakeContext(request));
   for (size_t k = 0; k < attribution.num_targets(); ++k) {
     AddExplanation("attribution." + std::to_string(k), attribution.Explain(k), answer);

@@ -1,3 +1,5 @@
+using System.Globalization;
+
 namespace Addend.Conformance;
 
 /// <summary>The objects that a request describes.</summary>
@@ -32,6 +34,7 @@ internal static class Asked
         Request asked = ModelRequest(request) with
         {
             Targets = [.. request.Lines("targets").Select(target => (Target)target)],
+            Memory = request.Has("memory_limit") ? long.Parse(request["memory_limit"], CultureInfo.InvariantCulture) : 0,
         };
         return ModelOf(request, asked, scope).Attribute(
             asked, ContextOf(request), new CancellationToken(request.Has("cancel")));

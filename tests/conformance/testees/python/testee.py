@@ -310,7 +310,7 @@ def hello(frame, answer):
         device=device,
         devices="cpu" if device == "cpu" else "cpu " + device,
         dtypes=DTYPES,
-        features="models attribution directions programs shapley explain threads lifecycle share stop read operators",
+        features="models attribution directions limits programs shapley explain threads lifecycle share stop read operators",
         about="Python\t" + sys.version.split()[0],
     )
 
@@ -335,7 +335,12 @@ def execute(frame, answer):
 def attribute(frame, answer):
     inputs = make_inputs(frame)
     model = load_or_record(frame, inputs)
-    told = model.explain(*inputs, targets=frame.lines("targets"), context=make_context(frame))
+    told = model.explain(
+        *inputs,
+        targets=frame.lines("targets"),
+        memory=frame.integer("memory_limit", 0),
+        context=make_context(frame),
+    )
     for index in range(len(told)):
         add_explanation(answer, "attribution.%d" % index, told[index])
 

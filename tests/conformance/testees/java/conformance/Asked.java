@@ -63,6 +63,7 @@ final class Asked {
     for (String target : request.lines("targets")) {
       asked = asked.target(Target.parse(target));
     }
+    asked = asked.memory(request.integer("memory_limit", 0));
     final Model model = model(request, asked, scope);
     final Context context = context(request);
     return context == null ? model.attribute(asked) : model.attribute(asked, context);
