@@ -146,7 +146,7 @@ void AddTransformer(std::vector<Case>* cases) {
     add("mask_moves", [](Draw& d) -> IValue { return d.Moving({4, 5}); }, true, false);
   }
   const auto none = [](Draw&) -> IValue { return {}; };
-  for (const std::string space : {"newer::", "aten::"}) {
+  for (const std::string space : {"newer::", "tiles::", "aten::"}) {
     const auto fused = [&](const std::string& title, int64_t heads, std::function<IValue(Draw&)> mask, bool causal, IValue scale) {
       cases->push_back({space + "scaled_dot_product_attention", title, [=](Draw& d) -> Arguments {
         return {d.Moving({2, 4, 3, 2}), d.Moving({2, heads, 3, 2}), d.Moving({2, heads, 3, 2}), mask(d), 0.0, causal, scale, heads != 4}; }});

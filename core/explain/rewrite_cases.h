@@ -50,8 +50,9 @@ class RewriteDraw {
 };
 
 struct RewriteCase {
-  std::string
-      op;  // "aten::lstm_cell" or "aten::lstm.input"; "newer::": of other versions of LibTorch, or other devices
+  // "aten::lstm_cell" or "aten::lstm.input"; "newer::": of other versions of LibTorch, or other devices; "tiles::": the
+  // same with the rule that stands in for the rewrite.
+  std::string op;
   std::string title;
   std::function<std::vector<c10::IValue>(RewriteDraw&)> arguments;
 };

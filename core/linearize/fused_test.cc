@@ -3,7 +3,9 @@
 #include "core/rules/fused.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <algorithm>
 #include <memory>
@@ -16,6 +18,7 @@
 #include "core/linearize/small_models.h"
 #include "core/linearize/traced_testing.h"
 #include "core/linearize/view.h"
+#include "core/rules/kinds.h"
 #include "core/rules/registry.h"
 
 namespace addend {
@@ -24,24 +27,76 @@ namespace {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// The default rules, but that every rewrite runs step by step.
-const Registry& Expanding() {
-  static const Registry& registry = *[] {
-    auto* all = new Registry(Registry::Default());
-    for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
-      if (FusedOf(rewrite) != nullptr) all->Register(Rewrite{rewrite->name, rewrite->run});
-    }
-    return all;
-  }();
+// Attention as newer versions of LibTorch have it, for all versions.
+std::tuple<Tensor, Tensor> Attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                                  const Optional<Tensor>& mask, double, bool causal, Optional<double> scale, bool) {
+  const int64_t share = query.size(1) / key.size(1);
+  Tensor scores = at::matmul(query, key.repeat_interleave(share, 1).transpose(-2, -1)) *
+                  scale.value_or(1 / std::sqrt(static_cast<double>(query.size(-1))));
+  Tensor hidden;
+  if (causal) hidden = at::ones({query.size(-2), key.size(-2)}, at::kBool).triu(1);
+  if (mask.has_value() && mask->scalar_type() == at::kBool) hidden = mask->logical_not();
+  if (mask.has_value() && mask->scalar_type() != at::kBool) scores = scores + *mask;
+  if (hidden.defined()) scores = scores.masked_fill(hidden, -INFINITY);
+  return {at::matmul(scores.softmax(-1), value.repeat_interleave(share, 1)), scores.logsumexp(-1)};
+}
+
+TORCH_LIBRARY(attended, library) {
+  const std::string arguments =
+      "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, "
+      "float? scale=None, bool enable_gqa=False)";
+  library.def(("alone" + arguments + " -> Tensor").c_str(),
+              [](const Tensor& q, const Tensor& k, const Tensor& v, const Optional<Tensor>& mask, double dropout,
+                 bool causal, Optional<double> scale,
+                 bool shared) { return std::get<0>(Attend(q, k, v, mask, dropout, causal, scale, shared)); });
+  library.def(("with_sums" + arguments + " -> (Tensor, Tensor)").c_str(), Attend);
+  library.def(("with_weights" + arguments + " -> (Tensor, Tensor)").c_str(),
+              [](const Tensor& q, const Tensor& k, const Tensor& v, const Optional<Tensor>& mask, double dropout,
+                 bool causal, Optional<double> scale, bool shared) {
+                // Of unit values: the weights themselves.
+                const Tensor unit = at::eye(k.size(-2), v.options()).expand({v.size(0), v.size(1), -1, -1});
+                return std::make_tuple(std::get<0>(Attend(q, k, v, mask, dropout, causal, scale, shared)),
+                                       std::get<0>(Attend(q, k, unit, mask, dropout, causal, scale, shared)));
+              });
+}
+
+// The default rules, and `change` of each rewrite that a rule stands in for.
+const Registry* Changed(const std::function<Rewrite(const Rewrite&)>& change) {
+  auto* all = new Registry(Registry::Default());
+  const auto add = [&](const std::string& name, const std::string& like) {
+    Rewrite own = *Registry::Default().FindRewrite(like, like);
+    own.name = name;
+    all->Register(change(own));
+  };
+  add("attended::alone", "aten::scaled_dot_product_attention");
+  add("attended::with_sums", "aten::_scaled_dot_product_flash_attention_for_cpu");
+  add("attended::with_weights", "aten::_scaled_dot_product_attention_math");
+  for (const Rewrite* rewrite : Registry::Default().AllRewrites()) {
+    if (FusedOf(rewrite) != nullptr) all->Register(change(*rewrite));
+  }
+  return all;
+}
+
+// Every rewrite is fused where its rule covers the call.
+const Registry& Fusing() {
+  static const Registry& registry = *Changed([](const Rewrite& rewrite) { return rewrite; });
   return registry;
 }
 
-// ---- networks: every form of LSTM, on an input [5, 2, 3] whose first two dimensions are steps and batch
+// Every rewrite runs step by step.
+const Registry& Expanding() {
+  static const Registry& registry = *Changed([](const Rewrite& rewrite) { return Rewrite{rewrite.name, rewrite.run}; });
+  return registry;
+}
+
+// ---- networks: every form of LSTM, on an input [5, 2, 3] whose first two dimensions are steps and batch; and
+// attention between its positions
 
 struct Network {
   std::string name;
   std::function<Tensors(const Tensor&)> run;
   bool fused = true;
+  std::string op = "lstm";  // a part of the operators' names
 };
 
 void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
@@ -91,8 +146,128 @@ Tensors Packed(const Tensor& x, const Tensors& states, int64_t layers, bool both
                       false, both));
 }
 
+// One of the input's projections, [batch 2, heads, positions 5, width].
+Tensor Projected(const Tensor& x, int64_t heads, int64_t width, uint64_t seed) {
+  const Tensor weight = Random({3, heads * width}, seed).to(x.scalar_type());
+  return x.matmul(weight).view({5, 2, heads, width}).permute({1, 2, 0, 3});
+}
+struct AttentionInputs {
+  Tensor query, key, value;
+};
+AttentionInputs InputsOf(const Tensor& x, int64_t key_heads = 4) {
+  return {Projected(x, 4, 2, 20), Projected(x, key_heads, 2, 21), Projected(x, key_heads, 3, 22)};
+}
+Tensors Attended(const char* op, const AttentionInputs& in, const Tensor& mask = {}, bool causal = false,
+                 c10::IValue scale = {}) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(op, "");
+  const c10::IValue own = mask.defined() ? c10::IValue(mask) : c10::IValue();
+  std::vector<c10::IValue> stack = {in.query, in.key, in.value, own,
+                                    0.0,      causal, scale,    in.query.size(1) != in.key.size(1)};
+  handle.callBoxed(stack);
+  Tensors results;
+  for (const c10::IValue& result : stack) results.push_back(result.toTensor());
+  return results;
+}
+Tensor BandOf(const Tensor& x) { return at::ones({x.size(0), x.size(0)}, at::kBool).triu(-2).tril(1); }
+
+std::vector<Network> AttentionNetworks() {
+  constexpr const char* kAlone = "attended::alone";
+  constexpr const char* kWithSums = "attended::with_sums";
+  constexpr const char* kWithWeights = "attended::with_weights";
+  const auto plain = [](const Tensor& t) { return at::ones_like(t) * 0.3 + Random(t.sizes(), 23).to(t.scalar_type()); };
+  std::vector<Network> all = {
+      {"attention", [](const Tensor& x) { return Attended(kAlone, InputsOf(x)); }},
+      {"attention_with_sums", [](const Tensor& x) { return Attended(kWithSums, InputsOf(x)); }},
+      {"attention_shared_heads_scaled",
+       [](const Tensor& x) { return Attended(kAlone, InputsOf(x, 2), {}, false, 0.4); }},
+      {"attention_causal", [](const Tensor& x) { return Attended(kAlone, InputsOf(x), {}, true); }},
+      {"attention_causal_with_sums_one_head",
+       [](const Tensor& x) { return Attended(kWithSums, InputsOf(x, 1), {}, true); }},
+      {"attention_masked", [](const Tensor& x) { return Attended(kAlone, InputsOf(x), BandOf(x)); }},
+      {"attention_mask_added",
+       [](const Tensor& x) {
+         const Tensor mask = Random({2, 1, 5, 5}, 24).to(x.scalar_type());
+         return Attended(kWithSums, InputsOf(x), mask.masked_fill(BandOf(x).logical_not(), -INFINITY));
+       }},
+      {"attention_query_only",
+       [=](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kWithSums, {in.query, plain(in.key), plain(in.value)});
+       }},
+      {"attention_key_only",
+       [=](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kWithSums, {plain(in.query), in.key, plain(in.value)});
+       }},
+      {"attention_value_only",
+       [=](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kAlone, {plain(in.query), plain(in.key), in.value});
+       }},
+      {"attention_key_and_value",
+       [=](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kAlone, {plain(in.query), in.key, in.value});
+       }},
+      // What they are made of counts: see Note [Provenance].
+      {"attention_gated_value",
+       [](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kAlone, {in.query, in.key, at::sigmoid(in.value)});
+       }},
+      {"attention_to_attention",
+       [](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kWithSums, {at::softmax(in.query, -1), in.key, at::softmax(in.value, -1)});
+       }},
+      {"attention_marked_key",
+       [](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x, 2);
+         return Attended(kAlone, {in.query, at::softmax(in.key, -1), in.value});
+       }},
+      {"attention_with_weights",
+       [](const Tensor& x) { return Attended(kWithWeights, InputsOf(x), BandOf(x).to(x.scalar_type()).log()); }},
+      {"attention_with_weights_of_plain_scores",
+       [=](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kWithWeights, {plain(in.query), plain(in.key), in.value});
+       }},
+      // Weights that the operator gives are coefficients.
+      {"attention_weights_used",
+       [](const Tensor& x) {
+         const Tensors both = Attended(kWithWeights, InputsOf(x), {}, true);
+         return Tensors{both[0], at::matmul(both[1], InputsOf(x).query)};
+       }},
+      // What comes out of it is no coefficient.
+      {"attention_multiplied",
+       [](const Tensor& x) {
+         const Tensor out = Attended(kAlone, InputsOf(x))[0];
+         return Tensors{out * InputsOf(x).value, at::matmul(out, out.transpose(-2, -1))};
+       }},
+      {"attention_of_itself",
+       [](const Tensor& x) {
+         const Tensor own = x.permute({1, 0, 2}).unsqueeze(1);
+         return Attended(kAlone, {own, own, own}, {}, true);
+       }},
+      {"attention_mask_moves",
+       [](const Tensor& x) {
+         return Attended(kAlone, InputsOf(x), x.sum() * Random({5, 5}, 25).to(x.scalar_type()));
+       },
+       false},
+      {"attention_broadcast",
+       [](const Tensor& x) {
+         const AttentionInputs in = InputsOf(x);
+         return Attended(kAlone, {in.query, in.key.narrow(0, 0, 1), in.value.narrow(0, 0, 1)});
+       },
+       false},
+  };
+  for (Network& network : all) network.op = "attended::";
+  return all;
+}
+
 std::vector<Network> Networks() {
-  return {
+  std::vector<Network> all = AttentionNetworks();
+  const std::vector<Network> recurrent = {
       {"one_layer", [](const Tensor& x) { return Padded(x, PlainStates(x, 1), 1, false, true); }},
       {"zero_states",
        [](const Tensor& x) {
@@ -164,6 +339,8 @@ std::vector<Network> Networks() {
        },
        false},
   };
+  all.insert(all.end(), recurrent.begin(), recurrent.end());
+  return all;
 }
 
 // ---- policies
@@ -240,10 +417,10 @@ class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
   void ExpectSame(at::ScalarType dtype, double tolerance, bool near = false) {
     const auto& [network, choice] = GetParam();
     const Policy policy = PolicyOf(choice.fields);
-    const Traced fused = TraceNetwork(network, policy, Registry::Default(), dtype, near);
+    const Traced fused = TraceNetwork(network, policy, Fusing(), dtype, near);
     const Traced expanded = TraceNetwork(network, policy, Expanding(), dtype, near);
-    EXPECT_EQ(CallsOf(expanded, "lstm"), 0);
-    EXPECT_EQ(CallsOf(fused, "lstm") > 0, network.fused && choice.fused);
+    EXPECT_EQ(CallsOf(expanded, network.op), 0);
+    EXPECT_EQ(CallsOf(fused, network.op) > 0, network.fused && choice.fused);
     ASSERT_EQ(fused.values.size(), expanded.values.size());
     for (size_t k = 0; k < fused.values.size(); ++k) {
       EXPECT_TRUE(fused.values[k].equal(expanded.values[k]));
@@ -253,7 +430,7 @@ class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
     const auto sweep = [&](const Traced& own, const Registry& registry) {
       return LinearizeAndSweep(copy(own), registry, policy, own.probes, false).sweep;
     };
-    const SweepResult forward = sweep(fused, Registry::Default());
+    const SweepResult forward = sweep(fused, Fusing());
     const SweepResult expected = sweep(expanded, Expanding());
     for (size_t p = 0; p < fused.probes.size(); ++p) {
       SCOPED_TRACE(testing::Message() << "output " << p);
@@ -271,13 +448,14 @@ class Fused : public testing::TestWithParam<std::tuple<Network, Choice>> {
         sizes.append(own.begin(), own.end());
         seeds.push_back(Random(sizes, 50 + p).to(dtype));
       }
-      for (size_t left_out = targets == 1 ? 0 : seeds.size(); left_out <= seeds.size(); ++left_out) {
+      const bool each = targets == 1 && seeds.size() > 1;  // leave out each of them
+      for (size_t left_out = each ? 0 : seeds.size(); left_out <= seeds.size(); ++left_out) {
         Tensors some = seeds;
         if (left_out < seeds.size()) some[left_out] = Tensor();
         const auto back = [&](const Traced& own, const Registry& registry) {
           return LinearizeAndTranspose(copy(own), registry, policy, own.probes, some).adjoint;
         };
-        const AdjointResult ours = back(fused, Registry::Default());
+        const AdjointResult ours = back(fused, Fusing());
         const AdjointResult theirs = back(expanded, Expanding());
         SCOPED_TRACE(testing::Message() << targets << " targets, without output " << left_out);
         EXPECT_LE(Apart(ours.components, theirs.components), tolerance);
@@ -336,9 +514,9 @@ TEST(FusedRule, LeavesNothingOver) {
   const Policy policy = PolicyOf({});
   for (const Network& network : Networks()) {
     if (!network.fused) continue;
-    const Traced traced = TraceNetwork(network, policy, Registry::Default(), at::kDouble);
+    const Traced traced = TraceNetwork(network, policy, Fusing(), at::kDouble);
     const auto trace = std::make_shared<TracedRun>(traced.trace);
-    const Explained explained = LinearizeAndSweep(trace, Registry::Default(), policy, traced.probes, false);
+    const Explained explained = LinearizeAndSweep(trace, Fusing(), policy, traced.probes, false);
     for (const ProbeRows& rows : explained.sweep.probes) EXPECT_LE(rows.leftover.abs().max().item<double>(), 1e-11);
     bool found = false;
     for (const OperatorCheck& check : explained.sweep.checks) {

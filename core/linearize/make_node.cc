@@ -126,7 +126,7 @@ void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& 
     const at::Tensor& output = call.outputs[k].value;
     if (!output.defined() || !Continuous(output.scalar_type())) continue;
     // Of what many steps are composed to, the rule says what rounding may come to: sizes tell nothing.
-    const bool composed = rule.kind == Kind::kRewrite && rule.quadrature > 0;
+    const bool composed = rule.kind == Kind::kRewrite && rule.quadrature > 0 && !IsHalf(recorded.outputs[k].dtype);
     const double rounding = composed ? 0 : RoundingOf(call, output, recorded.outputs[k].dtype);
     // A tolerance that the user set for recovery holds for the bracket too.
     const double allowed = call.policy->tolerance.value_or(0);

@@ -119,7 +119,8 @@ void Marks::Follow(const TracedRun& trace, const Call& call, const Rule* rule, c
   }
   by_storage[output.storage] = result;
   for (size_t k = 1; k < call.outputs.size(); ++k) {
-    if (call.outputs[k].storage >= 0) by_storage[call.outputs[k].storage] = Mark();
+    if (call.outputs[k].storage < 0) continue;
+    by_storage[call.outputs[k].storage] = k == 1 ? Mark::Of(rule->second_mark, policy) : Mark();
   }
 }
 

@@ -70,6 +70,8 @@ bool Rewriting::IsFused(const CallAtHand& own) const {
   const TracingPause pause;
   std::vector<bool> moves(own.arguments.size(), false);
   for (const Operand& operand : own.call.operands) {
+    // Conditions that are others on the baseline: the map would be made of the value's alone.
+    if (operand.labelled && policy_->conditions == Conditions::kBaseline) return false;
     if (!operand.decomposed) continue;
     moves[operand.argument] = true;
     // Infinities pass each operator in a way of its own.

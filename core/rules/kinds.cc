@@ -257,24 +257,40 @@ at::Tensor Middle(const RuleOperand& operand) {
   return middle;
 }
 
-Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
+MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
   const uint32_t kinds = policy.FrozenKinds();
   const bool first_frozen = first.decomposed && (first.marks & kinds) != 0;
   const bool second_frozen = second.decomposed && (second.marks & kinds) != 0;
-  Meeting meeting;
-  meeting.first_moves = first.decomposed && !(first_frozen && second.decomposed && !second_frozen);
-  meeting.second_moves = second.decomposed && !(second_frozen && first.decomposed && !first_frozen);
-  const bool both = meeting.first_moves && meeting.second_moves;
+  MeetingPoints points;
+  points.first_moves = first.decomposed && !(first_frozen && second.decomposed && !second_frozen);
+  points.second_moves = second.decomposed && !(second_frozen && first.decomposed && !first_frozen);
+  const bool both = points.first_moves && points.second_moves;
   const bool first_leads = !first_frozen && first.content_first != 0;
   const bool second_leads = !second_frozen && second.content_first != 0;
-  if (!both || first_leads != second_leads) {
-    meeting.first = both && second_leads ? first.reference : first.value;
-    meeting.second = both && first_leads ? second.reference : second.value;
+  if (!both) return points;
+  if (first_leads != second_leads) {
+    points.first = second_leads ? Point::kReference : Point::kValue;
+    points.second = first_leads ? Point::kReference : Point::kValue;
   } else {
-    meeting.first = Middle(first);
-    meeting.second = Middle(second);
+    points.first = points.second = Point::kMiddle;
   }
-  return meeting;
+  return points;
+}
+
+at::Tensor At(const RuleOperand& operand, Point point) {
+  switch (point) {
+    case Point::kReference:
+      return operand.reference;
+    case Point::kMiddle:
+      return Middle(operand);
+    default:
+      return operand.value;
+  }
+}
+
+Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second) {
+  const MeetingPoints points = PointsOf(policy, first, second);
+  return {points.first_moves, points.second_moves, At(first, points.first), At(second, points.second)};
 }
 
 }  // namespace addend

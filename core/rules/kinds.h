@@ -71,6 +71,18 @@ struct Meeting {
 };
 Meeting Meet(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
 
+// The same where a factor is not at hand as a tensor: the points by name.
+enum class Point { kValue, kReference, kMiddle };
+struct MeetingPoints {
+  bool first_moves = false;
+  bool second_moves = false;
+  Point first = Point::kValue;
+  Point second = Point::kValue;
+};
+// Only whether they are decomposed, and the marks of both operands are looked at.
+MeetingPoints PointsOf(const Policy& policy, const RuleOperand& first, const RuleOperand& second);
+at::Tensor At(const RuleOperand& operand, Point point);
+
 // The opaque kind: nothing passes, the rows of the outputs are zero, and the bracket becomes leftover.
 RuleResult Opaque(const RuleCall& call);
 

@@ -158,6 +158,7 @@ struct Rule {
   RuleFunction build = nullptr;
   uint32_t mark = 0;               // provenance that the output gets (bits of Freeze), see Note [Provenance]
   MarkFunction mark_by = nullptr;  // more of it, where the arguments decide
+  uint32_t second_mark = 0;        // the same of the second output
   bool keeps_marks = false;        // the output keeps the provenance that all decomposed operands share
   bool gates = false;              // the product of a gate with what it was computed from is a gate too
   bool plain_output = false;       // the result depends on sizes only: zeros_like and its kind

@@ -1,4 +1,4 @@
-// The path rule of softmax in fused loops; Note [Softmax path] in attention.cc has the ATen form.
+// The path rule of softmax in fused loops; softmax_path.cc has the ATen form.
 #ifndef ADDEND_CORE_RULES_SOFTMAX_KERNEL_H_
 #define ADDEND_CORE_RULES_SOFTMAX_KERNEL_H_
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/intercept/operator.h"
 #include "core/rules/families.h"
+#include "core/rules/fused_attention.h"
 #include "core/rules/rewrite.h"
 
 namespace addend {
@@ -29,12 +29,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Whether this LibTorch gives zero where everything is masked.
-bool MaskedRowsAreZero() {
-  static const bool zero = Operator::Find("aten::_safe_softmax", "").has_value();
-  return zero;
-}
 
 // ---- scaled_dot_product_attention
 
@@ -242,10 +236,12 @@ Tensors EncoderLayer(const RewriteCall& call) {
 }  // namespace
 
 void RegisterTransformer(Registry& registry) {
-  registry.Register(Rewrite{"aten::scaled_dot_product_attention", OutputOnly});
-  registry.Register(Rewrite{"aten::_scaled_dot_product_attention", OutputAndWeights});
-  registry.Register(Rewrite{"aten::_scaled_dot_product_attention_math", OutputAndWeights});
-  registry.Register(Rewrite{"aten::_scaled_dot_product_flash_attention_for_cpu", OutputAndDenominators});
+  using Beside = BesideAttention;
+  registry.Register(FusedAttention("aten::scaled_dot_product_attention", OutputOnly, Beside::kNothing));
+  registry.Register(FusedAttention("aten::_scaled_dot_product_attention", OutputAndWeights, Beside::kWeights));
+  registry.Register(FusedAttention("aten::_scaled_dot_product_attention_math", OutputAndWeights, Beside::kWeights));
+  registry.Register(
+      FusedAttention("aten::_scaled_dot_product_flash_attention_for_cpu", OutputAndDenominators, Beside::kSums));
   registry.Register(Rewrite{"aten::_safe_softmax", SafeSoftmax});
   registry.Register(Rewrite{"aten::_masked_softmax", MaskedSoftmax});
   registry.Register(Rewrite{"aten::_native_multi_head_attention", NativeMultiHeadAttention});

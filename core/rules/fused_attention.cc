@@ -1,0 +1,215 @@
+// The rule that stands in for rewritten attention: which calls it covers, and the coefficients that the rewrite's
+// operators would have. Note [Attention in tiles] in attention_tiles.h has the formulas.
+#include "core/rules/fused_attention.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/intercept/operator.h"
+#include "core/rules/kinds.h"
+#include "core/rules/rows.h"
+#include "core/rules/softmax_path.h"
+
+namespace addend {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Operators call the mask by one of two names.
+template <typename Call>
+const char* MaskName(const Call& call) {
+  return call.Has("attn_mask") ? "attn_mask" : "attn_bias";
+}
+
+template <typename Call>
+double ScaleOf(const Call& call, const at::Tensor& query) {
+  return call.Double("scale", 1 / std::sqrt(static_cast<double>(query.size(-1))));
+}
+
+// ---- what the rule covers
+
+bool IsPlain(const at::Tensor& t, const at::Tensor& like) {
+  return t.defined() && t.device().is_cpu() && t.layout() == at::kStrided && t.scalar_type() == like.scalar_type() &&
+         t.dim() == like.dim() && t.numel() > 0 && AllFinite(t);
+}
+
+// Keys and values have the leading dimensions of queries, but for fewer heads that all queries share alike.
+bool ShapesFit(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  const int64_t rank = query.dim();
+  if (rank < 2 || query.size(-1) != key.size(-1) || key.size(-2) != value.size(-2)) return false;
+  for (int64_t d = 0; d + 2 < rank; ++d) {
+    if (key.size(d) != value.size(d)) return false;
+    const bool heads = d + 3 == rank;
+    if (heads ? query.size(d) % key.size(d) != 0 : query.size(d) != key.size(d)) return false;
+  }
+  return true;
+}
+
+// The sizes of all scores.
+at::DimVector SizesOfScores(const at::Tensor& query, const at::Tensor& key) {
+  at::DimVector sizes(query.sizes());
+  sizes.back() = key.size(-2);
+  return sizes;
+}
+
+// The largest entry of each row, as a number. mask: of at least one dimension.
+at::Tensor LargestOf(const at::Tensor& mask) {
+  if (mask.scalar_type() == at::kBool) return mask.any(-1);
+  return mask.amax(-1);
+}
+
+bool CoversMask(const at::Tensor& mask, const at::Tensor& query, const at::Tensor& key) {
+  if (!mask.device().is_cpu() || mask.layout() != at::kStrided || mask.dim() == 0) return false;
+  if (mask.scalar_type() != at::kBool && !mask.is_floating_point()) return false;
+  const at::DimVector sizes = SizesOfScores(query, key);
+  if (!at::is_expandable_to(mask.sizes(), sizes)) return false;
+  const at::Tensor largest = LargestOf(mask);
+  if (mask.scalar_type() == at::kBool) return MaskedRowsAreZero() || largest.all().item<bool>();
+  const at::Tensor fine = largest.abs().lt(kInfinity);
+  return (MaskedRowsAreZero() ? fine.logical_or(largest.eq(-kInfinity)) : fine).all().item<bool>();
+}
+
+bool Covers(const RewriteCall& call, const std::vector<bool>& moves) {
+  if (call.Double("dropout_p", 0) != 0) return false;
+  const at::Tensor query = call.Tensor("query");
+  if (!query.defined() || !query.is_floating_point()) return false;
+  const at::Tensor key = call.Tensor("key");
+  const at::Tensor value = call.Tensor("value");
+  for (const at::Tensor& t : {query, key, value}) {
+    if (!IsPlain(t, query)) return false;
+  }
+  if (!ShapesFit(query, key, value)) return false;
+  const int position = call.At(MaskName(call));
+  const at::Tensor mask = position < 0 ? at::Tensor() : call.Tensor(MaskName(call));
+  if (!mask.defined()) return true;
+  return !moves[position] && !call.Bool("is_causal", false) && CoversMask(mask, query, key);
+}
+
+// The form that gives weights as well. Newer versions of it add the 0 and 1 of boolean masks, and take the draws of a
+// dropout.
+bool CoversWithWeights(const RewriteCall& call, const std::vector<bool>& moves) {
+  if (!Covers(call, moves) || !call.IsNone("dropout_mask")) return false;
+  const at::Tensor mask = call.Tensor(MaskName(call));
+  return call.Has("need_attn_weights") || !mask.defined() || mask.scalar_type() != at::kBool;
+}
+
+// ---- the rule
+
+double LargestNorm(const at::Tensor& t) { return t.norm(2, -1).max().item<double>(); }
+
+double LargestNorm(const RuleOperand& operand) {
+  const double value = LargestNorm(operand.value);
+  return operand.decomposed ? std::max(value, LargestNorm(operand.reference)) : value;
+}
+
+double Largest(const RuleOperand& operand) {
+  const double value = operand.value.abs().max().item<double>();
+  return operand.decomposed ? std::max(value, operand.reference.abs().max().item<double>()) : value;
+}
+
+// How far a mask moves whole rows from zero.
+double ShiftOf(const at::Tensor& mask) {
+  if (!mask.defined() || mask.scalar_type() == at::kBool) return 0;
+  const at::Tensor largest = LargestOf(mask).abs();
+  return largest.masked_fill(largest.eq(kInfinity), 0).max().item<double>();
+}
+
+// The rows of matrices lie in one piece, so that products need no copies of them.
+RuleOperand Flat(RuleOperand operand) {
+  if (operand.value.stride(-1) != 1) operand.value = operand.value.contiguous();
+  if (operand.reference.stride(-1) != 1) operand.reference = operand.reference.contiguous();
+  return operand;
+}
+
+RuleOperand Scaled(RuleOperand operand, double scale) {
+  operand.value = operand.value * scale;
+  operand.reference = operand.decomposed ? operand.reference * scale : operand.value;
+  return operand;
+}
+
+RuleResult Build(const RuleCall& call, BesideAttention beside) {
+  if (!AllowsFused(*call.policy)) throw Internal(call.name + " was recorded whole under another policy");
+  const c10::AutoGradMode no_grad(false);
+  const Policy& policy = *call.policy;
+  AttentionCall own;
+  own.name = call.name;
+  own.scale = ScaleOf(call, call.Require("query").value);
+  const RuleOperand query = Flat(Scaled(call.Require("query"), own.scale));
+  const RuleOperand key = Flat(call.Require("key"));
+  const RuleOperand value = Flat(call.Require("value"));
+  own.query = query.value;
+  own.query_at_start = query.reference;
+  own.key = key.value;
+  own.key_at_start = key.reference;
+  own.causal = call.Bool("is_causal", false);
+  double shift = 0;
+  if (const RuleOperand* mask = call.Find(MaskName(call))) {
+    shift = ShiftOf(mask->value);
+    own.mask = mask->value.expand(SizesOfScores(own.query, own.key));
+  }
+  own.reach = LargestNorm(query) * LargestNorm(key);
+  own.scores_move = query.decomposed || key.decomposed;
+  // Weights that nobody asked for may be missing.
+  if (call.outputs.size() > 1 && call.outputs[1].value.defined()) own.beside = beside;
+
+  const MeetingPoints scores = PointsOf(policy, query, key);
+  own.query_moves = scores.first_moves;
+  own.key_moves = scores.second_moves;
+  // The weights have the mark of a softmax; see Note [Provenance].
+  RuleOperand weights;
+  weights.decomposed = own.scores_move;
+  weights.marks = policy.FrozenKinds() & kFreezeAttention;
+  weights.content_first = policy.content_first & kFreezeAttention & ~policy.FrozenKinds();
+  const MeetingPoints product = PointsOf(policy, weights, value);
+  own.weights_move = product.first_moves;
+  own.value_moves = product.second_moves;
+  if (own.key_moves) own.query_meets = At(query, scores.first);
+  if (own.query_moves) own.key_meets = At(key, scores.second);
+  own.weights_meet = product.first;
+  own.value_meets = At(value, product.second);
+
+  RuleResult result;
+  result.kind = Kind::kRewrite;
+  if (own.query_moves && ReadsScores(own)) result.inputs.push_back(call.OperandAt("query"));
+  if (own.key_moves && ReadsScores(own)) result.inputs.push_back(call.OperandAt("key"));
+  if (own.value_moves) result.inputs.push_back(call.OperandAt("value"));
+  // LibTorch's own scores round otherwise than those that the coefficients are made of; that is leftover, within
+  // bounds. Rows of weights sum to one, so that the largest value bounds what an output sums.
+  result.exact = false;
+  result.inner_terms = std::max(Largest(value), own.beside == BesideAttention::kNothing ? 0.0 : 1.0);
+  const bool complete = own.query_moves == query.decomposed && own.key_moves == key.decomposed &&
+                        own.weights_move == own.scores_move && own.value_moves == value.decomposed;
+  const double eps = own.query.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                            : std::numeric_limits<float>::epsilon();
+  const double claim = SoftmaxPathError(own.query.scalar_type()) + 4 * eps * (1 + own.reach + shift);
+  if (complete && std::isfinite(claim)) result.quadrature = claim;
+  result.map = AttentionInTiles(std::move(own));
+  return result;
+}
+
+}  // namespace
+
+bool MaskedRowsAreZero() {
+  static const bool zero = Operator::Find("aten::_safe_softmax", "").has_value();
+  return zero;
+}
+
+Rewrite FusedAttention(const char* name, RewriteFunction steps, BesideAttention beside) {
+  Rewrite rewrite{name, std::move(steps)};
+  Rule rule{name, Kind::kRewrite, [beside](const RuleCall& call) { return Build(call, beside); }};
+  const bool weights = beside == BesideAttention::kWeights;
+  if (weights) rule.second_mark = kFreezeAttention;
+  rewrite.fused = FusedRule{std::move(rule), weights ? CoversWithWeights : Covers};
+  return rewrite;
+}
+
+}  // namespace addend

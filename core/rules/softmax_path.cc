@@ -1,0 +1,274 @@
+#include "core/rules/softmax_path.h"
+
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/rules/for_loops.h"
+#include "core/rules/rule.h"
+#include "core/rules/softmax_kernel.h"
+
+namespace addend {
+namespace {
+
+struct NodeTable {
+  NodeTable(double own_error, double pieces, const std::vector<int>& nodes, std::vector<double> ranges)
+      : error(own_error), most_pieces(pieces), half_range(std::move(ranges)) {
+    for (const int count : nodes) rules.push_back(std::make_shared<const Quadrature>(GaussLegendre(count)));
+  }
+  double error;
+  double most_pieces;  // beyond that many the points of the line are nearer to each other than its ends have digits
+  std::vector<double> half_range;
+  std::vector<std::shared_ptr<const Quadrature>> rules;
+};
+
+const NodeTable& TableFor(at::ScalarType dtype) {
+  static const auto& single = *new NodeTable{1e-6,
+                                             4096,
+                                             {1, 2, 3, 4, 8, 12, 16, 24, 32, 64, 96, 128},
+                                             {0.025, 0.2, 0.5, 0.9, 2.5, 4, 5.4, 8.3, 11, 22, 33, 44}};
+  static const auto& twice = *new NodeTable{1e-12,
+                                            32768,
+                                            {3, 4, 6, 8, 12, 16, 24, 32, 64, 96, 128},
+                                            {0.07, 0.19, 0.55, 0.95, 1.85, 2.7, 4.4, 6, 12.3, 18.5, 24.7}};
+  return dtype == at::kDouble ? twice : single;
+}
+
+Quadrature Repeated(const Quadrature& rule, int pieces) {
+  Quadrature all;
+  for (int p = 0; p < pieces; ++p) {
+    for (size_t k = 0; k < rule.nodes.size(); ++k) {
+      all.nodes.push_back((p + rule.nodes[k]) / pieces);
+      all.weights.push_back(rule.weights[k] / pieces);
+    }
+  }
+  return all;
+}
+
+// Rows of one call that share a quadrature.
+struct NodeGroup {
+  at::Tensor index;      // positions among the softmax rows; undefined where it is all of them
+  at::Tensor reference;  // [n, T]
+  at::Tensor move;       // [n, T]
+  const Quadrature* rule;
+  bool far = false;  // so long that the short form of ApplyGroup would lose digits
+};
+
+bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
+
+template <typename T>
+SoftmaxEnds<T> EndsOf(const SoftmaxPath& path) {
+  return {path.value.data_ptr<T>(), path.reference.data_ptr<T>(), path.reference.size(0), path.width};
+}
+
+// Half the range of each row's move; undefined where a move is not finite.
+at::Tensor HalfRangesOf(const SoftmaxPath& path) {
+  if (Fused(path)) {
+    at::Tensor half_range = at::empty({path.reference.size(0)}, path.reference.options());
+    const bool finite = DispatchReal(path.reference.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      return HalfRanges(EndsOf<T>(path), half_range.data_ptr<T>());
+    });
+    return finite ? half_range : at::Tensor();
+  }
+  const at::Tensor move = MoveOf(path.value, path.reference);
+  if (!move.isfinite().all().item<bool>()) return {};
+  return (move.amax(1) - move.amin(1)) / 2;
+}
+
+// A softmax ignores shifts. Where a whole row lies far from zero (all of it masked by -1e4), the points between its
+// reference and its value would be rounded to few digits: it is moved to zero.
+void MoveToZero(SoftmaxPath& path) {
+  constexpr double kFar = 64;
+  if (path.width == 0) return;
+  const at::Tensor top = path.reference.amax(1, /*keepdim=*/true);
+  const at::Tensor far = top.abs().ge(kFar).logical_and_(top.isfinite());
+  if (!far.any().item<bool>()) return;
+  const at::Tensor together = (path.value.amax(1, /*keepdim=*/true) - top).abs().le(top.abs() / 2);
+  const at::Tensor shift = top.masked_fill(far.logical_and_(together).logical_not_(), 0);
+  path.reference = path.reference - shift;
+  path.value = path.value - shift;
+}
+
+std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
+  std::vector<NodeGroup> groups;
+  if (!path.choice.defined()) return groups;
+  const at::Tensor move = MoveOf(path.value, path.reference);
+  const NodeTable& table = TableFor(path.reference.scalar_type());
+  const double eps = path.reference.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                                 : std::numeric_limits<float>::epsilon();
+  const auto far = [&](size_t c) {
+    return c == table.half_range.size() || 2 * table.half_range[c] * eps > 4 * table.error;
+  };
+  for (size_t c = 0; c < path.rules.size(); ++c) {
+    if (path.rules[c] == nullptr) continue;
+    const at::Tensor index = path.choice.eq(static_cast<int64_t>(c)).nonzero().squeeze(1).to(move.device());
+    const bool all = index.numel() == path.choice.numel();
+    groups.push_back({all ? at::Tensor() : index, all ? path.reference : path.reference.index_select(0, index),
+                      all ? move : move.index_select(0, index), path.rules[c].get(), far(c)});
+  }
+  return groups;
+}
+
+// What the loops need to know about each row's quadrature; holds the views that it points to.
+class RowRules {
+ public:
+  explicit RowRules(const SoftmaxPath& path) {
+    for (const auto& rule : path.rules) {
+      if (rule == nullptr) {
+        views_.push_back({nullptr, nullptr, 0});
+      } else {
+        views_.push_back({rule->nodes.data(), rule->weights.data(), static_cast<int64_t>(rule->nodes.size())});
+      }
+    }
+    const int64_t* choice = path.choice.data_ptr<int64_t>();
+    for (int64_t g = 0; g < path.choice.numel(); ++g) by_row_.push_back(&views_[choice[g]]);
+  }
+  const NodesView* const* data() const { return by_row_.data(); }
+
+ private:
+  std::vector<NodesView> views_;
+  std::vector<const NodesView*> by_row_;
+};
+
+// rows [R, n, T]. With p the softmax at a node, the sum of w p (c - <p, c>) over the nodes is c times that of w p, less
+// a product of the <p, c> with the p: two products for all rows and nodes, of width times nodes each. Where scores move
+// far, the two nearly cancel, and the terms are summed one by one.
+at::Tensor ApplyGroup(const NodeGroup& group, const at::Tensor& rows) {
+  const int64_t n = group.move.size(0);
+  const int64_t width = group.move.size(1);
+  const int64_t nodes = static_cast<int64_t>(group.rule->nodes.size());
+  at::Tensor out = at::zeros({n, rows.size(0), width}, rows.options());
+  // In pieces, so that the probabilities take a bounded amount of memory.
+  constexpr int64_t kMost = int64_t{1} << 22;
+  const int64_t one_node = std::max<int64_t>(1, group.far ? width * rows.size(0) : width);
+  const int64_t at_once = std::max<int64_t>(1, std::min(nodes, kMost / one_node));
+  const int64_t piece = std::max<int64_t>(1, kMost / (one_node * at_once));
+  const at::Tensor all_nodes = at::tensor(group.rule->nodes, group.move.options()).view({1, -1, 1});
+  const at::Tensor all_weights = at::tensor(group.rule->weights, group.move.options()).view({1, -1, 1});
+  for (int64_t first = 0; first < n; first += piece) {
+    const int64_t length = std::min(piece, n - first);
+    const at::Tensor reference = group.reference.narrow(0, first, length).unsqueeze(1);
+    const at::Tensor move = group.move.narrow(0, first, length).unsqueeze(1);
+    const at::Tensor c = rows.narrow(1, first, length).transpose(0, 1);  // [length, R, T]
+    const at::Tensor own = out.narrow(0, first, length);
+    for (int64_t k = 0; k < nodes; k += at_once) {
+      const int64_t count = std::min(at_once, nodes - k);
+      const at::Tensor p = at::softmax(reference + all_nodes.narrow(1, k, count) * move, -1);  // [length, count, T]
+      const at::Tensor weighted = p * all_weights.narrow(1, k, count);
+      const at::Tensor along = at::bmm(c, p.transpose(1, 2));  // [length, R, count]
+      if (group.far) {
+        own.add_(((c.unsqueeze(2) - along.unsqueeze(3)) * weighted.unsqueeze(1)).sum(2));
+        continue;
+      }
+      // A softmax ignores shifts of a row: so nothing large cancels.
+      const at::Tensor shift = along.narrow(2, 0, 1);
+      own.add_((c - shift) * weighted.sum(1, /*keepdim=*/true) - at::bmm(along - shift, weighted));
+    }
+  }
+  return out.transpose(0, 1);
+}
+
+at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
+  const at::Tensor rows = given.contiguous();
+  at::Tensor out = at::empty(rows.sizes(), rows.options());
+  const RowRules rules(path);
+  DispatchReal(rows.scalar_type(), [&](auto zero) {
+    using T = decltype(zero);
+    SoftmaxAlongPath(EndsOf<T>(path), rules.data(), rows.data_ptr<T>(), rows.size(0), out.data_ptr<T>());
+  });
+  return out;
+}
+
+}  // namespace
+
+SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference) {
+  SoftmaxPath path;
+  path.width = reference.size(1);
+  path.value = value;
+  path.reference = reference;
+  if (reference.numel() == 0) return path;
+  MoveToZero(path);
+  at::Tensor half_range = HalfRangesOf(path);
+  if (!half_range.defined()) {
+    throw Unimplemented(op + " where an entry is infinite in the value or in the reference only");
+  }
+  half_range = half_range.detach().to(at::kCPU, at::kDouble);
+  const NodeTable& table = TableFor(reference.scalar_type());
+  path.choice = at::empty({half_range.size(0)}, at::kLong);
+  path.rules.resize(table.rules.size() + 1);
+  double longest = 0;
+  for (int64_t g = 0; g < half_range.size(0); ++g) {
+    const double own = half_range.data_ptr<double>()[g];
+    longest = std::max(longest, own);
+    const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), own);
+    const int64_t c = row - table.half_range.begin();
+    path.choice.data_ptr<int64_t>()[g] = c;
+    if (c < static_cast<int64_t>(table.rules.size())) path.rules[c] = table.rules[c];
+  }
+  if (longest > LongestHalfRange(reference.scalar_type())) {
+    throw Unimplemented(op +
+                        " where scores move farther from the reference to the value than can be followed, as those do "
+                        "that are masked by -1e9 in one of them only; keep the value's masks (policy "
+                        "conditions=value), and do not split them");
+  }
+  if (longest > table.half_range.back()) {
+    path.rules.back() = std::make_shared<const Quadrature>(
+        Repeated(*table.rules.back(), static_cast<int>(std::ceil(longest / table.half_range.back()))));
+  }
+  return path;
+}
+
+at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows) {
+  if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
+  if (!IsFollowed(rows) && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
+    return ApplyFused(path, rows.resolve_neg());
+  }
+  const std::vector<NodeGroup> groups = GroupsOf(path);
+  if (groups.size() == 1) return ApplyGroup(groups[0], rows);
+  at::Tensor out = at::empty(rows.sizes(), rows.options());
+  for (const NodeGroup& group : groups) {
+    out.index_copy_(1, group.index, ApplyGroup(group, rows.index_select(1, group.index)));
+  }
+  return out;
+}
+
+at::Tensor MeanProbabilities(const SoftmaxPath& path) {
+  if (!path.choice.defined()) return at::Tensor();
+  at::Tensor mean = at::empty(path.reference.sizes(), path.reference.options());
+  if (Fused(path)) {
+    const RowRules rules(path);
+    DispatchReal(mean.scalar_type(), [&](auto zero) {
+      using T = decltype(zero);
+      MeanSoftmaxAlongPath(EndsOf<T>(path), rules.data(), mean.data_ptr<T>());
+    });
+    return mean;
+  }
+  for (const NodeGroup& group : GroupsOf(path)) {
+    at::Tensor own = at::zeros_like(group.move);
+    for (size_t k = 0; k < group.rule->nodes.size(); ++k) {
+      own.add_(at::softmax(group.reference + group.move * group.rule->nodes[k], -1), group.rule->weights[k]);
+    }
+    if (!group.index.defined()) return own;
+    mean.index_copy_(0, group.index, own);
+  }
+  return mean;
+}
+
+double SoftmaxPathError(at::ScalarType dtype) { return TableFor(dtype).error; }
+
+double LongestHalfRange(at::ScalarType dtype) {
+  const NodeTable& table = TableFor(dtype);
+  return table.most_pieces * table.half_range.back();
+}
+
+}  // namespace addend
