@@ -214,18 +214,27 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
 
 Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
-                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
+                                 const CotangentsFor& cotangents, bool nodes, const StageProgress& progress) {
   Attributed all;
+  std::vector<at::Tensor> seeds;
   const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
     AdjointOptions options;
     options.nodes = nodes;
     options.progress = report;
-    AdjointResult result = SweepBackward(linearization, cotangents, options);
+    if (piece == 0) seeds = cotangents(linearization);
+    AdjointResult result = SweepBackward(linearization, seeds, options);
     if (piece > 0) return Add(std::move(result), all.adjoint);
     all.adjoint = std::move(result);
   };
   ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress, sweep, all);
   return all;
+}
+
+Attributed LinearizeAndTranspose(const std::shared_ptr<const TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
+  const CotangentsFor known = [&](const Linearization&) { return cotangents; };
+  return LinearizeAndTranspose(trace, registry, policy, probes, known, nodes, progress);
 }
 
 }  // namespace addend

@@ -24,6 +24,7 @@
 #include "core/rules/families.h"
 #include "core/rules/for_loops.h"
 #include "core/rules/kinds.h"
+#include "core/rules/path_nodes.h"
 #include "core/rules/softmax_kernel.h"
 
 namespace addend {
@@ -137,16 +138,13 @@ SoftmaxPath MakePath(const RuleCall& call, const at::Tensor& value, const at::Te
     }
   }
   if (longest > table.half_range.back()) {
-    // Beyond that many the points of the line are nearer to each other than its ends have digits.
-    const double most_pieces = reference.scalar_type() == at::kDouble ? 32768 : 4096;
-    if (longest > most_pieces * table.half_range.back()) {
+    path.rules.back() = PathNodes(longest, reference.scalar_type());
+    if (path.rules.back().nodes.empty()) {
       throw Unimplemented(call.name +
                           " where scores move farther from the reference to the value than can be followed, as those "
                           "do that are masked by -1e9 in one of them only; keep the value's masks (policy "
                           "conditions=value), and do not split them");
     }
-    path.rules.back() =
-        Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(longest / table.half_range.back())));
   }
   return path;
 }
@@ -421,6 +419,17 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
 }
 
 }  // namespace
+
+Quadrature PathNodes(double half_range, at::ScalarType dtype) {
+  const NodeTable& table = TableFor(dtype);
+  const double longest = table.half_range.back();
+  const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), half_range);
+  if (row != table.half_range.end()) return GaussLegendre(table.nodes[row - table.half_range.begin()]);
+  // Beyond that many the points of the line are nearer to each other than its ends have digits.
+  const double most_pieces = dtype == at::kDouble ? 32768 : 4096;
+  if (!(half_range <= most_pieces * longest)) return {};
+  return Repeated(GaussLegendre(table.nodes.back()), static_cast<int>(std::ceil(half_range / longest)));
+}
 
 void RegisterAttention(Registry& registry) {
   registry.Register(Rule{"aten::softmax", Kind::kPath, Softmax}.Marks(kFreezeAttention));
