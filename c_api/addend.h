@@ -543,7 +543,8 @@ enum addend_number {
 /* Returns one number of the explanation; NaN where there is no such number.
  * in: number: one of addend_number. */
 ADDEND_API double addend_explanation_number(const addend_explanation* explanation, int32_t number) ADDEND_NOEXCEPT;
-/* Returns the element that is explained, "[0, 7]", or the difference, "[0, 7] minus [0, 2]". Borrowed. */
+/* Returns what is explained: the element, "[0, 7]", the difference, "[0, 7] minus [0, 2]", or what else the target asks
+ * for, "log-probability of [0, 5, 42]". Borrowed. */
 ADDEND_API const char* addend_explanation_target(const addend_explanation* explanation) ADDEND_NOEXCEPT;
 /* Returns the number of contributions: one for each component. */
 ADDEND_API int64_t addend_explanation_numc(const addend_explanation* explanation) ADDEND_NOEXCEPT;
@@ -895,7 +896,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_number(const addend_re
                                                                  double* out_number) ADDEND_NOEXCEPT;
 /* Explains one number of a composition among the results.
  * in: name: which result, or NULL for the first; target: "top1" (the largest element), "2" or "0,2" (an element), "2-7"
- * or "0,2-0,7" (the first minus the second).
+ * or "0,2-0,7" (the first minus the second); "probability:2", "log_probability:2" (of an element, also of top1, under
+ * softmax over the last dimension), "entropy" or "entropy:5" (of that distribution, at a position),
+ * "continuation:12,55,7" (the log-probability of the last ids of the input), "sum:2+7+entropy" (of such targets). Of
+ * [1, positions, classes] a class alone, top1, and an entropy without a position are those of the last position.
  * out: out_explanation (new).
  * errors: NOT_FOUND. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_results* results, const char* name,

@@ -13,7 +13,7 @@
 namespace addend::c_api {
 
 ExplanationBody::ExplanationBody(Explanation made)
-    : explanation(std::move(made)), target(DescribeElements(explanation.targets.at(0).numbers)) {
+    : explanation(std::move(made)), target(DescribeElements(explanation.targets.at(0).numbers.target)) {
   const std::vector<double>& contributions = explanation.targets[0].numbers.contributions;
   for (size_t i = 0; i < contributions.size(); ++i) names.push_back(NameOf(explanation, static_cast<int64_t>(i)));
   ranking.resize(contributions.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -15,6 +16,8 @@
 
 namespace addend {
 namespace {
+
+using Quantity = Target::Quantity;
 
 constexpr char kFormat[] = "addend.explanation";
 constexpr int64_t kVersion = 1;
@@ -29,15 +32,6 @@ std::vector<double> RowOf(const at::Tensor& value, const std::vector<int64_t>& i
   return {row.data_ptr<double>(), row.data_ptr<double>() + row.numel()};
 }
 
-bool AreProbabilities(const std::vector<double>& row) {
-  double sum = 0;
-  for (const double x : row) {
-    if (!(x >= 0 && x <= 1)) return false;
-    sum += x;
-  }
-  return row.size() > 1 && std::abs(sum - 1) < 1e-3;
-}
-
 double Softmax(const std::vector<double>& row, int64_t index) {
   const double largest = *std::max_element(row.begin(), row.end());
   double sum = 0;
@@ -46,6 +40,72 @@ double Softmax(const std::vector<double>& row, int64_t index) {
 }
 
 std::string Bracketed(const std::vector<int64_t>& index) { return absl::StrCat("[", absl::StrJoin(index, ", "), "]"); }
+
+// What is known of a tensor when numbers of it are named.
+struct Named {
+  at::IntArrayRef sizes;
+  std::string tensor;
+  const std::vector<std::string>* classes;  // along its last dimension; null: none are known
+
+  std::string Class(int64_t i) const { return classes == nullptr ? absl::StrCat(i) : (*classes)[i]; }
+};
+
+constexpr char kContinuation[] = "log-probability of the continuation ";
+
+const char* NounOf(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kProbability:
+      return "probability";
+    case Quantity::kLogProbability:
+      return "log-probability";
+    case Quantity::kEntropy:
+      return "entropy";
+    default:
+      return "";
+  }
+}
+
+std::string Joined(const std::vector<Target>& parts, const std::function<std::string(const Target&)>& name) {
+  return absl::StrJoin(parts, " + ", [&](std::string* out, const Target& part) { out->append(name(part)); });
+}
+
+// " at position 5" of a row of [1, positions, classes]; "" where there is only one row.
+std::string RowIn(const std::vector<int64_t>& index, const Named& named) {
+  const size_t rows = named.sizes.size() - 1;
+  bool only = true;
+  for (size_t d = 0; d + 1 < rows; ++d) only = only && named.sizes[d] == 1;
+  if (!only) return absl::StrCat(" at ", Bracketed({index.begin(), index.begin() + static_cast<int64_t>(rows)}));
+  return rows == 0 || named.sizes[rows - 1] == 1 ? "" : absl::StrCat(" at position ", index[rows - 1]);
+}
+
+std::string NameIn(const Target& target, const Named& named) {
+  const std::string elsewhere = named.tensor == "output" ? "" : absl::StrCat(" of ", named.tensor);
+  switch (target.quantity) {
+    case Quantity::kElement: {
+      if (named.classes == nullptr) {
+        return absl::StrCat(named.tensor, target.index.empty() ? "" : " ",
+                            target.index.empty() ? "" : DescribeElements(target));
+      }
+      // A single class is that of a number without dimensions, too.
+      const auto name = [&](const std::vector<int64_t>& own) { return named.Class(own.empty() ? 0 : own.back()); };
+      return absl::StrCat(name(target.index), target.subtract.empty() ? "" : " minus ",
+                          target.subtract.empty() ? "" : name(target.subtract));
+    }
+    case Quantity::kContinuation: {
+      const auto name = [&](std::string* out, int64_t id) { out->append(named.Class(id)); };
+      const bool example = named.sizes.size() > 2 && named.sizes[0] > 1;
+      return absl::StrCat(kContinuation, absl::StrJoin(target.ids, ", ", name), elsewhere,
+                          example ? absl::StrCat(" in example ", target.index[0]) : "");
+    }
+    case Quantity::kSum:
+      return Joined(target.parts, [&](const Target& part) { return NameIn(part, named); });
+    case Quantity::kEntropy:
+      return absl::StrCat(NounOf(target.quantity), elsewhere, RowIn(target.index, named));
+    default:
+      return absl::StrCat(NounOf(target.quantity), " of ", named.Class(target.index.back()), elsewhere,
+                          RowIn(target.index, named));
+  }
+}
 
 const ExplainedRun& RunOf(const Explanation& explanation) {
   static const auto& none = *new ExplainedRun();
@@ -78,9 +138,11 @@ Json ImageJson(const std::optional<Image>& image) {
 
 Json TargetJson(const ExplainedTarget& target) {
   const Contributions& numbers = target.numbers;
+  const Target& place = numbers.target;
   return {{"name", target.name},
-          {"index", numbers.index},
-          {"subtract", numbers.subtract.empty() ? Json(nullptr) : Json(numbers.subtract)},
+          {"target", TargetText(place)},
+          {"index", place.index},
+          {"subtract", place.subtract.empty() ? Json(nullptr) : Json(place.subtract)},
           {"value", numbers.value},
           {"probability", OrNull(target.probability)},
           {"reference", numbers.reference},
@@ -102,8 +164,12 @@ ExplainedTarget ReadTarget(const Json& record) {
   ExplainedTarget target;
   target.name = record.at("name").get<std::string>();
   Contributions& numbers = target.numbers;
-  numbers.index = record.at("index").get<std::vector<int64_t>>();
-  if (!record.at("subtract").is_null()) numbers.subtract = record["subtract"].get<std::vector<int64_t>>();
+  // Documents had no text of the target at first.
+  if (record.contains("target")) numbers.target = ParseTarget(record["target"].get<std::string>());
+  numbers.target.top1 = false;
+  numbers.target.index = record.at("index").get<std::vector<int64_t>>();
+  numbers.target.subtract.clear();
+  if (!record.at("subtract").is_null()) numbers.target.subtract = record["subtract"].get<std::vector<int64_t>>();
   for (const Json& part : record.at("contributions")) numbers.contributions.push_back(NumberIn(part));
   numbers.value = NumberIn(record.at("value"));
   numbers.reference = NumberIn(record.at("reference"));
@@ -117,10 +183,6 @@ ExplainedTarget ReadTarget(const Json& record) {
 
 }  // namespace
 
-bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index) {
-  return value.dim() > 0 && AreProbabilities(RowOf(value, index));
-}
-
 bool HasClasses(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes) {
   const bool scores = at.empty() || at == kLogits || absl::StartsWith(at, "output");
   const int64_t last = value.dim() > 0 ? value.size(-1) : 1;
@@ -130,30 +192,47 @@ bool HasClasses(const at::Tensor& value, const std::string& at, const std::vecto
 ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
                                Contributions numbers) {
   ExplainedTarget target;
-  target.named = HasClasses(value, at, classes);
+  const bool named = HasClasses(value, at, classes);
   target.numbers = std::move(numbers);
-  const std::vector<int64_t>& index = target.numbers.index;
-  const std::vector<int64_t>& subtract = target.numbers.subtract;
-  if (target.named) {
-    // A single class is that of a number without dimensions, too.
-    const auto name = [&](const std::vector<int64_t>& own) { return classes[own.empty() ? 0 : own.back()]; };
-    target.name = name(index);
-    if (!subtract.empty()) absl::StrAppend(&target.name, " minus ", name(subtract));
-  } else {
-    target.name = at.empty() ? "output" : at;
-    if (!index.empty()) absl::StrAppend(&target.name, " ", DescribeElements(target.numbers));
-  }
-  const bool distribution = (target.named || at == kLogits) && value.dim() > 0 && value.size(-1) > 1;
-  if (distribution && subtract.empty()) {
-    const std::vector<double> row = RowOf(value, index);
-    target.probability = AreProbabilities(row) ? target.numbers.value : Softmax(row, index.back());
+  const Target& place = target.numbers.target;
+  const bool element = place.quantity == Quantity::kElement;
+  target.named = named && element;
+  target.name = NameIn(place, {value.sizes(), at.empty() ? "output" : at, named ? &classes : nullptr});
+  if (element) {
+    const bool distribution = (named || at == kLogits) && value.dim() > 0 && value.size(-1) > 1;
+    if (distribution && place.subtract.empty()) {
+      const std::vector<double> row = RowOf(value, place.index);
+      target.probability =
+          AreProbabilities(value, place.index) ? target.numbers.value : Softmax(row, place.index.back());
+    }
+  } else if (place.quantity == Quantity::kProbability) {
+    target.probability = target.numbers.value;
+  } else if (place.quantity != Quantity::kEntropy && place.quantity != Quantity::kSum) {
+    target.probability = std::exp(target.numbers.value);
   }
   return target;
 }
 
-std::string DescribeElements(const Contributions& numbers) {
-  return absl::StrCat(Bracketed(numbers.index), numbers.subtract.empty() ? "" : " minus ",
-                      numbers.subtract.empty() ? "" : Bracketed(numbers.subtract));
+std::string DescribeElements(const Target& target) {
+  const std::string place = Bracketed(target.index);
+  switch (target.quantity) {
+    case Quantity::kElement:
+      return absl::StrCat(place, target.subtract.empty() ? "" : " minus ",
+                          target.subtract.empty() ? "" : Bracketed(target.subtract));
+    case Quantity::kContinuation:
+      return absl::StrCat(kContinuation, absl::StrJoin(target.ids, ", "));
+    case Quantity::kSum:
+      return Joined(target.parts, [](const Target& part) { return DescribeElements(part); });
+    default:
+      return absl::StrCat(NounOf(target.quantity), target.index.empty() ? "" : " of ",
+                          target.index.empty() ? "" : place);
+  }
+}
+
+std::vector<at::Tensor> InputsOf(const ExplainedRun& run) {
+  std::vector<at::Tensor> inputs;
+  for (const ExplainedInput& input : run.inputs) inputs.push_back(input.input.value);
+  return inputs;
 }
 
 std::string NameOf(const Explanation& explanation, int64_t component) {
@@ -171,6 +250,7 @@ Explanation Explain(const Composition& composition, const Target& target, const 
   const Report* report = explanation.run == nullptr ? nullptr : &explanation.run->report;
   explanation.targets.push_back(
       DescribeTarget(value, at, RunOf(explanation).classes, Contribute(value, composition, target, report)));
+  explanation.notes = NotesOfTarget(value, explanation.targets[0].numbers.target, InputsOf(RunOf(explanation)));
   return explanation;
 }
 

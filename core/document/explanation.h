@@ -32,10 +32,10 @@ struct ExplainedRun {
 };
 
 struct ExplainedTarget {
-  std::string name;    // "output [0, 7]", "German", "German minus Dutch"
-  bool named = false;  // the name is that of classes, not of a position
+  std::string name;    // "output [0, 7]", "German", "German minus Dutch", "log-probability of 42 at position 5"
+  bool named = false;  // the name is that of classes and nothing else
   Contributions numbers;
-  std::optional<double> probability;  // where the number is a probability, or the score of one
+  std::optional<double> probability;  // where the number is a probability, its logarithm, or the score of one
 
   double recovery_error() const { return numbers.recovery - numbers.value; }
 };
@@ -54,8 +54,6 @@ ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, c
                                Contributions numbers);
 // Whether the last dimension of a result has one element for each class.
 bool HasClasses(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes);
-// Whether the numbers along the last dimension that an element is one of are probabilities.
-bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index);
 
 // One number of a composition. Throws what FindElements() throws.
 Explanation Explain(const Composition& composition, const Target& target, const std::string& at,
@@ -64,8 +62,10 @@ Explanation Explain(const Composition& composition, const Target& target, const 
 Explanation Explain(const Attribution& attribution, bool asked, const std::string& at,
                     std::shared_ptr<const ExplainedRun> run);
 
-// "[0, 7]", or "[0, 7] minus [0, 2]" of a difference.
-std::string DescribeElements(const Contributions& numbers);
+// "[0, 7]", "[0, 7] minus [0, 2]" of a difference, "log-probability of [0, 5, 42]", "entropy of [0, 5]".
+std::string DescribeElements(const Target& target);
+// The values of a run's inputs.
+std::vector<at::Tensor> InputsOf(const ExplainedRun& run);
 // Of a component: that of the run, or ComponentName() where the run has other components.
 std::string NameOf(const Explanation& explanation, int64_t component);
 

@@ -75,6 +75,47 @@ TEST(DescribeTarget, KnowsClassesAndTheirProbabilities) {
   EXPECT_FALSE(AreProbabilities(Scores(), {0, 1}));
 }
 
+TEST(DescribeTarget, NamesWhatDistributionsSay) {
+  const at::Tensor logits = at::arange(12, at::kDouble).view({1, 4, 3});
+  const Composition parts(logits.unsqueeze(0), at::zeros({1, 4, 3}, at::kDouble));
+  const auto describe = [&](const std::string& target, const std::string& at, const std::vector<std::string>& classes) {
+    return DescribeTarget(logits, at, classes, Contribute(logits, parts, ParseTarget(target)));
+  };
+  const auto name = [&](const std::string& target) { return describe(target, "", {}).name; };
+  EXPECT_EQ(name("log_probability:1"), "log-probability of 1 at position 3");
+  EXPECT_EQ(name("probability:0,0,2"), "probability of 2 at position 0");
+  EXPECT_EQ(name("entropy"), "entropy at position 3");
+  EXPECT_EQ(name("continuation:2,0"), "log-probability of the continuation 2, 0");
+  EXPECT_EQ(name("sum:0,1+entropy:2"), "output [0, 0, 1] + entropy at position 2");
+  EXPECT_EQ(describe("log_probability:1", "layer", {}).name, "log-probability of 1 of layer at position 3");
+  const std::vector<std::string> classes = {"ant", "bee", "cat"};
+  const ExplainedTarget cat = describe("log_probability:2", "", classes);
+  EXPECT_EQ(cat.name, "log-probability of cat at position 3");
+  EXPECT_FALSE(cat.named);
+  EXPECT_NEAR(cat.probability.value(), std::exp(cat.numbers.value), 1e-15);
+  EXPECT_EQ(describe("probability:2", "", classes).probability, describe("probability:2", "", {}).numbers.value);
+  EXPECT_FALSE(describe("entropy", "", classes).probability.has_value());
+  EXPECT_EQ(describe("continuation:2,0", "", classes).name, "log-probability of the continuation cat, ant");
+  const auto elements = [&](const std::string& target) {
+    return DescribeElements(describe(target, "", {}).numbers.target);
+  };
+  EXPECT_EQ(elements("log_probability:1"), "log-probability of [0, 3, 1]");
+  EXPECT_EQ(elements("entropy:0"), "entropy of [0, 0]");
+  EXPECT_EQ(elements("continuation:2,0"), "log-probability of the continuation 2, 0");
+  EXPECT_EQ(elements("sum:1-0+probability:2"), "[0, 3, 1] minus [0, 3, 0] + probability of [0, 3, 2]");
+  // One row: no position.
+  EXPECT_EQ(DescribeTarget(Scores(), "", {}, Contribute(Scores(), Halves(), ParseTarget("log_probability:1"))).name,
+            "log-probability of 1");
+}
+
+TEST(Explain, SaysWhereProbabilitiesAreTakenASoftmaxOf) {
+  const at::Tensor p = at::tensor({0.25, 0.75}, at::kDouble).view({1, 2});
+  const Composition parts(p.unsqueeze(0), at::zeros({1, 2}, at::kDouble));
+  EXPECT_THAT(Explain(parts, ParseTarget("log_probability:1"), "", nullptr).notes,
+              testing::ElementsAre(HasSubstr("probabilities already")));
+  EXPECT_TRUE(Explain(parts, ParseTarget("1"), "", nullptr).notes.empty());
+}
+
 TEST(Explain, HasTheToleranceOfItsRun) {
   const std::shared_ptr<ExplainedRun> run = RunWith(Columns());
   const auto tolerance = [](const Explanation& explanation) { return explanation.targets.at(0).numbers.tolerance; };
@@ -153,10 +194,19 @@ TEST(ReadExplanation, GivesBackWhatWasWritten) {
   EXPECT_EQ(read.at, "layer");
   EXPECT_EQ(NameOf(read, 1), "column 1");
   const Contributions& numbers = read.targets.at(0).numbers;
-  EXPECT_EQ(DescribeElements(numbers), "[0, 1] minus [0, 0]");
+  EXPECT_EQ(DescribeElements(numbers.target), "[0, 1] minus [0, 0]");
   EXPECT_EQ(numbers.contributions, written.targets[0].numbers.contributions);
   EXPECT_EQ(numbers.tolerance, written.targets[0].numbers.tolerance);
   EXPECT_EQ(Dump(ExplanationJson(read, kWriter)), text);
+}
+
+TEST(ReadExplanation, KnowsTheQuantity) {
+  for (const char* target : {"log_probability:1", "entropy", "sum:1+probability:0"}) {
+    const Explanation written = Explain(Halves(), ParseTarget(target), "", RunWith(Columns()));
+    const Explanation read = ReadExplanation(Dump(ExplanationJson(written, kWriter)));
+    EXPECT_EQ(TargetText(read.targets.at(0).numbers.target), TargetText(written.targets[0].numbers.target));
+    EXPECT_EQ(DescribeElements(read.targets[0].numbers.target), DescribeElements(written.targets[0].numbers.target));
+  }
 }
 
 TEST(ReadExplanation, TakesAllTargetsOfAnAttribution) {
@@ -167,8 +217,8 @@ TEST(ReadExplanation, TakesAllTargetsOfAnAttribution) {
   const std::string text = Dump(record);
   const Explanation read = ReadExplanation(text);
   ASSERT_EQ(read.targets.size(), 2u);
-  EXPECT_EQ(DescribeElements(read.targets[0].numbers), "[0, 1] minus [0, 0]");
-  EXPECT_EQ(DescribeElements(read.targets[1].numbers), "[0, 0]");
+  EXPECT_EQ(DescribeElements(read.targets[0].numbers.target), "[0, 1] minus [0, 0]");
+  EXPECT_EQ(DescribeElements(read.targets[1].numbers.target), "[0, 0]");
   EXPECT_EQ(Dump(ExplanationJson(read, kWriter)), text);
   record["targets"][1]["contributions"].push_back(1.0);
   EXPECT_THAT(MessageOf([&] { ReadExplanation(Dump(record)); }), HasSubstr("no explanation"));

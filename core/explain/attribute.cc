@@ -31,9 +31,9 @@ std::vector<double> Numbers(const at::Tensor& tensor) {
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-// The elements of each target in the whole tensor.
-std::vector<TargetElements> FindTargets(const at::Tensor& value, const AttributeOptions& options) {
-  std::vector<TargetElements> found;
+// The place of each target in the whole tensor.
+std::vector<Target> FindTargets(const at::Tensor& value, const AttributeOptions& options) {
+  std::vector<Target> found;
   if (options.targets.empty()) throw InvalidArgument("there is no target; give an element, or top1");
   if (!options.each_example) {
     for (const Target& target : options.targets) found.push_back(FindElements(value, target));
@@ -47,14 +47,7 @@ std::vector<TargetElements> FindTargets(const at::Tensor& value, const Attribute
                                        " rows, or one for all"));
   }
   for (int64_t i = 0; i < examples; ++i) {
-    const Target& target = options.targets[given == 1 ? 0 : i];
-    // Of an example of a sequence the last position counts, as it would alone.
-    const bool sequence = target.top1 && value.dim() > 2;
-    TargetElements own = FindElements(sequence ? value.narrow(0, i, 1) : value.select(0, i), target);
-    if (sequence) own.index.erase(own.index.begin());
-    own.index.insert(own.index.begin(), i);
-    if (!own.subtract.empty()) own.subtract.insert(own.subtract.begin(), i);
-    found.push_back(std::move(own));
+    found.push_back(FindElements(value, options.targets[given == 1 ? 0 : i], i));
   }
   return found;
 }
@@ -76,15 +69,16 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
   }
 }
 
+// What each target weighs the explained tensor with.
+using Weights = std::vector<std::vector<TargetWeight>>;
+
 // [targets, *S]; for examples all in one, [1, *S].
-at::Tensor CotangentOf(const std::vector<TargetElements>& targets, const at::Tensor& value, bool together) {
-  at::DimVector sizes = {together ? 1 : static_cast<int64_t>(targets.size())};
+at::Tensor CotangentOf(const Weights& weights, const at::Tensor& value, bool together) {
+  at::DimVector sizes = {together ? 1 : static_cast<int64_t>(weights.size())};
   sizes.append(value.sizes().begin(), value.sizes().end());
   const at::Tensor cotangent = at::zeros(sizes, value.options().dtype(RowDtype(value.scalar_type())));
-  for (size_t t = 0; t < targets.size(); ++t) {
-    const at::Tensor own = cotangent.select(0, together ? 0 : static_cast<int64_t>(t));
-    ElementAt(own, targets[t].index).add_(1);
-    if (!targets[t].subtract.empty()) ElementAt(own, targets[t].subtract).sub_(1);
+  for (size_t t = 0; t < weights.size(); ++t) {
+    AddWeights(weights[t], cotangent.select(0, together ? 0 : static_cast<int64_t>(t)));
   }
   return cotangent;
 }
@@ -162,23 +156,23 @@ Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t ta
 }
 
 // Sums up what was given to each target. leftover: by target, empty with each_example, where it is what is missing.
-void ByTarget(const std::vector<TargetElements>& targets, const at::Tensor& reference, const at::Tensor& components,
-              const std::vector<double>& leftover, Attribution& result) {
+void ByTarget(const std::vector<Target>& targets, const Weights& weights, const at::Tensor& reference,
+              const at::Tensor& components, const std::vector<double>& leftover, Attribution& result) {
   const double scale = LargestFinite(result.value);
   for (size_t t = 0; t < targets.size(); ++t) {
     Contributions own;
-    own.index = targets[t].index;
-    own.subtract = targets[t].subtract;
+    own.target = targets[t];
     own.contributions = Numbers(components.select(0, static_cast<int64_t>(t)));
     own.value = NumberAt(result.value, targets[t]);
     own.scale = scale;
     own.reference = NumberAt(reference, targets[t]);
+    own.terms = TermsOf(weights[t], result.value, reference);
     if (leftover.empty()) {
       double sum = 0;
       for (const double part : own.contributions) sum += part;
       own.leftover = own.value - own.reference - sum;
     } else {
-      own.leftover = leftover[t];
+      own.leftover = leftover[t] + BracketOf(weights[t], result.value, reference, targets[t]);
     }
     if (!std::isfinite(own.value) && std::isfinite(own.reference)) {
       // Nothing that is finite adds up to infinity.
@@ -190,6 +184,18 @@ void ByTarget(const std::vector<TargetElements>& targets, const at::Tensor& refe
     }
     AddUp(own);
     result.targets.push_back(std::move(own));
+  }
+}
+
+// Says each thing once: examples may share a target.
+void AddNotes(const std::vector<Target>& targets, const PreparedInputs& prepared, Attribution& result) {
+  std::vector<at::Tensor> inputs;
+  for (const PreparedInput& input : prepared.inputs) inputs.push_back(input.value);
+  std::vector<std::string>& notes = result.report.notes;
+  for (const Target& target : targets) {
+    for (const std::string& note : NotesOfTarget(result.value, target, inputs)) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    }
   }
 }
 
@@ -236,12 +242,22 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.name = explained.name;
   result.value = explained.value;
   if (!CarriesRows(explained.probe.operand) && result.value.numel() > 0) ThrowUnreached(*run.trace, result.name);
-  const std::vector<TargetElements> targets = FindTargets(result.value, options);
+  const std::vector<Target> targets = FindTargets(result.value, options);
   if (options.each_example) CheckExamples(run.inputs, result.value);
-  const at::Tensor cotangent = CotangentOf(targets, result.value, options.each_example);
   result.report.trace_seconds = run.seconds + SecondsSince(start);
 
-  Attributed swept = LinearizeAndTranspose(run.trace, options.Rules(), run.policy, {explained.probe}, {cotangent},
+  // The reference of what is explained is known once the run is linearized: see Linearization::stand_ins and
+  // Note [Residuals as anchors].
+  at::Tensor reference;
+  Weights weights;
+  at::Tensor cotangent;
+  const CotangentsFor cotangents = [&](const Linearization& first) -> std::vector<at::Tensor> {
+    reference = first.trace->Reference(explained.probe.operand);
+    for (const Target& target : targets) weights.push_back(WeightsOf(result.value, reference, target));
+    cotangent = CotangentOf(weights, result.value, options.each_example);
+    return {cotangent};
+  };
+  Attributed swept = LinearizeAndTranspose(run.trace, options.Rules(), run.policy, {explained.probe}, cotangents,
                                            options.operators, options.progress);
   AdjointResult& adjoint = swept.adjoint;
   result.report.linearize_seconds = swept.linearize_seconds;
@@ -251,9 +267,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
 
   Given given = ByElement(run, adjoint, static_cast<int64_t>(targets.size()), options.each_example);
   result.inputs = std::move(given.inputs);
-  // The trace of the linearization has stand-ins in the place of references that were not finite.
-  const at::Tensor reference = swept.linearization.trace->Reference(explained.probe.operand);
-  ByTarget(targets, reference, given.components,
+  ByTarget(targets, weights, reference, given.components,
            options.each_example ? std::vector<double>() : Numbers(adjoint.leftover), result);
   result.operators = ByOperator(*run.trace, adjoint);
 
@@ -272,6 +286,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
         "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
   }
   CompareReference(result.name, reference, explained.on_baseline, result.report);
+  AddNotes(targets, run.inputs, result);
   return result;
 }
 

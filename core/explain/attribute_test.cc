@@ -32,8 +32,7 @@ Tensor PartsOf(const Contributions& target) { return at::tensor(target.contribut
 double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
 void ExpectSame(const Contributions& own, const Contributions& other, double tolerance) {
-  EXPECT_EQ(own.index, other.index);
-  EXPECT_EQ(own.subtract, other.subtract);
+  EXPECT_EQ(TargetText(own.target), TargetText(other.target));
   EXPECT_NEAR(own.value, other.value, tolerance);
   EXPECT_NEAR(own.reference, other.reference, tolerance);
   EXPECT_NEAR(own.leftover, other.leftover, tolerance);
@@ -150,7 +149,7 @@ TEST(Attribute, BeforeAFinalSoftmax) {
   options.at = "output";
   const Attribution without = Attribute(ModelOf(scores), {input}, options);
   EXPECT_EQ(before.name, "logits");
-  EXPECT_EQ(before.targets[0].index.back(), scores(input.value).argmax().item<int64_t>());
+  EXPECT_EQ(before.targets[0].target.index.back(), scores(input.value).argmax().item<int64_t>());
   ExpectSame(before.targets[0], without.targets[0], 1e-12);
 }
 
@@ -224,9 +223,9 @@ TEST(Attribute, ExamplesOfABatchGetWhatTheyGetAlone) {
       const Attribution one = Attribute(ModelOf(run), {SplitInput(x.narrow(0, i, 1), {1}, b)}, alone);
       EXPECT_LE(Apart(batch.inputs[0][i], one.inputs[0][0][0]), 1e-12);
       Contributions own = batch.targets[i];
-      EXPECT_EQ(own.index.front(), i);
-      own.index.front() = 0;
-      if (!own.subtract.empty()) own.subtract.front() = 0;
+      EXPECT_EQ(own.target.index.front(), i);
+      own.target.index.front() = 0;
+      if (!own.target.subtract.empty()) own.target.subtract.front() = 0;
       ExpectSame(own, one.targets[0], 1e-11);
       leftover += own.leftover;
     }
@@ -237,7 +236,7 @@ TEST(Attribute, ExamplesOfABatchGetWhatTheyGetAlone) {
   options.each_example = true;
   options.targets = {Element({4})};
   const Attribution all = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
-  for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(all.targets[i].index, (std::vector<int64_t>{i, 4}));
+  for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(all.targets[i].target.index, (std::vector<int64_t>{i, 4}));
 }
 
 // ---- operators

@@ -4,30 +4,32 @@
 #include <ATen/ops/argmax.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
-#include "core/explain/report.h"
-#include "core/linearize/row_sums.h"
-#include "core/linearize/settle.h"
 
 namespace addend {
 namespace {
 
+using Quantity = Target::Quantity;
+
+constexpr char kTop1[] = "top1";
+
 Error NotUnderstood(const std::string& text) {
-  return InvalidArgument(absl::StrCat("target ", text,
-                                      " is not understood; use top1, an element (3, 0,3 or 0,-1,3) or the difference ",
-                                      "of two (3-5)"));
+  return InvalidArgument(
+      absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3), the difference ",
+                   "of two (3-5), probability:3, log_probability:3, entropy, entropy:5, continuation:12,55,7 or a sum ",
+                   "of such targets (sum:3+5)"));
 }
 
-std::vector<int64_t> ParseIndex(const std::string& text, const std::string& whole) {
+std::vector<int64_t> ParseIndex(absl::string_view text, const std::string& whole) {
   std::vector<int64_t> index;
   for (const auto piece : absl::StrSplit(text, ',')) {
     int64_t number = 0;
@@ -38,128 +40,263 @@ std::vector<int64_t> ParseIndex(const std::string& text, const std::string& whol
 }
 
 // Where the second of two elements begins, behind the minus between them: one that follows a digit is no sign.
-size_t FindSecond(const std::string& text) {
+size_t FindSecond(absl::string_view text) {
   for (size_t k = 1; k < text.size(); ++k) {
     if (text[k] == '-' && absl::ascii_isdigit(static_cast<unsigned char>(text[k - 1]))) return k + 1;
   }
-  return std::string::npos;
+  return absl::string_view::npos;
 }
 
-// Completes an index that leaves out leading dimensions of size 1, and checks it.
-std::vector<int64_t> Resolve(std::vector<int64_t> index, at::IntArrayRef sizes) {
-  const auto fail = [&] {
-    return InvalidArgument(
-        absl::StrCat("target ", absl::StrJoin(index, ","), " does not fit an output of shape ", ShapeText(sizes)));
-  };
-  if (index.size() > sizes.size()) throw fail();
-  const size_t missing = sizes.size() - index.size();
-  std::vector<int64_t> whole;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    int64_t i = d < missing ? 0 : index[d - missing];
-    if (i < 0) i += sizes[d];  // counted from the end
-    if ((d < missing && sizes[d] != 1) || i < 0 || i >= sizes[d]) throw fail();
-    whole.push_back(i);
+// The largest element, an element, or the difference of two. whole: what the text is part of.
+Target ParseElement(absl::string_view text, const std::string& whole) {
+  Target target;
+  if (text == kTop1) return target;
+  target.top1 = false;
+  const size_t second = FindSecond(text);
+  const bool difference = second != absl::string_view::npos;
+  target.index = ParseIndex(difference ? text.substr(0, second - 1) : text, whole);
+  if (difference) target.subtract = ParseIndex(text.substr(second), whole);
+  return target;
+}
+
+std::string IndexText(const std::vector<int64_t>& index) { return absl::StrJoin(index, ","); }
+
+// Of an element or its probability.
+std::string PlaceText(const Target& target) {
+  if (target.top1 || target.index.empty()) return kTop1;
+  return absl::StrCat(IndexText(target.index), target.subtract.empty() ? "" : "-", IndexText(target.subtract));
+}
+
+// Finds the places of targets in one tensor.
+class Places {
+ public:
+  // sequence: the last two dimensions are positions and classes; there is one before them.
+  Places(const at::Tensor& value, bool sequence, const Target& asked)
+      : value_(value), sequence_(sequence), asked_(asked) {}
+
+  Target Find(const Target& target) const {
+    Target found = target;
+    found.top1 = false;
+    switch (target.quantity) {
+      case Quantity::kProbability:
+      case Quantity::kLogProbability:
+        if (value_.dim() == 0) throw NoDistribution();
+        [[fallthrough]];
+      case Quantity::kElement:
+        found.index = target.top1 ? Largest() : Element(target.index);
+        if (!target.subtract.empty()) found.subtract = Element(target.subtract);
+        return found;
+      case Quantity::kEntropy:
+        if (value_.dim() == 0) throw NoDistribution();
+        found.index = Row(target.index);
+        return found;
+      case Quantity::kContinuation:
+        CheckContinuation(target.ids);
+        found.index.assign(value_.dim() - 2, 0);
+        return found;
+      case Quantity::kSum:
+        for (Target& part : found.parts) part = Find(part);
+        return found;
+    }
+    return found;
   }
-  return whole;
+
+ private:
+  Error DoesNotFit() const {
+    return InvalidArgument(
+        absl::StrCat("target ", TargetText(asked_), " does not fit an output of shape ", ShapeText(value_.sizes())));
+  }
+
+  Error NoDistribution() const {
+    return InvalidArgument(
+        absl::StrCat("target ", TargetText(asked_), " asks for a distribution, but the output is a single number"));
+  }
+
+  // Completes an index that leaves out leading dimensions of size 1, and checks it.
+  std::vector<int64_t> Complete(const std::vector<int64_t>& index, at::IntArrayRef sizes) const {
+    if (index.size() > sizes.size()) throw DoesNotFit();
+    const size_t missing = sizes.size() - index.size();
+    std::vector<int64_t> whole;
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      int64_t i = d < missing ? 0 : index[d - missing];
+      if (i < 0) i += sizes[d];  // counted from the end
+      if ((d < missing && sizes[d] != 1) || i < 0 || i >= sizes[d]) throw DoesNotFit();
+      whole.push_back(i);
+    }
+    return whole;
+  }
+
+  // The row along the last dimension that is meant where none is named: the only one, or that of the last position.
+  std::optional<std::vector<int64_t>> OwnRow() const {
+    std::vector<int64_t> row;
+    for (int64_t d = 0; d + 1 < value_.dim(); ++d) {
+      const bool position = sequence_ && d + 2 == value_.dim();
+      if (value_.size(d) != 1 && !position) return std::nullopt;
+      row.push_back(value_.size(d) - 1);
+    }
+    return row;
+  }
+
+  std::vector<int64_t> Largest() const {
+    const auto row = OwnRow();
+    if (!row) {
+      throw InvalidArgument(absl::StrCat("an output of shape ", ShapeText(value_.sizes()),
+                                         " has more than one largest element; choose a row of the input, or a ",
+                                         "target i,j"));
+    }
+    std::vector<int64_t> index = *row;
+    if (value_.dim() > 0) index.push_back(at::argmax(ElementAt(value_, index)).item<int64_t>());
+    return index;
+  }
+
+  std::vector<int64_t> Element(const std::vector<int64_t>& index) const {
+    if (index.size() == 1 && sequence_) {
+      if (std::optional<std::vector<int64_t>> whole = OwnRow()) {
+        whole->push_back(index[0]);
+        return Complete(*whole, value_.sizes());
+      }
+    }
+    return Complete(index, value_.sizes());
+  }
+
+  std::vector<int64_t> Row(const std::vector<int64_t>& index) const {
+    if (!index.empty()) return Complete(index, value_.sizes().slice(0, value_.dim() - 1));
+    const auto row = OwnRow();
+    if (!row) {
+      throw InvalidArgument(absl::StrCat("an output of shape ", ShapeText(value_.sizes()),
+                                         " has more than one distribution; choose a row of the input, or the ",
+                                         "position, such as entropy:0"));
+    }
+    return *row;
+  }
+
+  void CheckContinuation(const std::vector<int64_t>& ids) const {
+    const int64_t dim = value_.dim();
+    bool fits = dim >= 2;
+    for (int64_t d = 0; d + 2 < dim; ++d) fits = fits && value_.size(d) == 1;
+    if (!fits) {
+      throw InvalidArgument(absl::StrCat("target ", TargetText(asked_),
+                                         " needs an output of the shape [1, positions, classes], not ",
+                                         ShapeText(value_.sizes())));
+    }
+    const auto count = static_cast<int64_t>(ids.size());
+    if (count >= value_.size(dim - 2)) {
+      throw InvalidArgument(absl::StrCat(
+          "target ", TargetText(asked_), " has ", count, " ids, but the input has ", value_.size(dim - 2),
+          "; give the model the prompt and its continuation in one, of which the ", "target's ids are the last"));
+    }
+    for (const int64_t id : ids) {
+      if (id < 0 || id >= value_.size(dim - 1)) throw DoesNotFit();
+    }
+  }
+
+  const at::Tensor& value_;
+  const bool sequence_;
+  const Target& asked_;
+};
+
+void InExample(int64_t example, Target& target) {
+  if (target.quantity == Quantity::kSum) {
+    for (Target& part : target.parts) InExample(example, part);
+    return;
+  }
+  target.index.insert(target.index.begin(), example);
+  if (!target.subtract.empty()) target.subtract.insert(target.subtract.begin(), example);
 }
 
 }  // namespace
 
-Target ParseTarget(const std::string& text) {
-  Target target;
-  if (text == "top1") return target;
-  target.top1 = false;
-  const size_t second = FindSecond(text);
-  const bool difference = second != std::string::npos;
-  target.index = ParseIndex(difference ? text.substr(0, second - 1) : text, text);
-  if (difference) target.subtract = ParseIndex(text.substr(second), text);
-  return target;
+bool operator==(const Target& a, const Target& b) {
+  return a.quantity == b.quantity && a.top1 == b.top1 && a.index == b.index && a.subtract == b.subtract &&
+         a.ids == b.ids && a.parts == b.parts;
 }
 
-TargetElements FindElements(const at::Tensor& value, const Target& target) {
-  TargetElements found;
+const char* QuantityWord(Quantity quantity) {
+  switch (quantity) {
+    case Quantity::kElement:
+      return "";
+    case Quantity::kProbability:
+      return "probability";
+    case Quantity::kLogProbability:
+      return "log_probability";
+    case Quantity::kEntropy:
+      return "entropy";
+    case Quantity::kContinuation:
+      return "continuation";
+    case Quantity::kSum:
+      return "sum";
+  }
+  return "";
+}
+
+Target ParseTarget(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string word = text.substr(0, colon);
+  const bool more = colon != std::string::npos;
+  const absl::string_view rest = more ? absl::string_view(text).substr(colon + 1) : absl::string_view();
+  for (const Quantity quantity : {Quantity::kProbability, Quantity::kLogProbability, Quantity::kEntropy,
+                                  Quantity::kContinuation, Quantity::kSum}) {
+    if (word != QuantityWord(quantity)) continue;
+    if (!more && quantity != Quantity::kEntropy) throw NotUnderstood(text);
+    Target target;
+    if (quantity == Quantity::kProbability || quantity == Quantity::kLogProbability) {
+      target = ParseElement(rest, text);
+      if (!target.subtract.empty()) {
+        throw InvalidArgument(absl::StrCat("target ", text,
+                                           " is no single element; the difference of two log-probabilities of one ",
+                                           "position is that of the elements themselves, ", std::string(rest)));
+      }
+    } else {
+      target.top1 = false;
+      if (quantity == Quantity::kEntropy && more) target.index = ParseIndex(rest, text);
+      if (quantity == Quantity::kContinuation) target.ids = ParseIndex(rest, text);
+      if (quantity == Quantity::kSum) {
+        for (const auto part : absl::StrSplit(rest, '+')) {
+          target.parts.push_back(ParseTarget(std::string(part)));
+          if (target.parts.back().quantity == Quantity::kSum) throw NotUnderstood(text);
+        }
+      }
+    }
+    target.quantity = quantity;
+    return target;
+  }
+  return ParseElement(text, text);
+}
+
+std::string TargetText(const Target& target) {
+  const std::string word = QuantityWord(target.quantity);
+  switch (target.quantity) {
+    case Quantity::kElement:
+      return PlaceText(target);
+    case Quantity::kProbability:
+    case Quantity::kLogProbability:
+      return absl::StrCat(word, ":", PlaceText(target));
+    case Quantity::kEntropy:
+      return absl::StrCat(word, target.index.empty() ? "" : ":", IndexText(target.index));
+    case Quantity::kContinuation:
+      return absl::StrCat(word, ":", IndexText(target.ids));
+    case Quantity::kSum:
+      return absl::StrCat(word, ":", absl::StrJoin(target.parts, "+", [](std::string* out, const Target& part) {
+                            out->append(TargetText(part));
+                          }));
+  }
+  return "";
+}
+
+Target FindElements(const at::Tensor& value, const Target& target, std::optional<int64_t> example) {
   if (value.numel() == 0) throw InvalidArgument("the output is empty");
   if (value.is_complex()) {
     throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
   }
-  if (target.top1) {
-    // The row that is meant: the only one, or the last position of a sequence, [1, positions, classes].
-    at::Tensor row = value;
-    while (row.dim() > 1) {
-      const bool last = row.dim() == 2 && value.dim() > 2;
-      if (row.size(0) != 1 && !last) {
-        throw InvalidArgument(absl::StrCat("an output of shape ", ShapeText(value.sizes()),
-                                           " has more than one largest element; choose a row of the input, or a ",
-                                           "target i,j"));
-      }
-      found.index.push_back(row.size(0) - 1);
-      row = row.select(0, row.size(0) - 1);
-    }
-    if (row.dim() > 0) found.index.push_back(at::argmax(row).item<int64_t>());
-  } else {
-    found.index = Resolve(target.index, value.sizes());
-    if (!target.subtract.empty()) found.subtract = Resolve(target.subtract, value.sizes());
-  }
+  const at::Tensor own = example ? value.select(0, *example) : value;
+  Target found = Places(own, value.dim() > 2, target).Find(target);
+  if (example) InExample(*example, found);
   return found;
-}
-
-void AddUp(Contributions& contributions) {
-  double sum = 0;
-  double mass = 0;
-  for (const double part : contributions.contributions) {
-    sum += part;
-    mass += std::abs(part);
-  }
-  contributions.recovery = sum + contributions.reference + contributions.leftover;
-  mass += std::abs(contributions.leftover);
-  contributions.conditioning = mass == 0 ? 1 : mass / std::abs(contributions.value - contributions.reference);
-  contributions.mass = mass + std::abs(contributions.reference);
-}
-
-double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
-                         std::optional<double> tolerance) {
-  const auto terms = static_cast<double>(std::max<size_t>(contributions.contributions.size(), 1)) *
-                     static_cast<double>(std::max<int64_t>(operators, 1));
-  const double relative = tolerance.value_or(8 * EpsilonOf(dtype) * std::sqrt(terms));
-  const bool single = c10::toRealValueType(dtype) != at::kDouble;
-  const double own = OwnAllowance(single, contributions.scale, std::abs(contributions.reference), tolerance);
-  return std::min(relative * (contributions.mass + std::abs(contributions.value)), own);
 }
 
 at::Tensor ElementAt(at::Tensor tensor, const std::vector<int64_t>& index) {
   for (const int64_t i : index) tensor = tensor.select(0, i);
   return tensor;
-}
-
-double NumberAt(const at::Tensor& tensor, const TargetElements& target) {
-  const double first = ElementAt(tensor, target.index).item<double>();
-  return target.subtract.empty() ? first : first - ElementAt(tensor, target.subtract).item<double>();
-}
-
-Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
-                         const Report* report) {
-  Contributions result;
-  const TargetElements elements = FindElements(value, target);
-  result.index = elements.index;
-  result.subtract = elements.subtract;
-  result.value = NumberAt(value, elements);
-  result.scale = LargestFinite(value);
-  result.reference = NumberAt(composition.reference(), elements);
-  result.leftover = NumberAt(composition.leftover(), elements);
-  at::Tensor parts = composition.components().to(at::kDouble);
-  at::Tensor minus = parts;
-  for (const int64_t i : result.index) parts = parts.select(1, i);
-  if (!result.subtract.empty()) {
-    for (const int64_t i : result.subtract) minus = minus.select(1, i);
-    parts = parts - minus;
-  }
-  parts = parts.to(at::kCPU).contiguous();
-  result.contributions.assign(parts.data_ptr<double>(), parts.data_ptr<double>() + parts.numel());
-  AddUp(result);
-  const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
-  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,
-                                       report == nullptr ? std::nullopt : report->policy.tolerance);
-  return result;
 }
 
 }  // namespace addend

@@ -200,7 +200,7 @@ void Add(AdjointResult piece, AdjointResult& sum) {
 
 // Linearizes while it sweeps: the time of both counts as the sweep's.
 Attributed TransposeInStretches(const std::shared_ptr<TracedRun>& trace, const Registry& registry, const Policy& policy,
-                                const std::vector<Probe>& probes, const std::vector<at::Tensor>& cotangents, bool nodes,
+                                const std::vector<Probe>& probes, const CotangentsFor& cotangents, bool nodes,
                                 const StageProgress& progress) {
   const auto start = Clock::now();
   Attributed all;
@@ -208,7 +208,7 @@ Attributed TransposeInStretches(const std::shared_ptr<TracedRun>& trace, const R
   AdjointOptions options;
   options.nodes = nodes;
   if (progress) options.progress = [&](int64_t done, int64_t total) { progress("sweep", done, total); };
-  all.adjoint = SweepBackward(all.linearization, cotangents, options);
+  all.adjoint = SweepBackward(all.linearization, cotangents(all.linearization), options);
   all.linearization.nodes = NodesOf(all.linearization);
   all.sweep_seconds = SecondsSince(start);
   return all;
@@ -231,7 +231,7 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
 
 Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
-                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
+                                 const CotangentsFor& cotangents, bool nodes, const StageProgress& progress) {
   if (!trace->stretches.empty()) {
     try {
       return TransposeInStretches(trace, registry, policy, probes, cotangents, nodes, progress);
@@ -240,16 +240,25 @@ Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const 
     }
   }
   Attributed all;
+  std::vector<at::Tensor> seeds;
   const auto sweep = [&](const Linearization& linearization, int64_t piece, const Progress& report) {
     AdjointOptions options;
     options.nodes = nodes;
     options.progress = report;
-    AdjointResult result = SweepBackward(linearization, cotangents, options);
+    if (piece == 0) seeds = cotangents(linearization);
+    AdjointResult result = SweepBackward(linearization, seeds, options);
     if (piece > 0) return Add(std::move(result), all.adjoint);
     all.adjoint = std::move(result);
   };
   ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress, sweep, all);
   return all;
+}
+
+Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const std::vector<at::Tensor>& cotangents, bool nodes, const StageProgress& progress) {
+  const CotangentsFor known = [&](const Linearization&) { return cotangents; };
+  return LinearizeAndTranspose(trace, registry, policy, probes, known, nodes, progress);
 }
 
 }  // namespace addend

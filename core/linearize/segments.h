@@ -10,6 +10,7 @@
 #ifndef ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 #define ADDEND_CORE_LINEARIZE_SEGMENTS_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -45,9 +46,18 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
                             const Policy& policy, const std::vector<Probe>& probes, bool everything,
                             const StageProgress& progress = nullptr, const SweepOptions& options = {});
 
-// Linearizes and sweeps backward, a run with stretches stretch by stretch: it may lack values afterwards, or, where a
-// stand-in was needed, have no stretches any more. `cotangents` and `nodes`: as SweepBackward takes them. Throws what
-// Linearize and SweepBackward throw.
+// The cotangents of a sweep, as SweepBackward takes them, which may depend on the references of the probes: these are
+// known once the first piece is linearized, whose reference is that of the whole line.
+using CotangentsFor = std::function<std::vector<at::Tensor>(const Linearization& first)>;
+
+// Linearizes and sweeps backward. All pieces are swept from the same cotangents. A run with stretches is swept stretch
+// by stretch: it may lack values afterwards, or, where a stand-in was needed, have no stretches any more. `nodes`: as
+// SweepBackward takes it. Throws what Linearize, SweepBackward and `cotangents` throw.
+Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
+                                 const Policy& policy, const std::vector<Probe>& probes,
+                                 const CotangentsFor& cotangents, bool nodes = false,
+                                 const StageProgress& progress = nullptr);
+// The same from cotangents that depend on nothing.
 Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const std::vector<at::Tensor>& cotangents, bool nodes = false,

@@ -215,17 +215,24 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
     path.choice.data_ptr<int64_t>()[g] = c;
     if (c < static_cast<int64_t>(table.rules.size())) path.rules[c] = table.rules[c];
   }
-  if (longest > LongestHalfRange(reference.scalar_type())) {
+  if (longest <= table.half_range.back()) return path;
+  path.rules.back() = PathNodes(longest, reference.scalar_type());
+  if (path.rules.back() == nullptr) {
     throw Unimplemented(op +
                         " where scores move farther from the reference to the value than can be followed, as those do "
                         "that are masked by -1e9 in one of them only; keep the value's masks (policy "
                         "conditions=value), and do not split them");
   }
-  if (longest > table.half_range.back()) {
-    path.rules.back() = std::make_shared<const Quadrature>(
-        Repeated(*table.rules.back(), static_cast<int>(std::ceil(longest / table.half_range.back()))));
-  }
   return path;
+}
+
+std::shared_ptr<const Quadrature> PathNodes(double half_range, at::ScalarType dtype) {
+  const NodeTable& table = TableFor(dtype);
+  const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), half_range);
+  if (row != table.half_range.end()) return table.rules[row - table.half_range.begin()];
+  if (!(half_range <= LongestHalfRange(dtype))) return nullptr;
+  const int pieces = static_cast<int>(std::ceil(half_range / table.half_range.back()));
+  return std::make_shared<const Quadrature>(Repeated(*table.rules.back(), pieces));
 }
 
 at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows) {

@@ -39,6 +39,9 @@ at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows);
 at::Tensor MeanProbabilities(const SoftmaxPath& path);
 // The relative error that the quadrature may leave.
 double SoftmaxPathError(at::ScalarType dtype);
+// The nodes that average a softmax along a move of which this is half the range. dtype: what is computed in, which says
+// how small the error has to be. Null where the move is longer than can be followed.
+std::shared_ptr<const Quadrature> PathNodes(double half_range, at::ScalarType dtype);
 // Half the range of the longest move that MakeSoftmaxPath follows.
 double LongestHalfRange(at::ScalarType dtype);
 

@@ -137,7 +137,7 @@ TEST_P(RealModels, TargetsAreElementsAndDifferences) {
   const at::Tensor& value = result.outputs[0].value;
   const Composition& parts = result.outputs[0].composition;
   const Contributions top = Contribute(value, parts, ParseTarget("top1"));
-  EXPECT_EQ(top.index.back(), sample.Find("label")->item<int64_t>());  // the sample is classified correctly
+  EXPECT_EQ(top.target.index.back(), sample.Find("label")->item<int64_t>());  // the sample is classified correctly
   const Contributions zero = Contribute(value, parts, ParseTarget("0,0"));
   const Contributions one = Contribute(value, parts, ParseTarget("1"));
   const Contributions difference = Contribute(value, parts, ParseTarget("0-1"));

@@ -89,7 +89,7 @@ int RunAttribute(const AttributeArguments& arguments) {
   options.targets.clear();
   for (const std::string& text : arguments.targets) options.targets.push_back(FindTarget(text, described.classes));
   if (options.targets.empty()) options.targets.emplace_back();
-  const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), [](const Target& t) { return t.top1; });
+  const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), NeedsOneSample);
   if (top1 && arguments.at.empty()) CheckOneSample(run);
 
   const Attribution attribution = Attribute(run, std::move(options));

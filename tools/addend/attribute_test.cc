@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "core/program/tensor_io.h"
@@ -116,6 +117,26 @@ TEST_F(AttributeTest, WritesATensorForEachInput) {
   const at::Tensor recovery = contributions.sum(1) + *file.Find("reference") + *file.Find("leftover");
   EXPECT_LE((recovery - *file.Find("value")).abs().max().item<double>(), 1e-4);
   EXPECT_EQ(Json::parse(file.metadata.at("targets")).size(), 3u);
+}
+
+TEST_F(AttributeTest, ExplainsWhatASoftmaxSays) {
+  const Arguments common = Examples()[1].input + Arguments{"--json"};
+  const Result forward = Run(Arguments{"decompose"} + common + Arguments{"--target", "log_probability:3"});
+  const Result back =
+      Run(Arguments{"attribute"} + common + Arguments{"--target", "log_probability:3", "--target", "entropy"});
+  ASSERT_EQ(forward.code, 0) << forward.err;
+  ASSERT_EQ(back.code, 0) << back.err;
+  const Json whole = Json::parse(forward.out)["targets"][0];
+  const Json targets = Json::parse(back.out)["targets"];
+  ASSERT_EQ(targets.size(), 2u);
+  EXPECT_EQ(targets[0]["name"], whole["name"]);
+  EXPECT_EQ(targets[1]["target"], "entropy:0");
+  for (size_t i = 0; i < whole["contributions"].size(); ++i) {
+    EXPECT_NEAR(targets[0]["contributions"][i].get<double>(), whole["contributions"][i].get<double>(), 1e-4);
+  }
+  for (const Json& target : targets) {
+    EXPECT_LE(std::abs(target["recovery_error"].get<double>()), target["tolerance"].get<double>());
+  }
 }
 
 TEST_F(AttributeTest, RefusesWhatHasNoAdjoint) {

@@ -57,15 +57,20 @@ std::vector<ExplainedTarget> MakeTargets(const ExplainedRun& run, const std::str
     return DescribeTarget(value, at, run.classes, Contribute(value, explained.composition, target, &run.report));
   };
   std::vector<ExplainedTarget> targets = {make(asked)};
-  if (value.dim() == 0) return targets;
-  Target other;
-  other.top1 = false;
-  other.index = targets[0].numbers.index;
-  const bool difference = !targets[0].numbers.subtract.empty();
+  Target other = targets[0].numbers.target;
+  const bool of_class = other.quantity == Target::Quantity::kElement ||
+                        other.quantity == Target::Quantity::kProbability ||
+                        other.quantity == Target::Quantity::kLogProbability;
+  if (value.dim() == 0 || !of_class) return targets;
+  const bool difference = !other.subtract.empty();
+  other.subtract.clear();
   const int64_t first = other.index.back();
   for (int64_t i = 0; i < value.size(-1) && static_cast<int64_t>(targets.size()) <= kMaxOtherTargets; ++i) {
     if (i == first && !difference) continue;
     other.index.back() = i;
+    // A class that is masked has no logarithm of its probability.
+    const bool possible = std::isfinite(ElementAt(value, other.index).item<double>());
+    if (!possible && other.quantity != Target::Quantity::kElement) continue;
     targets.push_back(make(other));
   }
   return targets;
@@ -116,7 +121,7 @@ int RunDecompose(const DecomposeArguments& arguments) {
   explanation.at = arguments.at.empty() ? "" : arguments.at[0];
   const Target asked = FindTarget(arguments.target, described.classes);
 
-  if (asked.top1 && explanation.at.empty()) CheckOneSample(run);
+  if (NeedsOneSample(asked) && explanation.at.empty()) CheckOneSample(run);
   DecomposeOptions options;
   options.policy = run.policy;
   options.probes = ProbesOf(arguments.at);
@@ -131,6 +136,10 @@ int RunDecompose(const DecomposeArguments& arguments) {
   explanation.targets = MakeTargets(described, explanation.at, asked, explained);
   explanation.run = std::make_shared<const ExplainedRun>(std::move(described));
   explanation.notes = NotesOn(explained.value, explanation.at, explanation.targets[0].numbers);
+  for (std::string& note :
+       NotesOfTarget(explained.value, explanation.targets[0].numbers.target, InputsOf(*explanation.run))) {
+    explanation.notes.push_back(std::move(note));
+  }
   if (explanation.at.empty() && decomposition.outputs.size() > 1) {
     explanation.notes.push_back(absl::StrCat("the model has ", decomposition.outputs.size(),
                                              " outputs; this is the first, --at output.1 is the next"));

@@ -225,6 +225,30 @@ TEST_F(DecomposeTest, TargetsAreElementsDifferencesAndClasses) {
   EXPECT_EQ(difference.size(), 3);
 }
 
+TEST_F(DecomposeTest, TargetsAreWhatASoftmaxSays) {
+  const auto explain = [&](const std::string& target) {
+    const Result result = Run(Table() + Arguments{"--json", "--target", target});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return Json::parse(result.out)["targets"];
+  };
+  const Json own = explain("log_probability:1");
+  EXPECT_EQ(own, explain("log_probability:benign"));
+  EXPECT_EQ(own[0]["name"], "log-probability of benign");
+  EXPECT_EQ(own[0]["target"], "log_probability:0,1");
+  EXPECT_LE(std::abs(own[0]["recovery_error"].get<double>()), own[0]["tolerance"].get<double>());
+  // The other class, by the same quantity; both probabilities sum to one.
+  ASSERT_EQ(own.size(), 2);
+  EXPECT_EQ(own[1]["name"], "log-probability of malignant");
+  EXPECT_NEAR(std::exp(own[0]["value"].get<double>()) + std::exp(own[1]["value"].get<double>()), 1, 1e-12);
+  EXPECT_NEAR(own[0]["probability"].get<double>(), explain("probability:benign")[0]["value"].get<double>(), 1e-12);
+  EXPECT_EQ(explain("entropy").size(), 1);
+  EXPECT_EQ(explain("sum:benign+malignant")[0]["target"], "sum:0,1+0,0");
+  const Result table = Run(Table() + Arguments{"--target", "log_probability:benign"});
+  ExpectNarrow(table.out);
+  EXPECT_THAT(table.out, HasSubstr("The model's log-probability of benign is"));
+  ExpectError(Table() + Arguments{"--target", "log_probability:nowhere"}, "is not understood");
+}
+
 TEST_F(DecomposeTest, DoublePrecisionAddsUpMoreClosely) {
   const Result result = Run(Arguments{"decompose"} + Examples()[1].input + Arguments{"--dtype", "float64", "--json"});
   ASSERT_EQ(result.code, 0) << result.err;

@@ -194,9 +194,11 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   CLI::App* command = app.add_subcommand("decompose", "Shows how much of an output came from each part of\nthe input");
   AddRunOptions(*command, arguments.run);
   command
-      ->add_option("-t,--target", arguments.target,
-                   "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
-                   "or a difference such as 3-5 or German-Dutch")
+      ->add_option(
+          "-t,--target", arguments.target,
+          "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
+          "or a difference such as 3-5 or German-Dutch; of a\nsoftmax probability:3, log_probability:3, entropy;\n"
+          "continuation:12,55,7 (the input's last ids), or a\nsum of such targets, sum:3+5")
       ->option_text("TARGET");
   command
       ->add_option("--at", arguments.at,
@@ -237,9 +239,11 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
       "attribute", "The same for chosen outputs alone, at the same price\nfor ten parts and for ten thousand");
   AddRunOptions(*command, arguments.run);
   command
-      ->add_option("-t,--target", arguments.targets,
-                   "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
-                   "or a difference such as 3-5 or German-Dutch. May\nbe repeated")
+      ->add_option(
+          "-t,--target", arguments.targets,
+          "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
+          "or a difference such as 3-5 or German-Dutch; of a\nsoftmax probability:3, log_probability:3, entropy;\n"
+          "continuation:12,55,7 (the input's last ids), or a\nsum of such targets, sum:3+5. May be repeated")
       ->allow_extra_args(false)
       ->option_text("TARGET");
   command

@@ -127,12 +127,14 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
                      const Terminal& terminal) {
   const Contributions& numbers = target.numbers;
   const std::string name = Clean(target.name);
+  const Target& place = numbers.target;
+  const bool score = place.quantity == Target::Quantity::kElement;
   std::string text = absl::StrCat(
-      "The model's score for ", target.named ? absl::StrCat("\"", name, "\"") : name, " is ", format(numbers.value),
+      score ? "The model's score for " : "The model's ", target.named ? absl::StrCat("\"", name, "\"") : name, " is ",
+      format(numbers.value),
       target.named
-          ? absl::StrCat(" (index ", absl::StrJoin(numbers.index, ","),
-                         numbers.subtract.empty() ? "" : absl::StrCat(" minus ", absl::StrJoin(numbers.subtract, ",")),
-                         ")")
+          ? absl::StrCat(" (index ", absl::StrJoin(place.index, ","),
+                         place.subtract.empty() ? "" : absl::StrCat(" minus ", absl::StrJoin(place.subtract, ",")), ")")
           : "");
   if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
   absl::StrAppend(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
 #include "tools/addend/run.h"
@@ -28,7 +29,7 @@ std::optional<std::vector<int64_t>> FindElement(const std::string& text, const s
   const auto named = std::find(classes.begin(), classes.end(), text);
   try {
     const Target target = ParseTarget(text);
-    if (!target.top1 && target.subtract.empty()) return target.index;
+    if (target.quantity == Target::Quantity::kElement && !target.top1 && target.subtract.empty()) return target.index;
   } catch (const Error&) {
     // No index; a class, if anything.
   }
@@ -36,9 +37,8 @@ std::optional<std::vector<int64_t>> FindElement(const std::string& text, const s
   return std::vector<int64_t>{named - classes.begin()};
 }
 
-}  // namespace
-
-Target FindTarget(const std::string& text, const std::vector<std::string>& classes) {
+// An element, or the difference of two, of which at least one may be a class by its name.
+std::optional<Target> FindDifference(const std::string& text, const std::vector<std::string>& classes) {
   Target target;
   target.top1 = false;
   // Names may hold a minus themselves, so the whole is looked at before its parts.
@@ -54,6 +54,48 @@ Target FindTarget(const std::string& text, const std::vector<std::string>& class
     target.subtract = *second;
     return target;
   }
+  return std::nullopt;
+}
+
+// A quantity of a class by its name: "log_probability:German", "continuation:the,cat", "sum:German+entropy".
+std::optional<Target> FindQuantity(const std::string& text, const std::vector<std::string>& classes) {
+  using Quantity = Target::Quantity;
+  const size_t colon = text.find(':');
+  if (classes.empty() || colon == std::string::npos) return std::nullopt;
+  const std::string word = text.substr(0, colon);
+  const std::string rest = text.substr(colon + 1);
+  for (const Quantity quantity :
+       {Quantity::kProbability, Quantity::kLogProbability, Quantity::kContinuation, Quantity::kSum}) {
+    if (word != QuantityWord(quantity)) continue;
+    Target target;
+    target.quantity = quantity;
+    target.top1 = false;
+    if (quantity == Quantity::kSum) {
+      for (const auto part : absl::StrSplit(rest, '+')) {
+        target.parts.push_back(FindTarget(std::string(part), classes));
+        if (target.parts.back().quantity == Quantity::kSum) return std::nullopt;
+      }
+    } else if (quantity == Quantity::kContinuation) {
+      for (const auto part : absl::StrSplit(rest, ',')) {
+        const auto id = FindElement(std::string(part), classes);
+        if (!id) return std::nullopt;
+        target.ids.push_back(id->at(0));
+      }
+    } else {
+      const auto element = FindElement(rest, classes);
+      if (!element) return std::nullopt;
+      target.index = *element;
+    }
+    return target;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Target FindTarget(const std::string& text, const std::vector<std::string>& classes) {
+  if (const auto found = FindDifference(text, classes)) return *found;
+  if (const auto found = FindQuantity(text, classes)) return *found;
   try {
     return ParseTarget(text);
   } catch (const Error& error) {
@@ -61,6 +103,13 @@ Target FindTarget(const std::string& text, const std::vector<std::string>& class
     throw InvalidArgument(absl::StrCat(error.what(), ", or a class: ", absl::StrJoin(classes, ", "),
                                        " (A-B for the first minus another)"));
   }
+}
+
+bool NeedsOneSample(const Target& target) {
+  if (target.quantity == Target::Quantity::kSum) {
+    return std::any_of(target.parts.begin(), target.parts.end(), NeedsOneSample);
+  }
+  return target.top1;
 }
 
 // With several it takes one plain run to say so, not a decomposition.
@@ -82,7 +131,8 @@ void CheckClasses(const std::string& option, const at::Tensor& value, const std:
 }
 
 std::vector<std::string> NotesOn(const at::Tensor& value, const std::string& at, const Contributions& target) {
-  if (!at.empty() || !AreProbabilities(value, target.index)) return {};
+  const bool element = target.target.quantity == Target::Quantity::kElement;
+  if (!at.empty() || !element || !AreProbabilities(value, target.target.index)) return {};
   return {"these are probabilities; --at logits explains the scores that they were made from"};
 }
 

@@ -12,9 +12,12 @@
 
 namespace addend::cli {
 
-// A target as text: what the core reads, the name of a class, or two of them, "German-Dutch": the first minus the
-// second.
+// A target as text: what the core reads, with names of classes in the place of indices: "German", "German-Dutch" for
+// the first minus the second, "log_probability:German".
 Target FindTarget(const std::string& text, const std::vector<std::string>& classes);
+
+// Whether the target is the largest output, or a sum with it.
+bool NeedsOneSample(const Target& target);
 
 // Throws where the input holds several samples, each with a largest output, so that top1 means none of them. Costs a
 // plain run only where that may be.

@@ -38,6 +38,38 @@ public sealed class AttributionTests : IDisposable
     }
 
     [Fact]
+    public void Explains_what_a_softmax_says()
+    {
+        Model model = Samples.Digits();
+        Input eight = Samples.Eight();
+        Target[] targets =
+            [Target.LogProbability(8), Target.Probability(), Target.Entropy(), Target.Sum(Target.At(3), Target.Entropy())];
+        Attribution found = model.Attribute(new Request(eight) { Targets = [.. targets] });
+        Results decomposed = model.Decompose(eight);
+        double[] logits = found.Value().ToArray<float>().Select(x => (double)x).ToArray();
+        double total = Math.Log(logits.Sum(Math.Exp));
+        double entropy = -logits.Sum(x => Math.Exp(x - total) * (x - total));
+        double[] values = [logits[8] - total, Math.Exp(logits[8] - total), entropy, logits[3] + entropy];
+        for (int k = 0; k < values.Length; k++)
+        {
+            Explanation expected = decomposed.Explain(targets[k]);
+            Samples.Close(values[k], found.Explain(k).Value, 1e-5);
+            Samples.Close(found.Explain(k).Value, found.Explain(k).Recovery, 1e-4);
+            Assert.Equal(expected.Target, found.Explain(k).Target);
+            for (int pixel = 0; pixel < 64; pixel++)
+            {
+                Samples.Close(expected.Contributions[pixel].Value, found.Explain(k).Contributions[pixel].Value, 1e-5);
+            }
+        }
+        Assert.Equal("log-probability of [0, 8]", found.Explain(0).Target);
+        Assert.Equal("log_probability:0,8", Target.LogProbability(0, 8).ToString());
+        Assert.Equal("probability:top1", Target.Probability().ToString());
+        Assert.Equal("entropy:5", Target.Entropy(5).ToString());
+        Assert.Equal("continuation:12,55,7", Target.Continuation(12, 55, 7).ToString());
+        Assert.Equal("sum:3+entropy", targets[3].ToString());
+    }
+
+    [Fact]
     public void Gives_each_example_a_target_of_its_own()
     {
         Model model = Model.Load(Samples.TablePath, DType.Float64);

@@ -75,6 +75,43 @@ class CaptumTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "target is needed"):
             addend.attribute(self.network, self.x)
 
+    def test_targets_are_what_a_softmax_says(self):
+        x, baseline = self.x[:1], self.baseline
+        texts = ["log_probability:2", "probability:top1", "entropy", "sum:0-1+log_probability:0"]
+        logits = self.network(x)[0].detach().double()
+        logs = logits.log_softmax(0)
+        values = [logs[2], logs.max().exp(), -(logs.exp() * logs).sum(), logits[0] - logits[1] + logs[0]]
+        for model in self.each():
+            split = addend.Input(x, dims=1, baseline=baseline)
+            found = model.explain(split, targets=texts)
+            results = model.decompose(split)
+            for text, value, explanation in zip(texts, values, found):
+                self.assertAlmostEqual(explanation.value, value.item(), places=5)
+                self.assertAlmostEqual(explanation.recovery, explanation.value, places=5)
+                other = results.explain(text)
+                self.assertEqual(explanation.target, other.target)
+                np.testing.assert_allclose(explanation.contributions, other.contributions, atol=1e-5)
+            self.assertEqual(found[0].target, "log-probability of [0, 2]")
+            self.assertEqual(found.to_dict()["targets"][3]["target"], "sum:0,0-0,1+log_probability:0,0")
+            # The same as behind a log_softmax of the model's own.
+            own = model.attribute(x, baseline, "log_probability:2", each_example=False)
+            behind = addend.compile(nn.Sequential(self.network, nn.LogSoftmax(1)))
+            torch.testing.assert_close(own, behind.attribute(x, baseline, 2, each_example=False), rtol=1e-4, atol=1e-6)
+
+    def test_a_continuation_is_the_sum_of_its_ids(self):
+        network = nn.Sequential(nn.Embedding(7, 4), nn.Tanh(), nn.Linear(4, 7))
+        ids = torch.tensor([[1, 5, 2, 6, 3]])
+        with torch.no_grad():
+            logs = network(ids)[0].log_softmax(-1)
+        whole, first, second = addend.compile(network).explain(
+            addend.Input(ids, dims=1, baseline=0),
+            targets=["continuation:6,3", "log_probability:2,6", "log_probability:3,3"],
+        )
+        self.assertAlmostEqual(whole.value, (logs[2, 6] + logs[3, 3]).item(), places=5)
+        np.testing.assert_allclose(
+            whole.contributions, np.add(first.contributions, second.contributions), rtol=1e-5, atol=1e-6
+        )
+
     def test_the_only_element_needs_no_target(self):
         wide, flat = nn.Linear(4, 1), nn.Sequential(nn.Linear(4, 1), nn.Flatten(0))
         for network in (wide, flat):

@@ -52,6 +52,41 @@ class AttributionTest extends ScopedTest {
   }
 
   @Test
+  void explainsWhatASoftmaxSays() {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    Request asked = Request.of(Input.of(image).splitAlong(2, 3).baseline(0));
+    final List<Target> targets = List.of(
+        Target.logProbability(8), Target.probability(), Target.entropy(), Target.sum(Target.element(3), Target.entropy()));
+    for (Target target : targets) {
+      asked = asked.target(target);
+    }
+    final Attribution found = model.attribute(asked);
+    final Results decomposed = model.decompose(asked);
+    final double[] logits = found.value().toDoubleArray();
+    final double total = Math.log(Arrays.stream(logits).map(Math::exp).sum());
+    final double[] logarithms = Arrays.stream(logits).map(x -> x - total).toArray();
+    final double entropy = -Arrays.stream(logarithms).map(x -> Math.exp(x) * x).sum();
+    final double[] values = {logarithms[8], Math.exp(logarithms[8]), entropy, logits[3] + entropy};
+    for (int k = 0; k < values.length; k++) {
+      final Explanation expected = decomposed.explain(targets.get(k));
+      assertEquals(values[k], found.explain(k).value(), 1e-5);
+      assertEquals(expected.target(), found.explain(k).target());
+      assertArrayEquals(contributions(expected), contributions(found.explain(k)), 1e-5);
+      assertEquals(found.explain(k).value(), found.explain(k).recovery(), 1e-4);
+      assertEquals(targets.get(k), Target.parse(targets.get(k).toString()));
+    }
+    assertEquals("log-probability of [0, 8]", found.explain(0).target());
+    assertEquals("log_probability:0,8", Target.logProbability(0, 8).toString());
+    assertEquals("probability:top1", Target.probability().toString());
+    assertEquals("entropy:5", Target.entropy(5).toString());
+    assertEquals("continuation:12,55,7", Target.continuation(12, 55, 7).toString());
+    assertEquals("sum:3+entropy", targets.get(3).toString());
+    assertThrows(IllegalArgumentException.class, () -> Target.continuation());
+    assertThrows(IllegalArgumentException.class, () -> Target.sum());
+  }
+
+  @Test
   void givesEachExampleATargetOfItsOwn() {
     final Model model = Model.load(Models.BREAST_CANCER.resolve("model.pt"), DType.FLOAT64);
     final double[] all = Models.heldOut(Models.BREAST_CANCER).toDoubleArray();
