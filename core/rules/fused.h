@@ -2,12 +2,13 @@
 //
 // Note [Fused rewrites]
 // A rewrite costs a node for each operator that it calls, and a recurrent network calls some fifteen of them in every
-// step. If the rule of a fused rewrite covers a call, the call is recorded whole, and its map is the product of the
-// maps that the rewrite's operators would have had: the same coefficients under the same policy, so that both ways give
-// the same rows to rounding. No bracket is lost: the brackets of the inner operators, taken through the later ones, sum
-// to the bracket of the whole, value - reference - L(move). The rewrite itself runs where this does not hold, or where
-// a product of maps is not enough: under policies that look at all components together, that pay biases, or that take
-// residuals as references; under choices for single operators; for weights that move; for tensors on other devices.
+// step; the rewrite of attention has tensors of all pairs of positions. If the rule of a fused rewrite covers a call,
+// the call is recorded whole, and its map is the product of the maps that the rewrite's operators would have had: the
+// same coefficients under the same policy, so that both ways give the same rows to rounding. No bracket is lost: the
+// brackets of the inner operators, taken through the later ones, sum to the bracket of the whole, value - reference -
+// L(move). The rewrite itself runs where this does not hold, or where a product of maps is not enough: under policies
+// that look at all components together, that pay biases, or that take residuals as references; under choices for single
+// operators; for weights that move; for tensors on other devices.
 #ifndef ADDEND_CORE_RULES_FUSED_H_
 #define ADDEND_CORE_RULES_FUSED_H_
 
