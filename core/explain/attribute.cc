@@ -253,6 +253,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   at::Tensor cotangent;
   const CotangentsFor cotangents = [&](const Linearization& first) -> std::vector<at::Tensor> {
     reference = first.trace->Reference(explained.probe.operand);
+    weights.clear();  // where memory is limited, a sweep may have to begin anew
     for (const Target& target : targets) weights.push_back(WeightsOf(result.value, reference, target));
     cotangent = CotangentOf(weights, result.value, options.each_example);
     return {cotangent};
@@ -281,7 +282,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
-  if (run.trace->memory_limit > 0 && run.trace->stretches.empty()) {
+  if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(
         "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
   }

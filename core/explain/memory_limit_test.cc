@@ -180,7 +180,15 @@ TEST(MemoryLimit, ReachesTensorsInside) {
 // The reference of 1 / x lies beyond a pole: from its stand-in later references follow, so that the run is kept whole.
 TEST(MemoryLimit, StandInsAreFound) {
   const Tensor x = Random({2, 6}, 1).abs() + 0.5;
-  const auto run = [](const Tensor& t) { return at::tanh((t * 2).tanh().reciprocal().mul(0.3)).sum(1).tanh(); };
+  const auto run = [](const Tensor& t) {
+    Tensor y = t * 2;
+    // Statements of their own: what a step reads is gone before the next.
+    y = y.tanh();
+    y = y.reciprocal();
+    y = y * 0.3;
+    y = y.tanh();
+    return y.sum(1).tanh();
+  };
   const Input input = SplitInput(x, {1}, -x);
   AttributeOptions options;
   Target first;

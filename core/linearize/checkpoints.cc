@@ -126,6 +126,7 @@ void Checkpoints::DropWhatDoesNotFit() {
     kept.value = at::Tensor();
     kept.reference = at::Tensor();
     version.held = false;
+    dropped_ = true;
     held_ -= version.bytes;
     freed_ += version.bytes;
   }

@@ -37,6 +37,7 @@ class Checkpoints {
   void Limit(int64_t bytes);
   bool on() const { return limit_ > 0; }
   int64_t limit() const { return limit_; }
+  bool dropped() const { return dropped_; }
   // Between two calls: notes what the model has let go of, drops what does not fit, and may set a checkpoint.
   void BetweenCalls();
   // After a traced call, which with its reference took `seconds`.
@@ -79,6 +80,7 @@ class Checkpoints {
   Recorder* recorder_;
   StorageStates* states_;
   int64_t limit_ = 0;
+  bool dropped_ = false;
   int64_t step_ = 0;  // bytes that a stretch has at least
   int64_t held_ = 0;
   int64_t pinned_ = 0;

@@ -26,16 +26,12 @@ bool GivesMissing(const TracedRun& trace, const Call& call) {
          std::any_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& o) { return IsMissing(trace, o); });
 }
 
-// Calls from `first` to before `last` whose results are missing. Returns whether there are any.
-bool RunMissing(TracedRun& trace, int64_t first, int64_t last) {
-  bool any = false;
+// Calls from `first` to before `last` whose results are missing.
+void RunMissing(TracedRun& trace, int64_t first, int64_t last) {
   for (int64_t c = first; c < last; ++c) {
     const Call& call = trace.program.calls[c];
-    if (!GivesMissing(trace, call)) continue;
-    RunAgain(trace, call);
-    any = true;
+    if (GivesMissing(trace, call)) RunAgain(trace, call);
   }
-  return any;
 }
 
 // What reports and notes ask of a node later.
@@ -66,6 +62,14 @@ Stretches::Stretches(std::shared_ptr<TracedRun> trace, std::unique_ptr<const Pol
       choices_(std::move(choices)),
       live_(std::move(live)),
       probes_(std::move(probes)) {
+  const auto want = [&](const Operand& operand) {
+    if (CarriesRows(operand)) wanted_.emplace(operand.storage, operand.version);
+  };
+  for (size_t c = 0; c < live_.size(); ++c) {
+    if (!live_[c]) continue;
+    for (const Operand& operand : trace_->program.calls[c].operands) want(operand);
+  }
+  for (const Probe& probe : probes_) want(probe.operand);
   // What a probe is computed from is asked for when it is judged.
   for (const Probe& probe : probes_) {
     if (trace_->program.calls.empty()) break;
@@ -151,7 +155,11 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
     made = Make(c);
     if (hold) continue;
     if (made.node && made.node->keeps_bracket) {
-      for (const Operand& output : call.outputs) held.emplace(output.storage, output.version);
+      for (const Operand& output : call.outputs) {
+        // An output that nobody reads has no cotangents.
+        const VersionId version(output.storage, output.version);
+        if (wanted_.contains(version)) held.insert(version);
+      }
       for (const int input : made.node->inputs) {
         held.emplace(call.operands[input].storage, call.operands[input].version);
       }
@@ -244,9 +252,8 @@ void Restore(TracedRun& trace, const Operand& operand) {
 }
 
 void RestoreAll(TracedRun& trace) {
-  const bool dropped = RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
+  RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
   trace.stretches.clear();
-  if (!dropped) trace.memory_limit = 0;
 }
 
 }  // namespace addend

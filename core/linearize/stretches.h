@@ -76,6 +76,7 @@ class Stretches {
   Choices choices_;
   std::vector<bool> live_;
   std::vector<Probe> probes_;
+  absl::flat_hash_set<VersionId> wanted_;  // what a probe is, or a call reads that a probe may depend on
   std::vector<Node> nodes_;
   int64_t freed_ = 0;  // bytes that were dropped, and not given back to the system yet
 };
@@ -87,7 +88,7 @@ Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Regis
 
 // Makes an operand again where it was dropped, and keeps it from then on.
 void Restore(TracedRun& trace, const Operand& operand);
-// Makes everything again that was dropped. The run has no stretches then, and, where nothing was dropped, no limit.
+// Makes everything again that was dropped. The run has no stretches then.
 void RestoreAll(TracedRun& trace);
 
 }  // namespace addend

@@ -344,6 +344,7 @@ TracedRun Tracer::Finish() {
   trace_.starts = starts_.Take();
   trace_.stretches = checkpoints_.Take();
   trace_.memory_limit = checkpoints_.limit();
+  trace_.dropped = checkpoints_.dropped();
   trace_.storages = states_.Take();
   trace_.program = std::move(recorder_.program());
   kept_.Store();

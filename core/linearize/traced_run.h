@@ -60,6 +60,7 @@ struct TracedRun {
   // The first call of each stretch, ascending from 0; empty: everything is kept. See Note [Stretches] in checkpoints.h.
   std::vector<int64_t> stretches;
   int64_t memory_limit = 0;                 // in bytes, about; 0: none
+  bool dropped = false;                     // whether something did not fit
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
   std::vector<Start> starts;
   int64_t numc = 0;
