@@ -8,11 +8,15 @@
 namespace addend {
 namespace {
 
-// Of the limit: what a stretch has at first, and what all checkpoints may take.
+// Of the limit: what a stretch makes at least, and what all checkpoints may take.
 constexpr int64_t kStretches = 8;
 constexpr int64_t kCheckpointShare = 2;
-// Nodes, and what lives while a stretch runs again, are this part of all that the stretch computes, as a rule.
-constexpr int64_t kNodeShare = 2;
+// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where a stretch has
+// become as long as the limit.
+constexpr int64_t kLittle = 16;
+constexpr int64_t kLittleAtLast = 4;
+// Nodes, and what lives while a stretch runs again, are this part of all that the stretch makes, as a rule.
+constexpr int64_t kNodeShare = 3;
 // Once so much was dropped it is given back to the system.
 constexpr int64_t kGiveBackShare = 8;
 
@@ -71,7 +75,6 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
   }
   held_ += bytes;
   open_ += bytes;
-  longest_ = std::max(longest_, open_);
 }
 
 void Checkpoints::BetweenCalls() {
@@ -93,7 +96,6 @@ void Checkpoints::BetweenCalls() {
     alive_.pop_back();
     Bury(dead);
   }
-  if (open_ >= step_ / 2) least_ = least_ < 0 ? live : std::min(least_, live);
   if (IsGoodPlace(live)) SetCheckpoint(live);
   DropWhatDoesNotFit();
 }
@@ -117,7 +119,7 @@ void Checkpoints::Offer(size_t v) {
 }
 
 void Checkpoints::DropWhatDoesNotFit() {
-  const int64_t allowed = limit_ - longest_ / kNodeShare;
+  const int64_t allowed = limit_ - Longest() / kNodeShare;
   while (held_ > allowed && !offered_.empty()) {
     Version& version = versions_[offered_.begin()->second];
     offered_.erase(offered_.begin());
@@ -135,21 +137,15 @@ void Checkpoints::DropWhatDoesNotFit() {
   GiveBackFreedMemory();
 }
 
-// Where the model holds about as little as it ever did lately; after a long way, anywhere.
 bool Checkpoints::IsGoodPlace(int64_t live) const {
-  if (open_ < step_) return false;
-  const int64_t least = least_before_ < 0 ? least_ : std::min(least_, least_before_);
-  const double times = static_cast<double>(open_) / static_cast<double>(step_);
-  return times >= 4 || static_cast<double>(live) <= static_cast<double>(least) * (times >= 2 ? 2 : 1.25);
+  return open_ >= step_ && live <= open_ / (open_ >= limit_ ? kLittleAtLast : kLittle);
 }
 
 void Checkpoints::SetCheckpoint(int64_t live) {
-  cuts_.push_back({NextCall(), live});
+  cuts_.push_back({NextCall(), live, open_});
   for (const size_t v : alive_) Pin(versions_[v], true);
   open_ = 0;
-  least_before_ = least_;
-  least_ = -1;
-  while (pinned_ > limit_ / kCheckpointShare && cuts_.size() > 1) GiveUpHalf();
+  while (pinned_ > limit_ / kCheckpointShare && cuts_.size() > 1) GiveUpOne();
 }
 
 void Checkpoints::Pin(Version& version, bool pinned) {
@@ -165,35 +161,29 @@ bool Checkpoints::Crosses(const Version& version) const {
   return cut != cuts_.end() && (version.death < 0 || version.death > cut->call);
 }
 
-void Checkpoints::GiveUpHalf() {
-  std::vector<Cut> fewer;
-  for (size_t k = 0; k + 1 < cuts_.size(); k += 2) {
-    fewer.push_back(cuts_[k].bytes < cuts_[k + 1].bytes ? cuts_[k] : cuts_[k + 1]);
+void Checkpoints::GiveUpOne() {
+  size_t least = 0;
+  double least_price = 0;
+  for (size_t k = 0; k < cuts_.size(); ++k) {
+    const int64_t joined = cuts_[k].made + (k + 1 < cuts_.size() ? cuts_[k + 1].made : open_);
+    const double price = static_cast<double>(joined) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));
+    if (k > 0 && price >= least_price) continue;
+    least = k;
+    least_price = price;
   }
-  if (cuts_.size() % 2 != 0) fewer.push_back(cuts_.back());
-  cuts_ = std::move(fewer);
-  step_ *= 2;
+  (least + 1 < cuts_.size() ? cuts_[least + 1].made : open_) += cuts_[least].made;
+  cuts_.erase(cuts_.begin() + static_cast<int64_t>(least));
   for (size_t v = 0; v < versions_.size(); ++v) {
     if (!versions_[v].pinned || Crosses(versions_[v])) continue;
     Pin(versions_[v], false);
     Offer(v);
   }
-  MeasureStretches();
 }
 
-void Checkpoints::MeasureStretches() {
-  longest_ = 0;
-  int64_t bytes = 0;
-  size_t next = 0;
-  for (const Version& version : versions_) {
-    while (next < cuts_.size() && version.birth >= cuts_[next].call) {
-      ++next;
-      bytes = 0;
-    }
-    bytes += version.bytes;
-    longest_ = std::max(longest_, bytes);
-  }
-  open_ = next == cuts_.size() ? bytes : 0;
+int64_t Checkpoints::Longest() const {
+  int64_t longest = open_;
+  for (const Cut& cut : cuts_) longest = std::max(longest, cut.made);
+  return longest;
 }
 
 std::vector<int64_t> Checkpoints::Take() {

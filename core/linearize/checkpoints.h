@@ -62,6 +62,7 @@ class Checkpoints {
   struct Cut {
     int64_t call = 0;   // the first of its stretch
     int64_t bytes = 0;  // of what is kept for it
+    int64_t made = 0;   // bytes that the stretch before it made
   };
 
   int64_t NextCall() const;
@@ -71,11 +72,10 @@ class Checkpoints {
   void DropWhatDoesNotFit();
   bool IsGoodPlace(int64_t live) const;
   void SetCheckpoint(int64_t live);
-  // Of each pair of neighbours keeps the one for which less is kept.
-  void GiveUpHalf();
+  void GiveUpOne();
   void Pin(Version& version, bool pinned);
   bool Crosses(const Version& version) const;
-  void MeasureStretches();
+  int64_t Longest() const;
 
   Recorder* recorder_;
   StorageStates* states_;
@@ -84,10 +84,7 @@ class Checkpoints {
   int64_t step_ = 0;  // bytes that a stretch has at least
   int64_t held_ = 0;
   int64_t pinned_ = 0;
-  int64_t open_ = 0;           // bytes that were made since the last checkpoint
-  int64_t longest_ = 0;        // bytes of the longest stretch
-  int64_t least_ = -1;         // the least that the model held since the last checkpoint; -1: not looked yet
-  int64_t least_before_ = -1;  // and in the stretch before
+  int64_t open_ = 0;  // bytes that were made since the last checkpoint
   int64_t seen_calls_ = 0;
   int64_t freed_ = 0;                            // bytes that were dropped, and not given back to the system yet
   std::vector<Version> versions_;                // in the order of their calls
