@@ -256,9 +256,10 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
   command->add_option("--top", arguments.top, "How many contributions to show (default: 12)")->option_text("N");
   command
-      ->add_option("--memory", arguments.memory,
-                   "What the run may take beside the model, about, such\nas 2GiB: what does not fit is computed again, with\n"
-                   "the same bits (default: any amount)")
+      ->add_option(
+          "--memory", arguments.memory,
+          "What the run may take beside the model, about, such\nas 2GiB: what does not fit is computed again, with\n"
+          "the same bits (default: any amount)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->option_text("SIZE");
   command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");
