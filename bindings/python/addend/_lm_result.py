@@ -17,6 +17,7 @@ from ._lm_tokens import Group, Groups, groups_of
 
 _WIDTH = 80
 _ROWS = 24
+_COLUMNS = "%3s  %s  %9s  %9s  "
 
 
 class TokenAttribution:
@@ -174,7 +175,7 @@ class TokenAttribution:
             "%s of %d generated tokens, prompt of %d; baseline %s"
             % (self.target, len(self.tokens) - self.prompt_length, self.prompt_length, _shown(self.baseline_name))
         )
-        lines.append("row  %s      value  reference  largest contributions of %s" % (_fit("", 16), units))
+        lines.append(_COLUMNS % ("row", _fit("", 16), "value", "reference") + "largest contributions of " + units)
         for row in range(min(len(self.rows), _ROWS)):
             lines.append(self._line(row))
         if len(self.rows) > _ROWS:
@@ -189,15 +190,18 @@ class TokenAttribution:
         return "\n".join(lines)
 
     def _line(self, row: int) -> str:
-        line = "%3d  %s  %9.4g  %9.4g " % (row, _fit(_shown(self.rows[row]), 16), self.values[row], self.references[row])
+        numbers = ["%.4g" % own[row] for own in (self.values, self.references)]
+        line = _COLUMNS % (row, _fit(_shown(self.rows[row]), 16), *numbers)
+        parts = []
         for part in self.top(row, 8):
-            if part.value == 0:
+            name = _clip(_shown(part.name), 22)
+            if self.groups is None and self.tokens.count(self.tokens[part.component]) > 1:
+                name += "@%d" % part.component
+            parts.append("%s %+.3g" % (name, part.value))
+            if part.value == 0 or _width(line + ", ".join(parts)) > _WIDTH:
+                parts.pop()
                 break
-            shown = " %s %+.3g" % (_clip(_shown(part.name), 22), part.value)
-            if _width(line + shown) > _WIDTH:
-                break
-            line += shown
-        return line.rstrip()
+        return (line + ", ".join(parts)).rstrip()
 
 
 def _largest(numbers: Sequence[float]) -> float:

@@ -224,7 +224,7 @@ def baseline_of(given: Any, ids: Sequence[int], kept: Set[int], tokenizer: Token
                 "the baseline has %d ids for %d tokens; it takes one for each token of prompt and continuation, or one for "
                 "all" % (len(own), len(ids))
             )
-        return own, "a token for each", notes
+        return own, "given ids", notes
     if given is None:
         known = [name for name in _SPECIAL if tokenizer.id_of(name) is not None]
         if not known:
@@ -411,4 +411,4 @@ def _side(side: Contrast, ids: Sequence[int], first: int, tokenizer: Tokenizer) 
 
 def _quoted(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     (text,) = tokenizer.texts(ids[:1])
-    return text if text == str(ids[0]) else '"%s"' % text
+    return text if text == str(ids[0]) else '"%s"' % (text.strip() or text)
