@@ -179,10 +179,7 @@ class Run(NamedTuple):
             matrix = list(own.numpy().reshape(len(found), length).copy())
         else:
             matrix = [_flat(row) for row in own.tolist()]
-        numbers = [
-            (one.value, one.reference, one.leftover, one.recovery_error, one.conditioning)
-            for one in found
-        ]
+        numbers = [(one.value, one.reference, one.leftover, one.recovery_error, one.conditioning) for one in found]
         return Run(matrix, numbers, found.notes, found.report, found.value)
 
     def unlikely(self, ids: Sequence[int], first: int) -> int:

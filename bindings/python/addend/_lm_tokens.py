@@ -228,9 +228,7 @@ def baseline_of(given: Any, ids: Sequence[int], kept: Set[int], tokenizer: Token
     if given is None:
         known = [name for name in _SPECIAL if tokenizer.id_of(name) is not None]
         if not known:
-            raise ValueError(
-                "nobody says which token means nothing: pass baseline=ID, or a tokenizer with a pad token"
-            )
+            raise ValueError("nobody says which token means nothing: pass baseline=ID, or a tokenizer with a pad token")
         if known[0] != "pad":
             notes.append("the baseline is the %s token, because there is no pad token" % known[0])
         given = known[0]
@@ -305,7 +303,9 @@ def groups_of(given: Groups, tokens: Sequence[str], prompt: int, special: Set[in
             raise ValueError("the group %r has no token" % (name,))
         for position in positions:
             if owner.setdefault(position, index) != index or positions.count(position) > 1:
-                raise ValueError("token %d is in two groups, or twice in %r; contributions are summed once" % (position, name))
+                raise ValueError(
+                    "token %d is in two groups, or twice in %r; contributions are summed once" % (position, name)
+                )
         found.append(Group(str(name), tuple(positions)))
     rest = [k for k in range(count) if k not in owner]
     for name, own in (

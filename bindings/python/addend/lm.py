@@ -192,9 +192,7 @@ def _attribute(
     )
 
 
-def _runs(
-    runner: Runner, ids: List[int], baseline: List[int], targets: List[str], rows: Optional[int]
-) -> List[Run]:
+def _runs(runner: Runner, ids: List[int], baseline: List[int], targets: List[str], rows: Optional[int]) -> List[Run]:
     if rows is not None and rows < 1:
         raise ValueError("rows_per_run is %d; a sweep finds one row at least" % rows)
     step = len(targets) if rows is None else rows
@@ -210,8 +208,8 @@ def _require_causal(matrix: List[Any], spans: List[List[int]], first: int) -> Li
         behind = max(numbers[end:], default=0.0)
         if behind > _FUTURE * max(numbers):
             raise ValueError(
-                "the model is not causal: token %d or one behind it contributed %.3g to the token before it was there (row %d); "
-                "only decoders, whose tokens read those before them alone, are explained token by token"
+                "the model is not causal: token %d or one behind it contributed %.3g to row %d, which is about what comes "
+                "before it; only decoders, whose tokens read those before them alone, are explained token by token"
                 % (end, behind, row)
             )
         worst = max(worst, behind)
