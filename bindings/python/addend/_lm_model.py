@@ -77,7 +77,10 @@ class Runner:
         with torch.no_grad():
             if not callable(getattr(model, "generate", None)):
                 return self._greedy(ids, count, ends, self._last_of_live)
-            made = model.generate(self._tensor(ids), max_new_tokens=count, do_sample=False)
+            given = self._tensor(ids)
+            # Said, or it would be guessed from ids that look like padding.
+            mask = {"attention_mask": torch.ones_like(given)} if "attention_mask" in _parameters_of(model) else {}
+            made = model.generate(given, max_new_tokens=count, do_sample=False, **mask)
             made = getattr(made, "sequences", made)
             listed = made.reshape(-1).tolist()
             if listed[: len(ids)] != list(ids):

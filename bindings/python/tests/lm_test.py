@@ -86,12 +86,13 @@ class WithOutput(nn.Module):
         self.kind = kind
         self.caches = []
 
-    def forward(self, input_ids, use_cache=True):
+    def forward(self, input_ids, attention_mask=None, use_cache=True):
+        assert attention_mask is None
         self.caches.append(use_cache)
         return self.kind(logits=self.model(input_ids))
 
-    def generate(self, ids, max_new_tokens, do_sample):
-        assert do_sample is False
+    def generate(self, ids, max_new_tokens, do_sample, **options):
+        assert do_sample is False and options["attention_mask"].tolist() == [[1] * ids.shape[1]]
         return torch.cat([ids, torch.full((1, max_new_tokens), 9)], 1)
 
 
