@@ -8,6 +8,8 @@ import re
 from layout import Name, escape
 
 PAGE = "reference/python.html"
+# Modules of the package that are shown beside it. Not ops, whose functions the eager way lists.
+SUBMODULES = ("lm",)
 
 
 def docstring(text):
@@ -74,21 +76,27 @@ class Package:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     self.defined[module, node.name] = node
         self.exported = {}  # name -> (module, name there)
-        for node in self.modules["__init__"].body:
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    self.exported[alias.asname or alias.name] = (node.module, alias.name)
-            elif isinstance(node, ast.FunctionDef):
-                self.exported[node.name] = ("__init__", node.name)
+        for module, prefix in [("__init__", "")] + [(name, name + ".") for name in SUBMODULES if name in self.modules]:
+            for node in self.modules[module].body:
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    for alias in node.names:
+                        self.exported[prefix + (alias.asname or alias.name)] = (node.module, alias.name)
+                elif isinstance(node, ast.FunctionDef):
+                    self.exported[prefix + node.name] = (module, node.name)
 
     def public(self):
-        """The names of __all__, in order."""
-        for node in self.modules["__init__"].body:
+        """The names of __all__, in order, those of modules with the module's name before them."""
+        # Exported by its name alone: `from addend import *` would hide Python's own.
+        found = self._all("__init__") | {"compile"}
+        for module in found & set(SUBMODULES):
+            found |= {"%s.%s" % (module, name) for name in self._all(module)}
+        return sorted(found)
+
+    def _all(self, module):
+        for node in self.modules[module].body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                named = [ast.literal_eval(element) for element in node.value.elts]
-                # Exported by its name alone: `from addend import *` would hide Python's own.
-                return sorted(set(named) | {"compile"})
-        raise ValueError("the package has no __all__")
+                return {ast.literal_eval(element) for element in node.value.elts}
+        raise ValueError("%s has no __all__" % module)
 
     def find(self, name):
         return self.defined.get(self.exported.get(name, ("", "")))

@@ -11,6 +11,9 @@ Addend writes every tensor of a running network as a sum of its causes::
 The components and the residual of ``output`` add up to what the model computed, and that is checked.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any, List
+
 from . import _load  # noqa: F401  # isort: skip: before everything that is native
 from . import _native, ops
 from ._arguments import Plain
@@ -44,6 +47,9 @@ from ._results import Results
 from ._tensor import Tensor, as_tensor
 from ._words import Words, words
 
+if TYPE_CHECKING:
+    from . import lm
+
 __version__: str = _native.version()
 libtorch_version: str = _native.libtorch_version()
 
@@ -51,6 +57,17 @@ libtorch_version: str = _native.libtorch_version()
 def set_num_threads(count: int) -> None:
     """How many threads LibTorch computes with, here and in everything else of this process."""
     _native.set_num_threads(count)
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `lm` where it is first used."""
+    if name == "lm":
+        return importlib.import_module(".lm", __name__)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+
+
+def __dir__() -> List[str]:
+    return sorted({*globals(), *__all__})
 
 
 # Without `compile`, which `from addend import *` would put in the place of Python's own.
@@ -94,6 +111,7 @@ __all__ = [
     "call",
     "encode_tensors",
     "libtorch_version",
+    "lm",
     "load_model",
     "operators",
     "ops",

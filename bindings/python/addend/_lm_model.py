@@ -1,0 +1,233 @@
+"""Language models for `lm`: how they are run, how they generate, and how a run of them is attributed."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from ._attribution import Attribution
+from ._input import Input
+from ._live import TracedModel
+from ._model import Model
+from ._program import Program
+from ._tensor import Tensor, as_tensor
+
+_NO_LOGITS = (
+    "the model returned %s, but logits of shape [1, %d, classes] are needed, as a tensor or as .logits of what it returns; "
+    "pass the model with its head, or a function that takes ids and returns logits"
+)
+
+
+class Runner:
+    """A language model that is given ids.
+
+    Args:
+        model: live (a module, a function, or what `compile` gives), a `Model` or a `Program`.
+        arguments: what else it is given, by name.
+        policy: choices of `Model.explain`, or for live models of `compile`.
+    """
+
+    def __init__(self, model: Any, arguments: Optional[Mapping], policy: Dict[str, Any]):
+        for name in ("inside", "probes", "outputs", "everything", "direction", "targets", "at", "each_example"):
+            if name in policy:
+                raise TypeError("lm.attribute() has no argument %r: it explains logits, token by token" % name)
+        self._arguments = dict(arguments or {})
+        self._policy = policy
+        self._live: Optional[_LanguageModel] = None
+        if isinstance(model, Program):
+            model = model.model()
+        if isinstance(model, Model):
+            self.model: Any = model
+            return
+        if not callable(model):
+            raise TypeError("model is a live model, an addend.Model or an addend.Program, not a %s" % type(model).__name__)
+        options: Dict[str, Any] = {}
+        if isinstance(model, TracedModel):
+            options = {key: own for key, own in model._options.items() if key not in ("probes", "outputs", "everything")}
+            model = model.model
+        self.model = model
+        if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+            raise ValueError("the model reads with one stack and writes with another; only decoders are supported")
+        if "use_cache" not in self._arguments and "use_cache" in _parameters_of(model):
+            self._arguments["use_cache"] = False
+        self._live = _LanguageModel(model, {**options, **policy})
+
+    def attribute(self, ids: Sequence[int], baseline: Sequence[int], targets: Sequence[str]) -> "Run":
+        """What each token gave to targets, by one run."""
+        try:
+            found = self._explain(ids, baseline, list(targets))
+        except (IndexError, RuntimeError) as error:
+            if "index out of range" not in str(error):
+                raise
+            raise ValueError(
+                "the model has no embedding for one of the ids, of which the largest are %d in the text and %d on the "
+                "baseline; does the tokenizer belong to it?" % (max(ids), max(baseline))
+            ) from error
+        return Run.of(found, len(ids))
+
+    def generate(self, ids: Sequence[int], count: int, ends: Set[int]) -> List[int]:
+        """What the model itself goes on with: at each step the token of the largest logit, up to one of `ends`."""
+        if count < 1:
+            raise ValueError("max_new_tokens is %d; a continuation has one token at least" % count)
+        if self._live is None:
+            return self._greedy(ids, count, ends, self._last_of_model)
+        import torch
+
+        model = self.model
+        with torch.no_grad():
+            if not callable(getattr(model, "generate", None)):
+                return self._greedy(ids, count, ends, self._last_of_live)
+            given = self._tensor(ids)
+            # Said, or it would be guessed from ids that look like padding.
+            mask = {"attention_mask": torch.ones_like(given)} if "attention_mask" in _parameters_of(model) else {}
+            made = model.generate(given, max_new_tokens=count, do_sample=False, **mask)
+            made = getattr(made, "sequences", made)
+            listed = made.reshape(-1).tolist()
+            if listed[: len(ids)] != list(ids):
+                raise ValueError("model.generate() did not return the prompt and its continuation; pass the continuation")
+            return [int(one) for one in listed[len(ids) :]]
+
+    def _explain(self, ids: Sequence[int], baseline: Sequence[int], targets: List[str]) -> Attribution:
+        source = Input(self._tensor(ids), dims=1, baseline=self._tensor(baseline))
+        if self._live is not None:
+            self._live.length = len(ids)
+            return self._live.explain(source, targets=targets, **self._arguments)
+        given = self._given(source)
+        found = self.model.explain(*given, targets=targets, **self._policy)
+        _require_logits(found.value.shape, len(ids))
+        return found
+
+    def _given(self, ids: Any) -> Tuple[Any, ...]:
+        """What a model from a file is called with."""
+        if not self._arguments:
+            return (ids,)
+        names = [name for name in self.model.input_names if name not in self._arguments]
+        if len(names) != 1:
+            raise ValueError("of the inputs %s of the model one holds ids, and the others are given as arguments" % names)
+        return ({names[0]: ids, **self._arguments},)
+
+    def _tensor(self, ids: Sequence[int]) -> Any:
+        """[1, length], where the model is."""
+        if self._live is None:
+            return as_tensor([list(ids)])
+        import torch
+
+        parameters = getattr(self.model, "parameters", None)
+        one = next(iter(parameters()), None) if callable(parameters) else None
+        return torch.tensor([list(ids)], dtype=torch.int64, device=None if one is None else one.device)
+
+    def _greedy(self, ids: Sequence[int], count: int, ends: Set[int], largest: Any) -> List[int]:
+        path = list(ids)
+        while len(path) - len(ids) < count:
+            path.append(largest(path))
+            if path[-1] in ends:
+                break
+        return path[len(ids) :]
+
+    def _last_of_live(self, ids: Sequence[int]) -> int:
+        output = self.model(self._tensor(ids), **self._arguments)
+        logits, _ = _logits_in(output)
+        _require_logits(None if logits is None else tuple(logits.shape), len(ids), output)
+        return int(logits[0, -1].argmax())
+
+    def _last_of_model(self, ids: Sequence[int]) -> int:
+        logits = self.model.run(*self._given(self._tensor(ids)))[0]
+        _require_logits(logits.shape, len(ids))
+        row = logits.to("float64", "cpu").memoryview()
+        return max(range(row.shape[2]), key=lambda k: row[0, len(ids) - 1, k])
+
+
+class _LanguageModel(TracedModel):
+    """A live model of which logits alone are asked.
+
+    Attributes:
+        length: how many positions they have.
+    """
+
+    length = 0
+
+    def _name_outputs(self, trace: Any, call: Any, arguments: Any, output: Any, outputs: Any) -> Dict[str, int]:
+        logits, path = _logits_in(output)
+        _require_logits(None if logits is None else tuple(logits.shape), self.length, output)
+        if path == "output.logits" and not (isinstance(output, Mapping) or dataclasses.is_dataclass(output)):
+            output, path = logits, "output"  # of a class that nobody else looks into
+        return super()._name_outputs(trace, call, arguments, output, [path])
+
+
+class Run(NamedTuple):
+    """What a run gave.
+
+    Attributes:
+        matrix: for each target what the tokens gave, as rows of numbers.
+        explanations: for each target its numbers: value, reference, leftover, recovery error, conditioning.
+        notes: what a reader has to know.
+        report: what the run says about itself.
+        logits: of the text, as the model computed them.
+    """
+
+    matrix: List[Any]
+    explanations: List[Tuple[float, float, float, float, float]]
+    notes: List[str]
+    report: Dict[str, Any]
+    logits: Tensor
+
+    @staticmethod
+    def of(found: Attribution, length: int) -> "Run":
+        """Reads an attribution to one input of ids."""
+        given = next((own for own in found.inputs if own is not None), None)
+        assert given is not None
+        own = given.to("float64", "cpu")
+        matrix: List[Any]
+        if has_numpy():
+            matrix = list(own.numpy().reshape(len(found), length).copy())
+        else:
+            matrix = [_flat(row) for row in own.tolist()]
+        numbers = [(one.value, one.reference, one.leftover, one.recovery_error, one.conditioning) for one in found]
+        return Run(matrix, numbers, found.notes, found.report, found.value)
+
+    def unlikely(self, ids: Sequence[int], first: int) -> int:
+        """How many ids from `first` on have not the largest logit of their position; 0 where nobody can look."""
+        if not has_numpy():
+            return 0
+        dtype = str(self.logits.dtype)
+        rows = (self.logits if dtype in ("float32", "float64") else self.logits.to("float32")).to(device="cpu").numpy()[0]
+        return sum(int(rows[k - 1, ids[k]] < rows[k - 1].max()) for k in range(first, len(ids)))
+
+
+def _flat(row: Any) -> List[float]:
+    while row and isinstance(row[0], list):
+        row = row[0]
+    return row
+
+
+def has_numpy() -> bool:
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _logits_in(output: Any) -> Tuple[Any, str]:
+    """The logits in what a live model returned, with the name that `TracedModel.decompose` gives them."""
+    named = output.get("logits") if isinstance(output, Mapping) else getattr(output, "logits", None)
+    if named is not None:
+        fields = getattr(output, "_fields", ())
+        return named, "output.%s" % (fields.index("logits") if "logits" in fields else "logits")
+    if isinstance(output, (tuple, list)) and output:
+        return (output[0], "output.0") if hasattr(output[0], "shape") else (None, "")
+    return (output, "output") if hasattr(output, "shape") else (None, "")
+
+
+def _require_logits(shape: Optional[Tuple[int, ...]], length: int, output: Any = None) -> None:
+    if shape is None:
+        raise ValueError(_NO_LOGITS % ("a %s without them" % type(output).__name__, length))
+    if len(shape) != 3 or shape[0] != 1 or shape[1] != length:
+        raise ValueError(_NO_LOGITS % ("a tensor of shape %s" % list(shape), length))
+
+
+def _parameters_of(model: Any) -> Set[str]:
+    try:
+        return set(inspect.signature(getattr(model, "forward", model)).parameters)
+    except (TypeError, ValueError):
+        return set()

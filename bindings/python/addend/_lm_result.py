@@ -1,0 +1,237 @@
+"""What `lm` finds: a table of tokens by tokens, to be read, printed and shown."""
+
+import array
+import base64
+import html
+import json
+import math
+import os
+import sys
+import textwrap
+import unicodedata
+from typing import Any, Dict, List, Optional, Sequence, Union
+
+from . import _native
+from ._explanation import Contribution
+from ._lm_tokens import Group, Groups, groups_of
+
+_WIDTH = 80
+_ROWS = 24
+_COLUMNS = "%3s  %s  %9s  %9s  "
+
+
+class TokenAttribution:
+    """What each token gave to the numbers of generated tokens; `attribute` gives it.
+
+    Rows are what is explained: the generated tokens one by one, or spans of them. Columns are the tokens of prompt and
+    continuation in one. For each row ``reference + contributions + leftover`` is the value, up to the recovery error.
+
+    A value: it can be compared, copied and pickled.
+
+    Attributes:
+        target: what is explained, for people: ``"log-probability"``.
+        targets: the same of each row, as a `Target`.
+        rows: what each row is called: the generated token, or the text of the span.
+        ids: of all tokens, the prompt before the continuation.
+        tokens: all of them as text.
+        prompt_length: how many belong to the prompt.
+        spans: the generated tokens that each row sums, counted from the first generated one.
+        matrix: the contributions, ``[rows, tokens]``: an array of float64, or lists where NumPy is missing. What stands
+            behind the tokens that a row reads is 0.
+        groups: tokens that belong together, or None; `group_matrix` has their contributions.
+        values: what the model computed, of each row.
+        references: what it computes on the baseline.
+        leftovers: what the policy could not attribute.
+        recovery_errors: by how much the sum misses the value.
+        conditionings: how much of the contributions cancels; see `Explanation`.
+        baseline: the id of each token on the baseline.
+        baseline_name: what the baseline is called.
+        kept: positions of tokens that are the same on the baseline, special ones as a rule; they contribute 0.
+        notes: what a reader has to know, one line each.
+        report: what the run says about itself; the first of several.
+    """
+
+    def __init__(self, **fields: Any):
+        self.__dict__.update(fields)
+
+    target: str
+    targets: List[str]
+    rows: List[str]
+    ids: List[int]
+    tokens: List[str]
+    prompt_length: int
+    spans: List[List[int]]
+    matrix: Any
+    groups: Optional[List[Group]]
+    values: List[float]
+    references: List[float]
+    leftovers: List[float]
+    recovery_errors: List[float]
+    conditionings: List[float]
+    baseline: List[int]
+    baseline_name: str
+    kept: List[int]
+    notes: List[str]
+    report: Dict[str, Any]
+
+    @property
+    def continuation_tokens(self) -> List[str]:
+        """The generated tokens."""
+        return self.tokens[self.prompt_length :]
+
+    @property
+    def continuation_ids(self) -> List[int]:
+        """Of the generated tokens."""
+        return self.ids[self.prompt_length :]
+
+    @property
+    def names(self) -> List[str]:
+        """What each token is called: its text, marked ``"(kept)"`` where it is the same on the baseline."""
+        kept = set(self.kept)
+        return [token + " (kept)" if k in kept else token for k, token in enumerate(self.tokens)]
+
+    @property
+    def group_matrix(self) -> Any:
+        """The contributions by group, ``[rows, groups]``, each the sum over its tokens; by token without groups."""
+        if self.groups is None:
+            return self.matrix
+        sums = [[math.fsum(row[k] for k in group.positions) for group in self.groups] for row in self._lists()]
+        numpy = None if isinstance(self.matrix, list) else sys.modules.get("numpy")
+        return sums if numpy is None else numpy.array(sums, dtype=numpy.float64).reshape(len(sums), len(self.groups))
+
+    def by(self, groups: Groups) -> "TokenAttribution":
+        """The same with other groups, without another run; groups are given as to `attribute`, but for ``"turns"``."""
+        found = groups_of(groups, self.tokens, self.prompt_length, set(self.kept))
+        return TokenAttribution(**{**self.__dict__, "groups": found})
+
+    def top(self, row: int = 0, count: Optional[int] = None) -> List[Contribution]:
+        """The contributions of the largest magnitude to a row, the largest first: of groups where there are any, else of
+        tokens. All of them unless a count is given."""
+        if not -len(self.rows) <= row < len(self.rows):
+            raise IndexError("row %d of %d" % (row, len(self.rows)))
+        names = self.names if self.groups is None else [group.name for group in self.groups]
+        numbers = [float(one) for one in self.group_matrix[row]]
+        order = sorted(range(len(numbers)), key=lambda k: (-abs(numbers[k]), k))
+        return [Contribution(k, names[k], numbers[k]) for k in (order if count is None else order[: max(0, count)])]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it as data that JSON knows."""
+        groups = self.groups and [{"name": group.name, "positions": list(group.positions)} for group in self.groups]
+        return {**self.__dict__, "matrix": self._lists(), "groups": groups}
+
+    def to_html(self, path: Union[None, str, "os.PathLike[str]"] = None) -> str:
+        """A page for a browser that needs nothing else: a generated token is chosen, and the tokens before it show what
+        they gave.
+
+        Args:
+            path: where it is written too.
+        """
+        with open(os.path.join(os.path.dirname(__file__), "_lm.html"), encoding="utf-8") as file:
+            template = file.read()
+        before, after = template.split("__ADDEND_DATA__")
+        page = before + self._data() + after
+        if path is not None:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
+        return page
+
+    def _data(self) -> str:
+        """What the page reads. Numbers of the matrix are doubles in base64, the lowest byte first."""
+        data = self.to_dict()
+        numbers = array.array("d", [one for row in data.pop("matrix") for one in row])
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        data["matrix"] = base64.b64encode(numbers.tobytes()).decode("ascii")
+        for key in ("values", "references", "leftovers", "recovery_errors", "conditionings"):
+            data[key] = [one if math.isfinite(one) else None for one in data[key]]
+        data["baselines"] = data.pop("baseline")
+        del data["report"]
+        data["version"] = _native.version()
+        text = json.dumps(data, separators=(",", ":"))
+        return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return '<iframe srcdoc="%s" style="width: 100%%; height: 40em; border: 0" sandbox="allow-scripts"></iframe>' % page
+
+    def _lists(self) -> List[List[float]]:
+        return self.matrix if isinstance(self.matrix, list) else self.matrix.tolist()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TokenAttribution):
+            return NotImplemented
+        return self is other or self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((self.target, tuple(self.ids), tuple(self.values)))
+
+    def _key(self) -> str:
+        """What makes it equal to another one. As text, in which NaN is NaN."""
+        return repr({key: own for key, own in self.to_dict().items() if key != "report"})
+
+    def __repr__(self) -> str:
+        units = "tokens" if self.groups is None else "groups"
+        lines = _wrapped(
+            "%s of %d generated tokens, prompt of %d; baseline %s"
+            % (self.target, len(self.tokens) - self.prompt_length, self.prompt_length, _shown(self.baseline_name))
+        )
+        lines.append(_COLUMNS % ("row", _fit("", 16), "value", "reference") + "largest contributions of " + units)
+        for row in range(min(len(self.rows), _ROWS)):
+            lines.append(self._line(row))
+        if len(self.rows) > _ROWS:
+            lines.append("%d more rows" % (len(self.rows) - _ROWS))
+        lines.append(
+            "largest leftover %.1e, largest recovery error %.1e" % (_largest(self.leftovers), _largest(self.recovery_errors))
+        )
+        if self.kept:
+            lines += _wrapped("kept, the same on the baseline: %d of %d tokens" % (len(self.kept), len(self.tokens)))
+        for note in self.notes:
+            lines += _wrapped("note: " + note)
+        return "\n".join(lines)
+
+    def _line(self, row: int) -> str:
+        numbers = ["%.4g" % own[row] for own in (self.values, self.references)]
+        line = _COLUMNS % (row, _fit(_shown(self.rows[row]), 16), *numbers)
+        parts = []
+        for part in self.top(row, 8):
+            name = _clip(_shown(part.name), 22)
+            if self.groups is None and self.tokens.count(self.tokens[part.component]) > 1:
+                name += "@%d" % part.component
+            parts.append("%s %+.3g" % (name, part.value))
+            if part.value == 0 or _width(line + ", ".join(parts)) > _WIDTH:
+                parts.pop()
+                break
+        return (line + ", ".join(parts)).rstrip()
+
+
+def _largest(numbers: Sequence[float]) -> float:
+    return max((abs(one) for one in numbers), default=0.0)
+
+
+def _shown(text: str) -> str:
+    """On one line of a terminal: what does not print as an escape."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text.strip(" ") or text)
+
+
+def _width(text: str) -> int:
+    """The columns of a terminal that a text takes."""
+    return sum(0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+
+
+def _clip(text: str, width: int) -> str:
+    """No more than some columns of it."""
+    if _width(text) <= width:
+        return text
+    while _width(text) > width - 2:
+        text = text[:-1]
+    return text + ".."
+
+
+def _fit(text: str, width: int) -> str:
+    """In so many columns."""
+    text = _clip(text, width)
+    return text + " " * (width - _width(text))
+
+
+def _wrapped(text: str) -> List[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ")

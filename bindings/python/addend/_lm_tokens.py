@@ -1,0 +1,414 @@
+"""Tokens of a text for `lm`: what a tokenizer does, what stands for nothing, and what belongs together."""
+
+from collections.abc import Mapping
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+
+# How tokenizers mark a space or a line in front of a token.
+_SPACES = ("\u0120", "\u2581")
+_LINE = "\u010a"
+# What decoding gives for a part of a letter.
+_BROKEN = "\ufffd"
+
+_SPECIAL = ("pad", "unk", "eos", "bos")
+
+
+class Group(NamedTuple):
+    """Tokens whose contributions are one sum.
+
+    Attributes:
+        name: for people.
+        positions: of the tokens, in their order.
+    """
+
+    name: str
+    positions: Tuple[int, ...]
+
+
+class Tokenizer:
+    """What `lm` asks of a tokenizer, whoever wrote it.
+
+    Args:
+        given: one like those of transformers, one of the package tokenizers, a pair of functions ``(encode, decode)``, or
+            None.
+        model: whose ``config`` tells special ids where the tokenizer does not.
+    """
+
+    def __init__(self, given: Any, model: Any = None):
+        self._pair = given if isinstance(given, tuple) else None
+        self._given = None if self._pair is not None else given
+        self._config = getattr(model, "config", None)
+        if self._pair is not None and not (len(self._pair) == 2 and all(map(callable, self._pair))):
+            raise TypeError("a tokenizer that is a tuple holds two functions: (encode, decode)")
+
+    @property
+    def known(self) -> bool:
+        """Whether there is one."""
+        return self._given is not None or self._pair is not None
+
+    def encode(self, text: str, special: bool, what: str) -> List[int]:
+        """The ids of a text, with the special tokens that the tokenizer puts around it or without."""
+        if not self.known:
+            raise ValueError("the %s is text, which takes a tokenizer: pass tokenizer=..., or ids" % what)
+        if self._pair is not None:
+            return as_ids(self._pair[0](text), what)
+        for name in ("__call__", "encode"):
+            function = getattr(self._given, name, None)
+            if function is None:
+                continue
+            if special:
+                return as_ids(function(text), what)
+            try:
+                return as_ids(function(text, add_special_tokens=False), what)
+            except TypeError:  # it adds none, or always the same
+                return as_ids(function(text), what)
+        raise TypeError("the tokenizer is a %s, which neither can be called nor has encode()" % type(self._given).__name__)
+
+    def chat(self, messages: Sequence[Any], asks: bool) -> List[int]:
+        """The ids of messages; with what asks for the next one, or without."""
+        template = getattr(self._given, "apply_chat_template", None)
+        if template is None:
+            raise ValueError("the prompt is messages, which take a tokenizer with apply_chat_template(): pass text or ids")
+        return as_ids(template(list(messages), add_generation_prompt=asks, tokenize=True), "prompt")
+
+    def texts(self, ids: Sequence[int]) -> List[str]:
+        """Each token as text, with the space that it begins with; its id where nobody knows more."""
+        if self._pair is not None:
+            return [str(self._pair[1]([one])) for one in ids]
+        convert = getattr(self._given, "convert_ids_to_tokens", None)
+        if convert is not None:
+            pieces: Sequence[Any] = convert(list(ids))
+        else:
+            by_id = getattr(self._given, "id_to_token", None)
+            pieces = [by_id(one) for one in ids] if by_id is not None else [None] * len(ids)
+        decode = getattr(self._given, "decode", None)
+        found = []
+        for one, piece in zip(ids, pieces):
+            try:
+                text = str(decode([one])) if decode is not None else None
+            except Exception:  # tokenizers refuse ids that they do not have, each in its own way
+                text = None
+            found.append(_shown(one, None if piece is None else str(piece), text))
+        return found
+
+    @property
+    def special(self) -> Set[int]:
+        """The ids of special tokens."""
+        return {int(one) for one in getattr(self._given, "all_special_ids", None) or ()}
+
+    def id_of(self, name: str) -> Optional[int]:
+        """The id of the ``"pad"``, ``"unk"``, ``"eos"`` or ``"bos"`` token; None without one."""
+        for holder in (self._given, self._config):
+            found = getattr(holder, name + "_token_id", None)
+            if isinstance(found, (list, tuple)):  # several ends, in configurations
+                found = found[0] if found else None
+            if found is not None:
+                return int(found)
+        return None
+
+    def ends(self) -> Set[int]:
+        """The ids that end a text."""
+        found: Set[int] = set()
+        for holder in (self._given, self._config):
+            one = getattr(holder, "eos_token_id", None)
+            found.update(map(int, one) if isinstance(one, (list, tuple)) else () if one is None else (int(one),))
+        return found
+
+
+def _shown(one: int, piece: Optional[str], text: Optional[str]) -> str:
+    if piece is None or text == piece:
+        return text if text else str(one) if piece is None else piece
+    if text is None or _BROKEN in text:
+        for mark in _SPACES:
+            piece = piece.replace(mark, " ")
+        return piece.replace(_LINE, "\n")
+    return " " + text if piece.startswith(_SPACES) and not text[:1].isspace() else text or piece
+
+
+def as_ids(given: Any, what: str) -> List[int]:
+    """The ids in a list, an array, a tensor, or what a tokenizer returned: one row of them."""
+    if isinstance(given, Mapping):
+        rows = _rows(given)
+        given = rows[0] if len(rows) == 1 else given["input_ids"]
+    else:
+        for name in ("input_ids", "ids"):
+            given = getattr(given, name, given)
+    if hasattr(given, "tolist"):
+        given = given.tolist()
+    if isinstance(given, (list, tuple)) and len(given) == 1 and isinstance(given[0], (list, tuple)):
+        given = given[0]
+    if not isinstance(given, (list, tuple)) or not all(_is_id(one) for one in given):
+        raise TypeError("the %s is text or one row of ids, not %s" % (what, _described(given)))
+    ids = [int(one) for one in given]
+    if any(one < 0 for one in ids):
+        raise ValueError("the %s has the id %d; ids count from 0" % (what, min(ids)))
+    return ids
+
+
+def _is_id(one: Any) -> bool:
+    return hasattr(one, "__index__") and not isinstance(one, bool)
+
+
+def _described(given: Any) -> str:
+    if isinstance(given, (list, tuple)):
+        return "a list of %s" % (type(given[0]).__name__ if given else "nothing")
+    return "a %s" % type(given).__name__
+
+
+def prompts_of(prompt: Any) -> Optional[List[Any]]:
+    """The prompts in a list, or in what a tokenizer made of several texts, without their padding; None where it is one."""
+    if isinstance(prompt, Mapping):
+        rows = _rows(prompt) if "input_ids" in prompt else []
+        return rows if len(rows) > 1 else None
+    if isinstance(prompt, (list, tuple)) and prompt:
+        first = prompt[0]
+        if isinstance(first, (str, list, tuple)) or getattr(first, "ndim", 0) > 0:
+            return list(prompt)
+        if isinstance(first, Mapping) and not _is_message(first):
+            return list(prompt)
+    if getattr(prompt, "ndim", 0) == 2 and len(prompt) != 1:
+        raise ValueError(
+            "the prompt holds %d rows of ids, of which nobody says what is padding; pass a list of prompts, or what the "
+            "tokenizer returned, with its attention_mask" % len(prompt)
+        )
+    return None
+
+
+def _rows(encoding: Any) -> List[List[Any]]:
+    """The rows of ids that a tokenizer returned, without what its mask leaves out."""
+    ids, mask = (
+        found.tolist() if hasattr(found, "tolist") else found
+        for found in (encoding["input_ids"], encoding["attention_mask"] if "attention_mask" in encoding else None)
+    )
+    if not ids or not isinstance(ids[0], (list, tuple)):
+        ids, mask = [ids], None if mask is None else [mask]
+    return [[one for k, one in enumerate(row) if mask is None or mask[index][k]] for index, row in enumerate(ids)]
+
+
+def _is_message(given: Any) -> bool:
+    return isinstance(given, Mapping) and "role" in given
+
+
+def is_messages(prompt: Any) -> bool:
+    """Whether it is a chat: a list of ``{"role": ..., "content": ...}``."""
+    return isinstance(prompt, (list, tuple)) and bool(prompt) and all(map(_is_message, prompt))
+
+
+def turns_of(messages: Sequence[Any], ids: Sequence[int], tokenizer: Tokenizer) -> List[Tuple[str, slice]]:
+    """The tokens of each message of a chat."""
+    found = []
+    begin = 0
+    for k, message in enumerate(messages):
+        before = tokenizer.chat(messages[: k + 1], False)
+        end = len(before)
+        if end < begin or list(ids[:end]) != before:
+            raise ValueError(
+                "the chat template writes message %d otherwise when others follow it; pass groups as a list of (name, "
+                "slice)" % k
+            )
+        found.append(("%s %d" % (message["role"], k), slice(begin, end)))
+        begin = end
+    return [(name, place) for name, place in found if place.start < place.stop]
+
+
+def baseline_of(given: Any, ids: Sequence[int], kept: Set[int], tokenizer: Tokenizer) -> Tuple[List[int], str, List[str]]:
+    """The id of each token on the baseline, what the baseline is called, and what a reader has to know.
+
+    Args:
+        kept: positions that stay what they are.
+    """
+    notes: List[str] = []
+    if given is not None and not isinstance(given, str) and not _is_id(given):
+        own = as_ids(given, "baseline")
+        if len(own) != len(ids):
+            raise ValueError(
+                "the baseline has %d ids for %d tokens; it takes one for each token of prompt and continuation, or one for "
+                "all" % (len(own), len(ids))
+            )
+        return own, "given ids", notes
+    if given is None:
+        known = [name for name in _SPECIAL if tokenizer.id_of(name) is not None]
+        if not known:
+            raise ValueError("nobody says which token means nothing: pass baseline=ID, or a tokenizer with a pad token")
+        if known[0] != "pad":
+            notes.append("the baseline is the %s token, because there is no pad token" % known[0])
+        given = known[0]
+    if isinstance(given, str):
+        name = given[: -len("_token")] if given.endswith("_token") else given
+        if name not in _SPECIAL:
+            raise ValueError("baseline is an id, a list of ids, or one of %s, not %r" % (", ".join(_SPECIAL), given))
+        found = tokenizer.id_of(name)
+        if found is None:
+            others = [other for other in _SPECIAL if tokenizer.id_of(other) is not None]
+            instead = "baseline=%r" % others[0] if others else "the id of a token that means nothing"
+            raise ValueError("there is no %s token; pass %s" % (name, instead))
+        given = found
+    one = as_ids([given], "baseline")[0]
+    (text,) = tokenizer.texts([one])
+    name = str(one) if text == str(one) else "%s (%d)" % (text, one)
+    return [own if k in kept else one for k, own in enumerate(ids)], name, notes
+
+
+def kept_of(given: Any, ids: Sequence[int], tokenizer: Tokenizer) -> Set[int]:
+    """The positions that are the same on the baseline."""
+    if given is None:
+        return set()
+    if isinstance(given, str):
+        if given != "special":
+            raise ValueError('keep is "special", a list of positions, or None, not %r' % given)
+        special = tokenizer.special
+        return {k for k, one in enumerate(ids) if one in special}
+    return {_position(one, len(ids), "keep") for one in given}
+
+
+def _position(given: Any, count: int, what: str) -> int:
+    if not _is_id(given):
+        raise TypeError("%s holds positions of tokens, not a %s" % (what, type(given).__name__))
+    own = int(given) + count if int(given) < 0 else int(given)
+    if not 0 <= own < count:
+        raise IndexError("%s: position %d of %d tokens" % (what, int(given), count))
+    return own
+
+
+Groups = Union[None, str, Sequence[Tuple[str, Any]]]
+
+
+def groups_of(given: Groups, tokens: Sequence[str], prompt: int, special: Set[int]) -> Optional[List[Group]]:
+    """Which tokens are summed: every token in one group.
+
+    Args:
+        given: None, ``"words"``, or (name, slice or positions) for each.
+        prompt: how many tokens belong to the prompt.
+        special: positions of tokens that belong to no word.
+    """
+    if given is None:
+        return None
+    if isinstance(given, str):
+        if given == "words":
+            return _words_of(tokens, prompt, special)
+        raise ValueError('groups is None, "words", "turns" or a list of (name, slice), not %r' % given)
+    count = len(tokens)
+    owner: Dict[int, int] = {}
+    found = []
+    for index, entry in enumerate(given):
+        if isinstance(entry, Group):
+            entry = (entry.name, list(entry.positions))
+        if not isinstance(entry, (list, tuple)) or len(entry) != 2:
+            raise TypeError("groups holds (name, slice) for each group, not %r" % (entry,))
+        name, place = entry
+        if isinstance(place, slice):
+            positions = list(range(*place.indices(count)))
+        else:
+            positions = [_position(one, count, "groups") for one in (place if hasattr(place, "__iter__") else [place])]
+        if not positions:
+            raise ValueError("the group %r has no token" % (name,))
+        for position in positions:
+            if owner.setdefault(position, index) != index or positions.count(position) > 1:
+                raise ValueError(
+                    "token %d is in two groups, or twice in %r; contributions are summed once" % (position, name)
+                )
+        found.append(Group(str(name), tuple(positions)))
+    rest = [k for k in range(count) if k not in owner]
+    for name, own in (
+        ("other tokens of the prompt", [k for k in rest if k < prompt]),
+        ("other generated tokens", [k for k in rest if k >= prompt]),
+    ):
+        if own:
+            found.append(Group(name, tuple(own)))
+    return found
+
+
+def _words_of(tokens: Sequence[str], prompt: int, special: Set[int]) -> List[Group]:
+    """Tokens up to the next one that begins with white space."""
+    words: List[List[int]] = []
+    for k, token in enumerate(tokens):
+        begins = k in (0, prompt) or k in special or k - 1 in special
+        begins = begins or token[:1].isspace() or tokens[k - 1][-1:].isspace()
+        if begins:
+            words.append([])
+        words[-1].append(k)
+    return [Group("".join(tokens[k] for k in word).strip() or tokens[word[0]], tuple(word)) for word in words]
+
+
+Contrast = Union[None, int, str, Sequence[int]]
+
+
+def targets_of(
+    target: Any, span: Any, ids: Sequence[int], count: int, tokenizer: Tokenizer
+) -> Tuple[str, List[str], List[List[int]]]:
+    """What is explained: in words for people, as Addend's targets, and for each the generated tokens that it sums.
+
+    Args:
+        ids: of prompt and continuation.
+        count: how many ids belong to the continuation.
+    """
+    first = len(ids) - count
+    one, called = _one_target(target, ids, first, tokenizer)
+    if span is None:
+        return called, [one(k) for k in range(count)], [[k] for k in range(count)]
+    if isinstance(span, str):
+        if span != "all":
+            raise ValueError('span is None, "all" or slices of the generated tokens, not %r' % span)
+        spans = [list(range(count))]
+    else:
+        spans = []
+        for place in [span] if isinstance(span, slice) else span:
+            if not isinstance(place, slice):
+                raise TypeError('span is None, "all" or slices of the generated tokens, not a %s' % type(place).__name__)
+            spans.append(list(range(*place.indices(count))))
+            if not spans[-1]:
+                raise ValueError("the span %r holds none of the %d generated tokens" % (place, count))
+    found = []
+    for own in spans:
+        if target == "log_probability" and own == list(range(count)):
+            found.append("continuation:" + ",".join(map(str, ids[first:])))
+        else:
+            found.append("sum:" + "+".join(map(one, own)) if len(own) > 1 else one(own[0]))
+    return called, found, spans
+
+
+def _one_target(target: Any, ids: Sequence[int], first: int, tokenizer: Tokenizer) -> Tuple[Callable[[int], str], str]:
+    """Addend's target of a generated token, by its number; and what a reader calls it."""
+    if isinstance(target, (list, tuple)):
+        if len(target) != 2:
+            raise ValueError("a contrast is of two tokens, (this, that), not of %d" % len(target))
+        sides = [_side(side, ids, first, tokenizer) for side in target]
+        names = [
+            "the generated token" if side is None else _quoted(tokenizer, own) if len(set(own)) == 1 else "given tokens"
+            for side, own in zip(target, sides)
+        ]
+        return (
+            lambda k: "%d,%d-%d,%d" % (first + k - 1, sides[0][k], first + k - 1, sides[1][k]),
+            "logit of %s minus that of %s" % tuple(names),
+        )
+    kinds = {
+        "logit": lambda k: "%d,%d" % (first + k - 1, ids[first + k]),
+        "log_probability": lambda k: "log_probability:%d,%d" % (first + k - 1, ids[first + k]),
+        "probability": lambda k: "probability:%d,%d" % (first + k - 1, ids[first + k]),
+        "entropy": lambda k: "entropy:%d" % (first + k - 1),
+    }
+    if not isinstance(target, str) or target not in kinds:
+        raise ValueError("target is one of %s, or a contrast (this, that), not %r" % (", ".join(kinds), target))
+    return kinds[target], target.replace("_", "-")
+
+
+def _side(side: Contrast, ids: Sequence[int], first: int, tokenizer: Tokenizer) -> List[int]:
+    """One token of a contrast, for each generated token."""
+    count = len(ids) - first
+    if side is None:
+        return list(ids[first:])
+    if isinstance(side, str):
+        own = tokenizer.encode(side, False, "contrast")
+        if len(own) != 1:
+            raise ValueError("%r is %d tokens; a contrast takes one, or ids" % (side, len(own)))
+        return own * count
+    if _is_id(side):
+        return as_ids([side], "contrast") * count
+    own = as_ids(side, "contrast")
+    if len(own) != count:
+        raise ValueError("the contrast has %d ids for %d generated tokens" % (len(own), count))
+    return own
+
+
+def _quoted(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+    (text,) = tokenizer.texts(ids[:1])
+    return text if text == str(ids[0]) else '"%s"' % (text.strip() or text)

@@ -1,0 +1,216 @@
+"""Attributions of language models, one for each generated token::
+
+    explained = addend.lm.attribute(model, "The capital of France is", tokenizer=tokenizer)
+    print(explained)                       # of each generated token, what contributed most
+    explained.matrix                       # [generated tokens, tokens]
+    explained.to_html("page.html")
+
+The prompt and what is generated run once, as one text, without a cache of keys and values. The numbers of all generated
+tokens are explained by one sweep back through that run. Each of them is a sum, as ever: what it is on the baseline, what
+each token contributed, and the leftover.
+"""
+
+from collections.abc import Mapping
+from typing import Any, List, Optional, Sequence, Union
+
+from ._lm_model import Run, Runner, has_numpy
+from ._lm_result import TokenAttribution
+from ._lm_tokens import (
+    Group,
+    Groups,
+    Tokenizer,
+    as_ids,
+    baseline_of,
+    groups_of,
+    is_messages,
+    kept_of,
+    prompts_of,
+    targets_of,
+    turns_of,
+)
+
+__all__ = ["Group", "TokenAttribution", "attribute"]
+
+# What a causal model may pass back from tokens behind those that a row reads: nothing but rounding.
+_FUTURE = 1e-6
+
+
+def attribute(
+    model: Any,
+    prompt: Any,
+    continuation: Any = None,
+    tokenizer: Any = None,
+    *,
+    target: Any = "log_probability",
+    span: Any = None,
+    groups: Groups = None,
+    baseline: Union[None, int, str, Sequence[int]] = None,
+    keep: Union[None, str, Sequence[int]] = "special",
+    arguments: Optional[Mapping] = None,
+    max_new_tokens: int = 20,
+    rows_per_run: Optional[int] = None,
+    **policy: Any,
+) -> Any:
+    """What each token of the prompt, and each token generated before, contributed to each generated token.
+
+    Args:
+        model: a decoder that takes ids ``[1, length]`` and returns logits ``[1, length, classes]``, as a tensor, as
+            ``logits`` of what it returns, or as the first of several results. Live (a ``torch.nn.Module``, a function, or
+            what `compile` gives), or without PyTorch a `Model` or a `Program`; a program that was recorded at one length
+            takes that length.
+        prompt: text, ids, what a tokenizer returned, or messages (``{"role": ..., "content": ...}``) for a tokenizer with
+            a chat template. A list of prompts is run one by one and gives a list. Padding that an attention mask leaves
+            out is removed.
+        continuation: text or ids of what was generated; for a list of prompts, a list. Unless given, the model goes on by
+            itself, each time with the token of the largest logit: by its own ``generate`` if it has one. Text is tokenized
+            on its own, so it has to begin with the space that stands between it and the prompt.
+        tokenizer: one of transformers or of the package tokenizers, anything with their methods, or a pair of functions
+            ``(encode, decode)``. Not needed for ids.
+        target: what is explained of each generated token: ``"log_probability"``, ``"probability"``, ``"logit"``,
+            ``"entropy"`` (of the distribution that it was taken from), or a contrast ``(this, that)``: the difference of
+            two logits at its place. Each side of a contrast is an id, text that is one token, a list of an id for each
+            generated token, or None for the generated token itself.
+        span: None: a row for each generated token. ``"all"``: one row, the sum over all of them. A slice of the generated
+            tokens, or a list of slices: a row for each, their sum.
+        groups: which tokens have one sum: None: each its own. ``"words"``. ``"turns"``: the messages of a chat. A list of
+            (name, slice) over the tokens of prompt and continuation in one; what is in none of these is in a group of its
+            own, of the prompt or of the continuation.
+        baseline: the token that means "nothing": an id, or ``"pad"``, ``"unk"``, ``"eos"`` or ``"bos"`` of the tokenizer;
+            the first of these that there is unless given. A list has an id for each token of prompt and continuation.
+        keep: the tokens that are the same on the baseline, so that they contribute 0: ``"special"``, those that the
+            tokenizer says are special; positions; or None. They stay what they are where a baseline for each is given.
+        arguments: what the model is given beside the ids, by name.
+        max_new_tokens: how many tokens are generated at most.
+        rows_per_run: how many rows one sweep finds; all of them unless given. A sweep with many rows needs memory for
+            each; several sweeps take a run each.
+        policy: `memory`, `cancellation`, `context`, choices of a `Context`, and what else `Model.explain` takes, or for
+            live models `compile`.
+
+    Returns:
+        A `TokenAttribution`, or a list of them.
+
+    Raises:
+        ValueError: what is given does not fit, or the model is not causal: a generated token depends on tokens behind it.
+    """
+    options = {
+        "target": target,
+        "span": span,
+        "groups": groups,
+        "baseline": baseline,
+        "keep": keep,
+        "max_new_tokens": max_new_tokens,
+        "rows_per_run": rows_per_run,
+    }
+    runner = Runner(model, arguments, policy)
+    known = Tokenizer(tokenizer, runner.model)
+    prompts = prompts_of(prompt)
+    if prompts is None:
+        return _attribute(runner, known, prompt, continuation, **options)
+    if continuation is None:
+        continuation = [None] * len(prompts)
+    if isinstance(continuation, str) or len(continuation) != len(prompts):
+        raise ValueError("%d prompts take a list of as many continuations" % len(prompts))
+    return [_attribute(runner, known, *both, **options) for both in zip(prompts, continuation)]
+
+
+def _attribute(
+    runner: Runner,
+    tokenizer: Tokenizer,
+    prompt: Any,
+    continuation: Any,
+    target: Any,
+    span: Any,
+    groups: Any,
+    baseline: Any,
+    keep: Any,
+    max_new_tokens: int,
+    rows_per_run: Optional[int],
+) -> TokenAttribution:
+    messages = prompt if is_messages(prompt) else None
+    if messages is not None:
+        before = tokenizer.chat(messages, True)
+    else:
+        before = tokenizer.encode(prompt, True, "prompt") if isinstance(prompt, str) else as_ids(prompt, "prompt")
+    if not before:
+        raise ValueError("the prompt has no token; the first generated token needs one before it")
+    if continuation is None:
+        after = runner.generate(before, max_new_tokens, tokenizer.ends())
+    elif isinstance(continuation, str):
+        after = tokenizer.encode(continuation, False, "continuation")
+    else:
+        after = as_ids(continuation, "continuation")
+    if not after:
+        raise ValueError("the continuation has no token, so there is nothing to explain")
+    ids = before + after
+    first = len(before)
+    kept = kept_of(keep, ids, tokenizer)
+    base, base_name, notes = baseline_of(baseline, ids, kept, tokenizer)
+    called, targets, spans = targets_of(target, span, ids, len(after), tokenizer)
+    tokens = tokenizer.texts(ids)
+    if isinstance(groups, str) and groups == "turns":
+        if messages is None:
+            raise ValueError('groups="turns" takes a prompt of messages, {"role": ..., "content": ...}')
+        groups = turns_of(messages, ids, tokenizer)
+    special = {k for k, one in enumerate(ids) if one in tokenizer.special}
+    grouped = groups_of(groups, tokens, first, special)  # before the run, which takes longer than to be told of a mistake
+
+    runs = _runs(runner, ids, base, targets, rows_per_run)
+    matrix: List[Any] = [row for run in runs for row in run.matrix]
+    numbers = [one for run in runs for one in run.explanations]
+    for run in runs:
+        notes += [note for note in run.notes if note not in notes]
+    if continuation is None:
+        others = runs[0].unlikely(ids, first)
+        if others:
+            notes.append("%d of the generated tokens have not the largest logit when the text is run at once" % others)
+    notes += _require_causal(matrix, spans, first)
+    if has_numpy():
+        import numpy
+
+        matrix = numpy.array(matrix, dtype=numpy.float64).reshape(len(targets), len(ids))
+    values, references, leftovers, recovery_errors, conditionings = map(list, zip(*numbers))
+    return TokenAttribution(
+        target=called,
+        targets=targets,
+        rows=["".join(tokens[first + k] for k in own) for own in spans],
+        ids=ids,
+        tokens=tokens,
+        prompt_length=first,
+        spans=spans,
+        matrix=matrix,
+        groups=grouped,
+        values=values,
+        references=references,
+        leftovers=leftovers,
+        recovery_errors=recovery_errors,
+        conditionings=conditionings,
+        baseline=base,
+        baseline_name=base_name,
+        kept=[k for k, one in enumerate(ids) if base[k] == one],
+        notes=notes,
+        report=runs[0].report,
+    )
+
+
+def _runs(runner: Runner, ids: List[int], baseline: List[int], targets: List[str], rows: Optional[int]) -> List[Run]:
+    if rows is not None and rows < 1:
+        raise ValueError("rows_per_run is %d; a sweep finds one row at least" % rows)
+    step = len(targets) if rows is None else rows
+    return [runner.attribute(ids, baseline, targets[k : k + step]) for k in range(0, len(targets), step)]
+
+
+def _require_causal(matrix: List[Any], spans: List[List[int]], first: int) -> List[str]:
+    """Rows are zero behind the last token that they read; a note where rounding says otherwise."""
+    worst = 0.0
+    for row, own in enumerate(spans):
+        numbers = [abs(float(one)) for one in matrix[row]]
+        end = first + max(own)  # the token that is explained, and those behind it
+        behind = max(numbers[end:], default=0.0)
+        if behind > _FUTURE * max(numbers):
+            raise ValueError(
+                "the model is not causal: token %d or one behind it contributed %.3g to row %d, which is about what comes "
+                "before it; only decoders, whose tokens read those before them alone, are explained token by token"
+                % (end, behind, row)
+            )
+        worst = max(worst, behind)
+    return ["tokens behind the explained one contributed up to %.1e, which is rounding" % worst] if worst else []

@@ -1,0 +1,495 @@
+"""Attributions of language models per generated token: sums, causality, groups, baselines, the page."""
+
+import base64
+import copy
+import json
+import os
+import pickle
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+import numpy as np
+import torch
+from torch import nn
+
+import addend
+
+VOCABULARY = 40
+PAD, BOS, EOS = 0, 1, 2
+PROMPT = [BOS, 7, 12, 31, 5, 22]
+
+
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(1 + 0.1 * torch.randn(width))
+
+    def forward(self, x):
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+class Layer(nn.Module):
+    def __init__(self, width, heads, causal):
+        super().__init__()
+        self.heads = heads
+        self.scale = (width // heads) ** -0.5
+        self.causal = causal
+        self.norm = Norm(width)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.mlp_norm = Norm(width)
+        self.gate, self.up = nn.Linear(width, 2 * width, bias=False), nn.Linear(width, 2 * width, bias=False)
+        self.down = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, x):
+        h = self.norm(x)
+        shape = (h.shape[0], h.shape[1], self.heads, -1)
+        q, k, v = (layer(h).view(shape).transpose(1, 2) for layer in (self.query, self.key, self.value))
+        scores = q @ k.transpose(-1, -2) * self.scale
+        if self.causal:
+            later = torch.ones(h.shape[1], h.shape[1], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(later, float("-inf"))
+        x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(x.shape))
+        h = self.mlp_norm(x)
+        return x + self.down(nn.functional.silu(self.gate(h)) * self.up(h))
+
+
+class Llama(nn.Module):
+    """In the shape of a Llama, small, with random weights in double precision."""
+
+    def __init__(self, causal=True):
+        super().__init__()
+        torch.manual_seed(3)
+        self.embed = nn.Embedding(VOCABULARY, 16)
+        self.layers = nn.ModuleList([Layer(16, 2, causal) for _ in range(2)])
+        self.norm = Norm(16)
+        self.head = nn.Linear(16, VOCABULARY, bias=False)
+        self.double().eval()
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        for layer in self.layers:
+            x = layer(x)
+        return 4 * self.head(self.norm(x))
+
+
+class WithOutput(nn.Module):
+    """Returns an object with logits, and has a cache that must not be used."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.model = Llama()
+        self.kind = kind
+        self.caches = []
+
+    def forward(self, input_ids, attention_mask=None, use_cache=True):
+        assert attention_mask is None
+        self.caches.append(use_cache)
+        return self.kind(logits=self.model(input_ids))
+
+    def generate(self, ids, max_new_tokens, do_sample, **options):
+        assert do_sample is False and options["attention_mask"].tolist() == [[1] * ids.shape[1]]
+        return torch.cat([ids, torch.full((1, max_new_tokens), 9)], 1)
+
+
+class Words:
+    """A tokenizer in the manner of transformers: each id is a word, marked where a space stands before it."""
+
+    pad_token_id, bos_token_id, eos_token_id, unk_token_id = PAD, BOS, EOS, None
+    all_special_ids = [PAD, BOS, EOS]
+
+    def __init__(self):
+        self.pieces = ["<pad>", "<s>", "</s>"]
+        self.pieces += [("" if k % 3 == 1 else "\u0120") + "w%d" % k for k in range(3, VOCABULARY)]
+        self.pieces[22] = "\u0120<script>alert(1)</script>"
+        self.pieces[31] = "\u0120&\"'"
+
+    def __call__(self, text, add_special_tokens=True):
+        ids = [self.pieces.index("\u0120" + word) for word in text.split()]
+        ids = ([BOS] if add_special_tokens else []) + ids
+        return {"input_ids": ids, "attention_mask": [1] * len(ids)}
+
+    def convert_ids_to_tokens(self, ids):
+        return [self.pieces[k] for k in ids]
+
+    def decode(self, ids):
+        return "".join(self.pieces[k] for k in ids).replace("\u0120", " ").strip()
+
+    def apply_chat_template(self, messages, add_generation_prompt, tokenize):
+        ids = [BOS]
+        for message in messages:
+            ids += [30, *self(message["content"], False)["input_ids"], EOS]
+        return {"input_ids": [ids + [33] * add_generation_prompt]}
+
+
+def log_softmax(model, ids):
+    with torch.no_grad():
+        return model(torch.tensor([ids]))[0].log_softmax(-1)
+
+
+class LmTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.model = Llama()
+        cls.continuation = [9, 17, 4, 28]
+        cls.ids = PROMPT + cls.continuation
+        cls.first = len(PROMPT)
+
+    def attribute(self, **options):
+        options.setdefault("baseline", PAD)
+        options.setdefault("continuation", self.continuation)
+        return addend.lm.attribute(options.pop("model", self.model), options.pop("prompt", PROMPT), **options)
+
+    def assert_adds(self, found):
+        total = found.matrix.sum(1) + found.references + found.leftovers
+        np.testing.assert_allclose(total, found.values, rtol=0, atol=1e-10)
+        self.assertLess(max(map(abs, found.leftovers)), 1e-9)
+        self.assertLess(max(map(abs, found.recovery_errors)), 1e-10)
+
+    def test_rows_add_up_to_what_torch_computes(self):
+        value, reference = log_softmax(self.model, self.ids), log_softmax(self.model, [PAD] * len(self.ids))
+        places = [(self.first + k - 1, one) for k, one in enumerate(self.continuation)]
+
+        def entropy(rows):
+            return [-(rows[p].exp() * rows[p]).sum().item() for p, _ in places]
+
+        expected = {
+            "log_probability": [[rows[p, one].item() for p, one in places] for rows in (value, reference)],
+            "probability": [[rows[p, one].exp().item() for p, one in places] for rows in (value, reference)],
+            "entropy": [entropy(value), entropy(reference)],
+        }
+        for target, (values, references) in expected.items():
+            with self.subTest(target=target):
+                found = self.attribute(target=target)
+                self.assertEqual(found.matrix.shape, (4, len(self.ids)))
+                self.assertEqual(found.matrix.dtype, np.float64)
+                np.testing.assert_allclose(found.values, values, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(found.references, references, rtol=0, atol=1e-12)
+                self.assert_adds(found)
+        self.assertEqual(found.tokens, [str(one) for one in self.ids])
+        self.assertEqual(found.continuation_tokens, [str(one) for one in self.continuation])
+
+    def test_tokens_behind_contribute_nothing(self):
+        for options in ({}, {"target": "entropy"}, {"span": "all"}, {"span": [slice(0, 2)]}):
+            found = self.attribute(**options)
+            for row, span in enumerate(found.spans):
+                end = self.first + max(span)
+                self.assertTrue((found.matrix[row, end:] == 0).all())
+                self.assertTrue((found.matrix[row, :end] != 0).all())
+
+    def test_a_model_that_is_not_causal_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "not causal: token 6 or one behind it contributed"):
+            self.attribute(model=Llama(causal=False))
+
+    def test_a_span_is_the_sum_of_its_rows(self):
+        rows = self.attribute()
+        found = self.attribute(span="all")
+        self.assertEqual(found.targets, ["continuation:9,17,4,28"])
+        np.testing.assert_allclose(found.matrix[0], rows.matrix.sum(0), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(found.values[0], sum(rows.values), rtol=0, atol=1e-12)
+        self.assert_adds(found)
+        for target in ("log_probability", "logit", (None, 3), "entropy"):
+            rows = self.attribute(target=target)
+            found = self.attribute(target=target, span=[slice(1, 3), slice(3, None), slice(None)])
+            expected = [rows.matrix[1:3].sum(0), rows.matrix[3], rows.matrix.sum(0)]
+            np.testing.assert_allclose(found.matrix, expected, rtol=0, atol=1e-10)
+            self.assertEqual(found.rows, ["174", "28", "917428"])
+
+    def test_a_contrast_is_the_difference_of_logits(self):
+        logits = self.attribute(target="logit")
+        this = addend.lm.attribute(self.model, PROMPT, [11], baseline=PAD, target="logit")
+        np.testing.assert_allclose(
+            self.attribute(target=(None, 11)).matrix[0, : self.first],
+            (logits.matrix[0] - np.append(this.matrix[0], [0] * 3))[: self.first],
+            rtol=0,
+            atol=1e-10,
+        )
+        by_ids = self.attribute(target=(self.continuation, [11, 3, 4, 5]))
+        self.assertEqual(by_ids.targets[1], "6,17-6,3")
+        np.testing.assert_array_equal(by_ids.matrix[2], np.zeros(len(self.ids)))  # a token minus itself
+        log = self.attribute()
+        one = self.attribute(target=(None, 11), span=slice(0, 1))
+        with torch.no_grad():
+            value = self.model(torch.tensor([self.ids]))[0, self.first - 1]
+        self.assertAlmostEqual(one.values[0], (value[9] - value[11]).item(), delta=1e-12)
+        self.assertNotAlmostEqual(log.values[0], one.values[0])
+        self.assert_adds(by_ids)
+
+    def test_a_memory_limit_and_several_runs(self):
+        found = self.attribute()
+        limited = self.attribute(memory=20000)
+        self.assertTrue(np.array_equal(found.matrix, limited.matrix))
+        self.assertEqual(found.values, limited.values)
+        self.assertEqual(found.leftovers, limited.leftovers)
+        for rows in (1, 3):
+            several = self.attribute(rows_per_run=rows)
+            np.testing.assert_allclose(several.matrix, found.matrix, rtol=0, atol=1e-12)
+            self.assertEqual(several.targets, found.targets)
+            self.assertEqual(several.values, found.values)
+
+    def test_groups_sum_their_tokens(self):
+        spans = [("a", slice(0, 3)), ("b", [3, 5]), ("c", slice(7, 9))]
+        found = self.attribute(groups=spans)
+        matrix = found.matrix
+        self.assertEqual(
+            [group.name for group in found.groups], ["a", "b", "c", "other tokens of the prompt", "other generated tokens"]
+        )
+        expected = [matrix[:, k].sum(1) for k in ([0, 1, 2], [3, 5], [7, 8], [4], [6, 9])]
+        np.testing.assert_allclose(found.group_matrix, np.stack(expected, 1), rtol=0, atol=1e-14)
+        np.testing.assert_allclose(found.group_matrix.sum(1), matrix.sum(1), rtol=0, atol=1e-13)
+        best = int(np.abs(found.group_matrix[0]).argmax())
+        self.assertEqual(found.top(0, 1)[0], (best, found.groups[best].name, found.group_matrix[0, best]))
+        self.assertEqual(found.by(None).group_matrix.shape, matrix.shape)
+        self.assertEqual(found.by(found.groups), found)
+        for wrong, says in (
+            ([("a", slice(0, 2)), ("b", slice(1, 3))], "in two groups"),
+            ([("a", slice(5, 5))], "no token"),
+            ("sentences", '"words"'),
+            ("turns", "messages"),
+        ):
+            with self.assertRaisesRegex(ValueError, says):
+                self.attribute(groups=wrong)
+        with self.assertRaises(IndexError):
+            self.attribute(groups=[("a", [99])])
+
+    def test_words_and_special_tokens(self):
+        found = addend.lm.attribute(
+            self.model, "w5 <script>alert(1)</script> &\"'", [7, 9, 8], Words(), groups="words"
+        )
+        self.assertEqual(found.ids, [BOS, 5, 22, 31, 7, 9, 8])
+        self.assertEqual(found.tokens, ["<s>", " w5", " <script>alert(1)</script>", " &\"'", "w7", " w9", " w8"])
+        self.assertEqual(found.kept, [0])
+        self.assertEqual(found.names[0], "<s> (kept)")
+        self.assertTrue((found.matrix[:, 0] == 0).all())
+        self.assertEqual(found.baseline, [BOS] + [PAD] * 6)
+        self.assertEqual(found.baseline_name, "<pad> (0)")
+        # A generated token begins a group of its own, also where no space stands before it.
+        self.assertEqual([group.positions for group in found.groups], [(0,), (1,), (2,), (3,), (4,), (5,), (6,)])
+        joined = addend.lm.attribute(self.model, [5, 7, 9, 10], " w11 w8", Words(), groups="words")
+        self.assertEqual([group.name for group in joined.groups], ["w5w7", "w9w10", "w11", "w8"])
+        self.assertEqual(joined.kept, [])
+        everything = addend.lm.attribute(self.model, PROMPT, [9], Words(), keep=None)
+        self.assertNotEqual(everything.matrix[0, 0], 0)
+        some = addend.lm.attribute(self.model, PROMPT, [9], Words(), keep=[0, 3, -1])
+        self.assertEqual(some.kept, [0, 3, 6])
+
+    def test_chats(self):
+        messages = [{"role": "user", "content": "w5 w8"}, {"role": "assistant", "content": "w9"}]
+        found = addend.lm.attribute(self.model, messages, [9, 8], Words(), groups="turns")
+        self.assertEqual(found.ids, [BOS, 30, 5, 8, EOS, 30, 9, EOS, 33, 9, 8])
+        self.assertEqual(
+            [(group.name, group.positions) for group in found.groups],
+            [
+                ("user 0", (0, 1, 2, 3, 4)), ("assistant 1", (5, 6, 7)),
+                ("other tokens of the prompt", (8,)), ("other generated tokens", (9, 10)),
+            ],
+        )
+        self.assertEqual(found.kept, [0, 4, 7])
+
+    def test_it_goes_on_by_itself(self):
+        ids = list(PROMPT)
+        for _ in range(5):
+            ids.append(int(log_softmax(self.model, ids)[-1].argmax()))
+        found = addend.lm.attribute(self.model, PROMPT, baseline=PAD, max_new_tokens=5)
+        self.assertEqual(found.continuation_ids, ids[self.first :])
+        self.assertFalse([note for note in found.notes if "largest logit" in note])
+        self.assert_adds(found)
+        tokenizer = Words()
+        tokenizer.eos_token_id = ids[self.first + 2]
+        end = ids.index(tokenizer.eos_token_id, self.first) + 1
+        found = addend.lm.attribute(self.model, PROMPT, tokenizer=tokenizer, max_new_tokens=5)
+        self.assertEqual(found.ids, ids[:end])
+
+    def test_outputs_with_logits(self):
+        class Plain:
+            def __init__(self, logits):
+                self.logits = logits
+
+        expected = self.attribute()
+        for kind in (dict, Plain, lambda logits: (logits, None), types.SimpleNamespace):
+            model = WithOutput(kind)
+            found = self.attribute(model=model)
+            np.testing.assert_array_equal(found.matrix, expected.matrix)
+            self.assertEqual(model.caches, [False])
+        made = self.attribute(model=model, continuation=None, max_new_tokens=2)
+        self.assertEqual(made.continuation_ids, [9, 9])
+        self.assertTrue([note for note in made.notes if "largest logit" in note])
+
+    def test_functions_compiled_models_files_and_programs(self):
+        expected = self.attribute()
+        live = [lambda ids: self.model(ids), addend.compile(self.model), addend.compile(self.model, memory=20000)]
+        for model in live:
+            np.testing.assert_array_equal(self.attribute(model=model).matrix, expected.matrix)
+        program = addend.compile(self.model).record(torch.tensor([self.ids]))
+        for model in (program, program.model()):
+            found = self.attribute(model=model)
+            np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-13)
+            np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(self.attribute(model=program, memory=20000).matrix, found.matrix)
+        with tempfile.TemporaryDirectory() as folder:
+            torch.jit.trace(self.model, torch.tensor([self.ids])).save(os.path.join(folder, "model.pt"))
+            loaded = addend.load_model(os.path.join(folder, "model.pt"))
+        np.testing.assert_allclose(self.attribute(model=loaded).matrix, expected.matrix, rtol=0, atol=1e-13)
+
+    def test_without_pytorch_and_numpy(self):
+        class Table(nn.Module):
+            """Each token makes the next one likely, and the one before it a little."""
+
+            def forward(self, ids):
+                one = nn.functional.one_hot(ids, 5).double()
+                return one @ self.table + nn.functional.pad(one[:, :-1], (0, 0, 1, 0)) @ self.table.t()
+
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("table", torch.arange(25.0, dtype=torch.float64).view(5, 5).sin())
+
+        ids = torch.tensor([[3, 1, 2, 4]])
+        expected = addend.lm.attribute(Table(), [3, 1], [2, 4], baseline=0)
+        with tempfile.TemporaryDirectory() as folder:
+            addend.compile(Table()).record(ids).save(folder)
+            program = """
+import sys
+sys.modules["numpy"] = sys.modules["torch"] = None    # importing them fails
+import addend, json
+assert "addend.lm" not in sys.modules
+found = addend.lm.attribute(addend.Program.load(%r), [3, 1], [2, 4], baseline=0)
+assert found.to_html() and str(found)
+print(json.dumps(found.matrix))
+""" % folder
+            said = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, check=True).stdout
+        np.testing.assert_allclose(json.loads(said), expected.matrix, rtol=0, atol=1e-14)
+
+    def test_lists_and_padded_batches(self):
+        prompts = [PROMPT, PROMPT[2:]]
+        found = addend.lm.attribute(self.model, prompts, [[9, 17], [4]], baseline=PAD)
+        alone = addend.lm.attribute(self.model, PROMPT[2:], [4], baseline=PAD)
+        self.assertEqual(found[1], alone)
+        ids = torch.tensor([PROMPT, [PAD, PAD] + PROMPT[2:]])
+        padded = addend.lm.attribute(
+            self.model, {"input_ids": ids, "attention_mask": (torch.arange(6) >= torch.tensor([[0], [2]])).long()},
+            [[9, 17], [4]], baseline=PAD,
+        )
+        self.assertEqual(padded, found)
+        self.assertEqual(addend.lm.attribute(self.model, torch.tensor([PROMPT[2:]]), np.array([4]), baseline=PAD), alone)
+        text = addend.lm.attribute(self.model, ["w5 w8", "w9"], tokenizer=Words(), max_new_tokens=1)
+        self.assertEqual([one.prompt_length for one in text], [3, 2])
+        with self.assertRaisesRegex(ValueError, "2 rows of ids, of which nobody says what is padding"):
+            self.attribute(prompt=ids)
+
+    def test_baselines(self):
+        own = list(reversed(range(10)))
+        found = self.attribute(baseline=own)
+        reference = log_softmax(self.model, own)
+        places = [(self.first + k - 1, one) for k, one in enumerate(self.continuation)]
+        np.testing.assert_allclose(found.references, [reference[p, one].item() for p, one in places], rtol=0, atol=1e-12)
+        self.assert_adds(found)
+        for name, one in (("pad", PAD), ("eos", EOS), ("bos_token", BOS), (5, 5)):
+            found = self.attribute(baseline=name, tokenizer=Words())
+            self.assertEqual(found.baseline, [BOS] + [one] * 9)
+        tokenizer = Words()
+        tokenizer.pad_token_id = None
+        found = self.attribute(baseline=None, tokenizer=tokenizer)
+        self.assertIn("the baseline is the eos token, because there is no pad token", found.notes)
+        with self.assertRaisesRegex(ValueError, "there is no pad token; pass baseline='eos'"):
+            self.attribute(baseline="pad", tokenizer=tokenizer)
+
+    def test_a_pair_of_functions_as_tokenizer(self):
+        pair = (lambda text: [ord(one) - 97 for one in text], lambda ids: "".join(chr(97 + one) for one in ids))
+        found = addend.lm.attribute(self.model, "hello", "you", pair, baseline=PAD)
+        self.assertEqual("".join(found.tokens), "helloyou")
+        self.assertEqual(found.rows, ["y", "o", "u"])
+
+    def test_values_that_are_printed_copied_and_pickled(self):
+        found = self.attribute(prompt="w5 <script>alert(1)</script> &\"' w8 w12", tokenizer=Words(), groups="words")
+        again = pickle.loads(pickle.dumps(found))
+        self.assertEqual(again, found)
+        self.assertEqual(copy.deepcopy(found), found)
+        self.assertEqual(hash(again), hash(found))
+        self.assertNotEqual(found, found.by(None))
+        self.assertEqual(json.loads(json.dumps(found.to_dict()))["values"], found.values)
+        lines = str(found).split("\n")
+        self.assertLessEqual(max(map(len, lines)), 80)
+        self.assertTrue(lines[0].startswith("log-probability of 4 generated tokens, prompt of 6; baseline <pad> (0)"))
+        self.assertIn("w9", lines[2])
+        top = found.by(None).top(1, 3)
+        order = np.argsort(-np.abs(found.matrix[1]))[:3]
+        self.assertEqual([part.component for part in top], list(order))
+        self.assertEqual([part.value for part in top], list(found.matrix[1][order]))
+        self.assertEqual(found.top(-1), found.top(3))
+        with self.assertRaises(IndexError):
+            found.top(4)
+
+    def test_the_page(self):
+        found = self.attribute(prompt="w5 <script>alert(1)</script> &\"' w8 w12", tokenizer=Words(), groups="words")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.html")
+            page = found.to_html(path)
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), page)
+        self.assertNotIn("<script>alert", page)
+        self.assertEqual(page.count("</script>"), 2)
+        self.assertNotIn("http:", page.replace("http-equiv", ""))
+        self.assertNotIn("https:", page)
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))
+        self.assertEqual(data["tokens"], found.tokens)
+        self.assertIn(" <script>alert(1)</script>", data["tokens"])
+        numbers = base64.b64decode(data["matrix"])
+        self.assertEqual(list(struct.unpack("<%dd" % (len(numbers) // 8), numbers)), found.matrix.reshape(-1).tolist())
+        self.assertNotIn("<script>alert", found._repr_html_())
+
+    def test_what_is_refused(self):
+        class Headless(nn.Module):
+            def forward(self, ids):
+                return {"last_hidden_state": nn.functional.one_hot(ids, VOCABULARY).double()}
+
+        cases = [
+            (dict(prompt="w5"), "the prompt is text, which takes a tokenizer"),
+            (dict(continuation="w5"), "the continuation is text, which takes a tokenizer"),
+            (dict(continuation=[]), "the continuation has no token"),
+            (dict(prompt=[]), "the prompt has no token"),
+            (dict(continuation=[VOCABULARY]), "no embedding for one of the ids, of which the largest are 40 "),
+            (dict(baseline=999), "no embedding for one of the ids, .* 999 on the baseline"),
+            (dict(prompt=[-1, 3]), "the id -1; ids count from 0"),
+            (dict(baseline=None), "nobody says which token means nothing"),
+            (dict(baseline=[0, 0]), "2 ids for 10 tokens"),
+            (dict(baseline="mask"), "one of pad, unk, eos, bos, not 'mask'"),
+            (dict(model=Headless()), "a dict without them, but logits of shape"),
+            (dict(model=lambda ids: self.model(ids)[0]), r"a tensor of shape \[10, 40\], but logits of shape \[1, 10"),
+            (dict(model=lambda ids: self.model(ids)[:, -1:]), r"shape \[1, 1, 40\]"),
+            (dict(target="perplexity"), "one of logit, log_probability, probability, entropy"),
+            (dict(target=(1, 2, 3)), "a contrast is of two tokens"),
+            (dict(target=("w5 w8", None), tokenizer=Words()), "is 2 tokens; a contrast takes one"),
+            (dict(target=([1, 2], None)), "2 ids for 4 generated tokens"),
+            (dict(span="some"), 'span is None, "all" or slices'),
+            (dict(span=[slice(4, 9)]), "none of the 4 generated tokens"),
+            (dict(keep="all"), "keep is"),
+            (dict(rows_per_run=0), "one row at least"),
+            (dict(continuation=None, max_new_tokens=0), "one token at least"),
+            (dict(prompt=[PROMPT, PROMPT]), "2 prompts take a list of as many continuations"),
+            (dict(prompt=[{"role": "user", "content": "w5"}]), "apply_chat_template"),
+        ]
+        for options, says in cases:
+            with self.subTest(says=says), self.assertRaisesRegex(ValueError, says):
+                self.attribute(**options)
+        for options, says in [
+            (dict(model=3), "model is a live model"),
+            (dict(prompt=[1.5, 2]), "one row of ids, not a list of float"),
+            (dict(inside=addend.Inside("layers.0", 1)), "no argument 'inside'"),
+            (dict(no_such_choice=1), "no_such_choice"),
+            (dict(tokenizer=(len,)), "two functions"),
+            (dict(span=[1]), "slices of the generated tokens, not a int"),
+        ]:
+            with self.subTest(says=says), self.assertRaisesRegex(TypeError, says):
+                self.attribute(**options)
+        seq2seq = Llama()
+        seq2seq.config = types.SimpleNamespace(is_encoder_decoder=True)
+        with self.assertRaisesRegex(ValueError, "only decoders"):
+            self.attribute(model=seq2seq)
+
+
+if __name__ == "__main__":
+    unittest.main()
