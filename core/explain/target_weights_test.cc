@@ -303,7 +303,9 @@ TEST(Attribute, ComputesInTheDtypeOfTheModel) {
       const Contributions& own = found.targets[t];
       EXPECT_NEAR(own.value, Plainly(Texts()[t], found.value.to(at::kDouble)).item<double>(), 1e-12);
       EXPECT_LE(std::abs(own.recovery - own.value), own.tolerance) << Texts()[t];
-      if (dtype != at::kBFloat16) EXPECT_LE(std::abs(own.leftover), dtype == at::kFloat ? 1e-5 : 1e-12) << Texts()[t];
+      if (dtype != at::kBFloat16) {
+        EXPECT_LE(std::abs(own.leftover), dtype == at::kFloat ? 1e-5 : 1e-12) << Texts()[t];
+      }
     }
   }
 }
