@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/linearize/freed_memory.h"
+#include "core/base/error.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -17,8 +17,16 @@ constexpr int64_t kLittle = 16;
 constexpr int64_t kLittleAtLast = 4;
 // Nodes, and what lives while a stretch runs again, are this part of all that the stretch makes, as a rule.
 constexpr int64_t kNodeShare = 3;
-// Once so much was dropped it is given back to the system.
-constexpr int64_t kGiveBackShare = 8;
+
+void RequireBoundable(const Policy& policy) {
+  const bool paid = std::any_of(policy.overrides.begin(), policy.overrides.end(), [&](const PolicyOverride& entry) {
+    return policy.For(entry.selector, entry.selector).bias != Bias::kResidual;
+  });
+  if (policy.segments <= 1 && policy.anchor == Anchor::kBaseline && policy.bias == Bias::kResidual && !paid) return;
+  throw InvalidArgument(
+      "a memory limit bounds attributions under policies with segments=1, anchor=baseline and bias=residual only; "
+      "choose those, or attribute without a limit");
+}
 
 // Whether the call made the output's storage anew, or wrote it in place: then it alone can make it again.
 bool Makes(const Call& call, const Operand& output) {
@@ -29,7 +37,8 @@ bool Makes(const Call& call, const Operand& output) {
 
 }  // namespace
 
-void Checkpoints::Limit(int64_t bytes) {
+void Checkpoints::Limit(int64_t bytes, const Policy& policy) {
+  RequireBoundable(policy);
   limit_ = bytes;
   step_ = std::max<int64_t>(bytes / kStretches, 1);
 }
@@ -124,17 +133,12 @@ void Checkpoints::DropWhatDoesNotFit() {
     Version& version = versions_[offered_.begin()->second];
     offered_.erase(offered_.begin());
     if (version.birth >= NextCall() || !MayDrop(version)) continue;
-    Kept& kept = states_->Of(version.storage).kept[version.kept];
-    kept.value = at::Tensor();
-    kept.reference = at::Tensor();
+    states_->Of(version.storage).kept[version.kept].Drop();
     version.held = false;
     dropped_ = true;
     held_ -= version.bytes;
-    freed_ += version.bytes;
+    freed_.Add(version.bytes, limit_);
   }
-  if (freed_ < limit_ / kGiveBackShare) return;
-  freed_ = 0;
-  GiveBackFreedMemory();
 }
 
 bool Checkpoints::IsGoodPlace(int64_t live) const {

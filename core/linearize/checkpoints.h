@@ -21,7 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/policy.h"
 #include "core/linearize/call_at_hand.h"
+#include "core/linearize/freed_memory.h"
 #include "core/linearize/storage_states.h"
 #include "core/program/recorder.h"
 
@@ -33,8 +35,9 @@ class Checkpoints {
   Checkpoints(Recorder* recorder, StorageStates* states) : recorder_(recorder), states_(states) {}
 
   // Bytes that values and references may take, about: what the model itself holds is not limited. Nothing is dropped
-  // before this.
-  void Limit(int64_t bytes);
+  // before this. Throws InvalidArgument where the policy needs the whole run: pieces of the line, residuals as
+  // references, constants that are paid.
+  void Limit(int64_t bytes, const Policy& policy);
   bool on() const { return limit_ > 0; }
   int64_t limit() const { return limit_; }
   bool dropped() const { return dropped_; }
@@ -86,7 +89,7 @@ class Checkpoints {
   int64_t pinned_ = 0;
   int64_t open_ = 0;  // bytes that were made since the last checkpoint
   int64_t seen_calls_ = 0;
-  int64_t freed_ = 0;                            // bytes that were dropped, and not given back to the system yet
+  FreedMemory freed_;
   std::vector<Version> versions_;                // in the order of their calls
   std::vector<size_t> alive_;                    // the newest version of each storage that the model holds
   std::set<std::pair<double, size_t>> offered_;  // by price: those that may be dropped

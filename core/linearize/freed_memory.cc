@@ -24,7 +24,11 @@ void KeepFreedMemory() {
   static_cast<void>(done);
 }
 
-void GiveBackFreedMemory() {
+void FreedMemory::Add(int64_t bytes, int64_t limit) {
+  constexpr int64_t kShare = 8;
+  bytes_ += bytes;
+  if (bytes_ < limit / kShare) return;
+  bytes_ = 0;
 #ifdef __GLIBC__
   malloc_trim(0);
 #endif

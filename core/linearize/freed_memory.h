@@ -2,6 +2,8 @@
 #ifndef ADDEND_CORE_LINEARIZE_FREED_MEMORY_H_
 #define ADDEND_CORE_LINEARIZE_FREED_MEMORY_H_
 
+#include <cstdint>
+
 namespace addend {
 
 // Note [Freed memory]
@@ -17,8 +19,15 @@ namespace addend {
 void KeepFreedMemory();
 
 // Gives the process's free memory back to the system, page by page, where its allocator is glibc's: for runs whose
-// memory is limited. It costs what fetching the pages again costs.
-void GiveBackFreedMemory();
+// memory is limited. It costs what fetching the pages again costs, so that it is done for many bytes at once.
+class FreedMemory {
+ public:
+  // Counts bytes that were freed. Gives all free memory back once they come to a share of the limit.
+  void Add(int64_t bytes, int64_t limit);
+
+ private:
+  int64_t bytes_ = 0;  // since the last time
+};
 
 }  // namespace addend
 

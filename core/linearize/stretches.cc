@@ -6,16 +6,12 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "core/linearize/freed_memory.h"
 #include "core/linearize/run_again.h"
 #include "core/linearize/view.h"
 #include "core/rules/rows.h"
 
 namespace addend {
 namespace {
-
-// Of the limit: once so much was dropped it is given back to the system.
-constexpr int64_t kGiveBackShare = 8;
 
 bool IsMissing(const TracedRun& trace, const Operand& operand) {
   return CarriesRows(operand) && !trace.At(operand).value.defined();
@@ -41,16 +37,6 @@ Node WithoutMap(const Node& node) {
   light.joint = nullptr;
   light.constant = at::Tensor();
   return light;
-}
-
-void RequireBoundable(const Policy& policy) {
-  const bool paid = std::any_of(policy.overrides.begin(), policy.overrides.end(), [&](const PolicyOverride& entry) {
-    return policy.For(entry.selector, entry.selector).bias != Bias::kResidual;
-  });
-  if (policy.segments <= 1 && policy.anchor == Anchor::kBaseline && policy.bias == Bias::kResidual && !paid) return;
-  throw InvalidArgument(
-      "a memory limit bounds attributions under policies with segments=1, anchor=baseline and bias=residual only; "
-      "choose those, or attribute without a limit");
 }
 
 }  // namespace
@@ -196,12 +182,9 @@ void Stretches::Drop(const Operand& operand, bool at_any_rate) {
     if (!at_any_rate) return;
     kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
   }
-  freed_ += 2 * static_cast<int64_t>(kept.value.nbytes());
-  kept.value = at::Tensor();
-  kept.reference = at::Tensor();
-  if (freed_ < trace_->memory_limit / kGiveBackShare) return;
-  freed_ = 0;
-  GiveBackFreedMemory();
+  const int64_t bytes = 2 * static_cast<int64_t>(kept.value.nbytes());
+  kept.Drop();
+  freed_.Add(bytes, trace_->memory_limit);
 }
 
 void Stretches::DropAll(const Range& range) {
@@ -214,7 +197,6 @@ void Stretches::DropAll(const Range& range) {
 
 Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                                    std::vector<Probe> probes) {
-  RequireBoundable(policy);
   Linearization result;
   result.policy = policy;
   auto own_policy = std::make_unique<const Policy>(policy);
@@ -245,9 +227,7 @@ void Restore(TracedRun& trace, const Operand& operand) {
   RunMissing(trace, first, maker + 1);
   for (const Operand& output : made) {
     Kept& kept = KeptOf(trace, output);
-    if (kept.made_by < 0) continue;
-    kept.value = at::Tensor();
-    kept.reference = at::Tensor();
+    if (kept.made_by >= 0) kept.Drop();
   }
 }
 

@@ -23,6 +23,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "core/base/policy.h"
+#include "core/linearize/freed_memory.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/make_node.h"
 #include "core/linearize/traced_run.h"
@@ -78,11 +79,10 @@ class Stretches {
   std::vector<Probe> probes_;
   absl::flat_hash_set<VersionId> wanted_;  // what a probe is, or a call reads that a probe may depend on
   std::vector<Node> nodes_;
-  int64_t freed_ = 0;  // bytes that were dropped, and not given back to the system yet
+  FreedMemory freed_;
 };
 
-// A linearization of a run with stretches: it has no nodes before a sweep back has made them. Throws InvalidArgument
-// where the policy needs the whole run: pieces of the line, residuals as references, constants that are paid.
+// A linearization of a run with stretches: it has no nodes before a sweep back has made them.
 Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Registry& registry, const Policy& policy,
                                    std::vector<Probe> probes);
 

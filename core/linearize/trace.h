@@ -46,8 +46,9 @@ class Tracer : public CallHandler {
   void UseReferences(std::shared_ptr<ReferenceCache> cache);
 
   // Limits what values and references may take, in bytes, about; see Note [Stretches] in checkpoints.h. The run is then
-  // for a sweep back, without references of the last run. Not for runs that autograd follows.
-  void LimitMemory(int64_t bytes) { checkpoints_.Limit(bytes); }
+  // for a sweep back, without references of the last run. Not for runs that autograd follows. Throws InvalidArgument
+  // where the policy needs the whole run.
+  void LimitMemory(int64_t bytes) { checkpoints_.Limit(bytes, *policy_); }
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {

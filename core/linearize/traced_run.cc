@@ -28,6 +28,11 @@ void RequireHeld(const Kept& kept, const Operand& operand) {
 
 }  // namespace
 
+void Kept::Drop() {
+  value = at::Tensor();
+  reference = at::Tensor();
+}
+
 const Kept& TracedRun::At(const Operand& operand) const {
   for (const Kept& kept : storages[operand.storage]) {
     if (kept.version == operand.version) return kept;

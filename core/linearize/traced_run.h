@@ -14,6 +14,9 @@ namespace addend {
 
 // One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
 struct Kept {
+  // Leaves what is known of the version.
+  void Drop();
+
   int version = 0;
   // The call that makes it again, where it may be dropped; -1: it is kept for good. See Note [Stretches].
   int64_t made_by = -1;

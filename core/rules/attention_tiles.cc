@@ -16,6 +16,7 @@
 
 #include "core/base/in_parallel.h"
 #include "core/rules/for_loops.h"
+#include "core/rules/kinds.h"
 #include "core/rules/rows.h"
 #include "core/rules/softmax_path.h"
 
@@ -302,13 +303,7 @@ class AttentionMap : public LinearMap {
     return results;
   }
 
-  Rows Transpose(const Rows& cotangents) const override {
-    Rows rows;
-    for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
-    rows = TransposeRows(rows);
-    for (at::Tensor& back : rows) back = back.squeeze(0);
-    return rows;
-  }
+  Rows Transpose(const Rows& cotangents) const override { return TransposeByRows(*this, cotangents); }
 
   Rows TransposeRows(const Rows& cotangents) const override {
     int64_t count = 0;

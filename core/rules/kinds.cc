@@ -61,12 +61,7 @@ class FunctionMap : public LinearMap {
 
   Rows Forward(const Rows& rows) const override { return forward_(rows); }
   Rows Transpose(const Rows& cotangents) const override {
-    if (transpose_) return transpose_(cotangents);
-    Rows rows;
-    for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
-    rows = TransposeByAutograd(forward_, like_, rows);
-    for (at::Tensor& one : rows) one = one.squeeze(0);
-    return rows;
+    return transpose_ ? transpose_(cotangents) : TransposeByRows(*this, cotangents);
   }
   Rows TransposeRows(const Rows& cotangents) const override {
     return transpose_ ? LinearMap::TransposeRows(cotangents) : TransposeByAutograd(forward_, like_, cotangents);
@@ -185,6 +180,14 @@ class ElementwiseMap : public LinearMap {
 };
 
 }  // namespace
+
+Rows TransposeByRows(const LinearMap& map, const Rows& cotangents) {
+  Rows rows;
+  for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
+  rows = map.TransposeRows(rows);
+  for (at::Tensor& back : rows) back = back.squeeze(0);
+  return rows;
+}
 
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose) {

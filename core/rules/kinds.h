@@ -32,6 +32,9 @@ using RowsFunction = std::function<Rows(const Rows&)>;
 std::shared_ptr<const LinearMap> MakeMap(const RuleCall& call, const std::vector<int>& inputs, RowsFunction forward,
                                          RowsFunction transpose = nullptr);
 
+// LinearMap::Transpose() of a map that transposes any number of cotangents at once: as one of them.
+Rows TransposeByRows(const LinearMap& map, const Rows& cotangents);
+
 // A coefficient of an elementwise map: a tensor that broadcasts to the output, or a number.
 struct Coefficient {
   Coefficient(double n) : number(n) {}                 // NOLINT(google-explicit-constructor): 1.0 reads as what it is

@@ -389,13 +389,7 @@ class LstmMap : public LinearMap {
     return all;
   }
 
-  Rows Transpose(const Rows& cotangents) const override {
-    Rows rows;
-    for (const at::Tensor& g : cotangents) rows.push_back(g.defined() ? g.unsqueeze(0) : g);
-    rows = TransposeRows(rows);
-    for (at::Tensor& back : rows) back = back.squeeze(0);
-    return rows;
-  }
+  Rows Transpose(const Rows& cotangents) const override { return TransposeByRows(*this, cotangents); }
 
   Rows TransposeRows(const Rows& cotangents) const override {
     const bool cell_only = layout_.form == Layout::Form::kCell;
