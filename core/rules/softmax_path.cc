@@ -1,5 +1,6 @@
 #include "core/rules/softmax_path.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
