@@ -49,7 +49,24 @@ const Decomposed& FindExplained(const Decomposition& decomposition, const std::s
       absl::StrCat("the model has no ", at, "; it has ", Plural(decomposition.outputs.size(), "output")));
 }
 
-// The one asked for, then the others of its row, so that a page can change between them.
+// Where a row of elements begins to be too long for a page: the largest of them, by falling value. Else all, in order.
+std::vector<int64_t> OthersOf(const at::Tensor& row, int64_t without) {
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < row.size(0); ++i) {
+    if (i != without) others.push_back(i);
+  }
+  if (static_cast<int64_t>(others.size()) <= kMaxOtherTargets) return others;
+  const at::Tensor numbers = row.detach().to(at::kCPU, at::kDouble).contiguous();
+  const double* values = numbers.data_ptr<double>();
+  const auto larger = [&](int64_t a, int64_t b) {
+    return std::isnan(values[b]) ? !std::isnan(values[a]) : values[a] > values[b];
+  };
+  std::stable_sort(others.begin(), others.end(), larger);
+  others.resize(kMaxOtherTargets);
+  return others;
+}
+
+// The one asked for, then others of its row, so that a page can change between them.
 std::vector<ExplainedTarget> MakeTargets(const ExplainedRun& run, const std::string& at, const Target& asked,
                                          const Decomposed& explained) {
   const at::Tensor& value = explained.value;
@@ -64,9 +81,9 @@ std::vector<ExplainedTarget> MakeTargets(const ExplainedRun& run, const std::str
   if (value.dim() == 0 || !of_class) return targets;
   const bool difference = !other.subtract.empty();
   other.subtract.clear();
-  const int64_t first = other.index.back();
-  for (int64_t i = 0; i < value.size(-1) && static_cast<int64_t>(targets.size()) <= kMaxOtherTargets; ++i) {
-    if (i == first && !difference) continue;
+  at::Tensor row = value;
+  for (size_t d = 0; d + 1 < other.index.size(); ++d) row = row.select(0, other.index[d]);
+  for (const int64_t i : OthersOf(row, difference ? -1 : other.index.back())) {
     other.index.back() = i;
     // A class that is masked has no logarithm of its probability.
     const bool possible = std::isfinite(ElementAt(value, other.index).item<double>());
