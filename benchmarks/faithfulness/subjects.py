@@ -1,4 +1,4 @@
-"""The example models with held-out samples, each sample divided into the units that are ranked, and a baseline."""
+"""The example models that classify, with held-out samples, each sample divided into the units that are ranked, and a baseline."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ class Ids(Subject):
 
 
 def all_subjects(samples):
-    """The three example models, from their natural baselines and from others; text by character and by word."""
+    """The three example models that classify, from their natural baselines and from others; text by character and by word."""
     yield from _table(samples)
     yield from _image(samples)
     yield from _text(samples)

@@ -27,7 +27,7 @@ void PrintTo(const WholeModel& model, std::ostream* out) { *out << model.name; }
 std::vector<WholeModel> WholeModels() {
   std::vector<WholeModel> all;
   const std::string trained = "docs/examples/models/";
-  for (const char* name : {"breast_cancer", "digits", "language"}) {
+  for (const char* name : {"breast_cancer", "digits", "language", "speaker"}) {
     all.push_back({name, trained + name + "/model.pt", trained + name + "/sample.safetensors", {"input"}});
   }
   const std::string suite = "tests/conformance/models/";

@@ -264,7 +264,7 @@ TEST_P(TrainedModels, ReplayAndExport) {
       at::allclose(replayed, LoadTorchScript(folder + "model.pt", wide)->Run({wide_row}).toTensor(), 1e-12, 1e-12));
 }
 
-INSTANTIATE_TEST_SUITE_P(Scripts, TrainedModels, testing::Values("breast_cancer", "digits", "language"),
+INSTANTIATE_TEST_SUITE_P(Scripts, TrainedModels, testing::Values("breast_cancer", "digits", "language", "speaker"),
                          [](const auto& info) { return info.param; });
 
 TEST(ExportedProgram, KeepsNestedInputsAndSizesThatFollow) {

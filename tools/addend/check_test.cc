@@ -16,7 +16,7 @@ using testing::StartsWith;
 
 using CheckTest = ProgramTest;
 
-TEST_F(CheckTest, PassesOnTheThreeModels) {
+TEST_F(CheckTest, PassesOnTheExampleModels) {
   for (const Example& example : Examples()) {
     SCOPED_TRACE(example.name);
     const Result result = Run(Arguments{"check"} + example.input);

@@ -88,7 +88,12 @@ std::vector<Example> Examples() {
        {ModelOf("language"), "--input", SampleOf("language") + ":labels=segments", "--baseline", "token:mask_token"},
        "token 0 [mask]",
        "text",
-       12}};
+       12},
+      {"speaker",
+       {ModelOf("speaker"), "--input", SampleOf("speaker") + ":labels=segments", "--baseline", "token:mask_token"},
+       "token 0 [mask]",
+       "text",
+       11}};
 }
 
 const Arguments& Table() {

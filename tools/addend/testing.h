@@ -52,7 +52,7 @@ class ProgramTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-// The program, and the example models: digits, breast_cancer, language.
+// The program, and the example models: digits, breast_cancer, language, speaker.
 constexpr char kProgram[] = "tools/addend/addend";
 constexpr char kModels[] = "docs/examples/models/";
 
@@ -60,7 +60,7 @@ std::string ModelOf(const std::string& name);
 std::string SampleOf(const std::string& name);
 std::string HeldoutOf(const std::string& name);
 
-// The three commands of tools/quickstart.
+// The commands of tools/quickstart.
 struct Example {
   std::string name;
   Arguments input;
@@ -69,7 +69,7 @@ struct Example {
   size_t parts;
 };
 
-// breast_cancer, digits, language.
+// breast_cancer, digits, language, speaker.
 std::vector<Example> Examples();
 
 // Decomposes breast_cancer with nothing said but its input.

@@ -8,6 +8,8 @@ from layout import escape
 PAGES = {
     "language.html": ("Which words made the model say German?", "decompose docs/examples/models/language/model.pt --input "
                       "sample.safetensors:labels=segments --baseline token:mask_token"),
+    "speaker.html": ("Which words made the model go on as it did?", "decompose docs/examples/models/speaker/model.pt --input "
+                     "sample.safetensors:labels=segments --baseline token:mask_token"),
     "digits.html": ("Which pixels made it an eight?", "decompose docs/examples/models/digits/model.pt --input "
                     "sample.safetensors:dim=2,3 --baseline 0"),
     "breast_cancer.html": ("Which measurements made it benign?", "decompose docs/examples/models/breast_cancer/model.pt "

@@ -1,10 +1,14 @@
 """The notebooks in docs/notebooks run, and print what is stored in them."""
 
+import array
+import base64
 import copy
 import glob
+import html
 import importlib.util
 import json
 import os
+import re
 import tempfile
 import unittest
 
@@ -44,11 +48,14 @@ class NotebooksTest(unittest.TestCase):
     def test_text(self):
         self.check("text")
 
+    def test_speaker(self):
+        self.check("speaker")
+
     def test_each_has_a_test(self):
         names = {os.path.basename(path)[: -len(".ipynb")] for path in glob.glob(FOLDER + "*.ipynb")}
         tests = {name[len("test_") :] for name in dir(self) if name.startswith("test_")}
         self.assertEqual(names - tests, set())
-        self.assertEqual(len(names), 3)
+        self.assertEqual(len(names), 4)
 
 
 class RunnerTest(unittest.TestCase):
@@ -74,6 +81,32 @@ class RunnerTest(unittest.TestCase):
         outputs(silent)[0]["output_type"] = "stream"
         silent["cells"][1]["outputs"] = []
         self.assertIn("cell 1: has", run.compare(stored, silent)[0])
+
+    def test_what_differs_in_a_page_of_tokens_is_found(self):
+        stored = read("speaker")
+        self.assertEqual(run.compare(stored, stored), [])
+
+        def changed(key, change):
+            other = copy.deepcopy(stored)
+            (page,) = [one["data"] for one in outputs(other) if "text/html" in one.get("data", {})]
+            whole = "".join(page["text/html"])
+            old = re.search(r"&quot;%s&quot;:(\[.*?\]|&quot;.*?&quot;)[,}]" % key, whole).group(1)
+            page["text/html"] = [whole.replace(old, html.escape(json.dumps(change(json.loads(html.unescape(old))))), 1)]
+            return run.compare(stored, other)
+
+        def added(number):
+            def change(text):
+                numbers = array.array("d", base64.b64decode(text))
+                numbers[-2] += number
+                return base64.b64encode(numbers.tobytes()).decode()
+
+            return change
+
+        self.assertEqual(changed("matrix", added(1e-6)), [])
+        self.assertIn("cell 2, text/html: has ", changed("matrix", added(0.1))[0])
+        self.assertIn("cell 2, text/html: has ", changed("values", lambda values: [values[0] + 0.1, *values[1:]])[0])
+        self.assertIn("cell 2, text/html: is ", changed("tokens", lambda tokens: [*tokens[:-1], "another"])[0])
+        self.assertEqual(changed("notes", lambda notes: ["another"]), [])
 
     def test_a_cell_that_fails_fails(self):
         cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": ["1 / 0"], "outputs": [], "execution_count": 1}

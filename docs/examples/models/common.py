@@ -1,4 +1,4 @@
-"""What the three training scripts share: seeds, file formats and a training loop."""
+"""What the training scripts share: seeds, file formats and a training loop."""
 
 import io
 import json

@@ -46,10 +46,10 @@ HELDOUT_SALT = "page"
 Sentence = namedtuple("Sentence", "text language page")
 
 
-def fetch(folder):
+def fetch(folder, packages=PACKAGES):
     """Downloads and unpacks the packages that `folder` does not have yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
+    for package in packages:
         target = folder / package
         if target.is_dir():
             continue

@@ -2,13 +2,16 @@
 """Trains the example models and writes their files beside this script."""
 
 import argparse
+import importlib
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-MODELS = ("breast_cancer", "digits", "language")
+MODELS = ("breast_cancer", "digits", "language", "speaker")
+# Those that learn from Debian packages.
+WITH_CORPUS = ("language", "speaker")
 
 # TorchScript writes the constants of a class in the order of a Python set, so
 # even a file with the same weights depends on the hash seed of the process.
@@ -22,7 +25,7 @@ def parse_arguments():
         "--corpus",
         type=Path,
         metavar="FOLDER",
-        help="where the Debian packages for `language` are downloaded and unpacked; "
+        help="where the Debian packages for `language` and `speaker` are downloaded and unpacked; "
         "packages that are there already are used again (default: a temporary folder)",
     )
     return parser.parse_args()
@@ -42,19 +45,12 @@ def start(model, corpus_folder):
 
 
 def train(model, corpus_folder):
-    if model == "breast_cancer":
-        import breast_cancer
-
-        breast_cancer.run()
-    elif model == "digits":
-        import digits
-
-        digits.run()
-    else:
-        import language
-
-        with tempfile.TemporaryDirectory() as temporary:
-            language.run(corpus_folder or Path(temporary))
+    script = importlib.import_module(model)
+    if model not in WITH_CORPUS:
+        script.run()
+        return
+    with tempfile.TemporaryDirectory() as temporary:
+        script.run(corpus_folder or Path(temporary))
 
 
 def main():
