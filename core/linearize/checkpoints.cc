@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/intercept/thread_modes.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -45,11 +47,22 @@ void Checkpoints::Limit(int64_t bytes, const Policy& policy) {
 
 int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->program().calls.size()); }
 
+Checkpoints::Version* Checkpoints::AliveIn(int storage) {
+  const auto found =
+      std::find_if(alive_.begin(), alive_.end(), [&](size_t v) { return versions_[v].storage == storage; });
+  return found != alive_.end() ? &versions_[*found] : nullptr;
+}
+
 void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) {
   const Call& call = own.call;
+  const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows));
+  const ValuesRead reads = own.role.rule != nullptr && !starts ? own.role.rule->Reads(decomposed) : ValuesRead();
   for (const Operand& operand : call.operands) {
-    if (!CarriesRows(operand)) continue;
-    for (const size_t v : alive_) versions_[v].read = versions_[v].read || versions_[v].storage == operand.storage;
+    Version* read = CarriesRows(operand) && !call.is_view ? AliveIn(operand.storage) : nullptr;
+    if (read == nullptr) continue;
+    read->read = true;
+    read->needed = read->needed || reads.operands;
+    if (!read->needed) seconds += read->seconds;
   }
   if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
   int64_t bytes = 0;
@@ -66,11 +79,13 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
     version.kept = state.kept.size() - 1;
     version.birth = call.index;
     version.bytes = 2 * info.numel * static_cast<int64_t>(c10::elementSize(info.dtype));
+    version.seconds = seconds;
+    version.whole = CoversWhole(output, info);
+    version.needed = reads.outputs;
     bytes += version.bytes;
     versions_.push_back(version);
   }
   for (size_t v = first; v < versions_.size(); ++v) {
-    versions_[v].price = seconds / static_cast<double>(std::max<int64_t>(bytes, 1));
     // Written in place: the version before is of no use to the model any more.
     const auto before = std::find_if(alive_.begin(), alive_.end(),
                                      [&](size_t other) { return versions_[other].storage == versions_[v].storage; });
@@ -124,16 +139,21 @@ bool Checkpoints::MayDrop(const Version& version) const {
 
 void Checkpoints::Offer(size_t v) {
   const Version& version = versions_[v];
-  if (version.held && !version.pinned && version.death >= 0) offered_.emplace(version.price, v);
+  if (!version.held || version.pinned || version.death < 0) return;
+  const double price = version.needed ? version.seconds / static_cast<double>(std::max<int64_t>(version.bytes, 1)) : 0;
+  offered_.emplace(price, v);
 }
 
 void Checkpoints::DropWhatDoesNotFit() {
   const int64_t allowed = limit_ - Longest() / kNodeShare;
+  if (held_ <= allowed || offered_.empty()) return;
+  const TracingPause pause;
+  const NormalMode normal;
   while (held_ > allowed && !offered_.empty()) {
     Version& version = versions_[offered_.begin()->second];
     offered_.erase(offered_.begin());
     if (version.birth >= NextCall() || !MayDrop(version)) continue;
-    states_->Of(version.storage).kept[version.kept].Drop();
+    states_->Of(version.storage).kept[version.kept].Drop(version.whole);
     version.held = false;
     dropped_ = true;
     held_ -= version.bytes;
