@@ -10,11 +10,10 @@
 namespace addend {
 namespace {
 
-// Of the limit: what a stretch makes at least, and what all checkpoints may take.
+// Of the limit: what a stretch makes at least.
 constexpr int64_t kStretches = 8;
-constexpr int64_t kCheckpointShare = 2;
-// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where a stretch has
-// become as long as the limit.
+// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where the nodes of
+// a stretch take the limit.
 constexpr int64_t kLittle = 16;
 constexpr int64_t kLittleAtLast = 4;
 // Nodes, and what lives while a stretch runs again, are this part of all that the stretch makes, as a rule.
@@ -162,14 +161,15 @@ void Checkpoints::DropWhatDoesNotFit() {
 }
 
 bool Checkpoints::IsGoodPlace(int64_t live) const {
-  return open_ >= step_ && live <= open_ / (open_ >= limit_ ? kLittleAtLast : kLittle);
+  return open_ >= step_ && live <= open_ / (open_ / kNodeShare >= limit_ ? kLittleAtLast : kLittle);
 }
 
 void Checkpoints::SetCheckpoint(int64_t live) {
   cuts_.push_back({NextCall(), live, open_});
   for (const size_t v : alive_) Pin(versions_[v], true);
   open_ = 0;
-  while (pinned_ > limit_ / kCheckpointShare && cuts_.size() > 1) GiveUpOne();
+  while (GiveUpOne()) {
+  }
 }
 
 void Checkpoints::Pin(Version& version, bool pinned) {
@@ -185,23 +185,28 @@ bool Checkpoints::Crosses(const Version& version) const {
   return cut != cuts_.end() && (version.death < 0 || version.death > cut->call);
 }
 
-void Checkpoints::GiveUpOne() {
+// Few checkpoints take little and make long stretches, whose nodes take much. Together they are least where the
+// checkpoints take as much as the nodes of the longest stretch. A join that makes no stretch longer than the longest is
+// a gain; longer ones only help once all stretches can be twice as long.
+bool Checkpoints::GiveUpOne() {
+  const int64_t nodes = Longest() / kNodeShare;
+  if (cuts_.size() <= 1 || pinned_ + nodes <= limit_) return false;
+  // What follows the last one is not known yet.
+  const auto joined = [&](size_t k) { return cuts_[k].made + cuts_[k + 1].made; };
+  const auto price = [&](size_t k) {
+    return static_cast<double>(joined(k)) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));
+  };
   size_t least = 0;
-  double least_price = 0;
-  for (size_t k = 0; k < cuts_.size(); ++k) {
-    const int64_t joined = cuts_[k].made + (k + 1 < cuts_.size() ? cuts_[k + 1].made : open_);
-    const double price = static_cast<double>(joined) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));
-    if (k > 0 && price >= least_price) continue;
-    least = k;
-    least_price = price;
-  }
-  (least + 1 < cuts_.size() ? cuts_[least + 1].made : open_) += cuts_[least].made;
+  for (size_t k = 1; k + 1 < cuts_.size(); ++k) least = price(k) < price(least) ? k : least;
+  if (joined(least) > Longest() && pinned_ <= 2 * nodes) return false;
+  cuts_[least + 1].made += cuts_[least].made;
   cuts_.erase(cuts_.begin() + static_cast<int64_t>(least));
   for (size_t v = 0; v < versions_.size(); ++v) {
     if (!versions_[v].pinned || Crosses(versions_[v])) continue;
     Pin(versions_[v], false);
     Offer(v);
   }
+  return true;
 }
 
 int64_t Checkpoints::Longest() const {

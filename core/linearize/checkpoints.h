@@ -11,9 +11,9 @@
 // dropped first, and made again only for what is computed from it. Then comes what costs the least time for its size,
 // with what would be made again for it alone (dynamic tensor rematerialization, Kirisame et al. 2021,
 // arXiv:2006.09616). A checkpoint is set where the model holds little: between two layers, as a rule. There may
-// be too many for the limit, since nobody knows how long the run will be: then of two neighbours the larger one is
-// given up. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted and that are read
-// are always kept.
+// be too many for the limit, since nobody knows how long the run will be: then those are given up that keep much and
+// whose stretches are short. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted
+// and that are read are always kept.
 #ifndef ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 #define ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 
@@ -80,7 +80,7 @@ class Checkpoints {
   void DropWhatDoesNotFit();
   bool IsGoodPlace(int64_t live) const;
   void SetCheckpoint(int64_t live);
-  void GiveUpOne();
+  bool GiveUpOne();
   void Pin(Version& version, bool pinned);
   bool Crosses(const Version& version) const;
   int64_t Longest() const;
