@@ -184,8 +184,16 @@ def terms_of(model: Any, layers: Layers, source: Input, beside: Dict[str, Any], 
 
     with tracing(source, model=model, **options) as trace:
 
+        asked = set()
+
         def ask(name: str) -> Callable[..., None]:
-            return lambda _, __, output: trace.output(first_tensor(output), name)
+            def note(_: Any, __: Any, output: Any) -> None:
+                if name in asked:
+                    raise ValueError("%s runs several times, so that there are no contributions of layers" % name)
+                asked.add(name)
+                trace.output(first_tensor(output), name)
+
+            return note
 
         hooks = [before_forward(layers.first, lambda given: trace.output(given, "embeddings"))]
         hooks += [block.register_forward_hook(ask(name)) for name, block in layers.blocks]

@@ -69,19 +69,22 @@ class Runner:
         return Run.of(found)
 
     def terms(self, ids: Sequence[int], baseline: Sequence[int]) -> Terms:
-        """What the layers of a live model add up, by a run of its own."""
+        """What the layers of a live model add up, by runs of their own."""
+        model = self.model if self._live is None else self._live.model  # without the wrapper of torch.compile
         given, beside = self._tensor(ids), self._beside(self._tensor(ids))
-        layers = find_layers(self.model, lambda: self.model(given, **beside))
+        layers = find_layers(model, lambda: model(given, **beside))
         # One component: only values and references are asked for.
         source = Input(given, labels=[[0] * len(ids)], baseline=self._tensor(baseline))
         options = {key: own for key, own in self._options.items() if key != "verify_reference"}
-        return terms_of(self.model, layers, source, beside, options)
+        return terms_of(model, layers, source, beside, options)
 
     def layers(self, ids: Sequence[int], targets: Sequence[str], terms: Terms, first: int) -> "Run":
         """What the terms gave to targets; see `attribute`."""
         count = len(ids) - first + 1
         given = self._tensor(ids)
-        model = _LanguageModel(behind(self.model, terms.layers, given, self._beside(given, count)), self._options)
+        assert self._live is not None
+        whole = behind(self._live.model, terms.layers, given, self._beside(given, count))
+        model = _LanguageModel(whole, self._options)
         model.lengths = (len(ids), count)
         return Run.of(model.explain(Input(terms.whole, parts=terms.moves), targets=list(targets)))
 

@@ -124,6 +124,23 @@ class PostNorm(Layer):
         return self.norm(super().forward(x))
 
 
+class Shared(Llama):
+    """Both layers have the same block."""
+
+    class Layer(nn.Module):
+        def __init__(self, block):
+            super().__init__()
+            self.block = block
+
+        def forward(self, x):
+            return x + self.block(x)
+
+    def __init__(self):
+        super().__init__()
+        block = nn.Linear(16, 16).double()
+        self.layers = nn.ModuleList([self.Layer(block), self.Layer(block)])
+
+
 class Skips(Llama):
     """Its head reads the embeddings beside what the last layer passes on."""
 
@@ -333,6 +350,7 @@ class LmTest(unittest.TestCase):
         cases = [
             (Llama(layer=Scaled), "layer layers.0 passes on something else .*norm, query, key, value, out"),
             (Llama(layer=PostNorm), "layer layers.0 passes on something else"),
+            (Shared(), "layers.0.block runs several times"),
             (Skips(), "what stands behind the layers gives .* for row 0 where the model gives"),
             (lambda ids: self.model(ids), "needs a live torch.nn.Module"),
             (nn.Sequential(nn.Embedding(VOCABULARY, 8), nn.Linear(8, VOCABULARY)), "ModuleList, and run once each"),
