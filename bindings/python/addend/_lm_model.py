@@ -71,7 +71,8 @@ class Runner:
     def terms(self, ids: Sequence[int], baseline: Sequence[int]) -> Terms:
         """What the layers of a live model add up, by runs of their own."""
         model = self.model if self._live is None else self._live.model  # without the wrapper of torch.compile
-        given, beside = self._tensor(ids), self._beside(self._tensor(ids))
+        given = self._tensor(ids)
+        beside = self._beside(given, 1)  # nobody asks for logits
         layers = find_layers(model, lambda: model(given, **beside))
         # One component: only values and references are asked for.
         source = Input(given, labels=[[0] * len(ids)], baseline=self._tensor(baseline))

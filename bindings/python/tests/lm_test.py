@@ -475,6 +475,12 @@ class LmTest(unittest.TestCase):
         all_of_them = self.attribute(model=model, arguments={"logits_to_keep": 0})
         np.testing.assert_allclose(all_of_them.matrix, self.attribute().matrix, rtol=0, atol=1e-13)
         self.assertEqual(self.attribute(model=model, continuation=None, max_new_tokens=2).notes, [])
+        likely = int(log_softmax(self.model, PROMPT)[-1].argmax())
+        for says, first in (("2 of", 9), ("1 of", likely)):
+            made = torch.tensor([PROMPT + [first, 9]])
+            model.generate = lambda ids, max_new_tokens, do_sample, made=made: made
+            found = self.attribute(model=model, continuation=None, max_new_tokens=2)
+            self.assertEqual(found.notes, [says + " the generated tokens have not the largest logit when the text is run at once"])
 
     def test_what_generate_returned(self):
         tokenizer = Words()
