@@ -287,10 +287,10 @@ class Cases:
             for dtype, allowed in ((torch.double, 1e-5), (torch.bfloat16, 0.2)):
                 self.model = pickle.loads(pickle.dumps(before)).to(dtype)
                 found = self.attribute(layers=True)
-                for matrix, leftovers in ((found.matrix, found.leftovers), found.layers[1:]):
-                    total = matrix.sum(1) + found.references + leftovers
+                for parts in (found, found.layers):
+                    total = parts.matrix.sum(1) + found.references + parts.leftovers
                     np.testing.assert_allclose(total, found.values, rtol=0, atol=SUM)
-                    self.assertLess(max(map(abs, leftovers)), allowed)
+                    self.assertLess(max(map(abs, parts.leftovers)), allowed)
                 value = self.logits(found.ids).double().log_softmax(-1)
                 expected = [value[len(self.before) + k - 1, one].item() for k, one in enumerate(self.after)]
                 np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-5)

@@ -2,6 +2,7 @@
 
 import array
 import base64
+import dataclasses
 import html
 import json
 import math
@@ -9,7 +10,7 @@ import os
 import sys
 import textwrap
 import unicodedata
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._explanation import Contribution
@@ -20,7 +21,8 @@ _ROWS = 24
 _COLUMNS = "%3s  %s  %9s  %9s  "
 
 
-class LayerContributions(NamedTuple):
+@dataclasses.dataclass(eq=False)
+class LayerContributions:
     """What the layers of a decoder added to explained numbers, each directly.
 
     Each layer passes on what it was given plus what its blocks return (an attention and a feed-forward network), so that a
@@ -45,7 +47,15 @@ class LayerContributions(NamedTuple):
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it as data that JSON knows."""
-        return {**self._asdict(), "matrix": _lists(self.matrix)}
+        return {**self.__dict__, "matrix": _lists(self.matrix)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LayerContributions):
+            return NotImplemented
+        return repr(self.to_dict()) == repr(other.to_dict())  # as text, in which NaN is NaN
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.names), tuple(self.leftovers)))
 
 
 class TokenAttribution:

@@ -335,6 +335,9 @@ class LmTest(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(found)), found)
         self.assertNotEqual(found, self.attribute())
         self.assertEqual(found.by("words").layers, found.layers)
+        self.assertEqual(pickle.loads(pickle.dumps(found.layers)), found.layers)
+        self.assertEqual(len({found.layers, copy.deepcopy(found.layers)}), 1)
+        self.assertNotEqual(self.attribute(layers=True, target="logit").layers, found.layers)
         best = int(np.abs(found.layers.matrix[1]).argmax())
         self.assertEqual(found.layers.top(1, 1), [(best, found.layers.names[best], found.layers.matrix[1, best])])
         with self.assertRaises(IndexError):
