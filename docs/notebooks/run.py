@@ -8,12 +8,14 @@ line is worth, is its output; a picture is that of `_repr_html_`. Numbers may di
 """
 
 import ast
+import base64
 import contextlib
 import html
 import io
 import json
 import os
 import re
+import struct
 import sys
 
 # How far two numbers may be apart: relative, and absolute where they are rounding.
@@ -108,6 +110,10 @@ def _told(text):
     if data is None:
         return text
     record = json.loads(data.group(1))
+    if "tokens" in record:  # of a language model
+        numbers = base64.b64decode(record["matrix"])
+        numbers = struct.unpack("<%dd" % (len(numbers) // 8), numbers)
+        return json.dumps([record["tokens"], record["rows"], record["values"], record["references"], numbers])
     keys = ("name", "index", "subtract", "value", "reference", "contributions")
     return json.dumps([[part["name"] for part in record["components"]],
                        [[target[key] for key in keys] for target in record["targets"]]])

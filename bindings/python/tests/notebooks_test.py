@@ -1,10 +1,14 @@
 """The notebooks in docs/notebooks run, and print what is stored in them."""
 
+import base64
 import copy
 import glob
+import html
 import importlib.util
 import json
 import os
+import re
+import struct
 import tempfile
 import unittest
 
@@ -44,11 +48,15 @@ class NotebooksTest(unittest.TestCase):
     def test_text(self):
         self.check("text")
 
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "needs transformers")
+    def test_language_model(self):
+        self.check("language_model")
+
     def test_each_has_a_test(self):
         names = {os.path.basename(path)[: -len(".ipynb")] for path in glob.glob(FOLDER + "*.ipynb")}
         tests = {name[len("test_") :] for name in dir(self) if name.startswith("test_")}
         self.assertEqual(names - tests, set())
-        self.assertEqual(len(names), 3)
+        self.assertEqual(len(names), 4)
 
 
 class RunnerTest(unittest.TestCase):
@@ -74,6 +82,19 @@ class RunnerTest(unittest.TestCase):
         outputs(silent)[0]["output_type"] = "stream"
         silent["cells"][1]["outputs"] = []
         self.assertIn("cell 1: has", run.compare(stored, silent)[0])
+
+    def test_what_differs_in_a_page_of_a_language_model_is_found(self):
+        stored = next(one for one in outputs(read("language_model")) if "text/html" in one.get("data", {}))
+        page = html.unescape("".join(stored["data"]["text/html"]))
+        self.assertEqual(run._differ(page, page), "")
+        data = re.search(r'"matrix":"([^"]*)"', page).group(1)
+        numbers = list(struct.unpack("<%dd" % (len(base64.b64decode(data)) // 8), base64.b64decode(data)))
+        largest = max(range(len(numbers)), key=lambda k: numbers[k])
+        for factor, differs in ((1 + 1e-6, False), (1.01, True)):
+            other = [one * factor if k == largest else one for k, one in enumerate(numbers)]
+            text = base64.b64encode(struct.pack("<%dd" % len(other), *other)).decode("ascii")
+            self.assertEqual(bool(run._differ(page, page.replace(data, text))), differs)
+        self.assertIn("stored is", run._differ(page, page.replace(" moon", " sun")))
 
     def test_a_cell_that_fails_fails(self):
         cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": ["1 / 0"], "outputs": [], "execution_count": 1}
