@@ -169,6 +169,7 @@ const std::vector<Field>& Fields() {
        [](Policy& p, const std::string& v) { p.content_first = ParseKinds(KeyOf("content_first"), v); },
        [](const Policy& p) { return KindsText(KeyOf("content_first"), p.content_first); }},
       OneOf("conditions", &Policy::conditions),
+      OneOf("compute_dtype", &Policy::compute_dtype),
       OneOf("anchor", &Policy::anchor),
       OneOf("missing_rule", &Policy::missing_rule),
       OneOf("on_failure", &Policy::on_failure),

@@ -37,6 +37,7 @@ struct Policy {
   // content moves at the coefficient's value. The move of every other product is shared by half.
   uint32_t content_first = kDefaultContentFirst;
   Conditions conditions = kDefaultConditions;
+  ComputeDtype compute_dtype = kDefaultComputeDtype;
   Anchor anchor = kDefaultAnchor;
   MissingRule missing_rule = kDefaultMissingRule;
   OnFailure on_failure = kDefaultOnFailure;

@@ -276,11 +276,12 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   judged.failures = adjoint.failures;
   judged.worst_recovery_error = adjoint.recovery_error;
   FillReport(swept.linearization, judged, options.policy.preset == Preset::kAuto, result.report);
+  at::ScalarType rounded = result.value.scalar_type();
+  if (adjoint.single[0] && RealDtype(rounded) == at::kDouble) rounded = at::kFloat;
   for (Contributions& target : result.targets) {
-    target.tolerance =
-        RecoveryAllowance(target, result.value.scalar_type(), result.report.operators, run.policy.tolerance);
+    target.tolerance = RecoveryAllowance(target, rounded, result.report.operators, run.policy.tolerance);
   }
-  JudgeTargets(swept.linearization, result.name, result.targets, cotangent, outcome);
+  JudgeTargets(swept.linearization, result.name, result.targets, cotangent, adjoint, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
     result.report.notes.push_back(

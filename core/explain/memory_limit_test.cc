@@ -2,8 +2,10 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <string>
 #include <vector>
@@ -200,6 +202,36 @@ TEST(MemoryLimit, StandInsAreFound) {
   ExpectLimitChangesNothing(ModelOf(run), {input}, options);
   const std::vector<std::string> notes = Within(ModelOf(run), {input}, options, kTiny).report.notes;
   EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), IsAboutTheLimit));
+}
+
+// An operator with a memory of its own.
+Tensor Drift(const Tensor& x) {
+  static std::atomic<int> calls = 0;
+  return x * (1 + 1e-3 * ++calls);
+}
+
+TORCH_LIBRARY_FRAGMENT(memory_limit_test, library) { library.def("drift(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(memory_limit_test, CPU, library) { library.impl("drift", &Drift); }
+
+TEST(MemoryLimit, AnOperatorThatGivesOtherNumbersAgainIsAnError) {
+  const TracedModel model = ModelOf([](const Tensor& t) {
+    const auto drift = c10::Dispatcher::singleton().findSchemaOrThrow("memory_limit_test::drift", "");
+    Stack stack = {t.tanh()};
+    drift.callBoxed(&stack);
+    Tensor y = stack[0].toTensor();
+    stack.clear();
+    y = y.tanh();
+    y = y * 2;
+    // The result does not come from it alone.
+    return (y + t).tanh().sum();
+  });
+  const Input input = SplitInput(Random({2, 6}, 1), {1}, Random({2, 6}, 2));
+  AttributeOptions options;
+  options.policy.missing_rule = MissingRule::kAbsorb;
+  Attribute(model, {input}, options);
+  options.memory_bytes = kTiny;
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"drift", "other numbers", "without a memory limit"},
+              [&] { Attribute(model, {input}, options); });
 }
 
 TEST(MemoryLimit, PoliciesThatNeedTheWholeRunAreRefused) {

@@ -73,6 +73,13 @@ std::vector<Position> ReadersOfInfinity(const Linearization& linearization, cons
   });
 }
 
+bool IsHalf(at::ScalarType dtype) { return dtype == at::kHalf || dtype == at::kBFloat16; }
+
+bool HoldsHalfTypes(const TracedRun& trace) {
+  return std::any_of(trace.program.storages.begin(), trace.program.storages.end(),
+                     [](const StorageInfo& storage) { return IsHalf(storage.dtype); });
+}
+
 // Which choices were made for the caller, and operators that no rule covers or that failed.
 std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepResult& sweep, bool auto_preset) {
   const Policy& policy = linearization.policy;
@@ -86,10 +93,22 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
     absorbs = absorbs || failure.absorbed;
   }
   const std::vector<Position> failures = PositionsOf(*linearization.trace, failed);
+  const std::vector<Node>& nodes = NodesOf(linearization);
+  const bool rounds_to_half = std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+    const auto& outputs = linearization.trace->program.calls[node.call].outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [](const Operand& output) { return IsHalf(output.dtype); });
+  });
   const bool tell = !absorbs && policy.on_failure != OnFailure::kIgnore;
   return {
       {auto_preset && policy.preset == Preset::kFast, "preset auto: fast, because no baseline was given"},
       {auto_preset && policy.preset != Preset::kFast, "preset auto: faithful, because a baseline was given"},
+      {policy.compute_dtype == ComputeDtype::kFloat32 && HoldsHalfTypes(*linearization.trace),
+       "computed in float32 from tensors of half types: the numbers are not those that the model gives in its own "
+       "dtype"},
+      {policy.compute_dtype == ComputeDtype::kModel && rounds_to_half,
+       "operators round to a half type, and what that misses is leftover; compute_dtype=float32 explains the model "
+       "without "
+       "that rounding"},
       About("no rule, absorbed into the leftover: ", NodesThat(linearization, absorbed)),
       {sweep.turned,
        "components that were found backward did not come to what their sum became, so they were sent forward"},

@@ -243,7 +243,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   const at::Tensor counted = at::isfinite(result.value);
   const at::Tensor missing = at::where(counted, result.value - recovery, at::zeros_like(recovery));
   const at::Tensor weights = MagnitudeOfEach(cotangent);
-  const bool single = RealDtype(cotangent.scalar_type()) != at::kDouble;
+  const bool single = result.single[0];
   const double scale = LargestFinite(value);
   for (int64_t t = 0; t < missing.size(0); ++t) {
     const double weight = std::max(weights[t].item<double>(), std::numeric_limits<double>::min());
@@ -274,7 +274,8 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
 }
 
 void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, Outcome& outcome) {
+                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
+                  Outcome& outcome) {
   const c10::AutoGradMode no_grad(false);
   if (!CarriesRows(linearization.probes[0].operand)) return;
   Sizes sizes;
@@ -288,7 +289,7 @@ void JudgeTargets(const Linearization& linearization, const std::string& name,
     sizes.value += std::abs(target.value);
     if (target.mass > targets[worst].mass) worst = t;
   }
-  const bool single = RealDtype(cotangent.scalar_type()) != at::kDouble;
+  const bool single = result.single[0];
   const int64_t row = std::min<int64_t>(static_cast<int64_t>(worst), cotangent.size(0) - 1);
   const Judged judged = Measure(
       linearization, name, sizes, single, 0, [&] { return cotangent.narrow(0, row, 1); }, outcome);

@@ -42,7 +42,8 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
 Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const at::Tensor& value,
                       const at::Tensor& cotangent, AdjointResult& result);
 void JudgeTargets(const Linearization& linearization, const std::string& name,
-                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, Outcome& outcome);
+                  const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
+                  Outcome& outcome);
 
 // Writes the outcome into a report that is filled otherwise: its notes come before the others.
 void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Linearization& linearization,

@@ -151,6 +151,29 @@ TEST_P(NormStacks, IsAFailureOfAttributionsToo) {
   EXPECT_GE(absorbed.report.absorbed_failures, 1);
 }
 
+// Norms of Llama and its kin compute in single precision, also in a model that is in double otherwise.
+TEST(SinglePrecisionOnTheWay, IsAllowedItsRounding) {
+  const Tensor weight = Random({6, 40}, 3);
+  const auto model = [&](const Tensor& x) {
+    const Tensor single = x.to(at::kFloat) + 64 - 64;  // rounded in the sixth digit
+    const Tensor normed = single * at::rsqrt(single.pow(2).mean(-1, /*keepdim=*/true) + 1e-6);
+    return at::matmul(weight, normed.to(at::kDouble));
+  };
+  const Tensor x = Random({40}, 4);
+  Input input = WithoutBaseline(x, {0});
+  input.baseline = Baseline::Of(Random({40}, 5));
+  AttributeOptions options;
+  for (int64_t k = 0; k < 6; ++k) options.targets.push_back(ParseTarget(std::to_string(k)));
+  const Attribution found = Attribute(ModelOf(model), {input}, options);
+  double missing = 0;
+  for (const Contributions& target : found.targets) {
+    missing = std::max(missing, std::abs(target.recovery - target.value));
+    EXPECT_LE(std::abs(target.recovery - target.value), target.tolerance);
+  }
+  EXPECT_GT(missing, OwnAllowance(false, found.targets[0].scale, 0, {}));
+  EXPECT_THAT(found.report.failures, testing::IsEmpty());
+}
+
 TEST_P(NormStacks, DoublePrecisionIsWhatHelps) {
   DecomposeOptions options;
   options.policy = ByHalf();

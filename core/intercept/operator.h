@@ -12,6 +12,12 @@ namespace addend {
 
 using Stack = std::vector<c10::IValue>;
 
+// Note [In float32]
+// A model in bfloat16 or float16 can be computed in float32 without a copy of its parameters: each operator converts
+// the tensors of such types that it reads, when it runs, and an argument that asks for such a dtype asks for float32.
+// So all that the model computes is float32. Operators that give views or write in place read those arguments as they
+// are. An embedding converts the rows that it takes, not its table.
+
 class Operator {
  public:
   explicit Operator(const c10::OperatorHandle& handle) : handle_(handle) {}
@@ -22,6 +28,13 @@ class Operator {
   // loaded.
   static std::vector<Operator> Overloads(const std::string& name);
 
+  // The same operator, run in float32; see Note [In float32].
+  Operator InFloat32() const;
+  bool in_float32() const { return in_float32_; }
+  // What an operator that runs in float32 is asked for: float32 in place of a half type, in the arguments on the stack
+  // that are dtypes.
+  void AskForFloat32(Stack* stack) const;
+
   // For an out= form, the operator that returns its result instead: add.Tensor for add.out. Nullopt if there is none.
   std::optional<Operator> WithoutOut() const;
 
@@ -30,13 +43,14 @@ class Operator {
   bool composite() const;
   // Calls the operator as any user of LibTorch would: replaces the arguments on the stack by the results.
   void Call(Stack* stack) const { handle_.callBoxed(*stack); }
-  // Calls the operator without any tracing scope seeing the call.
+  // Calls the operator without any tracing scope seeing the call, in float32 if it is to be.
   void Run(Stack* stack) const;
   // Runs the kernel of a composite operator with tracing on: the inner operators come back to the scope one by one.
   void Expand(Stack* stack) const;
 
  private:
   c10::OperatorHandle handle_;
+  bool in_float32_ = false;
 };
 
 }  // namespace addend

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/intercept/in_float32.h"
 #include "core/intercept/own_operators.h"
 
 namespace addend {
@@ -137,7 +138,10 @@ Stack OwnersOfResults(const c10::FunctionSchema& schema, const Stack& stack) {
 void Operator::Run(Stack* stack) const {
   const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
+  const bool from_table = TakesFromTable(schema());
+  if (in_float32_ && !from_table) WidenArguments(schema(), stack);
   handle_.callBoxed(*stack);
+  if (in_float32_ && from_table) WidenResults(stack);
 }
 
 void Operator::Expand(Stack* stack) const {

@@ -372,7 +372,10 @@ AdjointResult SweepBackward(const Linearization& linearization, const std::vecto
   result.growth = growth.growth();
   Rounding rounding(linearization);
   rounding.FollowAll();
-  for (const Probe& probe : linearization.probes) result.depth.push_back(rounding.Depth(probe.operand));
+  for (const Probe& probe : linearization.probes) {
+    result.depth.push_back(rounding.Depth(probe.operand));
+    result.single.push_back(rounding.IsSingle(probe.operand));
+  }
   if (options.components_only || linearization.policy.check == Check::kOff) return result;
   for (OperatorCheck suspect : sweep.suspects()) {
     // A bracket that is kept is in the leftover already.

@@ -77,6 +77,7 @@ struct AdjointResult {
   double tolerance = 0;
   std::vector<OperatorCheck> failures;  // those that the policy did not make an error
   std::vector<int64_t> depth;           // by probe: the longest chain of operators that led to it
+  std::vector<bool> single;             // by probe: rounded as single precision is somewhere on the way
 };
 
 // Sweeps backward. `cotangents`: one for each probe of the linearization, [targets, *S] of the rows' dtype; undefined:

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/linearize/reference_cache.h"
-#include "core/linearize/replace_tensors.h"
+#include "core/intercept/replace_tensors.h"
 #include "core/linearize/role.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"

@@ -3,16 +3,17 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/intercept/thread_modes.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/linearize/view.h"
 
 namespace addend {
 namespace {
 
-// Of the limit: what a stretch makes at least, and what all checkpoints may take.
+// Of the limit: what a stretch makes at least.
 constexpr int64_t kStretches = 8;
-constexpr int64_t kCheckpointShare = 2;
-// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where a stretch has
-// become as long as the limit.
+// What the model holds at a checkpoint, as a part of what was made since the last one, at most; and where the nodes of
+// a stretch take the limit.
 constexpr int64_t kLittle = 16;
 constexpr int64_t kLittleAtLast = 4;
 // Nodes, and what lives while a stretch runs again, are this part of all that the stretch makes, as a rule.
@@ -45,11 +46,22 @@ void Checkpoints::Limit(int64_t bytes, const Policy& policy) {
 
 int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->program().calls.size()); }
 
+Checkpoints::Version* Checkpoints::AliveIn(int storage) {
+  const auto found =
+      std::find_if(alive_.begin(), alive_.end(), [&](size_t v) { return versions_[v].storage == storage; });
+  return found != alive_.end() ? &versions_[*found] : nullptr;
+}
+
 void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) {
   const Call& call = own.call;
+  const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows));
+  const ValuesRead reads = own.role.rule != nullptr && !starts ? own.role.rule->Reads(decomposed) : ValuesRead();
   for (const Operand& operand : call.operands) {
-    if (!CarriesRows(operand)) continue;
-    for (const size_t v : alive_) versions_[v].read = versions_[v].read || versions_[v].storage == operand.storage;
+    Version* read = CarriesRows(operand) && !call.is_view ? AliveIn(operand.storage) : nullptr;
+    if (read == nullptr) continue;
+    read->read = true;
+    read->needed = read->needed || reads.operands;
+    if (!read->needed) seconds += read->seconds;
   }
   if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
   int64_t bytes = 0;
@@ -66,11 +78,13 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
     version.kept = state.kept.size() - 1;
     version.birth = call.index;
     version.bytes = 2 * info.numel * static_cast<int64_t>(c10::elementSize(info.dtype));
+    version.seconds = seconds;
+    version.whole = CoversWhole(output, info);
+    version.needed = reads.outputs;
     bytes += version.bytes;
     versions_.push_back(version);
   }
   for (size_t v = first; v < versions_.size(); ++v) {
-    versions_[v].price = seconds / static_cast<double>(std::max<int64_t>(bytes, 1));
     // Written in place: the version before is of no use to the model any more.
     const auto before = std::find_if(alive_.begin(), alive_.end(),
                                      [&](size_t other) { return versions_[other].storage == versions_[v].storage; });
@@ -124,16 +138,21 @@ bool Checkpoints::MayDrop(const Version& version) const {
 
 void Checkpoints::Offer(size_t v) {
   const Version& version = versions_[v];
-  if (version.held && !version.pinned && version.death >= 0) offered_.emplace(version.price, v);
+  if (!version.held || version.pinned || version.death < 0) return;
+  const double price = version.needed ? version.seconds / static_cast<double>(std::max<int64_t>(version.bytes, 1)) : 0;
+  offered_.emplace(price, v);
 }
 
 void Checkpoints::DropWhatDoesNotFit() {
   const int64_t allowed = limit_ - Longest() / kNodeShare;
+  if (held_ <= allowed || offered_.empty()) return;
+  const TracingPause pause;
+  const NormalMode normal;
   while (held_ > allowed && !offered_.empty()) {
     Version& version = versions_[offered_.begin()->second];
     offered_.erase(offered_.begin());
     if (version.birth >= NextCall() || !MayDrop(version)) continue;
-    states_->Of(version.storage).kept[version.kept].Drop();
+    states_->Of(version.storage).kept[version.kept].Drop(version.whole);
     version.held = false;
     dropped_ = true;
     held_ -= version.bytes;
@@ -142,14 +161,15 @@ void Checkpoints::DropWhatDoesNotFit() {
 }
 
 bool Checkpoints::IsGoodPlace(int64_t live) const {
-  return open_ >= step_ && live <= open_ / (open_ >= limit_ ? kLittleAtLast : kLittle);
+  return open_ >= step_ && live <= open_ / (open_ / kNodeShare >= limit_ ? kLittleAtLast : kLittle);
 }
 
 void Checkpoints::SetCheckpoint(int64_t live) {
   cuts_.push_back({NextCall(), live, open_});
   for (const size_t v : alive_) Pin(versions_[v], true);
   open_ = 0;
-  while (pinned_ > limit_ / kCheckpointShare && cuts_.size() > 1) GiveUpOne();
+  while (GiveUpOne()) {
+  }
 }
 
 void Checkpoints::Pin(Version& version, bool pinned) {
@@ -165,23 +185,28 @@ bool Checkpoints::Crosses(const Version& version) const {
   return cut != cuts_.end() && (version.death < 0 || version.death > cut->call);
 }
 
-void Checkpoints::GiveUpOne() {
+// Few checkpoints take little and make long stretches, whose nodes take much. Together they are least where the
+// checkpoints take as much as the nodes of the longest stretch. A join that makes no stretch longer than the longest is
+// a gain; longer ones only help once all stretches can be twice as long.
+bool Checkpoints::GiveUpOne() {
+  const int64_t nodes = Longest() / kNodeShare;
+  if (cuts_.size() <= 1 || pinned_ + nodes <= limit_) return false;
+  // What follows the last one is not known yet.
+  const auto joined = [&](size_t k) { return cuts_[k].made + cuts_[k + 1].made; };
+  const auto price = [&](size_t k) {
+    return static_cast<double>(joined(k)) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));
+  };
   size_t least = 0;
-  double least_price = 0;
-  for (size_t k = 0; k < cuts_.size(); ++k) {
-    const int64_t joined = cuts_[k].made + (k + 1 < cuts_.size() ? cuts_[k + 1].made : open_);
-    const double price = static_cast<double>(joined) / static_cast<double>(std::max<int64_t>(cuts_[k].bytes, 1));
-    if (k > 0 && price >= least_price) continue;
-    least = k;
-    least_price = price;
-  }
-  (least + 1 < cuts_.size() ? cuts_[least + 1].made : open_) += cuts_[least].made;
+  for (size_t k = 1; k + 1 < cuts_.size(); ++k) least = price(k) < price(least) ? k : least;
+  if (joined(least) > Longest() && pinned_ <= 2 * nodes) return false;
+  cuts_[least + 1].made += cuts_[least].made;
   cuts_.erase(cuts_.begin() + static_cast<int64_t>(least));
   for (size_t v = 0; v < versions_.size(); ++v) {
     if (!versions_[v].pinned || Crosses(versions_[v])) continue;
     Pin(versions_[v], false);
     Offer(v);
   }
+  return true;
 }
 
 int64_t Checkpoints::Longest() const {

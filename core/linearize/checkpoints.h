@@ -7,11 +7,13 @@
 // the model has let go of it, because its call can run again on the same operands, with the same bits (activation
 // checkpointing, Chen et al. 2016, arXiv:1604.06174). The sweep back takes the last stretch first: it runs the calls
 // again whose results are missing, makes their nodes, and drops both when it has passed them; see stretches.h.
-// What is dropped first is what costs the least time for its size (dynamic tensor rematerialization, Kirisame et al.
-// 2021, arXiv:2006.09616). A checkpoint is set where the model holds little: between two layers, as a rule. There may
-// be too many for the limit, since nobody knows how long the run will be: then of two neighbours the larger one is
-// given up. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted and that are read
-// are always kept.
+// A sum is linearized without its terms, and a product with weights without its result: what no node is made of is
+// dropped first, and made again only for what is computed from it. Then comes what costs the least time for its size,
+// with what would be made again for it alone (dynamic tensor rematerialization, Kirisame et al. 2021,
+// arXiv:2006.09616). A checkpoint is set where the model holds little: between two layers, as a rule. There may
+// be too many for the limit, since nobody knows how long the run will be: then those are given up that keep much and
+// whose stretches are short. Plain tensors, inputs, embeddings of ids, random draws and results that a rewrite adopted
+// and that are read are always kept.
 #ifndef ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 #define ADDEND_CORE_LINEARIZE_CHECKPOINTS_H_
 
@@ -57,10 +59,12 @@ class Checkpoints {
     int64_t birth = 0;   // the call that made it
     int64_t death = -1;  // the first call that cannot read it; -1: the model still holds it
     int64_t bytes = 0;   // of value and reference
-    double price = 0;    // seconds for a byte
+    double seconds = 0;  // to make it again, with what nobody else needs
     bool pinned = false;
     bool held = true;
-    bool read = false;  // a later call reads it
+    bool whole = false;   // its call gave all of the storage
+    bool read = false;    // a later call reads it
+    bool needed = false;  // a node is made of it
   };
   struct Cut {
     int64_t call = 0;   // the first of its stretch
@@ -69,13 +73,14 @@ class Checkpoints {
   };
 
   int64_t NextCall() const;
+  Version* AliveIn(int storage);
   bool MayDrop(const Version& version) const;
   void Bury(size_t v);
   void Offer(size_t v);
   void DropWhatDoesNotFit();
   bool IsGoodPlace(int64_t live) const;
   void SetCheckpoint(int64_t live);
-  void GiveUpOne();
+  bool GiveUpOne();
   void Pin(Version& version, bool pinned);
   bool Crosses(const Version& version) const;
   int64_t Longest() const;

@@ -10,7 +10,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
-#include "core/linearize/replace_tensors.h"
+#include "core/intercept/replace_tensors.h"
 
 namespace addend {
 namespace {

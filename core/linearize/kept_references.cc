@@ -97,6 +97,7 @@ void KeptReferences::AddInput(const Operand& operand) {
 RunReferences::Known KeptReferences::SeenBefore(const CallAtHand& own) const {
   RunReferences::Known seen;
   seen.op = own.role.full_name;
+  if (own.call.op.in_float32()) seen.op += " in float32";
   seen.arguments = own.call.arguments;
   seen.operands.assign(own.call.operands.begin(), own.call.operands.end());
   own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {

@@ -41,7 +41,9 @@ struct Node {
   // bound.
   double bracket_bound = -1;
   double inner_terms = 0;  // as the rule says
-  bool stand_in = false;   // the recorded reference of the output was not finite; see references.h
+  // Where memory is limited: values of the call that were dropped are needed after all. The node is not complete.
+  bool lacks_values = false;
+  bool stand_in = false;  // the recorded reference of the output was not finite; see references.h
   // How many elements lose their decomposed part to rounding, and the magnitude that they lose it in; see swamped.h.
   int64_t swamped = 0;
   double swamped_in = 0;

@@ -1,12 +1,14 @@
 #include "core/linearize/make_node.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,13 @@
 namespace addend {
 namespace {
 
+// What was dropped because no rule reads it: NaN of its size, dtype and device, in the memory of one number.
+at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
+  const auto options =
+      at::TensorOptions(RowDtype(operand.dtype)).device(trace.program.storages[operand.storage].device);
+  return at::full({}, std::numeric_limits<double>::quiet_NaN(), options).expand(operand.geometry.sizes);
+}
+
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
   static_cast<CallArguments&>(described) = ArgumentsOf(call, call.arguments);
@@ -28,9 +37,10 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
   for (size_t k = 0; k < call.operands.size(); ++k) {
     const Operand& operand = call.operands[k];
     RuleOperand own;
-    own.value = Widen(trace.Value(operand));
     own.decomposed = CarriesRows(operand);
-    own.reference = own.decomposed ? Widen(trace.Reference(operand)) : own.value;
+    const bool dropped = trace.Misses(operand);
+    own.value = dropped ? Unknown(trace, operand) : Widen(trace.Value(operand));
+    own.reference = dropped || !own.decomposed ? own.value : Widen(trace.Reference(operand));
     own.marks = marks.Frozen(call.index, k);
     own.content_first = marks.ContentFirst(call.index, k);
     own.argument = operand.argument;
@@ -38,7 +48,12 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     described.operands.push_back(std::move(own));
   }
   for (const Operand& output : call.outputs) {
-    described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
+    if (trace.Misses(output)) {
+      const at::Tensor unknown = Unknown(trace, output);
+      described.outputs.push_back({unknown, unknown});
+    } else {
+      described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
+    }
   }
   described.run = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
     return Rerun(call, arguments, operands);
@@ -101,21 +116,24 @@ bool ReadsAll(const RuleCall& call, const RuleResult& rule) {
 
 // Whether an operand is NaN or infinite where its reference is not. Such an element has no parts, so that what the
 // operator makes of it (1 / infinity is 0) is leftover.
-bool ComesFromInfinity(const RuleCall& call) {
-  return std::any_of(call.operands.begin(), call.operands.end(), [](const RuleOperand& operand) {
-    if (!operand.decomposed || operand.value.numel() == 0 || AllFinite(operand.value)) return false;
+bool ComesFromInfinity(const TracedRun& trace, const Call& recorded, const RuleCall& call) {
+  for (size_t k = 0; k < call.operands.size(); ++k) {
+    const RuleOperand& operand = call.operands[k];
+    if (!operand.decomposed || operand.value.numel() == 0 || trace.ValueIsFinite(recorded.operands[k])) continue;
     const at::Tensor both_nan = at::isnan(operand.value).logical_and_(at::isnan(operand.reference));
     const at::Tensor same = operand.value.eq(operand.reference).logical_or_(both_nan);
-    return at::isfinite(operand.value).logical_or_(same).logical_not_().any().item<bool>();
-  });
+    if (at::isfinite(operand.value).logical_or_(same).logical_not_().any().item<bool>()) return true;
+  }
+  return false;
 }
 
 // Whether the rule accounts for everything, and how exactly.
-void ClaimBracket(const Call& recorded, const RuleCall& call, const RuleResult& rule, Node& node) {
+void ClaimBracket(const TracedRun& trace, const Call& recorded, const RuleCall& call, const RuleResult& rule,
+                  Node& node) {
   bool half = false;  // the value was rounded to fewer digits than rows have: that is leftover
   for (const Operand& output : recorded.outputs) half = half || (CarriesRows(output) && IsHalf(output.dtype));
   const bool all_read = ReadsAll(call, rule);
-  const bool from_infinity = ComesFromInfinity(call);
+  const bool from_infinity = ComesFromInfinity(trace, recorded, call);
   node.keeps_bracket = !rule.exact || !all_read || half || from_infinity;
   if (from_infinity || ((!rule.exact || !all_read) && rule.quadrature == 0)) return;
   if (recorded.adopted > 0) {
@@ -207,8 +225,18 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
   return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
 }
 
+bool MissesAny(const TracedRun& trace, const Call& call) {
+  const auto missing = [&](const Operand& operand) { return trace.Misses(operand); };
+  return std::any_of(call.operands.begin(), call.operands.end(), missing) ||
+         std::any_of(call.outputs.begin(), call.outputs.end(), missing);
+}
+
 // See Note [Swamped elements].
-void LoseSwamped(const Call& call, const RuleCall& described, const Rule& rule, Node& node) {
+void LoseSwamped(const TracedRun& trace, const Call& call, const RuleCall& described, const Rule& rule, Node& node) {
+  if (trace.Misses(call.outputs[0])) {
+    node.lacks_values = AddsMask(described, rule.addends);
+    return;
+  }
   const Swamped swamped = FindSwamped(call, described, rule.addends);
   node.keeps_bracket = node.keeps_bracket || swamped.rounds;
   if (!swamped.elements.defined()) return;
@@ -273,7 +301,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
                 absl::StrCat("the rule of ", FullName(call.op.schema()), " fails: ", e.what_without_backtrace()),
                 call.position);
   }
-  ClaimBracket(call, described, built, node);
+  ClaimBracket(trace, call, described, built, node);
   if (trace.StepsOfConditions(call)) {
     node.keeps_bracket = true;
     node.bracket_bound = -1;
@@ -287,10 +315,27 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   node.map = std::move(built.map);
   node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
-  if (rule != nullptr && node.map && !node.joint) LoseSwamped(call, described, *rule, node);
+  if (rule != nullptr && node.map && !node.joint) LoseSwamped(trace, call, described, *rule, node);
+  // A sweep reads what a bracket is made of.
+  node.lacks_values = node.lacks_values || (node.keeps_bracket && MissesAny(trace, call));
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();
   if (stand_ins != nullptr) *stand_ins = std::move(replaced);
   return node;
+}
+
+ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices) {
+  const Call& call = trace.program.calls[c];
+  const Rule* rule = choices.rules[c];
+  if (rule == nullptr || call.adopted != 0 || trace.StartsRows(call)) return {};
+  const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows));
+  const ValuesRead reads = rule->Reads(decomposed);
+  const bool known = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
+    return !CarriesRows(output) || (trace.At(output).reference_is_finite && !IsHalf(output.dtype));
+  });
+  const bool finite = reads.operands || std::none_of(call.operands.begin(), call.operands.end(), [&](const Operand& o) {
+                        return trace.Misses(o) && !trace.At(o).value_is_finite;
+                      });
+  return known && finite ? reads : ValuesRead();
 }
 
 Choices MakeChoices(const TracedRun& trace, const Registry& registry, const Policy& policy,

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/replace_tensors.h"
+#include "core/intercept/replace_tensors.h"
 #include "core/linearize/view.h"
 #include "core/program/random_state.h"
 #include "core/program/written_aside.h"

@@ -5,7 +5,9 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/call_at_hand.h"
+#include "core/linearize/fingerprint.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/storage_states.h"
 #include "core/linearize/view.h"
@@ -81,6 +84,12 @@ void KeepOrCompare(const Call& call, const Operand& output, const at::Tensor& ag
   }
 }
 
+void RequireFingerprint(const Call& call, const Kept& kept) {
+  if (kept.fingerprint != 0 && FingerprintOf(kept.value, kept.reference) != kept.fingerprint) {
+    Differs(call, "other numbers");
+  }
+}
+
 at::Tensor Nothing(const at::Tensor& value) { return at::full_like(value, std::numeric_limits<double>::quiet_NaN()); }
 
 // As ReferenceRun gives them where the operator fails on the baseline.
@@ -118,6 +127,7 @@ void RunAgain(TracedRun& trace, const Call& call) {
     if (output.written) {
       KeepOrCompare(call, output, values_written[output.storage], kept.value);
       KeepOrCompare(call, output, references_written[output.storage], kept.reference);
+      RequireFingerprint(call, kept);
       continue;
     }
     const StorageInfo& storage = trace.program.storages[output.storage];
@@ -126,7 +136,25 @@ void RunAgain(TracedRun& trace, const Call& call) {
     KeepOrCompare(call, output, Flat(values[k], storage, /*differentiable=*/false), kept.value);
     KeepOrCompare(call, output, FlatReference(output, storage, values[k], reference, /*differentiable=*/false),
                   kept.reference);
+    RequireFingerprint(call, kept);
   }
+}
+
+std::vector<int64_t> CallsThatMake(const TracedRun& trace, const std::vector<Operand>& operands) {
+  std::set<int64_t> open;
+  const auto ask = [&](const Operand& operand) {
+    if (trace.Misses(operand)) open.insert(trace.At(operand).made_by);
+  };
+  for (const Operand& operand : operands) ask(operand);
+  std::vector<int64_t> calls;
+  while (!open.empty()) {
+    // What a call reads was made by earlier ones.
+    calls.push_back(*open.rbegin());
+    open.erase(calls.back());
+    for (const Operand& operand : trace.program.calls[calls.back()].operands) ask(operand);
+  }
+  std::reverse(calls.begin(), calls.end());
+  return calls;
 }
 
 }  // namespace addend

@@ -3,6 +3,9 @@
 #ifndef ADDEND_CORE_LINEARIZE_RUN_AGAIN_H_
 #define ADDEND_CORE_LINEARIZE_RUN_AGAIN_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "core/linearize/traced_run.h"
 #include "core/program/traced_calls.h"
 
@@ -12,6 +15,9 @@ namespace addend {
 // it is missing. What is there already is compared: throws FailedPrecondition, with the position, where the operator
 // gives other bits than it gave to the model.
 void RunAgain(TracedRun& trace, const Call& call);
+
+// The calls that have to run again, in their order, until the versions that these operands are of are there again.
+std::vector<int64_t> CallsThatMake(const TracedRun& trace, const std::vector<Operand>& operands);
 
 }  // namespace addend
 

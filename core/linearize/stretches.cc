@@ -13,21 +13,17 @@
 namespace addend {
 namespace {
 
-bool IsMissing(const TracedRun& trace, const Operand& operand) {
-  return CarriesRows(operand) && !trace.At(operand).value.defined();
-}
-
-bool GivesMissing(const TracedRun& trace, const Call& call) {
-  return !call.is_view && call.Traced() &&
-         std::any_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& o) { return IsMissing(trace, o); });
-}
-
-// Calls from `first` to before `last` whose results are missing.
-void RunMissing(TracedRun& trace, int64_t first, int64_t last) {
-  for (int64_t c = first; c < last; ++c) {
+// Runs again what makes these operands. Returns what was missing besides and is there now.
+std::vector<Operand> MakeAgain(TracedRun& trace, const std::vector<Operand>& operands) {
+  std::vector<Operand> made;
+  for (const int64_t c : CallsThatMake(trace, operands)) {
     const Call& call = trace.program.calls[c];
-    if (GivesMissing(trace, call)) RunAgain(trace, call);
+    for (const Operand& output : call.outputs) {
+      if (trace.Misses(output)) made.push_back(output);
+    }
+    RunAgain(trace, call);
   }
+  return made;
 }
 
 // What reports and notes ask of a node later.
@@ -86,30 +82,30 @@ bool Stretches::MayDrop(const Operand& operand) const {
   return CarriesRows(operand) && trace_->At(operand).made_by >= 0;
 }
 
-absl::flat_hash_map<Stretches::VersionId, int64_t> Stretches::LastReaders(const Range& range) const {
-  absl::flat_hash_map<VersionId, int64_t> last;
-  const auto read = [&](const Operand& operand, int64_t c) {
-    if (MayDrop(operand)) last[{operand.storage, operand.version}] = c;
-  };
-  for (int64_t c = range.first; c < range.last; ++c) {
-    if (!live_[c]) continue;
+Stretches::Plan Stretches::MakePlan(const Range& range, bool hold) const {
+  Plan plan;
+  plan.runs.assign(range.last - range.first, false);
+  absl::flat_hash_set<VersionId> needed;
+  for (int64_t c = range.last; c-- > range.first;) {
     const Call& call = trace_->program.calls[c];
-    for (const Operand& operand : call.operands) read(operand, c);
-    for (const Operand& output : call.outputs) read(output, c);
+    if (!live_[c] || call.is_view || !call.Traced()) continue;
+    const ValuesRead reads = hold ? ValuesRead() : ValuesReadBy(*trace_, c, choices_);
+    bool runs = false;
+    for (const Operand& output : call.outputs) {
+      if (!CarriesRows(output)) continue;
+      const VersionId version(output.storage, output.version);
+      runs = runs || (trace_->Misses(output) && (reads.outputs || needed.contains(version)));
+      plan.last_reader.try_emplace(version, c);
+    }
+    plan.runs[c - range.first] = runs;
+    for (const Operand& operand : call.operands) {
+      if (!CarriesRows(operand) || !(runs || reads.operands)) continue;
+      const VersionId version(operand.storage, operand.version);
+      needed.insert(version);
+      plan.last_reader.try_emplace(version, c);
+    }
   }
-  return last;
-}
-
-// The last call whose result is a checkpoint and whose operands are made again; -1: there is none.
-int64_t Stretches::CallToCompare(const Range& range) const {
-  for (int64_t c = range.last - 1; c >= range.first; --c) {
-    const Call& call = trace_->program.calls[c];
-    if (!live_[c] || call.is_view || call.resized_output || trace_->StartsRows(call)) continue;
-    const auto may_drop = [&](const Operand& operand) { return MayDrop(operand); };
-    const bool kept = std::none_of(call.outputs.begin(), call.outputs.end(), may_drop);
-    if (kept && call.adopted == 0 && std::any_of(call.operands.begin(), call.operands.end(), may_drop)) return c;
-  }
-  return -1;
+  return plan;
 }
 
 Stretches::Made Stretches::Make(int64_t c) const {
@@ -130,15 +126,20 @@ Stretches::Made Stretches::Make(int64_t c) const {
 
 std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold) {
   std::vector<Made> all(range.last - range.first);
-  const auto last_reader = LastReaders(range);
-  const int64_t compared = CallToCompare(range);
+  const Plan plan = MakePlan(range, hold);
   absl::flat_hash_set<VersionId> held;  // asked for by the sweep
   for (int64_t c = range.first; c < range.last; ++c) {
     if (!live_[c]) continue;
     const Call& call = trace_->program.calls[c];
-    if (GivesMissing(*trace_, call) || c == compared) RunAgain(*trace_, call);
+    if (plan.runs[c - range.first]) RunAgain(*trace_, call);
     Made& made = all[c - range.first];
     made = Make(c);
+    if (made.node && made.node->lacks_values) {
+      std::vector<Operand> lacking(call.operands.begin(), call.operands.end());
+      lacking.insert(lacking.end(), call.outputs.begin(), call.outputs.end());
+      MakeAgain(*trace_, lacking);
+      made = Make(c);
+    }
     if (hold) continue;
     if (made.node && made.node->keeps_bracket) {
       for (const Operand& output : call.outputs) {
@@ -152,8 +153,8 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
     }
     const auto drop = [&](const Operand& operand) {
       if (!MayDrop(operand) || held.contains(VersionId(operand.storage, operand.version))) return;
-      const auto last = last_reader.find(VersionId(operand.storage, operand.version));
-      if (last != last_reader.end() && last->second == c) Drop(operand, /*at_any_rate=*/false);
+      const auto last = plan.last_reader.find(VersionId(operand.storage, operand.version));
+      if (last == plan.last_reader.end() || last->second <= c) Drop(operand, /*at_any_rate=*/false);
     };
     for (const Operand& operand : call.operands) drop(operand);
     for (const Operand& output : call.outputs) drop(output);
@@ -178,12 +179,10 @@ void Stretches::Drop(const Operand& operand, bool at_any_rate) {
   Kept& kept = KeptOf(*trace_, operand);
   if (!kept.value.defined()) return;
   kept.value_is_finite = kept.value_is_finite || AllFinite(kept.value);
-  if (!kept.value_is_finite) {
-    if (!at_any_rate) return;
-    kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
-  }
+  if (!kept.value_is_finite && !at_any_rate) return;
+  kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
   const int64_t bytes = 2 * static_cast<int64_t>(kept.value.nbytes());
-  kept.Drop();
+  kept.Drop(/*whole=*/false);
   freed_.Add(bytes, trace_->memory_limit);
 }
 
@@ -213,26 +212,20 @@ Linearization LinearizeInStretches(std::shared_ptr<TracedRun> trace, const Regis
 
 void Restore(TracedRun& trace, const Operand& operand) {
   if (!CarriesRows(operand) || trace.stretches.empty()) return;
-  const int64_t maker = trace.At(operand).made_by;
+  const std::vector<Operand> made = MakeAgain(trace, {operand});
   KeptOf(trace, operand).made_by = -1;
-  if (!IsMissing(trace, operand)) return;
-  const auto behind = std::upper_bound(trace.stretches.begin(), trace.stretches.end(), maker);
-  const int64_t first = *(behind - 1);
-  std::vector<Operand> made;
-  for (int64_t c = first; c <= maker; ++c) {
-    for (const Operand& output : trace.program.calls[c].outputs) {
-      if (IsMissing(trace, output)) made.push_back(output);
-    }
-  }
-  RunMissing(trace, first, maker + 1);
   for (const Operand& output : made) {
     Kept& kept = KeptOf(trace, output);
-    if (kept.made_by >= 0) kept.Drop();
+    if (kept.made_by >= 0) kept.Drop(/*whole=*/false);
   }
 }
 
 void RestoreAll(TracedRun& trace) {
-  RunMissing(trace, 0, static_cast<int64_t>(trace.program.calls.size()));
+  for (const Call& call : trace.program.calls) {
+    const bool missing = std::any_of(call.outputs.begin(), call.outputs.end(),
+                                     [&](const Operand& output) { return trace.Misses(output); });
+    if (missing && !call.is_view && call.Traced()) RunAgain(trace, call);
+  }
   trace.stretches.clear();
 }
 

@@ -2,12 +2,14 @@
 // checkpoints.h.
 //
 // Note [One stretch]
-// A stretch is gone through twice. Forward: calls whose results were dropped run again, each call's node is made at
-// once, and values and references that nobody in the stretch reads any more are dropped again, except those that the
-// sweep asks for, where a node keeps its bracket. Backward: nodes are visited and dropped. In the end nothing of the
-// stretch is left but checkpoints. Nodes have the same coefficients as those that are made all at once, and are visited
-// in the same order, so that a sweep gives the same bits. One call of each stretch whose result is a checkpoint runs
-// again, too, and has to give the same bits: this finds operators that do not compute the same twice.
+// A stretch is gone through twice. Forward: calls run again whose results were dropped and are needed, each call's node
+// is made at once, and values and references that nobody in the stretch reads any more are dropped again, except those
+// that the sweep asks for, where a node keeps its bracket. Needed is what a node is made of (see ValuesRead), and what
+// is read to make it again: the product before a residual sum, for one, is not computed again where the sum was kept.
+// Backward: nodes are visited and dropped. In the end nothing of the stretch is left but checkpoints. Nodes have the
+// same coefficients as those that are made all at once, and are visited in the same order, so that a sweep gives the
+// same bits. What was dropped left a fingerprint, which it has to have when it is made again: this finds operators that
+// do not compute the same twice.
 #ifndef ADDEND_CORE_LINEARIZE_STRETCHES_H_
 #define ADDEND_CORE_LINEARIZE_STRETCHES_H_
 
@@ -60,14 +62,19 @@ class Stretches {
     int64_t last = 0;  // the first call behind it
   };
 
+  // What happens on the way forward through a stretch.
+  struct Plan {
+    std::vector<bool> runs;                               // by call: it runs again
+    absl::flat_hash_map<VersionId, int64_t> last_reader;  // a call that runs again, or whose node is made of it
+  };
+
   Range RangeOf(size_t stretch) const;
   std::vector<Made> GoForward(const Range& range, bool hold);
   void GoBack(const Range& range, std::vector<Made> made, NeededRows& needed,
               const std::function<void(const Node&)>& visit);
   Made Make(int64_t c) const;
   bool MayDrop(const Operand& operand) const;
-  absl::flat_hash_map<VersionId, int64_t> LastReaders(const Range& range) const;
-  int64_t CallToCompare(const Range& range) const;
+  Plan MakePlan(const Range& range, bool hold) const;
   // Drops a version, unless a sweep may ask for it: where it is not finite.
   void Drop(const Operand& operand, bool at_any_rate);
   void DropAll(const Range& range);

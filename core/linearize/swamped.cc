@@ -92,6 +92,8 @@ Swamped FindSwamped(const Call& call, const RuleCall& described, const Addends& 
   return found;
 }
 
+bool AddsMask(const RuleCall& described, const Addends& addends) { return MaskOf(described, addends).defined(); }
+
 std::shared_ptr<const LinearMap> MapWithout(std::shared_ptr<const LinearMap> map, const at::Tensor& elements) {
   return std::make_shared<PartialMap>(std::move(map), elements);
 }

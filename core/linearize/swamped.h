@@ -35,6 +35,9 @@ struct Swamped {
 // rule); returns nothing for any other call.
 Swamped FindSwamped(const Call& call, const RuleCall& described, const Addends& addends);
 
+// Whether a plain number of the size of a mask is among what a call adds up. Reads no value of what is decomposed.
+bool AddsMask(const RuleCall& described, const Addends& addends);
+
 // Returns the map with zero rows for these elements of its first output.
 std::shared_ptr<const LinearMap> MapWithout(std::shared_ptr<const LinearMap> map, const at::Tensor& elements);
 

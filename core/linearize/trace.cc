@@ -93,10 +93,12 @@ void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
 
 void Tracer::Handle(const Operator& op, Stack* stack) {
   if (checkpoints_.on()) checkpoints_.BetweenCalls();
-  const Role& role = roles_.Of(op);
-  Call call = recorder_.Begin(op, *stack);
+  const Operator own_op = policy_->compute_dtype == ComputeDtype::kFloat32 ? op.InFloat32() : op;
+  own_op.AskForFloat32(stack);
+  const Role& role = roles_.Of(own_op);
+  Call call = recorder_.Begin(own_op, *stack);
   for (Operand& operand : call.operands) states_.Mark(operand);
-  if (role.expands && call.Traced()) return RunExpanded(op, stack);
+  if (role.expands && call.Traced()) return RunExpanded(own_op, stack);
   CallAtHand own = {role, call};
   own.arguments = recorder_.Place(*stack, call);
   if (role.rewrite != nullptr && call.Traced()) {

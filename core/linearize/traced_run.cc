@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/linearize/fingerprint.h"
 #include "core/linearize/view.h"
 #include "core/rules/bags.h"
 #include "core/rules/id_flow.h"
@@ -28,7 +29,10 @@ void RequireHeld(const Kept& kept, const Operand& operand) {
 
 }  // namespace
 
-void Kept::Drop() {
+void Kept::Drop(bool whole) {
+  if (!value.defined()) return;
+  value_is_finite = value_is_finite || AllFinite(value);
+  if (whole && fingerprint == 0) fingerprint = FingerprintOf(value, reference);
   value = at::Tensor();
   reference = at::Tensor();
 }
@@ -83,7 +87,7 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
   const int64_t rows = output.geometry.sizes[0];
   const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), rows);
-  const at::Tensor table = Value(call.operands[0]);
+  const at::Tensor table = call.op.in_float32() ? Value(call.operands[0]).to(dtype) : Value(call.operands[0]);
   const at::Tensor weights = WeightsOfIds(*this, call);
   const auto terms = [&](const at::Tensor& own) {
     return TermsOfBags(schema, call.arguments, table, own, bags, rows, weights).to(dtype);
@@ -98,6 +102,8 @@ bool TracedRun::StepsOfConditions(const Call& call) const {
     return operand.storage >= 0 && operand.labelled && !Value(operand).equal(Reference(operand));
   });
 }
+
+bool TracedRun::Misses(const Operand& operand) const { return CarriesRows(operand) && !At(operand).value.defined(); }
 
 bool TracedRun::ReferenceIsFinite(const Operand& operand) const {
   if (operand.storage < 0 || At(operand).reference_is_finite) return true;

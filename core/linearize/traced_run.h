@@ -14,8 +14,8 @@ namespace addend {
 
 // One version of a storage; all tensors are one-dimensional over the whole storage, value and reference in its dtype.
 struct Kept {
-  // Leaves what is known of the version.
-  void Drop();
+  // Notes what is asked of it later, and drops value and reference. `whole`: every element is what its call gave.
+  void Drop(bool whole);
 
   int version = 0;
   // The call that makes it again, where it may be dropped; -1: it is kept for good. See Note [Stretches].
@@ -25,8 +25,10 @@ struct Kept {
   at::Tensor labels;     // int64, of ids and of numbers that begin there; see Note [Ids] and StartsRows
   // Seen to be finite, while it was in the cache; false: not looked at.
   bool reference_is_finite = false;
-  // Of a version that was dropped after its nodes were made: whether all of the value is finite.
+  // Of a version that was dropped: whether all of the value is finite, and what it has to be when it is made again; 0:
+  // not known.
   bool value_is_finite = false;
+  uint64_t fingerprint = 0;
 };
 
 // Where rows begin: a decomposed input. Exactly one of `labels` and `parts` is defined.
@@ -90,6 +92,8 @@ struct TracedRun {
   RowStart StartOf(const Call& call) const;
   // Whether a call read conditions that are others on the baseline, which its reference has.
   bool StepsOfConditions(const Call& call) const;
+  // Whether the operand is something that was dropped.
+  bool Misses(const Operand& operand) const;
   bool ReferenceIsFinite(const Operand& operand) const;
   bool ValueIsFinite(const Operand& operand) const;
 };

@@ -285,26 +285,29 @@ double InRsub(const RuleCall& call, int argument) { return argument == 0 ? -call
 void RegisterArithmetic(Registry& registry) {
   registry.Register(Rule{"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1); }}
                         .Adds(2, InAdd)
+                        .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
   registry.Register(Rule{"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1); }}
                         .Adds(2, InSub)
+                        .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
   registry.Register(Rule{"aten::rsub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, -1, 1); }}
                         .Adds(2, InRsub)
+                        .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
-  registry.Register(Rule{"aten::mul", Kind::kBilinear, Multiply}.Gates().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::mul", Kind::kBilinear, Multiply}.Multiplies().Gates().KeepsMarks().CoversComplex());
   registry.Register(
       Rule{"aten::div", Kind::kBilinear, Divide}.HasPoles().MarksBy(MarkOfQuotient).KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::addcmul", Kind::kBilinear, AddProduct}.CoversComplex());
-  registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::fill", Kind::kAffine, Fill}.CoversComplex());
   registry.Register(Rule{"aten::zero", Kind::kAffine, Fill}.CoversComplex());
-  registry.Register(Rule{"aten::where", Kind::kAffine, Where}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::where", Kind::kAffine, Where}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}.MadeOfSizes().KeepsMarks().CoversComplex());
 }
 
 }  // namespace addend

@@ -174,7 +174,7 @@ void RegisterConvolution(Registry& registry) {
   for (const char* name :
        {"aten::convolution", "aten::_convolution", "aten::mkldnn_convolution", "aten::_slow_conv2d_forward",
         "aten::slow_conv3d_forward", "aten::slow_conv_dilated2d", "aten::slow_conv_dilated3d"}) {
-    registry.Register({name, Kind::kAffine, General});
+    registry.Register(Rule{name, Kind::kAffine, General}.Multiplies());
   }
   for (const char* name : {"aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d"}) {
     registry.Register({name, Kind::kAffine, Transposed});

@@ -94,9 +94,9 @@ std::vector<at::Tensor> MaskedIndexPut(const RewriteCall& call) {
 }  // namespace
 
 void RegisterIndexing(Registry& registry) {
-  registry.Register(Rule{"aten::gather", Kind::kLinear, Gather}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::index_select", Kind::kLinear, IndexSelect}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::index", Kind::kLinear, Index}.KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::gather", Kind::kLinear, Gather}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::index_select", Kind::kLinear, IndexSelect}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::index", Kind::kLinear, Index}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register({"aten::_unsafe_index", Kind::kLinear, Index});
   registry.Register(Rewrite{"aten::_unsafe_masked_index", MaskedIndex});
   registry.Register(Rewrite{"aten::_unsafe_masked_index_put_accumulate", MaskedIndexPut});

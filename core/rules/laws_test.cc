@@ -2,6 +2,7 @@
 // EveryRuleHasACase fails.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
@@ -470,6 +471,39 @@ TEST_P(LawTest, ShortcutsAgreeWithForward) {
 }
 
 // Linear and affine rules are the operator itself without its constant, applied to one row after the other.
+// As a run within a limit describes what was dropped.
+at::Tensor Unknown(const at::Tensor& tensor) {
+  return at::full({}, std::numeric_limits<double>::quiet_NaN(), tensor.options()).expand(tensor.sizes());
+}
+
+TEST_P(LawTest, WhatItDoesNotReadChangesNothing) {
+  ForEach(Call(), [&](const RuleCall& call, const RuleResult& rule) {
+    const auto moves = [](const RuleOperand& operand) { return operand.decomposed; };
+    const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), moves));
+    const ValuesRead reads = RuleOf(call).Reads(decomposed);
+    if (reads.operands && reads.outputs) return;
+    RuleCall less = call;
+    for (RuleOperand& operand : less.operands) {
+      if (operand.decomposed && !reads.operands) operand.value = operand.reference = Unknown(operand.value);
+    }
+    for (RuleOutput& output : less.outputs) {
+      const bool numbers = output.value.defined() && (output.value.is_floating_point() || output.value.is_complex());
+      if (numbers && !reads.outputs) output.value = output.reference = Unknown(output.value);
+    }
+    const RuleResult other = BuildRule(less);
+    EXPECT_EQ(other.exact, rule.exact);
+    EXPECT_EQ(other.inner_terms, rule.inner_terms);
+    ASSERT_EQ(other.inputs, rule.inputs);
+    ASSERT_EQ(other.map == nullptr, rule.map == nullptr);
+    if (!rule.map) return;
+    Draw draw = Drawer();
+    const Rows rows = RandomRows(draw, call, rule, 3);
+    EXPECT_EQ(Apart(other.map->Forward(rows), rule.map->Forward(rows)), 0);
+    const Rows cotangents = RandomCotangents(draw, call);
+    EXPECT_EQ(Apart(other.map->Transpose(cotangents), rule.map->Transpose(cotangents)), 0);
+  });
+}
+
 TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
   ForEach(Call(), [&](const RuleCall& call, const RuleResult& rule) {
     if (rule.kind != Kind::kLinear && rule.kind != Kind::kAffine) return;

@@ -324,14 +324,14 @@ std::vector<at::Tensor> ProductWithIntegers(const RewriteCall& call) {
 }  // namespace
 
 void RegisterLinear(Registry& registry) {
-  registry.Register(Rule{
-      "aten::linear", Kind::kAffine, [](const RuleCall& c) {
-        return Product(c, "input", "weight", true, "bias");
-      }}.CoversComplex());
+  registry.Register(
+      Rule{"aten::linear", Kind::kAffine, [](const RuleCall& c) { return Product(c, "input", "weight", true, "bias"); }}
+          .Multiplies()
+          .CoversComplex());
   // Each of these names its factors otherwise.
   const auto product = [](const RuleCall& c) { return Product(c, c.NameOf(0), c.NameOf(1), false); };
   for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
-    registry.Register(Rule{name, Kind::kBilinear, product}.CoversComplex());
+    registry.Register(Rule{name, Kind::kBilinear, product}.Multiplies().CoversComplex());
   }
   // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
   for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});
@@ -340,7 +340,7 @@ void RegisterLinear(Registry& registry) {
   };
   const auto beta = [](const RuleCall& c, int /*argument*/) { return c.Double("beta", 1); };
   for (const char* name : {"aten::addmm", "aten::baddbmm"}) {
-    registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).CoversComplex());
+    registry.Register(Rule{name, Kind::kAffine, sum}.Adds(1, beta).Multiplies().CoversComplex());
   }
   registry.Register(Rule{"aten::addmv", Kind::kAffine, sum}.CoversComplex());
   registry.Register(Rewrite{"aten::tensordot", ContractedProduct});

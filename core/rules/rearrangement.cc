@@ -74,7 +74,7 @@ void RegisterRearrangement(Registry& registry) {
         "aten::unsqueeze_copy", "aten::squeeze_copy", "aten::squeeze_copy.dim", "aten::diagonal_copy",
         "aten::detach_copy", "aten::alias_copy", "aten::unfold_copy", "aten::split_copy.Tensor",
         "aten::split_with_sizes_copy", "aten::unbind_copy.int", "aten::lift_fresh_copy"}) {
-    if (Exists(name)) registry.Register({name, Kind::kLinear, Linear});
+    if (Exists(name)) registry.Register(Rule{name, Kind::kLinear, Linear}.MadeOfSizes());
   }
 }
 

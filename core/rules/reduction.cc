@@ -120,10 +120,12 @@ RuleResult Extremum(const RuleCall& call, double sign) {
 }  // namespace
 
 void RegisterReduction(Registry& registry) {
-  registry.Register(
-      Rule{"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }}.CoversComplex());
-  registry.Register(
-      Rule{"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }}.CoversComplex());
+  registry.Register(Rule{"aten::sum", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, false); }}
+                        .MadeOfSizes()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::mean", Kind::kLinear, [](const RuleCall& c) { return Reduce(c, true); }}
+                        .MadeOfSizes()
+                        .CoversComplex());
   registry.Register(Rule{"aten::cumsum", Kind::kLinear, CumulativeSum}.CoversComplex());
   registry.Register({"aten::nansum", Kind::kLinear, NanSum});
   registry.Register({"aten::max", Kind::kSelection, [](const RuleCall& c) { return Extremum(c, 1); }});

@@ -42,6 +42,12 @@ std::string KindName(Kind kind) {
   return "?";
 }
 
+ValuesRead Rule::Reads(int decomposed) const {
+  if (made_of_sizes) return {false, false};
+  if (multiplies) return {decomposed > 1, false};
+  return {};
+}
+
 Rows LinearMap::TransposeRows(const Rows& cotangents) const {
   const auto first = std::find_if(cotangents.begin(), cotangents.end(), [](const auto& g) { return g.defined(); });
   if (first == cotangents.end()) throw Internal("there is no cotangent to transpose");

@@ -144,6 +144,13 @@ using MarkFunction = uint32_t (*)(const CallArguments& call, const std::vector<b
 using AgainFunction = std::vector<at::Tensor> (*)(const CallArguments& call, const at::Tensor& operand,
                                                   const std::function<at::Tensor(size_t)>& drawn);
 
+// The values that a rule's map is made of, beside plain operands: those of decomposed operands, and those of outputs. A
+// run within a limit does not make the others again.
+struct ValuesRead {
+  bool operands = true;
+  bool outputs = true;
+};
+
 // A sum with coefficients: of how many arguments, from the first on, and what each is multiplied by.
 struct Addends {
   int count = 0;
@@ -171,7 +178,13 @@ struct Rule {
   // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
   bool has_poles = false;
   Addends addends = {};           // of sums
+  bool made_of_sizes = false;     // the map is made of sizes and plain operands only
+  bool multiplies = false;        // the map of one decomposed operand is made of the others, not of the output
   AgainFunction again = nullptr;  // of operators that draw random numbers and can do without drawing them again
+
+  // Of a call with so many decomposed operands. What a rule does not read is described to it by sizes and dtypes, and
+  // is NaN.
+  ValuesRead Reads(int decomposed) const;
 
   Rule&& Marks(uint32_t kinds) && { return mark = kinds, std::move(*this); }
   Rule&& MarksBy(MarkFunction function) && { return mark_by = function, std::move(*this); }
@@ -187,6 +200,8 @@ struct Rule {
   Rule&& Adds(int count, double (*coefficient)(const RuleCall& call, int argument)) && {
     return addends = {count, coefficient}, std::move(*this);
   }
+  Rule&& MadeOfSizes() && { return made_of_sizes = true, std::move(*this); }
+  Rule&& Multiplies() && { return multiplies = true, std::move(*this); }
   Rule&& RunsAgain(AgainFunction function) && { return again = function, std::move(*this); }
 };
 

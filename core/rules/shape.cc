@@ -152,23 +152,33 @@ void RegisterPlain(Registry& registry, const char* name) {
 }  // namespace
 
 void RegisterShape(Registry& registry) {
-  registry.Register(Rule{"aten::clone", Kind::kLinear, SameElements}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::_lazy_clone", Kind::kLinear, SameElements}.KeepsMarks());
+  registry.Register(Rule{"aten::clone", Kind::kLinear, SameElements}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::_lazy_clone", Kind::kLinear, SameElements}.MadeOfSizes().KeepsMarks());
+  registry.Register(Rule{"aten::_to_copy", Kind::kLinear, ToCopy}
+                        .MadeOfSizes()
+                        .Requires(RequireTwoBytes)
+                        .KeepsMarks()
+                        .CoversComplex());
   registry.Register(
-      Rule{"aten::_to_copy", Kind::kLinear, ToCopy}.Requires(RequireTwoBytes).KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder}.KeepsMarks().CoversComplex());
-  registry.Register(
-      Rule{"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }}.KeepsMarks().CoversComplex());
-  registry.Register(
-      Rule{"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::repeat", Kind::kLinear, Repeat}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::flip", Kind::kLinear, Flip}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::roll", Kind::kLinear, Roll}.KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::constant_pad_nd", Kind::kAffine, Pad}.KeepsMarks().CoversComplex());
+      Rule{"aten::_unsafe_view", Kind::kLinear, SameElementsInOrder}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::cat", Kind::kAffine, [](const RuleCall& c) { return Join(c, false); }}
+                        .MadeOfSizes()
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::stack", Kind::kAffine, [](const RuleCall& c) { return Join(c, true); }}
+                        .MadeOfSizes()
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::repeat", Kind::kLinear, Repeat}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::flip", Kind::kLinear, Flip}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::roll", Kind::kLinear, Roll}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::constant_pad_nd", Kind::kAffine, Pad}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::triu", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, true); }}
+                        .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
   registry.Register(Rule{"aten::tril", Kind::kLinear, [](const RuleCall& c) { return Triangle(c, false); }}
+                        .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
   registry.Register(Rule{"aten::native_dropout", Kind::kLinear, Dropout}.RunsAgain(DropAgain).KeepsMarks());

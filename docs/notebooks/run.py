@@ -110,9 +110,9 @@ def _told(text):
     if data is None:
         return text
     record = json.loads(data.group(1))
-    if "matrix" in record:  # of a language model: a number for each pair of tokens
-        matrix = base64.b64decode(record["matrix"])
-        numbers = struct.unpack("<%dd" % (len(matrix) // 8), matrix)
+    if "tokens" in record:  # of a language model
+        numbers = base64.b64decode(record["matrix"])
+        numbers = struct.unpack("<%dd" % (len(numbers) // 8), numbers)
         return json.dumps([record["tokens"], record["rows"], record["values"], record["references"], numbers])
     keys = ("name", "index", "subtract", "value", "reference", "contributions")
     return json.dumps([[part["name"] for part in record["components"]],

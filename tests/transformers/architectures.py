@@ -30,7 +30,7 @@ class Architecture:
     """One architecture: its model, its calls, and which of its outputs is explained."""
 
     name: str
-    make: Callable[[str], torch.nn.Module]  # by the kind of attention
+    make: Callable[..., torch.nn.Module]  # by the kind of attention; further arguments are settings
     given: Callable[[bool], Given]  # with a padding mask, or without
     output: str = "logits"
     attentions: Tuple[str, ...] = ("eager", "sdpa")
@@ -96,12 +96,12 @@ def _speech(masked: bool) -> Given:
     return Given({"input_features": (sound, 2, 0.0), "decoder_input_ids": (_ids(3), 1, PAD)}, plain)
 
 
-def _made(model: str, configuration: str, **settings: Any) -> Callable[[str], torch.nn.Module]:
+def _made(model: str, configuration: str, **settings: Any) -> Callable[..., torch.nn.Module]:
     """By the names of both classes and what differs from their defaults."""
 
-    def make(attention: str) -> torch.nn.Module:
+    def make(attention: str, **own: Any) -> torch.nn.Module:
         torch.manual_seed(5)
-        config = getattr(transformers, configuration)(**settings)
+        config = getattr(transformers, configuration)(**{**settings, **own})
         made = getattr(transformers, model)._from_config(config, attn_implementation=attention)
         # Biases and norms begin at 0 and 1, where a rule that forgets them is right by chance.
         with torch.no_grad():

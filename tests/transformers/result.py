@@ -25,6 +25,10 @@ number below is the largest of all elements of the output, rounded up to a power
 part of the largest output, *left over* as a part of the largest move from the baseline, *agreement* (of `explain` and
 `attribute` with `decompose`) as a part of the largest contribution.
 
+`addend.lm` ([Python](python.md#language-models)) is tested on GPT-2, Llama and Mistral with tokenizers of the library, in
+`tests/transformers/lm_test.py`: greedy, sampled and beam-searched continuations, chats, padded batches, memory limits and
+contributions of layers, compared with what PyTorch computes.
+
 """
 
 

@@ -4,7 +4,7 @@ load("@local_python//:info.bzl", "PYTHON", "PYTHON_PACKAGES")
 load("//tools/bazel:python.bzl", "HAVE_PYTHON", "python_test")
 
 def transformers_tests(architectures, package):
-    """One test for each group of architectures, so that they run side by side.
+    """One test for each group of architectures, so that they run side by side; and one of language models.
 
     Args:
       architectures: by the name of a test, the architectures that it judges.
@@ -30,3 +30,9 @@ def transformers_tests(architectures, package):
             main = "transformers_test.py",
             package = package,
         )
+    python_test(
+        name = "lm_test",
+        size = "medium",
+        data = ["architectures.py"],
+        package = package,
+    )

@@ -8,6 +8,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 from ._attribution import Attribution
 from ._input import Input
 from ._live import TracedModel
+from ._lm_layers import Terms, behind, find_layers, terms_of
+from ._lm_tokens import after_prompt
 from ._model import Model
 from ._program import Program
 from ._tensor import Tensor, as_tensor
@@ -32,8 +34,9 @@ class Runner:
             if name in policy:
                 raise TypeError("lm.attribute() has no argument %r: it explains logits, token by token" % name)
         self._arguments = dict(arguments or {})
-        self._policy = policy
+        self._policy = _faithful(policy)
         self._live: Optional[_LanguageModel] = None
+        self._options: Dict[str, Any] = {}  # of a live model, as `compile` takes them
         if isinstance(model, Program):
             model = model.model()
         if isinstance(model, Model):
@@ -48,14 +51,14 @@ class Runner:
         self.model = model
         if getattr(getattr(model, "config", None), "is_encoder_decoder", False):
             raise ValueError("the model reads with one stack and writes with another; only decoders are supported")
-        if "use_cache" not in self._arguments and "use_cache" in _parameters_of(model):
-            self._arguments["use_cache"] = False
-        self._live = _LanguageModel(model, {**options, **policy})
+        self._options = _faithful({**options, **policy})
+        self._live = _LanguageModel(model, self._options)
 
-    def attribute(self, ids: Sequence[int], baseline: Sequence[int], targets: Sequence[str]) -> "Run":
-        """What each token gave to targets, by one run."""
+    def attribute(self, ids: Sequence[int], baseline: Sequence[int], targets: Sequence[str], first: int) -> "Run":
+        """What each token gave to targets, by one run. Targets count positions from the end, and none is about a position
+        before the last token of the prompt, whose length is `first`."""
         try:
-            found = self._explain(ids, baseline, list(targets))
+            found = self._explain(ids, baseline, list(targets), first)
         except (IndexError, RuntimeError) as error:
             if "index out of range" not in str(error):
                 raise
@@ -63,39 +66,86 @@ class Runner:
                 "the model has no embedding for one of the ids, of which the largest are %d in the text and %d on the "
                 "baseline; does the tokenizer belong to it?" % (max(ids), max(baseline))
             ) from error
-        return Run.of(found, len(ids))
+        return Run.of(found)
 
-    def generate(self, ids: Sequence[int], count: int, ends: Set[int]) -> List[int]:
-        """What the model itself goes on with: at each step the token of the largest logit, up to one of `ends`."""
+    def terms(self, ids: Sequence[int], baseline: Sequence[int]) -> Terms:
+        """What the layers of a live model add up, by runs of their own."""
+        model = self.model if self._live is None else self._live.model  # without the wrapper of torch.compile
+        given = self._tensor(ids)
+        beside = self._beside(given, 1)  # nobody asks for logits
+        layers = find_layers(model, lambda: model(given, **beside))
+        # One component: only values and references are asked for.
+        source = Input(given, labels=[[0] * len(ids)], baseline=self._tensor(baseline))
+        options = {key: own for key, own in self._options.items() if key != "verify_reference"}
+        return terms_of(model, layers, source, beside, options)
+
+    def layers(self, ids: Sequence[int], targets: Sequence[str], terms: Terms, first: int) -> "Run":
+        """What the terms gave to targets; see `attribute`."""
+        count = len(ids) - first + 1
+        given = self._tensor(ids)
+        assert self._live is not None
+        whole = behind(self._live.model, terms.layers, given, self._beside(given, count))
+        model = _LanguageModel(whole, self._options)
+        model.lengths = (len(ids), count)
+        return Run.of(model.explain(Input(terms.whole, parts=terms.moves), targets=list(targets)))
+
+    def generate(self, ids: Sequence[int], count: int, ends: Set[int], options: Optional[Mapping]) -> List[int]:
+        """What the model itself goes on with: unless told otherwise, at each step the token of the largest logit, up to
+        one of `ends`.
+
+        Args:
+            options: what its own ``generate`` is given besides.
+        """
         if count < 1:
             raise ValueError("max_new_tokens is %d; a continuation has one token at least" % count)
+        own = callable(getattr(self.model, "generate", None)) and self._live is not None
+        if options and not own:
+            raise ValueError("generation is for models that have generate(); others go on with the largest logit")
         if self._live is None:
             return self._greedy(ids, count, ends, self._last_of_model)
         import torch
 
-        model = self.model
         with torch.no_grad():
-            if not callable(getattr(model, "generate", None)):
+            if not own:
                 return self._greedy(ids, count, ends, self._last_of_live)
             given = self._tensor(ids)
-            # Said, or it would be guessed from ids that look like padding.
-            mask = {"attention_mask": torch.ones_like(given)} if "attention_mask" in _parameters_of(model) else {}
-            made = model.generate(given, max_new_tokens=count, do_sample=False, **mask)
-            made = getattr(made, "sequences", made)
-            listed = made.reshape(-1).tolist()
-            if listed[: len(ids)] != list(ids):
-                raise ValueError("model.generate() did not return the prompt and its continuation; pass the continuation")
-            return [int(one) for one in listed[len(ids) :]]
+            choices = {"max_new_tokens": count, "do_sample": False, **dict(options or {})}
+            made = self.model.generate(given, **self._mask(given), **choices)
+        return after_prompt(getattr(made, "sequences", made).tolist(), ids)
 
-    def _explain(self, ids: Sequence[int], baseline: Sequence[int], targets: List[str]) -> Attribution:
+    def _explain(self, ids: Sequence[int], baseline: Sequence[int], targets: List[str], first: int) -> Attribution:
         source = Input(self._tensor(ids), dims=1, baseline=self._tensor(baseline))
         if self._live is not None:
-            self._live.length = len(ids)
-            return self._live.explain(source, targets=targets, **self._arguments)
+            # Logits of the other positions would take memory for each target: positions times classes.
+            count = len(ids) - first + 1
+            self._live.lengths = (len(ids), count)
+            return self._live.explain(source, targets=targets, **self._beside(source.value, count))
         given = self._given(source)
         found = self.model.explain(*given, targets=targets, **self._policy)
-        _require_logits(found.value.shape, len(ids))
+        _require_logits(found.value.shape, (len(ids),))
         return found
+
+    def _beside(self, ids: Any, count: int = 0) -> Dict[str, Any]:
+        """What a live model is given beside ids.
+
+        Args:
+            count: of how many positions logits are needed, from the last one on; 0: of all.
+        """
+        known = _parameters_of(self.model)
+        own: Dict[str, Any] = {**self._mask(ids)}
+        if "use_cache" in known:
+            own["use_cache"] = False
+        if count and "logits_to_keep" in known:
+            own["logits_to_keep"] = count
+        return {**own, **self._arguments}
+
+    def _mask(self, ids: Any) -> Dict[str, Any]:
+        """That no id is padding. Said, or models of transformers guess it from ids that look like padding."""
+        if "attention_mask" not in _parameters_of(self.model):
+            return {}
+        import torch
+
+        return {"attention_mask": torch.ones_like(ids)}
 
     def _given(self, ids: Any) -> Tuple[Any, ...]:
         """What a model from a file is called with."""
@@ -125,14 +175,15 @@ class Runner:
         return path[len(ids) :]
 
     def _last_of_live(self, ids: Sequence[int]) -> int:
-        output = self.model(self._tensor(ids), **self._arguments)
+        given = self._tensor(ids)
+        output = self.model(given, **self._beside(given))
         logits, _ = _logits_in(output)
-        _require_logits(None if logits is None else tuple(logits.shape), len(ids), output)
+        _require_logits(None if logits is None else tuple(logits.shape), (len(ids),), output)
         return int(logits[0, -1].argmax())
 
     def _last_of_model(self, ids: Sequence[int]) -> int:
         logits = self.model.run(*self._given(self._tensor(ids)))[0]
-        _require_logits(logits.shape, len(ids))
+        _require_logits(logits.shape, (len(ids),))
         row = logits.to("float64", "cpu").memoryview()
         return max(range(row.shape[2]), key=lambda k: row[0, len(ids) - 1, k])
 
@@ -141,14 +192,14 @@ class _LanguageModel(TracedModel):
     """A live model of which logits alone are asked.
 
     Attributes:
-        length: how many positions they have.
+        lengths: how many positions they may have.
     """
 
-    length = 0
+    lengths: Tuple[int, ...] = ()
 
     def _name_outputs(self, trace: Any, call: Any, arguments: Any, output: Any, outputs: Any) -> Dict[str, int]:
         logits, path = _logits_in(output)
-        _require_logits(None if logits is None else tuple(logits.shape), self.length, output)
+        _require_logits(None if logits is None else tuple(logits.shape), self.lengths, output)
         if path == "output.logits" and not (isinstance(output, Mapping) or dataclasses.is_dataclass(output)):
             output, path = logits, "output"  # of a class that nobody else looks into
         return super()._name_outputs(trace, call, arguments, output, [path])
@@ -158,7 +209,7 @@ class Run(NamedTuple):
     """What a run gave.
 
     Attributes:
-        matrix: for each target what the tokens gave, as rows of numbers.
+        matrix: for each target what the components gave, as rows of numbers.
         explanations: for each target its numbers: value, reference, leftover, recovery error, conditioning.
         notes: what a reader has to know.
         report: what the run says about itself.
@@ -172,16 +223,9 @@ class Run(NamedTuple):
     logits: Tensor
 
     @staticmethod
-    def of(found: Attribution, length: int) -> "Run":
-        """Reads an attribution to one input of ids."""
-        given = next((own for own in found.inputs if own is not None), None)
-        assert given is not None
-        own = given.to("float64", "cpu")
-        matrix: List[Any]
-        if has_numpy():
-            matrix = list(own.numpy().reshape(len(found), length).copy())
-        else:
-            matrix = [_flat(row) for row in own.tolist()]
+    def of(found: Attribution) -> "Run":
+        """Reads an attribution to one input."""
+        matrix = [one.contributions for one in found]
         numbers = [(one.value, one.reference, one.leftover, one.recovery_error, one.conditioning) for one in found]
         return Run(matrix, numbers, found.notes, found.report, found.value)
 
@@ -191,13 +235,17 @@ class Run(NamedTuple):
             return 0
         dtype = str(self.logits.dtype)
         rows = (self.logits if dtype in ("float32", "float64") else self.logits.to("float32")).to(device="cpu").numpy()[0]
-        return sum(int(rows[k - 1, ids[k]] < rows[k - 1].max()) for k in range(first, len(ids)))
+        rows = rows[first - len(ids) - 1 : -1]
+        return sum(int(row[one] < row.max()) for row, one in zip(rows, ids[first:]))
 
 
-def _flat(row: Any) -> List[float]:
-    while row and isinstance(row[0], list):
-        row = row[0]
-    return row
+def as_matrix(rows: List[Any]) -> Any:
+    """An array of float64, or lists where NumPy is missing."""
+    if not has_numpy():
+        return [list(row) for row in rows]
+    import numpy
+
+    return numpy.array([list(row) for row in rows], dtype=numpy.float64)
 
 
 def has_numpy() -> bool:
@@ -219,11 +267,16 @@ def _logits_in(output: Any) -> Tuple[Any, str]:
     return (output, "output") if hasattr(output, "shape") else (None, "")
 
 
-def _require_logits(shape: Optional[Tuple[int, ...]], length: int, output: Any = None) -> None:
+def _require_logits(shape: Optional[Tuple[int, ...]], lengths: Tuple[int, ...], output: Any = None) -> None:
     if shape is None:
-        raise ValueError(_NO_LOGITS % ("a %s without them" % type(output).__name__, length))
-    if len(shape) != 3 or shape[0] != 1 or shape[1] != length:
-        raise ValueError(_NO_LOGITS % ("a tensor of shape %s" % list(shape), length))
+        raise ValueError(_NO_LOGITS % ("a %s without them" % type(output).__name__, lengths[0]))
+    if len(shape) != 3 or shape[0] != 1 or shape[1] not in lengths:
+        raise ValueError(_NO_LOGITS % ("a tensor of shape %s" % list(shape), lengths[0]))
+
+
+def _faithful(options: Dict[str, Any]) -> Dict[str, Any]:
+    """There always is a baseline, so that the preset "auto" would say that it is this one."""
+    return options if "context" in options else {"preset": "faithful", **options}
 
 
 def _parameters_of(model: Any) -> Set[str]:

@@ -2,6 +2,7 @@
 
 import array
 import base64
+import dataclasses
 import html
 import json
 import math
@@ -9,7 +10,7 @@ import os
 import sys
 import textwrap
 import unicodedata
-from typing import Any, Dict, List, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 from ._explanation import Contribution
@@ -18,6 +19,43 @@ from ._lm_tokens import Group, Groups, groups_of
 _WIDTH = 80
 _ROWS = 24
 _COLUMNS = "%3s  %s  %9s  %9s  "
+
+
+@dataclasses.dataclass(eq=False)
+class LayerContributions:
+    """What the layers of a decoder added to explained numbers, each directly.
+
+    Each layer passes on what it was given plus what its blocks return (an attention and a feed-forward network), so that a
+    head reads the sum of the embeddings and of what all blocks returned. A contribution is that of one term of this sum:
+    what the block gave by being read by the head, not what it gave because later layers read it too. So for each row
+    ``reference + contributions + leftover`` is the value, as it is for tokens.
+
+    Attributes:
+        names: ``"embeddings"``, then the blocks by their paths in the model, in their order: ``"model.layers.0.mlp"``.
+        matrix: the contributions, ``[rows, names]``: an array of float64, or lists where NumPy is missing.
+        leftovers: by row, what belongs to no term: what the policy could not attribute behind the layers, and what the
+            rounding of the sum itself contributed.
+    """
+
+    names: List[str]
+    matrix: Any
+    leftovers: List[float]
+
+    def top(self, row: int = 0, count: Optional[int] = None) -> List[Contribution]:
+        """The contributions of the largest magnitude to a row, the largest first; all of them unless a count is given."""
+        return _top(self.names, self.matrix, row, count)
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it as data that JSON knows."""
+        return {**self.__dict__, "matrix": _lists(self.matrix)}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LayerContributions):
+            return NotImplemented
+        return repr(self.to_dict()) == repr(other.to_dict())  # as text, in which NaN is NaN
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.names), tuple(self.leftovers)))
 
 
 class TokenAttribution:
@@ -39,6 +77,7 @@ class TokenAttribution:
         matrix: the contributions, ``[rows, tokens]``: an array of float64, or lists where NumPy is missing. What stands
             behind the tokens that a row reads is 0.
         groups: tokens that belong together, or None; `group_matrix` has their contributions.
+        layers: what each layer added to the same numbers, if that was asked for; else None.
         values: what the model computed, of each row.
         references: what it computes on the baseline.
         leftovers: what the policy could not attribute.
@@ -63,6 +102,7 @@ class TokenAttribution:
     spans: List[List[int]]
     matrix: Any
     groups: Optional[List[Group]]
+    layers: Optional[LayerContributions]
     values: List[float]
     references: List[float]
     leftovers: List[float]
@@ -95,7 +135,7 @@ class TokenAttribution:
         """The contributions by group, ``[rows, groups]``, each the sum over its tokens; by token without groups."""
         if self.groups is None:
             return self.matrix
-        sums = [[math.fsum(row[k] for k in group.positions) for group in self.groups] for row in self._lists()]
+        sums = [[math.fsum(row[k] for k in group.positions) for group in self.groups] for row in _lists(self.matrix)]
         numpy = None if isinstance(self.matrix, list) else sys.modules.get("numpy")
         return sums if numpy is None else numpy.array(sums, dtype=numpy.float64).reshape(len(sums), len(self.groups))
 
@@ -107,17 +147,14 @@ class TokenAttribution:
     def top(self, row: int = 0, count: Optional[int] = None) -> List[Contribution]:
         """The contributions of the largest magnitude to a row, the largest first: of groups where there are any, else of
         tokens. All of them unless a count is given."""
-        if not -len(self.rows) <= row < len(self.rows):
-            raise IndexError("row %d of %d" % (row, len(self.rows)))
         names = self.names if self.groups is None else [group.name for group in self.groups]
-        numbers = [float(one) for one in self.group_matrix[row]]
-        order = sorted(range(len(numbers)), key=lambda k: (-abs(numbers[k]), k))
-        return [Contribution(k, names[k], numbers[k]) for k in (order if count is None else order[: max(0, count)])]
+        return _top(names, self.group_matrix, row, count)
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it as data that JSON knows."""
         groups = self.groups and [{"name": group.name, "positions": list(group.positions)} for group in self.groups]
-        return {**self.__dict__, "matrix": self._lists(), "groups": groups}
+        layers = self.layers and self.layers.to_dict()
+        return {**self.__dict__, "matrix": _lists(self.matrix), "groups": groups, "layers": layers}
 
     def to_html(self, path: Union[None, str, "os.PathLike[str]"] = None) -> str:
         """A page for a browser that needs nothing else: a generated token is chosen, and the tokens before it show what
@@ -138,12 +175,14 @@ class TokenAttribution:
     def _data(self) -> str:
         """What the page reads. Numbers of the matrix are doubles in base64, the lowest byte first."""
         data = self.to_dict()
-        numbers = array.array("d", [one for row in data.pop("matrix") for one in row])
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        data["matrix"] = base64.b64encode(numbers.tobytes()).decode("ascii")
-        for key in ("values", "references", "leftovers", "recovery_errors", "conditionings"):
-            data[key] = [one if math.isfinite(one) else None for one in data[key]]
+        if self.layers is not None:
+            data["layers"]["stack"] = _path_of_layers(self.layers.names)
+        for holder in (data, data["layers"]):
+            if holder is not None:
+                holder["matrix"] = _base64(holder["matrix"])
+                holder["leftovers"] = _finite(holder["leftovers"])
+        for key in ("values", "references", "recovery_errors", "conditionings"):
+            data[key] = _finite(data[key])
         data["baselines"] = data.pop("baseline")
         del data["report"]
         data["version"] = _native.version()
@@ -153,9 +192,6 @@ class TokenAttribution:
     def _repr_html_(self) -> str:
         page = html.escape(self.to_html())
         return '<iframe srcdoc="%s" style="width: 100%%; height: 40em; border: 0" sandbox="allow-scripts"></iframe>' % page
-
-    def _lists(self) -> List[List[float]]:
-        return self.matrix if isinstance(self.matrix, list) else self.matrix.tolist()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TokenAttribution):
@@ -176,12 +212,14 @@ class TokenAttribution:
             % (self.target, len(self.tokens) - self.prompt_length, self.prompt_length, _shown(self.baseline_name))
         )
         lines.append(_COLUMNS % ("row", _fit("", 16), "value", "reference") + "largest contributions of " + units)
-        for row in range(min(len(self.rows), _ROWS)):
-            lines.append(self._line(row))
-        if len(self.rows) > _ROWS:
-            lines.append("%d more rows" % (len(self.rows) - _ROWS))
+        lines += self._lines(lambda row: ["%.4g" % own[row] for own in (self.values, self.references)], self._parts)
+        if self.layers is not None:
+            lines.append("row  " + _fit("", 16) + "  largest direct contributions of layers")
+            lines += self._lines(lambda row: [], self._layers)
+        of_layers = "" if self.layers is None else ", of layers %.1e" % _largest(self.layers.leftovers)
         lines.append(
-            "largest leftover %.1e, largest recovery error %.1e" % (_largest(self.leftovers), _largest(self.recovery_errors))
+            "largest leftover %.1e%s, largest recovery error %.1e"
+            % (_largest(self.leftovers), of_layers, _largest(self.recovery_errors))
         )
         if self.kept:
             lines += _wrapped("kept, the same on the baseline: %d of %d tokens" % (len(self.kept), len(self.tokens)))
@@ -189,19 +227,67 @@ class TokenAttribution:
             lines += _wrapped("note: " + note)
         return "\n".join(lines)
 
-    def _line(self, row: int) -> str:
-        numbers = ["%.4g" % own[row] for own in (self.values, self.references)]
-        line = _COLUMNS % (row, _fit(_shown(self.rows[row]), 16), *numbers)
-        parts = []
+    def _lines(
+        self, numbers: Callable[[int], List[str]], parts: Callable[[int], Iterable[Tuple[str, float]]]
+    ) -> Iterator[str]:
+        """Of the first rows, with numbers and with as many parts as fit."""
+        for row in range(min(len(self.rows), _ROWS)):
+            line = "%3d  %s  " % (row, _fit(_shown(self.rows[row]), 16))
+            line += "".join("%9s  " % number for number in numbers(row))
+            said: List[str] = []
+            for name, value in parts(row):
+                said.append("%s %+.3g" % (name, value))
+                if value == 0 or _width(line + ", ".join(said)) > _WIDTH:
+                    said.pop()
+                    break
+            yield (line + ", ".join(said)).rstrip()
+        if len(self.rows) > _ROWS:
+            yield "%d more rows" % (len(self.rows) - _ROWS)
+
+    def _parts(self, row: int) -> Iterator[Tuple[str, float]]:
         for part in self.top(row, 8):
             name = _clip(_shown(part.name), 22)
             if self.groups is None and self.tokens.count(self.tokens[part.component]) > 1:
                 name += "@%d" % part.component
-            parts.append("%s %+.3g" % (name, part.value))
-            if part.value == 0 or _width(line + ", ".join(parts)) > _WIDTH:
-                parts.pop()
-                break
-        return (line + ", ".join(parts)).rstrip()
+            yield name, part.value
+
+    def _layers(self, row: int) -> Iterator[Tuple[str, float]]:
+        assert self.layers is not None
+        stack = _path_of_layers(self.layers.names)
+        for part in self.layers.top(row, 8):
+            yield _clip(part.name[len(stack) :] if part.component else part.name, 30), part.value
+
+
+def _top(names: Sequence[str], matrix: Any, row: int, count: Optional[int]) -> List[Contribution]:
+    """The contributions to a row, those of the largest magnitude first."""
+    if not -len(matrix) <= row < len(matrix):
+        raise IndexError("row %d of %d" % (row, len(matrix)))
+    numbers = [float(one) for one in matrix[row]]
+    order = sorted(range(len(numbers)), key=lambda k: (-abs(numbers[k]), k))
+    return [Contribution(k, names[k], numbers[k]) for k in (order if count is None else order[: max(0, count)])]
+
+
+def _path_of_layers(names: Sequence[str]) -> str:
+    """What the paths of all blocks begin with, up to the number of a layer: ``"model.layers."``."""
+    common = os.path.commonprefix(list(names[1:]))
+    return common[: common.rfind(".") + 1] if len(names) > 2 else ""
+
+
+def _lists(matrix: Any) -> List[List[float]]:
+    return matrix if isinstance(matrix, list) else matrix.tolist()
+
+
+def _finite(numbers: Sequence[float]) -> List[Optional[float]]:
+    """JSON knows no other numbers."""
+    return [one if math.isfinite(one) else None for one in numbers]
+
+
+def _base64(rows: Sequence[Sequence[float]]) -> str:
+    """Doubles, the lowest byte first."""
+    numbers = array.array("d", [one for row in rows for one in row])
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
 def _largest(numbers: Sequence[float]) -> float:
@@ -209,8 +295,8 @@ def _largest(numbers: Sequence[float]) -> float:
 
 
 def _shown(text: str) -> str:
-    """On one line of a terminal: what does not print as an escape."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text.strip(" ") or text)
+    """On one line of a terminal: what does not print as an escape, spaces alone in quotes."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text.strip(" ") or repr(text))
 
 
 def _width(text: str) -> int:

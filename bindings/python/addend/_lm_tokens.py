@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
-# How tokenizers mark a space or a line in front of a token.
+# How tokenizers mark a space in front of a token.
 _SPACES = ("\u0120", "\u2581")
-_LINE = "\u010a"
 # What decoding gives for a part of a letter.
 _BROKEN = "\ufffd"
+# How tokenizers that divide text into bytes write those that do not print: as the letters from 256 on, in their order.
+_PRINTED = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_BYTES = {chr(one): one for one in _PRINTED}
+_BYTES.update((chr(256 + k), one) for k, one in enumerate(sorted(set(range(256)) - set(_PRINTED))))
 
 _SPECIAL = ("pad", "unk", "eos", "bos")
 
@@ -118,9 +121,11 @@ def _shown(one: int, piece: Optional[str], text: Optional[str]) -> str:
     if piece is None or text == piece:
         return text if text else str(one) if piece is None else piece
     if text is None or _BROKEN in text:
+        if all(letter in _BYTES for letter in piece):
+            return bytes(_BYTES[letter] for letter in piece).decode("utf-8", "backslashreplace")
         for mark in _SPACES:
             piece = piece.replace(mark, " ")
-        return piece.replace(_LINE, "\n")
+        return piece
     return " " + text if piece.startswith(_SPACES) and not text[:1].isspace() else text or piece
 
 
@@ -142,6 +147,26 @@ def as_ids(given: Any, what: str) -> List[int]:
     if any(one < 0 for one in ids):
         raise ValueError("the %s has the id %d; ids count from 0" % (what, min(ids)))
     return ids
+
+
+def continuation_of(given: Any, prompt: List[int], tokenizer: Tokenizer) -> List[int]:
+    """The ids of what was generated: text, ids, or what ``generate`` of transformers returned as an object."""
+    if isinstance(given, str):
+        return tokenizer.encode(given, False, "continuation")
+    made = given.get("sequences") if isinstance(given, Mapping) else getattr(given, "sequences", None)
+    ids = as_ids(given, "continuation") if made is None else after_prompt(made.tolist(), prompt)
+    ends, pad = tokenizer.ends(), tokenizer.id_of("pad")
+    end = next((k + 1 for k, one in enumerate(ids) if one in ends), len(ids))
+    return ids[:end] if all(one == pad for one in ids[end:]) else ids
+
+
+def after_prompt(sequences: List[List[int]], prompt: Sequence[int]) -> List[int]:
+    """What follows the prompt in the sequence that ``generate`` returned."""
+    if len(sequences) != 1:
+        raise ValueError("generate() returned %d sequences; pass one of them as the continuation" % len(sequences))
+    if sequences[0][: len(prompt)] != list(prompt):
+        raise ValueError("generate() did not return the prompt and what follows it; pass the ids of the continuation")
+    return [int(one) for one in sequences[0][len(prompt) :]]
 
 
 def _is_id(one: Any) -> bool:
@@ -341,8 +366,7 @@ def targets_of(
         ids: of prompt and continuation.
         count: how many ids belong to the continuation.
     """
-    first = len(ids) - count
-    one, called = _one_target(target, ids, first, tokenizer)
+    one, called = _one_target(target, ids, len(ids) - count, tokenizer)
     if span is None:
         return called, [one(k) for k in range(count)], [[k] for k in range(count)]
     if isinstance(span, str):
@@ -360,14 +384,16 @@ def targets_of(
     found = []
     for own in spans:
         if target == "log_probability" and own == list(range(count)):
-            found.append("continuation:" + ",".join(map(str, ids[first:])))
+            found.append("continuation:" + ",".join(map(str, ids[len(ids) - count :])))
         else:
             found.append("sum:" + "+".join(map(one, own)) if len(own) > 1 else one(own[0]))
     return called, found, spans
 
 
 def _one_target(target: Any, ids: Sequence[int], first: int, tokenizer: Tokenizer) -> Tuple[Callable[[int], str], str]:
-    """Addend's target of a generated token, by its number; and what a reader calls it."""
+    """Addend's target of a generated token, by its number; and what a reader calls it. Positions count from the end, since
+    models may give the logits of the last ones only."""
+    before = first - len(ids) - 1  # the position that the first generated token is taken from
     if isinstance(target, (list, tuple)):
         if len(target) != 2:
             raise ValueError("a contrast is of two tokens, (this, that), not of %d" % len(target))
@@ -377,14 +403,14 @@ def _one_target(target: Any, ids: Sequence[int], first: int, tokenizer: Tokenize
             for side, own in zip(target, sides)
         ]
         return (
-            lambda k: "%d,%d-%d,%d" % (first + k - 1, sides[0][k], first + k - 1, sides[1][k]),
+            lambda k: "%d,%d-%d,%d" % (before + k, sides[0][k], before + k, sides[1][k]),
             "logit of %s minus that of %s" % tuple(names),
         )
     kinds = {
-        "logit": lambda k: "%d,%d" % (first + k - 1, ids[first + k]),
-        "log_probability": lambda k: "log_probability:%d,%d" % (first + k - 1, ids[first + k]),
-        "probability": lambda k: "probability:%d,%d" % (first + k - 1, ids[first + k]),
-        "entropy": lambda k: "entropy:%d" % (first + k - 1),
+        "logit": lambda k: "%d,%d" % (before + k, ids[first + k]),
+        "log_probability": lambda k: "log_probability:%d,%d" % (before + k, ids[first + k]),
+        "probability": lambda k: "probability:%d,%d" % (before + k, ids[first + k]),
+        "entropy": lambda k: "entropy:%d" % (before + k),
     }
     if not isinstance(target, str) or target not in kinds:
         raise ValueError("target is one of %s, or a contrast (this, that), not %r" % (", ".join(kinds), target))
@@ -399,7 +425,9 @@ def _side(side: Contrast, ids: Sequence[int], first: int, tokenizer: Tokenizer) 
     if isinstance(side, str):
         own = tokenizer.encode(side, False, "contrast")
         if len(own) != 1:
-            raise ValueError("%r is %d tokens; a contrast takes one, or ids" % (side, len(own)))
+            raise ValueError(
+                "%r is %d tokens; a contrast takes one, or ids; a word inside a text begins with a space" % (side, len(own))
+            )
         return own * count
     if _is_id(side):
         return as_ids([side], "contrast") * count

@@ -11,16 +11,17 @@ each token contributed, and the leftover.
 """
 
 from collections.abc import Mapping
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, Callable, List, Optional, Sequence, Union
 
-from ._lm_model import Run, Runner, has_numpy
-from ._lm_result import TokenAttribution
+from ._lm_model import Run, Runner, as_matrix
+from ._lm_result import LayerContributions, TokenAttribution
 from ._lm_tokens import (
     Group,
     Groups,
     Tokenizer,
     as_ids,
     baseline_of,
+    continuation_of,
     groups_of,
     is_messages,
     kept_of,
@@ -29,7 +30,7 @@ from ._lm_tokens import (
     turns_of,
 )
 
-__all__ = ["Group", "TokenAttribution", "attribute"]
+__all__ = ["Group", "LayerContributions", "TokenAttribution", "attribute"]
 
 # What a causal model may pass back from tokens behind those that a row reads: nothing but rounding.
 _FUTURE = 1e-6
@@ -46,8 +47,10 @@ def attribute(
     groups: Groups = None,
     baseline: Union[None, int, str, Sequence[int]] = None,
     keep: Union[None, str, Sequence[int]] = "special",
+    layers: bool = False,
     arguments: Optional[Mapping] = None,
     max_new_tokens: int = 20,
+    generation: Optional[Mapping] = None,
     rows_per_run: Optional[int] = None,
     **policy: Any,
 ) -> Any:
@@ -61,9 +64,10 @@ def attribute(
         prompt: text, ids, what a tokenizer returned, or messages (``{"role": ..., "content": ...}``) for a tokenizer with
             a chat template. A list of prompts is run one by one and gives a list. Padding that an attention mask leaves
             out is removed.
-        continuation: text or ids of what was generated; for a list of prompts, a list. Unless given, the model goes on by
-            itself, each time with the token of the largest logit: by its own ``generate`` if it has one. Text is tokenized
-            on its own, so it has to begin with the space that stands between it and the prompt.
+        continuation: text or ids of what was generated, or the output object that ``generate`` returned; for a list of
+            prompts, a list. Padding behind an end is left out. Unless given, the model goes on by itself, each time with
+            the token of the largest logit: by its own ``generate`` if it has one. Text is tokenized on its own, so it has
+            to begin with the space that stands between it and the prompt.
         tokenizer: one of transformers or of the package tokenizers, anything with their methods, or a pair of functions
             ``(encode, decode)``. Not needed for ids.
         target: what is explained of each generated token: ``"log_probability"``, ``"probability"``, ``"logit"``,
@@ -79,8 +83,14 @@ def attribute(
             the first of these that there is unless given. A list has an id for each token of prompt and continuation.
         keep: the tokens that are the same on the baseline, so that they contribute 0: ``"special"``, those that the
             tokenizer says are special; positions; or None. They stay what they are where a baseline for each is given.
+        layers: whether `TokenAttribution.layers` says what the attention and the feed-forward network of each layer added.
+            The model is live, its layers stand in a ``torch.nn.ModuleList``, and each passes on what it was given plus what
+            its blocks return; it is an error where that is not so. It takes three more runs, of which one is kept whole:
+            `memory` is no limit for it.
         arguments: what the model is given beside the ids, by name.
         max_new_tokens: how many tokens are generated at most.
+        generation: what the model's own ``generate`` is given besides, such as ``{"num_beams": 4}`` or
+            ``{"do_sample": True, "top_p": 0.9}``. What is explained is the path that it took.
         rows_per_run: how many rows one sweep finds; all of them unless given. A sweep with many rows needs memory for
             each; several sweeps take a run each.
         policy: `memory`, `cancellation`, `context`, choices of a `Context`, and what else `Model.explain` takes, or for
@@ -98,7 +108,9 @@ def attribute(
         "groups": groups,
         "baseline": baseline,
         "keep": keep,
+        "layers": layers,
         "max_new_tokens": max_new_tokens,
+        "generation": generation,
         "rows_per_run": rows_per_run,
     }
     runner = Runner(model, arguments, policy)
@@ -108,7 +120,7 @@ def attribute(
         return _attribute(runner, known, prompt, continuation, **options)
     if continuation is None:
         continuation = [None] * len(prompts)
-    if isinstance(continuation, str) or len(continuation) != len(prompts):
+    if isinstance(continuation, (str, Mapping)) or len(continuation) != len(prompts):
         raise ValueError("%d prompts take a list of as many continuations" % len(prompts))
     return [_attribute(runner, known, *both, **options) for both in zip(prompts, continuation)]
 
@@ -123,7 +135,9 @@ def _attribute(
     groups: Any,
     baseline: Any,
     keep: Any,
+    layers: bool,
     max_new_tokens: int,
+    generation: Optional[Mapping],
     rows_per_run: Optional[int],
 ) -> TokenAttribution:
     messages = prompt if is_messages(prompt) else None
@@ -134,17 +148,17 @@ def _attribute(
     if not before:
         raise ValueError("the prompt has no token; the first generated token needs one before it")
     if continuation is None:
-        after = runner.generate(before, max_new_tokens, tokenizer.ends())
-    elif isinstance(continuation, str):
-        after = tokenizer.encode(continuation, False, "continuation")
+        after = runner.generate(before, max_new_tokens, tokenizer.ends(), generation)
     else:
-        after = as_ids(continuation, "continuation")
+        after = continuation_of(continuation, before, tokenizer)
     if not after:
         raise ValueError("the continuation has no token, so there is nothing to explain")
     ids = before + after
     first = len(before)
     kept = kept_of(keep, ids, tokenizer)
     base, base_name, notes = baseline_of(baseline, ids, kept, tokenizer)
+    if continuation is not None and after[:first] == before:
+        notes.append("the continuation begins with the whole prompt again; generate() returns both, pass what is behind it")
     called, targets, spans = targets_of(target, span, ids, len(after), tokenizer)
     tokens = tokenizer.texts(ids)
     if isinstance(groups, str) and groups == "turns":
@@ -154,20 +168,16 @@ def _attribute(
     special = {k for k, one in enumerate(ids) if one in tokenizer.special}
     grouped = groups_of(groups, tokens, first, special)  # before the run, which takes longer than to be told of a mistake
 
-    runs = _runs(runner, ids, base, targets, rows_per_run)
+    runs = _runs(lambda some: runner.attribute(ids, base, some, first), targets, rows_per_run)
     matrix: List[Any] = [row for run in runs for row in run.matrix]
     numbers = [one for run in runs for one in run.explanations]
     for run in runs:
         notes += [note for note in run.notes if note not in notes]
-    if continuation is None:
+    if continuation is None and not generation:
         others = runs[0].unlikely(ids, first)
         if others:
             notes.append("%d of the generated tokens have not the largest logit when the text is run at once" % others)
     notes += _require_causal(matrix, spans, first)
-    if has_numpy():
-        import numpy
-
-        matrix = numpy.array(matrix, dtype=numpy.float64).reshape(len(targets), len(ids))
     values, references, leftovers, recovery_errors, conditionings = map(list, zip(*numbers))
     return TokenAttribution(
         target=called,
@@ -177,8 +187,9 @@ def _attribute(
         tokens=tokens,
         prompt_length=first,
         spans=spans,
-        matrix=matrix,
+        matrix=as_matrix(matrix),
         groups=grouped,
+        layers=_layers(runner, ids, base, targets, first, rows_per_run, numbers) if layers else None,
         values=values,
         references=references,
         leftovers=leftovers,
@@ -192,11 +203,39 @@ def _attribute(
     )
 
 
-def _runs(runner: Runner, ids: List[int], baseline: List[int], targets: List[str], rows: Optional[int]) -> List[Run]:
+def _runs(run: Callable[[List[str]], Run], targets: List[str], rows: Optional[int]) -> List[Run]:
     if rows is not None and rows < 1:
         raise ValueError("rows_per_run is %d; a sweep finds one row at least" % rows)
     step = len(targets) if rows is None else rows
-    return [runner.attribute(ids, baseline, targets[k : k + step]) for k in range(0, len(targets), step)]
+    return [run(targets[k : k + step]) for k in range(0, len(targets), step)]
+
+
+def _layers(
+    runner: Runner,
+    ids: List[int],
+    baseline: List[int],
+    targets: List[str],
+    first: int,
+    rows: Optional[int],
+    expected: List[Any],
+) -> LayerContributions:
+    """What each layer gave to targets, whose numbers by the whole model are expected."""
+    terms = runner.terms(ids, baseline)
+    runs = _runs(lambda some: runner.layers(ids, some, terms, first), targets, rows)
+    numbers = [one for run in runs for one in run.explanations]
+    scale = max(abs(one) for number in expected for one in number[:2])
+    for row, (own, of_model) in enumerate(zip(numbers, expected)):
+        for found, known in zip(own[:2], of_model[:2]):
+            if not abs(found - known) <= terms.precision * scale:  # NaN is too much
+                raise ValueError(
+                    "what stands behind the layers gives %.6g for row %d where the model gives %.6g, so that there are no "
+                    "contributions of layers; does the head read anything but what the last layer passes on?"
+                    % (found, row, known)
+                )
+    matrix = [row for run in runs for row in run.matrix]
+    # The last term is rounding, which is nobody's.
+    leftovers = [own[2] + float(row[-1]) for own, row in zip(numbers, matrix)]
+    return LayerContributions(terms.names, as_matrix([row[:-1] for row in matrix]), leftovers)
 
 
 def _require_causal(matrix: List[Any], spans: List[List[int]], first: int) -> List[str]:

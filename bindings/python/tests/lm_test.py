@@ -61,12 +61,12 @@ class Layer(nn.Module):
 class Llama(nn.Module):
     """In the shape of a Llama, small, with random weights in double precision."""
 
-    def __init__(self, causal=True):
+    def __init__(self, causal=True, layer=Layer, norm=Norm):
         super().__init__()
         torch.manual_seed(3)
         self.embed = nn.Embedding(VOCABULARY, 16)
-        self.layers = nn.ModuleList([Layer(16, 2, causal) for _ in range(2)])
-        self.norm = Norm(16)
+        self.layers = nn.ModuleList([layer(16, 2, causal) for _ in range(2)])
+        self.norm = norm(16)
         self.head = nn.Linear(16, VOCABULARY, bias=False)
         self.double().eval()
 
@@ -87,13 +87,65 @@ class WithOutput(nn.Module):
         self.caches = []
 
     def forward(self, input_ids, attention_mask=None, use_cache=True):
-        assert attention_mask is None
+        assert attention_mask.tolist() == [[1] * input_ids.shape[1]]
         self.caches.append(use_cache)
         return self.kind(logits=self.model(input_ids))
 
-    def generate(self, ids, max_new_tokens, do_sample, **options):
-        assert do_sample is False and options["attention_mask"].tolist() == [[1] * ids.shape[1]]
-        return torch.cat([ids, torch.full((1, max_new_tokens), 9)], 1)
+    def generate(self, ids, max_new_tokens, do_sample, attention_mask, num_return_sequences=1, before=()):
+        assert do_sample is False and attention_mask.tolist() == [[1] * ids.shape[1]]
+        made = torch.cat([torch.tensor([before], dtype=torch.long), ids, torch.full((1, max_new_tokens), 9)], 1)
+        return made.expand(num_return_sequences, -1)
+
+
+class LastLogits(nn.Module):
+    """Computes the logits of the last positions only where it is asked to."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = Llama()
+        self.asked = []
+
+    def forward(self, input_ids, logits_to_keep=0):
+        self.asked.append(logits_to_keep)
+        return self.model(input_ids)[:, -logits_to_keep:]
+
+
+class Scaled(Layer):
+    """Passes on something else than the sum of what its blocks return."""
+
+    def forward(self, x):
+        return x + 0.5 * (super().forward(x) - x)
+
+
+class PostNorm(Layer):
+    """As the first Transformers: a norm behind the sum."""
+
+    def forward(self, x):
+        return self.norm(super().forward(x))
+
+
+class Shared(Llama):
+    """Both layers have the same block."""
+
+    class Layer(nn.Module):
+        def __init__(self, block):
+            super().__init__()
+            self.block = block
+
+        def forward(self, x):
+            return x + self.block(x)
+
+    def __init__(self):
+        super().__init__()
+        block = nn.Linear(16, 16).double()
+        self.layers = nn.ModuleList([self.Layer(block), self.Layer(block)])
+
+
+class Skips(Llama):
+    """Its head reads the embeddings beside what the last layer passes on."""
+
+    def forward(self, input_ids):
+        return super().forward(input_ids) + self.head(self.embed(input_ids))
 
 
 class Words:
@@ -209,7 +261,7 @@ class LmTest(unittest.TestCase):
             atol=1e-10,
         )
         by_ids = self.attribute(target=(self.continuation, [11, 3, 4, 5]))
-        self.assertEqual(by_ids.targets[1], "6,17-6,3")
+        self.assertEqual(by_ids.targets[1], "-4,17--4,3")
         np.testing.assert_array_equal(by_ids.matrix[2], np.zeros(len(self.ids)))  # a token minus itself
         log = self.attribute()
         one = self.attribute(target=(None, 11), span=slice(0, 1))
@@ -230,6 +282,92 @@ class LmTest(unittest.TestCase):
             np.testing.assert_allclose(several.matrix, found.matrix, rtol=0, atol=1e-12)
             self.assertEqual(several.targets, found.targets)
             self.assertEqual(several.values, found.values)
+
+    def test_layers_add_up_to_the_same_number(self):
+        plain = self.attribute()
+        self.assertIsNone(plain.layers)
+        for options in ({}, {"target": "entropy"}, {"span": "all"}, {"target": (None, 3)}, {"rows_per_run": 3}):
+            with self.subTest(options=options):
+                found = self.attribute(layers=True, **options)
+                layers = found.layers
+                np.testing.assert_array_equal(found.matrix, self.attribute(**options).matrix)
+                self.assertEqual(
+                    layers.names, ["embeddings", "layers.0.out", "layers.0.down", "layers.1.out", "layers.1.down"]
+                )
+                self.assertEqual((layers.matrix.shape, layers.matrix.dtype), ((len(found.rows), 5), np.float64))
+                total = layers.matrix.sum(1) + found.references + layers.leftovers
+                np.testing.assert_allclose(total, found.values, rtol=0, atol=1e-12)
+                self.assertLess(max(map(abs, layers.leftovers)), 1e-10)
+        hooks = [own for module in self.model.modules() for own in (module._forward_hooks, module._forward_pre_hooks)]
+        self.assertFalse(any(hooks))
+
+    def test_layers_in_front_of_a_linear_head_give_their_products_with_it(self):
+        model = Llama(norm=lambda width: nn.Identity())
+        found = self.attribute(model=model, layers=True, target="logit")
+        blocks = [block for layer in model.layers for block in (layer.out, layer.down)]
+
+        def outputs(ids):
+            noted = []
+            hooks = [block.register_forward_hook(lambda _, __, output: noted.append(output[0])) for block in blocks]
+            model(torch.tensor([ids]))
+            for hook in hooks:
+                hook.remove()
+            return torch.stack([model.embed(torch.tensor(ids)), *noted])
+
+        with torch.no_grad():
+            moves = outputs(self.ids) - outputs([PAD] * len(self.ids))
+            for row, one in enumerate(self.continuation):
+                expected = 4 * moves[:, self.first + row - 1] @ model.head.weight[one]
+                np.testing.assert_allclose(found.layers.matrix[row], expected, rtol=0, atol=1e-12)
+
+    def test_the_last_block_gives_what_passes_through_it(self):
+        found = self.attribute(layers=True, target="logit")
+        ids = addend.Input(torch.tensor([self.ids]), dims=1, baseline=PAD)
+        targets = ["%d,%d" % (self.first + row - 1, one) for row, one in enumerate(self.continuation)]
+        passed = addend.compile(self.model, preset="faithful").explain(ids, targets=targets, operators=True)
+        last = [one for one in passed.operators if one["module_path"] == "layers.1.down"][-1]
+        np.testing.assert_allclose(found.layers.matrix[:, -1], last["passed"], rtol=0, atol=1e-12)
+        first = [one for one in passed.operators if one["module_path"] == "layers.0.down"][-1]
+        self.assertGreater(abs(found.layers.matrix[:, 2] - first["passed"]).max(), 0.01)  # it is read by later layers too
+
+    def test_layers_are_printed_and_kept(self):
+        found = self.attribute(layers=True)
+        self.assertEqual(pickle.loads(pickle.dumps(found)), found)
+        self.assertNotEqual(found, self.attribute())
+        self.assertEqual(found.by("words").layers, found.layers)
+        self.assertEqual(pickle.loads(pickle.dumps(found.layers)), found.layers)
+        self.assertEqual(len({found.layers, copy.deepcopy(found.layers)}), 1)
+        self.assertNotEqual(self.attribute(layers=True, target="logit").layers, found.layers)
+        best = int(np.abs(found.layers.matrix[1]).argmax())
+        self.assertEqual(found.layers.top(1, 1), [(best, found.layers.names[best], found.layers.matrix[1, best])])
+        with self.assertRaises(IndexError):
+            found.layers.top(4)
+        lines = str(found).split("\n")
+        self.assertLessEqual(max(map(len, lines)), 80)
+        said = found.layers.top(0, 1)[0]
+        self.assertEqual(said.name, "layers.1.out")
+        self.assertIn("  0  9                 1.out %+.3g, " % said.value, str(found))
+        self.assertEqual(json.loads(json.dumps(found.to_dict()))["layers"]["names"], found.layers.names)
+
+    def test_layers_that_do_not_add_up_are_refused(self):
+        cases = [
+            (Llama(layer=Scaled), "layer layers.0 passes on something else .*norm, query, key, value, out"),
+            (Llama(layer=PostNorm), "layer layers.0 passes on something else"),
+            (Shared(), "layers.0.block runs several times"),
+            (Skips(), "what stands behind the layers gives .* for row 0 where the model gives"),
+            (lambda ids: self.model(ids), "needs a live torch.nn.Module"),
+            (nn.Sequential(nn.Embedding(VOCABULARY, 8), nn.Linear(8, VOCABULARY)), "ModuleList, and run once each"),
+            (addend.compile(self.model).record(torch.tensor([self.ids])), "needs a live torch.nn.Module"),
+        ]
+        for model, says in cases:
+            with self.subTest(says=says), self.assertRaisesRegex(ValueError, says):
+                self.attribute(model=model, layers=True)
+
+    def test_layers_in_half_precision(self):
+        model = Llama().bfloat16()
+        found = self.attribute(model=model, layers=True)
+        total = found.layers.matrix.sum(1) + found.references + found.layers.leftovers
+        np.testing.assert_allclose(total, found.values, rtol=0, atol=1e-4)
 
     def test_groups_sum_their_tokens(self):
         spans = [("a", slice(0, 3)), ("b", [3, 5]), ("c", slice(7, 9))]
@@ -318,6 +456,66 @@ class LmTest(unittest.TestCase):
         made = self.attribute(model=model, continuation=None, max_new_tokens=2)
         self.assertEqual(made.continuation_ids, [9, 9])
         self.assertTrue([note for note in made.notes if "largest logit" in note])
+        made = self.attribute(model=model, continuation=None, generation={"max_new_tokens": 1})
+        self.assertEqual(made.continuation_ids, [9])
+        self.assertFalse([note for note in made.notes if "largest logit" in note])  # it was asked to go another way
+        for generation, says in (({"num_return_sequences": 2}, "returned 2 sequences"), ({"before": [5]}, "not return the")):
+            with self.assertRaisesRegex(ValueError, says):
+                self.attribute(model=model, continuation=None, generation=generation)
+        with self.assertRaisesRegex(ValueError, "generation is for models that have generate"):
+            self.attribute(continuation=None, generation={"num_beams": 2})
+
+    def test_logits_that_nobody_needs_are_not_computed(self):
+        model = LastLogits()
+        for target in ("log_probability", "entropy", (None, 3)):
+            for span in (None, "all", [slice(1, 3)]):
+                found = self.attribute(model=model, target=target, span=span)
+                expected = self.attribute(target=target, span=span)
+                np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0, atol=1e-13)
+                np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-13)
+                self.assertEqual(found.targets, expected.targets)
+        self.assertEqual(model.asked, [5] * 9)
+        all_of_them = self.attribute(model=model, arguments={"logits_to_keep": 0})
+        np.testing.assert_allclose(all_of_them.matrix, self.attribute().matrix, rtol=0, atol=1e-13)
+        self.assertEqual(self.attribute(model=model, continuation=None, max_new_tokens=2).notes, [])
+        likely = int(log_softmax(self.model, PROMPT)[-1].argmax())
+        for says, first in (("2 of", 9), ("1 of", likely)):
+            made = torch.tensor([PROMPT + [first, 9]])
+            model.generate = lambda ids, max_new_tokens, do_sample, made=made: made
+            found = self.attribute(model=model, continuation=None, max_new_tokens=2)
+            self.assertEqual(found.notes, [says + " the generated tokens have not the largest logit when the text is run at once"])
+
+    def test_what_generate_returned(self):
+        tokenizer = Words()
+        whole = types.SimpleNamespace(sequences=torch.tensor([PROMPT + [9, 17, EOS, PAD, PAD]]))
+        expected = self.attribute(continuation=[9, 17, EOS], tokenizer=tokenizer)
+        for given in (whole, dict(sequences=whole.sequences), torch.tensor([9, 17, EOS, PAD]), [9, 17, EOS]):
+            self.assertEqual(self.attribute(continuation=given, tokenizer=tokenizer), expected)
+        self.assertEqual(len(self.attribute(continuation=[9, EOS, 5, PAD], tokenizer=tokenizer).rows), 4)
+        again = self.attribute(continuation=PROMPT + [9])
+        self.assertTrue([note for note in again.notes if "begins with the whole prompt again" in note])
+        for given, says in (
+            (types.SimpleNamespace(sequences=torch.tensor([PROMPT + [9]] * 2)), "2 sequences"),
+            (types.SimpleNamespace(sequences=torch.tensor([[5, 6, 7]])), "did not return the prompt"),
+        ):
+            with self.assertRaisesRegex(ValueError, says):
+                self.attribute(continuation=given)
+        with self.assertRaisesRegex(ValueError, "2 prompts take a list"):
+            self.attribute(prompt=[PROMPT, PROMPT], continuation={"sequences": whole.sequences, "scores": None})
+
+    def test_bytes_of_a_letter(self):
+        class Bytes(Words):
+            """As GPT-2 has it: the letters are bytes."""
+
+            def __init__(self):
+                super().__init__()
+                self.pieces[5:9] = ["\u00e4\u00bd", "\u0142", "\u0120\u00e2", "\u010a\u00fd"]
+
+            def decode(self, ids):
+                return "\ufffd" if 5 <= ids[0] < 9 else super().decode(ids)
+
+        found = self.attribute(prompt=[5, 6, 7, 8, 30], tokenizer=Bytes())
+        self.assertEqual(found.tokens[:5], ["\\xe4\\xbd", "\\xa0", " \\xe2", "\n\\xfd", " w30"])
 
     def test_functions_compiled_models_files_and_programs(self):
         expected = self.attribute()
@@ -420,6 +618,8 @@ print(json.dumps(found.matrix))
         self.assertEqual([part.component for part in top], list(order))
         self.assertEqual([part.value for part in top], list(found.matrix[1][order]))
         self.assertEqual(found.top(-1), found.top(3))
+        spaces = self.attribute(tokenizer=(lambda text: [], lambda ids: " " if ids[0] == 7 else str(ids[0])))
+        self.assertIn("' ' ", str(spaces))
         with self.assertRaises(IndexError):
             found.top(4)
 
@@ -440,6 +640,13 @@ print(json.dumps(found.matrix))
         numbers = base64.b64decode(data["matrix"])
         self.assertEqual(list(struct.unpack("<%dd" % (len(numbers) // 8), numbers)), found.matrix.reshape(-1).tolist())
         self.assertNotIn("<script>alert", found._repr_html_())
+        self.assertIsNone(data["layers"])
+        layers = self.attribute(layers=True).layers
+        page = self.attribute(layers=True).to_html()
+        data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))["layers"]
+        numbers = base64.b64decode(data["matrix"])
+        self.assertEqual(list(struct.unpack("<20d", numbers)), layers.matrix.reshape(-1).tolist())
+        self.assertEqual((data["names"], data["stack"], data["leftovers"]), (layers.names, "layers.", layers.leftovers))
 
     def test_what_is_refused(self):
         class Headless(nn.Module):

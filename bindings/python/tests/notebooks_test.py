@@ -51,6 +51,10 @@ class NotebooksTest(unittest.TestCase):
     def test_speaker(self):
         self.check("speaker")
 
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "needs transformers")
+    def test_language_model(self):
+        self.check("language_model")
+
     def test_each_has_a_test(self):
         names = {os.path.basename(path)[: -len(".ipynb")] for path in glob.glob(FOLDER + "*.ipynb")}
         tests = {name[len("test_") :] for name in dir(self) if name.startswith("test_")}

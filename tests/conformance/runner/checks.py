@@ -4,7 +4,7 @@ judge what is wrong. So checks know nothing of processes, and a test can answer 
 import math
 import re
 
-from . import compare, protocol, safetensors, subjects
+from . import compare, distribution, protocol, safetensors, subjects
 from .protocol import PARTS, Request
 from .tensor import Tensor, is_floating, real_dtype
 
@@ -542,6 +542,44 @@ def law_memory_limit(subject, judge):
             judge.same_bits(key, limited.tensor(key), whole.tensor(key))
 
 
+def law_distribution(subject, judge):
+    """Contributions to a probability, to its logarithm and to an entropy of the softmax over the last dimension are those
+    to the logits, weighted with the mean gradient along the line between both ends."""
+    (base,) = yield [subject.base()]
+    found = _compositions(judge, base) if judge.ok(base) else []
+    if not found:
+        return
+    result = found[0][1]
+    shape = result.reference.shape
+    if not shape or shape[-1] < 2 or 0 in shape or result.reference.dtype not in ("f32", "f64"):
+        return
+    row = [extent - 1 for extent in shape[:-1]]
+    place = ",".join(map(str, row + [0]))
+    rows = ",".join(map(str, row))
+    targets = ["probability:" + place, "log_probability:" + place, "entropy:" + rows if rows else "entropy"]
+    (swept,) = yield [subject.attribution(targets)]
+    if swept.code == "FAILED_PRECONDITION" and _is_joint(subject.variant.policy):
+        return
+    if not judge.ok(swept) or judge.muted:
+        return
+    last = lambda tensor: list(tensor.numbers)[-shape[-1] :]
+    value, reference = last(result.value), last(result.reference)
+    if not all(map(math.isfinite, value + reference)):
+        return
+    parts = [last(part) for part in result.components.rows()]
+    for index, target in enumerate(targets):
+        word, key = target.split(":")[0], "attribution.%d" % index
+        mean = distribution.mean_gradient(word, 0, reference, value)
+        contributions = [math.fsum(g * x for g, x in zip(mean, part)) for part in parts]
+        ends = [distribution.QUANTITIES[word][0](logits, 0) for logits in (value, reference)]
+        leftover = ends[0] - ends[1] - math.fsum(contributions)
+        size = compare.mass(result) * max(1.0, *map(abs, mean))
+        judge.close(key + ".contributions", swept.tensor(key + ".contributions"),
+                    Tensor("f64", (len(parts),), contributions), size)
+        judge.close(key + ".numbers", swept.tensor(key + ".numbers"), Tensor("f64", (5,), ends + [leftover, ends[0], 0.0]),
+                    size)
+
+
 def law_direction(subject, judge):
     """Components that come back from the results are those that went through every operator; under choices that look at
     all components together none come back, and it may be refused."""
@@ -596,6 +634,7 @@ LAWS["reference_exact"] = _reference(exact=True)
 NEEDED_FEATURE = {
     "adjoint": "attribution",
     "direction": "directions",
+    "distribution": "distributions",
     "memory_limit": "limits",
     "program": "programs",
 }

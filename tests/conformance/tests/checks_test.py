@@ -47,13 +47,14 @@ LAWS = [
     ("context_isolated", "bits", ["remembers_policy", "drifting"]),
     ("thread", "bits", ["one_thread_off"]),
     ("adjoint", "number", ["swept_off", "second_target_off"]),
+    ("distribution", "number", ["swept_off", "second_target_off"]),
     ("direction", "number", ["backward_off", "backward_leftover_off"]),
     ("memory_limit", "bits", ["limit_off"]),
     ("program", "bits", ["program_off", "drifting"]),
 ]
 # Those that are about operators only.
 OF_CALLS = ("row_by_row",)
-OF_MODELS = ("adjoint", "direction", "memory_limit", "program")
+OF_MODELS = ("adjoint", "direction", "distribution", "memory_limit", "program")
 
 
 def call(op="toy::affine", argument=DIAGONAL, **fields):

@@ -14,7 +14,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from runner import protocol, safetensors, subjects  # noqa: E402
+from runner import distribution, protocol, safetensors, subjects  # noqa: E402
 from runner.tensor import Tensor, full, stack  # noqa: E402
 
 FUNCTIONS = {"toy::affine": lambda x: 2 * x + 1, "toy::square": lambda x: x * x}
@@ -78,7 +78,7 @@ class Toy:
             device="cpu",
             devices="cpu",
             dtypes="float64 float32 int64 uint8",
-            features="models attribution directions limits programs explain threads lifecycle share read operators",
+            features="models attribution directions distributions limits programs explain threads lifecycle share read operators",
         )
 
     def do_call(self):
@@ -103,7 +103,10 @@ class Toy:
     def do_attribute(self):
         (result,) = self.compute("decompose")
         for index, target in enumerate(protocol.unlines(self.entries["targets"])):
-            self.explain("attribution.%d" % index, result, *(int(place) for place in target.split("-")))
+            if target[0].isdigit():
+                self.explain("attribution.%d" % index, result, *(int(place) for place in target.split("-")))
+            else:
+                self.explain_distribution("attribution.%d" % index, result, target)
 
     def do_threads(self):
         for index in range(int(self.entries["count"])):
@@ -217,6 +220,15 @@ class Toy:
         self.out_tensors[key + ".numbers"] = Tensor("f64", (5,), numbers + [recovery, recovery - numbers[0]])
         self.out_tensors[key + ".contributions"] = Tensor("f64", (len(contributions),), contributions)
         self.out_tensors[key + ".ranked"] = Tensor("i64", (len(ranked),), ranked)
+
+    def explain_distribution(self, key, result, target):
+        word, _, place = target.partition(":")
+        mean = distribution.mean_gradient(word, int(place or 0), result.reference.numbers, result.value.numbers)
+        contributions = [sum(g * x for g, x in zip(mean, row.numbers)) for row in result.components.rows()]
+        ends = [distribution.QUANTITIES[word][0](part.numbers, int(place or 0)) for part in (result.value, result.reference)]
+        leftover = ends[0] - ends[1] - sum(contributions)
+        self.out_tensors[key + ".numbers"] = Tensor("f64", (5,), ends + [leftover, ends[0], 0.0])
+        self.out_tensors[key + ".contributions"] = Tensor("f64", (len(contributions),), contributions)
 
 
 def flipped(tensor):

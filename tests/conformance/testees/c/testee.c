@@ -643,7 +643,7 @@ static addend_status* hello(void) {
   TRY(set("device", device));
   TRY(set("devices", on_cpu ? "cpu" : text_of("cpu %s%s", device, "")));
   TRY(set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128"));
-  return set("features", "models attribution directions limits programs shapley explain threads lifecycle share stop read operators");
+  return set("features", "models attribution directions distributions limits programs shapley explain threads lifecycle share stop read operators");
 }
 
 static addend_status* add_explanation(const char* key, const addend_explanation* told) {

@@ -380,7 +380,7 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
   answer->Set(
       "features",
-      "models attribution directions limits programs shapley explain threads lifecycle share stop read operators");
+      "models attribution directions distributions limits programs shapley explain threads lifecycle share stop read operators");
 }
 
 void AddExplanation(const std::string& key, const Explanation& told, Answer* answer) {

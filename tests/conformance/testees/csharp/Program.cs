@@ -158,7 +158,7 @@ internal sealed class Testee
         answer.Put("devices", _device == "cpu" ? "cpu" : "cpu " + _device);
         answer.Put("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
         // Models compute on the CPU.
-        answer.Put("features", (_device == "cpu" ? "models attribution directions limits programs " : "")
+        answer.Put("features", (_device == "cpu" ? "models attribution directions distributions limits programs " : "")
             + "shapley explain threads lifecycle share stop read operators float16 bfloat16 complex");
         answer.Put("about", "runtime\t" + RuntimeInformation.FrameworkDescription);
     }

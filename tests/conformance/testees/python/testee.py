@@ -310,7 +310,7 @@ def hello(frame, answer):
         device=device,
         devices="cpu" if device == "cpu" else "cpu " + device,
         dtypes=DTYPES,
-        features="models attribution directions limits programs shapley explain threads lifecycle share stop read operators",
+        features="models attribution directions distributions limits programs shapley explain threads lifecycle share stop read operators",
         about="Python\t" + sys.version.split()[0],
     )
 

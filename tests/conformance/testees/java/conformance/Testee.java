@@ -167,7 +167,7 @@ public final class Testee {
     answer.put("dtypes",
         "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
     // Models compute on the CPU.
-    answer.put("features", (device.equals("cpu") ? "models attribution directions limits programs " : "")
+    answer.put("features", (device.equals("cpu") ? "models attribution directions distributions limits programs " : "")
         + "shapley explain threads lifecycle share stop read operators float16 bfloat16 complex");
     answer.put("about", "java\t" + System.getProperty("java.vm.name") + " " + System.getProperty("java.version"));
   }

@@ -1,6 +1,6 @@
 // Replaces the tensors in the arguments of a call.
-#ifndef ADDEND_CORE_LINEARIZE_REPLACE_TENSORS_H_
-#define ADDEND_CORE_LINEARIZE_REPLACE_TENSORS_H_
+#ifndef ADDEND_CORE_INTERCEPT_REPLACE_TENSORS_H_
+#define ADDEND_CORE_INTERCEPT_REPLACE_TENSORS_H_
 
 #include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
@@ -34,4 +34,4 @@ c10::IValue ReplaceTensors(const c10::IValue& value, Replace replace) {
 
 }  // namespace addend
 
-#endif  // ADDEND_CORE_LINEARIZE_REPLACE_TENSORS_H_
+#endif  // ADDEND_CORE_INTERCEPT_REPLACE_TENSORS_H_

@@ -1,0 +1,153 @@
+// Models in half types, computed in float32: the same bits as the same model whose parameters were converted before.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/explain/attribute.h"
+#include "core/explain/decompose_testing.h"
+
+namespace addend {
+namespace {
+
+using at::Tensor;
+
+struct Weights {
+  Tensor table, norm, query, key, value, gate, up, down, bias, filter;
+
+  Weights To(at::ScalarType dtype) const {
+    Weights all = *this;
+    for (Tensor* own : {&all.table, &all.norm, &all.query, &all.key, &all.value, &all.gate, &all.up, &all.down,
+                        &all.bias, &all.filter}) {
+      *own = own->to(dtype);
+    }
+    return all;
+  }
+};
+
+Weights Drawn() {
+  const auto draw = [](at::IntArrayRef sizes, uint64_t seed) {
+    return Random(sizes, seed).to(at::kFloat) / std::sqrt(static_cast<double>(sizes.back()));
+  };
+  return {draw({11, 8}, 1), draw({8}, 2),     draw({8, 8}, 3),  draw({8, 8}, 4), draw({8, 8}, 5),
+          draw({16, 8}, 6), draw({16, 8}, 7), draw({8, 16}, 8), draw({16}, 9),   draw({8, 8, 3}, 10)};
+}
+
+// As decoders in half types do it: casts to float32 and back, masks and constants in the weights' dtype, writes into
+// buffers of it, views of weights.
+Tensor Decoder(const Weights& w, Tensor h) {
+  const at::ScalarType dtype = w.query.scalar_type();
+  const auto norm = [&](const Tensor& x) {
+    const Tensor wide = x.to(at::kFloat);
+    return w.norm * (wide * at::rsqrt(wide.pow(2).mean(-1, true) + 1e-6)).to(dtype);
+  };
+  const int64_t length = h.size(1);
+  const Tensor hidden = at::full({length, length}, -1e4, at::TensorOptions(dtype)).triu(1);
+  Tensor cache = at::zeros({1, length, 8}, at::TensorOptions(dtype));
+  cache.copy_(at::matmul(norm(h), w.key.t()));
+  const Tensor scores = at::matmul(at::linear(norm(h), w.query), cache.transpose(1, 2)) / std::sqrt(8.0) + hidden;
+  h = h + at::matmul(at::softmax(scores, -1, at::kFloat).to(dtype), at::matmul(norm(h), w.value.t()));
+  const Tensor x = norm(h);
+  const Tensor inner = at::silu(at::linear(x, w.gate, w.bias)) * at::linear(x, w.up);
+  h = h + at::matmul(inner, w.down.t());
+  h = h + at::conv1d(h.transpose(1, 2), w.filter, {}, 1, 1).transpose(1, 2);
+  return at::layer_norm(h, {8}, w.norm, w.norm).mean(1);
+}
+
+TracedModel OfIds(const Weights& w) {
+  return Trace(FromFunction([w](const std::vector<Tensor>& in) { return Decoder(w, at::embedding(w.table, in[0])); }));
+}
+
+Input Ids() {
+  const Tensor ids = at::tensor({3, 7, 1, 10, 4}, at::kLong).unsqueeze(0);
+  Input input;
+  input.value = ids;
+  input.split = Split::AlongDims({1});
+  input.baseline = Baseline::Of(at::zeros_like(ids));
+  return input;
+}
+
+AttributeOptions Options(ComputeDtype dtype) {
+  AttributeOptions options;
+  options.policy.compute_dtype = dtype;
+  Target target;
+  target.top1 = false;
+  target.index = {0, 2};
+  options.targets = {target};
+  return options;
+}
+
+void ExpectSame(const Attribution& a, const Attribution& b) {
+  EXPECT_TRUE(at::equal(a.value, b.value));
+  EXPECT_EQ(a.targets[0].contributions, b.targets[0].contributions);
+  EXPECT_EQ(a.targets[0].value, b.targets[0].value);
+  EXPECT_EQ(a.targets[0].reference, b.targets[0].reference);
+  EXPECT_EQ(a.targets[0].leftover, b.targets[0].leftover);
+}
+
+class ComputeDtypeTest : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(ComputeDtypeTest, HasTheBitsOfConvertedParameters) {
+  const Weights half = Drawn().To(GetParam());
+  const Attribution converted = Attribute(OfIds(half.To(at::kFloat)), {Ids()}, Options(ComputeDtype::kModel));
+  for (const int64_t memory : {0, 1000}) {
+    AttributeOptions options = Options(ComputeDtype::kFloat32);
+    options.memory_bytes = memory;
+    const Attribution found = Attribute(OfIds(half), {Ids()}, options);
+    EXPECT_EQ(found.value.scalar_type(), at::kFloat);
+    ExpectSame(found, converted);
+    EXPECT_THAT(found.report.notes, testing::Contains(testing::HasSubstr("computed in float32")));
+    EXPECT_THAT(found.report.notes, testing::Not(testing::Contains(testing::HasSubstr("round to a half type"))));
+  }
+  EXPECT_LE(std::abs(converted.targets[0].leftover),
+            1e-5 * std::abs(converted.targets[0].value - converted.targets[0].reference));
+}
+
+TEST_P(ComputeDtypeTest, OfAnInputInAHalfType) {
+  const Weights half = Drawn().To(GetParam());
+  const Tensor x = Random({1, 5, 8}, 20).to(GetParam());
+  const auto model = [](const Weights& w) {
+    return Trace(FromFunction([w](const std::vector<Tensor>& in) { return Decoder(w, in[0]); }));
+  };
+  const auto input = [&](const Tensor& value) { return SplitInput(value, {1}, at::zeros_like(value)); };
+  const Attribution converted =
+      Attribute(model(half.To(at::kFloat)), {input(x.to(at::kFloat))}, Options(ComputeDtype::kModel));
+  ExpectSame(Attribute(model(half), {input(x)}, Options(ComputeDtype::kFloat32)), converted);
+}
+
+TEST(ComputeDtype, TheModelsOwnIsTheDefault) {
+  const Weights half = Drawn().To(at::kBFloat16);
+  const Attribution found = Attribute(OfIds(half), {Ids()}, Options(AttributeOptions().policy.compute_dtype));
+  EXPECT_EQ(found.value.scalar_type(), at::kBFloat16);
+  const Tensor plain = Decoder(half, at::embedding(half.table, Ids().value));
+  EXPECT_TRUE(at::equal(found.value, plain));
+  EXPECT_THAT(found.report.notes, testing::Not(testing::Contains(testing::HasSubstr("computed in float32"))));
+  EXPECT_THAT(found.report.notes, testing::Contains(testing::HasSubstr("round to a half type")));
+}
+
+TEST(ComputeDtype, KeptReferencesAreOfOneDtype) {
+  const Weights half = Drawn().To(at::kBFloat16);
+  const TracedModel model = OfIds(half);
+  const Attribution own = Attribute(model, {Ids()}, Options(ComputeDtype::kModel));
+  const Attribution wide = Attribute(OfIds(half), {Ids()}, Options(ComputeDtype::kFloat32));
+  ExpectSame(Attribute(model, {Ids()}, Options(ComputeDtype::kFloat32)), wide);
+  ExpectSame(Attribute(model, {Ids()}, Options(ComputeDtype::kFloat32)), wide);
+  ExpectSame(Attribute(model, {Ids()}, Options(ComputeDtype::kModel)), own);
+}
+
+TEST(ComputeDtype, ChangesNothingInSinglePrecision) {
+  const Weights w = Drawn();
+  const Attribution own = Attribute(OfIds(w), {Ids()}, Options(ComputeDtype::kModel));
+  const Attribution wide = Attribute(OfIds(w), {Ids()}, Options(ComputeDtype::kFloat32));
+  ExpectSame(own, wide);
+  EXPECT_EQ(own.report.notes, wide.report.notes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Half, ComputeDtypeTest, testing::Values(at::kBFloat16, at::kHalf),
+                         [](const auto& info) { return info.param == at::kHalf ? "float16" : "bfloat16"; });
+
+}  // namespace
+}  // namespace addend
