@@ -264,6 +264,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_
  *     all other products share by half.
  *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
  *     decomposed tensors.
+ *   compute_dtype: model, float32. In which dtype a model in bfloat16 or float16 is computed.
  *   anchor: baseline, residual. What the reference of an operator is computed from.
  *   missing_rule: error, path, absorb. What happens at an operator that has no rule.
  *   on_failure: error, warn, absorb, ignore. What a tracing failure does.

@@ -60,12 +60,12 @@ TEST(PolicyTest, EveryKeyOfTheListIsAField) {
 }
 
 TEST(PolicyTest, Defaults) {
-  EXPECT_THAT(
-      DescribePolicy(Policy()),
-      ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"), Pair("bias", "residual"),
-                  Pair("freeze", "preset"), Pair("content_first", "attention+normalizer+denominator"),
-                  Pair("conditions", "value"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
-                  Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
+  EXPECT_THAT(DescribePolicy(Policy()),
+              ElementsAre(Pair("preset", "auto"), Pair("segments", "1"), Pair("nonlinearity", "path"),
+                          Pair("bias", "residual"), Pair("freeze", "preset"),
+                          Pair("content_first", "attention+normalizer+denominator"), Pair("conditions", "value"),
+                          Pair("compute_dtype", "model"), Pair("anchor", "baseline"), Pair("missing_rule", "error"),
+                          Pair("on_failure", "error"), Pair("check", "every_op"), Pair("tolerance", "dtype")));
 }
 
 TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
@@ -82,6 +82,7 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
       {"content_first", {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate"}},
       {"conditions", {"value", "baseline"}},
+      {"compute_dtype", {"model", "float32"}},
       {"missing_rule", {"error", "path", "absorb"}},
       {"on_failure", {"error", "warn", "absorb", "ignore"}},
       {"check", {"every_op", "outputs", "off"}},
@@ -116,10 +117,10 @@ TEST(PolicyTest, TextSetsTheFieldThatItNames) {
 TEST(PolicyTest, UnknownFieldListsTheFields) {
   EXPECT_EQ(MessageOf("presets", "fast"),
             "policy has no field presets; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "content_first, conditions, anchor, missing_rule, on_failure, check, tolerance");
+            "content_first, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
   EXPECT_EQ(MessageOf("", ""),
             "policy has no field ; choose one of preset, segments, nonlinearity, bias, freeze, "
-            "content_first, conditions, anchor, missing_rule, on_failure, check, tolerance");
+            "content_first, conditions, compute_dtype, anchor, missing_rule, on_failure, check, tolerance");
 }
 
 TEST(PolicyTest, UnknownChoiceListsTheChoices) {
