@@ -59,7 +59,7 @@ class NotebooksTest(unittest.TestCase):
         names = {os.path.basename(path)[: -len(".ipynb")] for path in glob.glob(FOLDER + "*.ipynb")}
         tests = {name[len("test_") :] for name in dir(self) if name.startswith("test_")}
         self.assertEqual(names - tests, set())
-        self.assertEqual(len(names), 4)
+        self.assertEqual(len(names), 5)
 
 
 class RunnerTest(unittest.TestCase):
