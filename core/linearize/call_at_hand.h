@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/linearize/reference_cache.h"
 #include "core/intercept/replace_tensors.h"
+#include "core/linearize/reference_cache.h"
 #include "core/linearize/role.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"

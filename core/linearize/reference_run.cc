@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/intercept/tracing_scope.h"
 #include "core/intercept/replace_tensors.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/linearize/view.h"
 #include "core/program/random_state.h"
 #include "core/program/written_aside.h"

@@ -378,9 +378,9 @@ void Hello(const Frame& request, Answer* answer) {
   answer->Set("device", device);
   answer->Set("devices", device == "cpu" ? "cpu" : "cpu " + device);
   answer->Set("dtypes", "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool complex64 complex128");
-  answer->Set(
-      "features",
-      "models attribution directions distributions limits programs shapley explain threads lifecycle share stop read operators");
+  answer->Set("features",
+              "models attribution directions distributions limits programs shapley explain threads lifecycle share "
+              "stop read operators");
 }
 
 void AddExplanation(const std::string& key, const Explanation& told, Answer* answer) {
