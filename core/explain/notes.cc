@@ -107,8 +107,7 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
        "dtype"},
       {policy.compute_dtype == ComputeDtype::kModel && rounds_to_half,
        "operators round to a half type, and what that misses is leftover; compute_dtype=float32 explains the model "
-       "without "
-       "that rounding"},
+       "without that rounding"},
       About("no rule, absorbed into the leftover: ", NodesThat(linearization, absorbed)),
       {sweep.turned,
        "components that were found backward did not come to what their sum became, so they were sent forward"},

@@ -138,10 +138,11 @@ Stack OwnersOfResults(const c10::FunctionSchema& schema, const Stack& stack) {
 void Operator::Run(Stack* stack) const {
   const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
+  if (!in_float32_) return handle_.callBoxed(*stack);
   const bool from_table = TakesFromTable(schema());
-  if (in_float32_ && !from_table) WidenArguments(schema(), stack);
+  if (!from_table) WidenArguments(schema(), stack);
   handle_.callBoxed(*stack);
-  if (in_float32_ && from_table) WidenResults(stack);
+  if (from_table) WidenResults(stack);
 }
 
 void Operator::Expand(Stack* stack) const {

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/linearize/make_node.h"
 #include "core/linearize/view.h"
 
 namespace addend {
@@ -46,22 +47,21 @@ void Checkpoints::Limit(int64_t bytes, const Policy& policy) {
 
 int64_t Checkpoints::NextCall() const { return static_cast<int64_t>(recorder_->program().calls.size()); }
 
-Checkpoints::Version* Checkpoints::AliveIn(int storage) {
-  const auto found =
-      std::find_if(alive_.begin(), alive_.end(), [&](size_t v) { return versions_[v].storage == storage; });
-  return found != alive_.end() ? &versions_[*found] : nullptr;
+// The entry of the storage in `alive_`; its end: there is none.
+std::vector<size_t>::iterator Checkpoints::AliveIn(int storage) {
+  return std::find_if(alive_.begin(), alive_.end(), [&](size_t v) { return versions_[v].storage == storage; });
 }
 
 void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) {
   const Call& call = own.call;
-  const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows));
-  const ValuesRead reads = own.role.rule != nullptr && !starts ? own.role.rule->Reads(decomposed) : ValuesRead();
+  const ValuesRead reads = starts ? ValuesRead() : ValuesReadBy(own.role.rule, call);
   for (const Operand& operand : call.operands) {
-    Version* read = CarriesRows(operand) && !call.is_view ? AliveIn(operand.storage) : nullptr;
-    if (read == nullptr) continue;
-    read->read = true;
-    read->needed = read->needed || reads.operands;
-    if (!read->needed) seconds += read->seconds;
+    const auto alive = CarriesRows(operand) && !call.is_view ? AliveIn(operand.storage) : alive_.end();
+    if (alive == alive_.end()) continue;
+    Version& version = versions_[*alive];
+    version.read = true;
+    version.needed = version.needed || reads.operands;
+    if (!version.needed) seconds += version.seconds;
   }
   if (starts || call.is_view || call.resized_output || own.role.traits.Draws(call.arguments)) return;
   int64_t bytes = 0;
@@ -86,8 +86,7 @@ void Checkpoints::AfterCall(const CallAtHand& own, bool starts, double seconds) 
   }
   for (size_t v = first; v < versions_.size(); ++v) {
     // Written in place: the version before is of no use to the model any more.
-    const auto before = std::find_if(alive_.begin(), alive_.end(),
-                                     [&](size_t other) { return versions_[other].storage == versions_[v].storage; });
+    const auto before = AliveIn(versions_[v].storage);
     if (before != alive_.end()) {
       versions_[*before].death = NextCall() + 1;  // this call, which is not written down yet, reads it
       Offer(*before);
@@ -189,7 +188,8 @@ bool Checkpoints::Crosses(const Version& version) const {
 // checkpoints take as much as the nodes of the longest stretch. A join that makes no stretch longer than the longest is
 // a gain; longer ones only help once all stretches can be twice as long.
 bool Checkpoints::GiveUpOne() {
-  const int64_t nodes = Longest() / kNodeShare;
+  const int64_t longest = Longest();
+  const int64_t nodes = longest / kNodeShare;
   if (cuts_.size() <= 1 || pinned_ + nodes <= limit_) return false;
   // What follows the last one is not known yet.
   const auto joined = [&](size_t k) { return cuts_[k].made + cuts_[k + 1].made; };
@@ -198,7 +198,7 @@ bool Checkpoints::GiveUpOne() {
   };
   size_t least = 0;
   for (size_t k = 1; k + 1 < cuts_.size(); ++k) least = price(k) < price(least) ? k : least;
-  if (joined(least) > Longest() && pinned_ <= 2 * nodes) return false;
+  if (joined(least) > longest && pinned_ <= 2 * nodes) return false;
   cuts_[least + 1].made += cuts_[least].made;
   cuts_.erase(cuts_.begin() + static_cast<int64_t>(least));
   for (size_t v = 0; v < versions_.size(); ++v) {

@@ -73,7 +73,7 @@ class Checkpoints {
   };
 
   int64_t NextCall() const;
-  Version* AliveIn(int storage);
+  std::vector<size_t>::iterator AliveIn(int storage);
   bool MayDrop(const Version& version) const;
   void Bury(size_t v);
   void Offer(size_t v);

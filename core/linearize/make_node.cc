@@ -30,6 +30,13 @@ at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
   return at::full({}, std::numeric_limits<double>::quiet_NaN(), options).expand(operand.geometry.sizes);
 }
 
+// Value and reference, as rules get them.
+RuleOutput EndsOf(const TracedRun& trace, const Operand& operand) {
+  if (!trace.Misses(operand)) return {Widen(trace.Value(operand)), Widen(trace.Reference(operand))};
+  const at::Tensor unknown = Unknown(trace, operand);
+  return {unknown, unknown};
+}
+
 RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy& policy, const Marks& marks) {
   RuleCall described;
   static_cast<CallArguments&>(described) = ArgumentsOf(call, call.arguments);
@@ -38,23 +45,20 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     const Operand& operand = call.operands[k];
     RuleOperand own;
     own.decomposed = CarriesRows(operand);
-    const bool dropped = trace.Misses(operand);
-    own.value = dropped ? Unknown(trace, operand) : Widen(trace.Value(operand));
-    own.reference = dropped || !own.decomposed ? own.value : Widen(trace.Reference(operand));
+    if (own.decomposed) {
+      const RuleOutput ends = EndsOf(trace, operand);
+      own.value = ends.value;
+      own.reference = ends.reference;
+    } else {
+      own.value = own.reference = Widen(trace.Value(operand));
+    }
     own.marks = marks.Frozen(call.index, k);
     own.content_first = marks.ContentFirst(call.index, k);
     own.argument = operand.argument;
     own.written = operand.written;
     described.operands.push_back(std::move(own));
   }
-  for (const Operand& output : call.outputs) {
-    if (trace.Misses(output)) {
-      const at::Tensor unknown = Unknown(trace, output);
-      described.outputs.push_back({unknown, unknown});
-    } else {
-      described.outputs.push_back({Widen(trace.Value(output)), Widen(trace.Reference(output))});
-    }
-  }
+  for (const Operand& output : call.outputs) described.outputs.push_back(EndsOf(trace, output));
   described.run = [&call](const std::vector<c10::IValue>& arguments, const std::vector<at::Tensor>& operands) {
     return Rerun(call, arguments, operands);
   };
@@ -323,12 +327,15 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   return node;
 }
 
+ValuesRead ValuesReadBy(const Rule* rule, const Call& call) {
+  if (rule == nullptr) return {};
+  return rule->Reads(static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows)));
+}
+
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices) {
   const Call& call = trace.program.calls[c];
-  const Rule* rule = choices.rules[c];
-  if (rule == nullptr || call.adopted != 0 || trace.StartsRows(call)) return {};
-  const auto decomposed = static_cast<int>(std::count_if(call.operands.begin(), call.operands.end(), CarriesRows));
-  const ValuesRead reads = rule->Reads(decomposed);
+  if (call.adopted != 0 || trace.StartsRows(call)) return {};
+  const ValuesRead reads = ValuesReadBy(choices.rules[c], call);
   const bool known = std::all_of(call.outputs.begin(), call.outputs.end(), [&](const Operand& output) {
     return !CarriesRows(output) || (trace.At(output).reference_is_finite && !IsHalf(output.dtype));
   });

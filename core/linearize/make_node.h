@@ -40,12 +40,14 @@ bool CarriesAny(const Operands& operands) {
 // The node of a call, of which an operand carries rows or rows begin in its output. `stand_ins`, where it is given: by
 // output, the references that stand in for those that were not finite; see Note [Stand-ins] in references.h. `finite`:
 // the references of all outputs are known to be. Values that it is not made of may have been dropped; the node says if
-// they are needed after all. Throws Error with the operator's position if a rule cannot cover the
-// call.
+// they are needed after all. Throws Error with the operator's position if a rule cannot cover the call.
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins = nullptr,
               bool finite = false);
 
-// The values that the node of a call is made of. The others may be missing from the trace when it is made.
+// The values that the node of a call is made of, as far as the rule tells; all of them without a rule.
+ValuesRead ValuesReadBy(const Rule* rule, const Call& call);
+// The same, and what else is asked of those that the trace holds or has dropped. The others may be missing from the
+// trace when it is made.
 ValuesRead ValuesReadBy(const TracedRun& trace, int64_t c, const Choices& choices);
 
 // Whether the node of a call is made before later references are used, which may depend on it: where a function is not

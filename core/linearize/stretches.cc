@@ -179,8 +179,10 @@ void Stretches::Drop(const Operand& operand, bool at_any_rate) {
   Kept& kept = KeptOf(*trace_, operand);
   if (!kept.value.defined()) return;
   kept.value_is_finite = kept.value_is_finite || AllFinite(kept.value);
-  if (!kept.value_is_finite && !at_any_rate) return;
-  kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
+  if (!kept.value_is_finite) {
+    if (!at_any_rate) return;
+    kept.reference_is_finite = kept.reference_is_finite || !kept.reference.defined() || AllFinite(kept.reference);
+  }
   const int64_t bytes = 2 * static_cast<int64_t>(kept.value.nbytes());
   kept.Drop(/*whole=*/false);
   freed_.Add(bytes, trace_->memory_limit);

@@ -470,7 +470,6 @@ TEST_P(LawTest, ShortcutsAgreeWithForward) {
   });
 }
 
-// Linear and affine rules are the operator itself without its constant, applied to one row after the other.
 // As a run within a limit describes what was dropped.
 at::Tensor Unknown(const at::Tensor& tensor) {
   return at::full({}, std::numeric_limits<double>::quiet_NaN(), tensor.options()).expand(tensor.sizes());
@@ -504,6 +503,7 @@ TEST_P(LawTest, WhatItDoesNotReadChangesNothing) {
   });
 }
 
+// Linear and affine rules are the operator itself without its constant, applied to one row after the other.
 TEST_P(LawTest, LinearKindsAreTheOperatorRowByRow) {
   ForEach(Call(), [&](const RuleCall& call, const RuleResult& rule) {
     if (rule.kind != Kind::kLinear && rule.kind != Kind::kAffine) return;

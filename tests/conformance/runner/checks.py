@@ -237,6 +237,12 @@ def _compositions(judge, answer):
     return found
 
 
+def _first_composition(judge, answer):
+    """None where there is nothing to judge."""
+    found = _compositions(judge, answer) if judge.ok(answer) else []
+    return found[0][1] if found else None
+
+
 def _pairs(judge, base, plain):
     """Compositions with what the plain operator or model gives in their place; probes have nothing there."""
     for index, result in _compositions(judge, base):
@@ -506,10 +512,9 @@ def law_adjoint(subject, judge):
     """One sweep back from a number of the output finds what decomposing finds for it; under choices that look at all
     components together there is none, and it may be refused."""
     (base,) = yield [subject.base()]
-    found = _compositions(judge, base) if judge.ok(base) else []
-    if not found:
+    result = _first_composition(judge, base)
+    if result is None:
         return
-    result = found[0][1]
     shape = result.reference.shape
     last = [extent - 1 for extent in shape]
     targets = [",".join(map(str, last))]
@@ -527,10 +532,10 @@ def law_memory_limit(subject, judge):
     """Contributions within a limit of memory, so low that nearly all is computed again, have the same bits. Policies
     that need the whole run may be refused."""
     (base,) = yield [subject.base()]
-    found = _compositions(judge, base) if judge.ok(base) else []
-    if not found:
+    result = _first_composition(judge, base)
+    if result is None:
         return
-    target = ",".join(str(extent - 1) for extent in found[0][1].reference.shape)
+    target = ",".join(str(extent - 1) for extent in result.reference.shape)
     whole, limited = yield [subject.attribution([target]), subject.attribution([target], limit=1000)]
     if whole.code == "FAILED_PRECONDITION" and _is_joint(subject.variant.policy):
         return
@@ -546,10 +551,9 @@ def law_distribution(subject, judge):
     """Contributions to a probability, to its logarithm and to an entropy of the softmax over the last dimension are those
     to the logits, weighted with the mean gradient along the line between both ends."""
     (base,) = yield [subject.base()]
-    found = _compositions(judge, base) if judge.ok(base) else []
-    if not found:
+    result = _first_composition(judge, base)
+    if result is None:
         return
-    result = found[0][1]
     shape = result.reference.shape
     if not shape or shape[-1] < 2 or 0 in shape or result.reference.dtype not in ("f32", "f64"):
         return
