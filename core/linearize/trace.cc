@@ -80,7 +80,8 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
       reference_run_(&states_, &ids_, differentiable),
       rewriting_(policy, differentiable, &recorder_, &states_, &reference_run_, &kept_),
       starts_(&states_, &kept_),
-      checkpoints_(&recorder_, &states_) {
+      checkpoints_(&recorder_, &states_),
+      written_attention_(policy, &states_) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
   trace_.baseline_conditions = policy->conditions == Conditions::kBaseline;
@@ -185,7 +186,11 @@ void Tracer::BeforeRun(CallAtHand& own) {
 void Tracer::AfterRun(CallAtHand& own) {
   const NormalMode normal;
   own.call.Traced() ? TraceCall(own) : unseen_.AfterRun(own.role, own.call);
-  if (starts_.AnyInside()) starts_.BeginInside(own.Outputs(), own.call);
+  if (starts_.AnyInside()) {
+    starts_.BeginInside(own.Outputs(), own.call);
+  } else if (own.call.Traced()) {
+    written_attention_.AfterCall(own);
+  }
 }
 
 void Tracer::TraceCall(CallAtHand& own) {
