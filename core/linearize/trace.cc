@@ -1,11 +1,13 @@
 #include "core/linearize/trace.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/full_like.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -146,7 +148,13 @@ void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
   const TracingPause pause;
   const auto start = checkpoints_.on() ? Clock::now() : Clock::time_point();
   if (!own.arguments.empty()) first_error_.In([&] { BeforeRun(own); });
-  own.call.op.Run(stack);
+  {
+    // Autograd would hold for the model what the model itself lets go of. Its mode stays as it is, for models look at
+    // it.
+    std::optional<at::AutoDispatchBelowAutograd> without_autograd;
+    if (checkpoints_.on()) without_autograd.emplace();
+    own.call.op.Run(stack);
+  }
   own.results = ResultsOf(own.call.op, *stack);
   if (own.call.Traced()) first_error_.In([&] { RequireDense(own, own.results, "gives"); });
   recorder_.AddOutputs(own.arguments, own.results, own.call);
