@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import arithmetic  # noqa: E402
 import processes  # noqa: E402
-from processes import PREPARATION, say, spent  # noqa: E402
+from processes import patience, say, spent  # noqa: E402
 
 MOST_ROUNDS = 25
 # What takes longer than this share of a network's time for rounds has run once, and that has to do.
@@ -80,7 +80,7 @@ def measure(arguments, network, names):
 
     entries = {}
     for name in names:
-        found = ask_worker(arguments, {"network": network, "alone": name}, PREPARATION + 10 * arguments.limit)
+        found = ask_worker(arguments, {"network": network, "alone": name}, patience(arguments.limit))
         if found is None:
             continue
         entries[name] = found
@@ -91,9 +91,7 @@ def measure(arguments, network, names):
     ]
     count = arithmetic.rounds([entries[name]["clock"]["median"] for name in fast], arguments.seconds, MOST_ROUNDS)
     say("  %d rounds of %d methods" % (count, len(fast)))
-    taken = ask_worker(
-        arguments, {"network": network, "turns": fast, "rounds": count}, PREPARATION + 10 * arguments.seconds
-    )
+    taken = ask_worker(arguments, {"network": network, "turns": fast, "rounds": count}, patience(arguments.seconds))
     for name in fast:
         if name in taken:
             entries[name].update(taken[name])

@@ -93,7 +93,7 @@ def measure(arguments, question, name):
     ]
     job = {"method": name, "question": question, "lengths": lengths}
     folders = {option: getattr(arguments, option) for option in PEERS}
-    seconds = (processes.PREPARATION + 10 * arguments.limit) * (len(lengths) + 1)
+    seconds = processes.patience(arguments.limit) * (len(lengths) + 1)
     found = processes.ask(__file__, job, arguments, folders, seconds)
     if "reason" in found:
         found = {key_of(length): found for length in lengths}

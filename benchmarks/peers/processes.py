@@ -34,6 +34,11 @@ def add_limits(parser, seconds, memory):
     parser.add_argument("--worker", help=argparse.SUPPRESS)
 
 
+def patience(limit):
+    """Seconds by the clock for all that a process does."""
+    return PREPARATION + 10 * limit
+
+
 def ask(program, job, arguments, folders, seconds):
     """What a program finds out about a job in a process of its own; a reason where it cannot, "too_slow" where that is
     the limit of time.
@@ -73,7 +78,7 @@ def in_child(find, limit):
     child = os.fork()
     if child == 0:
         os.close(reading)
-        signal.setitimer(signal.ITIMER_REAL, _patience(limit))
+        signal.setitimer(signal.ITIMER_REAL, patience(limit))
         with os.fdopen(writing, "w") as answer:
             answer.write(json.dumps(find()))
         os._exit(0)
@@ -83,17 +88,12 @@ def in_child(find, limit):
     return _outcome(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text, "", limit)
 
 
-def _patience(limit):
-    """Seconds by the clock for all that a process does."""
-    return PREPARATION + 10 * limit
-
-
 def _outcome(code, text, errors, limit):
     """What a process wrote as its last line, or why it did not."""
     if code == -signal.SIGPROF:
         return {"reason": "takes more than %g s" % limit, "too_slow": True}
     if code == -signal.SIGALRM:
-        return {"reason": "not done after %g s" % _patience(limit)}
+        return {"reason": "not done after %g s" % patience(limit)}
     if code:
         last = errors.strip().splitlines()[-1:] or ["killed by signal %d" % -code]
         return {"reason": arithmetic.one_line(last[0])}
