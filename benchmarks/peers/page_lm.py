@@ -22,7 +22,7 @@ from drawing import (
 _STYLE = """
 .plots { display: grid; gap: 1rem 1.5rem; grid-template-columns: repeat(auto-fill, minmax(330px, 1fr)); }
 .table { overflow-x: auto; } th { text-align: left; font-weight: 600; }
-th, td { white-space: nowrap; padding: .15rem .7rem .15rem 0; } td.own { color: var(--own); font-weight: 600; } td.bad { color: var(--soft); }
+th, td { white-space: nowrap; padding: .15rem .6rem .15rem 0; } table { font-size: .85rem; } td.own { color: var(--own); font-weight: 600; } td.bad { color: var(--soft); }
 td.bad { font-style: italic; } .plots text { font-size: 11.5px; } .plots text.head { font-size: 13px; }
 polyline { fill: none; stroke-width: 1.5px; } polyline.own, line.own { stroke: var(--own); }
 polyline.other, line.other { stroke: var(--other); } polyline.plain, line.plain { stroke: var(--plain); }
@@ -62,7 +62,7 @@ def render(results):
         "and errors further left, is better.</p>"
         % (model["hidden_size"], model["num_hidden_layers"], model["num_attention_heads"], model["intermediate_size"],
            model["vocab_size"]),
-        "<p class=soft>%s transformers %s.</p>"
+        "<p class=soft>%s The model is one of transformers %s.</p>"
         % (html.escape(conditions(results)), html.escape(results["machine"]["transformers"])),
     ]
     for question, entries in results["questions"].items():
@@ -198,7 +198,7 @@ def _dots(found, prompts, title):
 
 def _table(found, prompts, time):
     rows = ["<tr><th>%s" % "".join("<th colspan=4>%d tokens of the prompt" % prompt for prompt in prompts)]
-    rows.append("<tr><th>" + len(prompts) * "<th>time (plain runs)<th>model runs<th>memory<th>sum error")
+    rows.append("<tr><th>" + len(prompts) * "<th>time<th>runs<th>memory<th>error")
     for name, own in found.items():
         cells = ["<tr><td class=%s>%s" % (kind_of(name), html.escape(name))]
         for prompt in prompts:
@@ -220,8 +220,8 @@ def _legend(results):
     return (
         "<h2>What the numbers are</h2>"
         "<p><b>Time</b>: everything from the loaded model and the ids (for Captum and Inseq: the text) to the contributions; the "
-        "median of up to five runs, * one run. <b>Plain runs</b>: that over the time of a run of the model on prompt and generated "
-        "tokens in the same process, which gives the logits of the generated tokens alone. <b>Model runs</b>: how many sequences "
+        "median of up to five runs, * one run. In brackets, as a number of <b>plain runs</b>: that over the time of a run of the model on prompt and generated "
+        "tokens in the same process, which gives the logits of the generated tokens alone. <b>Runs</b>: how many sequences "
         "the model was given, runs backward not counted.</p>"
         "<p><b>Peak memory</b>: above what the process held with the model loaded and run; each method and each length of a text "
         "in a process of its own. \N{BLACK UP-POINTING TRIANGLE}: longer prompts took more than %g s of the processor or %g GiB. A text is not tried where a shorter one "
