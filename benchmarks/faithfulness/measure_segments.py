@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what the pieces of the line from baseline to input do to causes that are known; see README.md."""
+"""Measures what pieces of the line from baseline to input do to contributions whose causes are known; see README.md."""
 
 import argparse
 import sys
@@ -19,6 +19,7 @@ import machine  # on the path that `measure` adds
 TASKS = ("retrieval, encoder", "retrieval, decoder")
 SEGMENTS = (1, 2, 4, 8, 16)
 SHARED = {"content first": {"preset": "faithful"}, "by half": methods.POLICIES["Addend faithful, by half"]}
+HELD = "integrated gradients, attention held"
 POINTS = 16  # the line is looked at between so many pieces
 
 
@@ -42,6 +43,7 @@ def measure_network(task, seed, samples, folder):
         for segments in SEGMENTS
     }
     made[measure.COMPARED_WITH] = methods.IntegratedGradients(subject)
+    made[HELD] = methods.IntegratedGradientsOfContent(subject)
     contributions = {
         name: numpy.array([method(*pair) for pair in enumerate(drawn.classes.tolist())]) for name, method in made.items()
     }
@@ -51,7 +53,7 @@ def measure_network(task, seed, samples, folder):
         "methods": {
             name: {
                 **metrics.mean_found(rows, drawn.roles.numpy()),
-                "from_integrated_gradients": float(numpy.abs(rows - limit).sum() / numpy.abs(limit).sum()),
+                "distance": float(numpy.abs(rows - limit).sum() / numpy.abs(limit).sum()),
             }
             for name, rows in contributions.items()
         },
@@ -96,7 +98,7 @@ def table(results):
             result["name"], len(networks), result["samples"], result["start"],
         )
         yield ""
-        yield "| method, segments | cause first | needed first | on causes | cannot matter | from integrated gradients |"
+        yield "| method, segments | cause first | needed first | on causes | cannot matter | distance |"
         yield "|---|---|---:|---:|---:|---:|"
         for method in networks[0]["methods"]:
             found = [network["methods"][method] for network in networks]
@@ -104,7 +106,7 @@ def table(results):
             yield "| %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.1f %% | %.1f %% |" % (
                 method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
                 100 * mean["needed_first"], 100 * mean["on_causes"], 100 * mean["on_what_cannot_matter"],
-                100 * mean["from_integrated_gradients"],
+                100 * mean["distance"],
             )
         lines = [network["line"] for network in networks]
         yield ""

@@ -4,6 +4,8 @@ A method is made for a subject, and called with a sample's number and a class; i
 `POLICIES` are the choices of Addend that are compared.
 """
 
+import contextlib
+
 import numpy
 import torch
 
@@ -45,6 +47,18 @@ class IntegratedGradients:
         nodes, weights = (vector.view([STEPS] + [1] * (difference.dim() - 1)) for vector in (self._nodes, self._weights))
         gradients = _gradients(self._subject, baseline + nodes * difference, target)
         return _by_unit(self._subject, sample, (weights * gradients).sum(0) * difference[0])
+
+
+class IntegratedGradientsOfContent(IntegratedGradients):
+    """The same while every layer takes the attention weights of the whole sample, all along the line: only what
+    attention lets through moves."""
+
+    def __call__(self, sample, target):
+        network = self._subject.model
+        with torch.no_grad():
+            _, layers = run_with_attention(network, self._subject.inputs[sample : sample + 1])
+        with hooked(network, lambda layer, weights: layers[layer].expand_as(weights)):
+            return super().__call__(sample, target)
 
 
 class InputXGradient:
@@ -140,12 +154,19 @@ def softmaxes(network):
 def run_with_attention(network, inputs):
     """The outputs of a network, and the attention weights [samples, heads, from, to] of each of its layers."""
     layers = []
+    with hooked(network, lambda layer, weights: layers.append(weights)):
+        return network(inputs), layers
+
+
+@contextlib.contextmanager
+def hooked(network, change):
+    """Lets `change` see the number of a layer and its attention weights, and give others in their place, or None."""
     hooks = [
-        softmax.register_forward_hook(lambda module, inputs, weights: layers.append(weights))
-        for softmax in softmaxes(network)
+        softmax.register_forward_hook(lambda module, inputs, weights, layer=layer: change(layer, weights))
+        for layer, softmax in enumerate(softmaxes(network))
     ]
     try:
-        return network(inputs), layers
+        yield
     finally:
         for hook in hooks:
             hook.remove()

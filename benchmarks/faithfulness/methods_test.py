@@ -77,5 +77,31 @@ class AttentionRollout(unittest.TestCase):
         torch.testing.assert_close(outputs, network(inputs))
 
 
+class Product(nn.Module):
+    """One layer: the first token's attention to both tokens, by their first numbers, times their second numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.softmax = nn.Softmax(-1)
+
+    def forward(self, states):
+        value = (self.softmax(states[:, None, None, :, 0])[:, 0, 0] * states[..., 1]).sum(-1)
+        return torch.stack([value, -value], -1)
+
+
+class IntegratedGradientsOfContent(unittest.TestCase):
+    def test_attention_is_the_samples(self):
+        subject = Game([0.0, 0.0], [[0.0] * 2] * 2)
+        subject.model = subject.run_embedded = Product()
+        subject.inputs = torch.tensor([[[0.0, 4.0], [float(numpy.log(3)), 8.0]]])
+        subject.baselines, subject.embed = torch.zeros_like(subject.inputs), lambda inputs: inputs
+        subject.labels = torch.tensor([[0, 1]])
+        # Attention is 1/4 and 3/4.
+        numpy.testing.assert_allclose(methods.IntegratedGradientsOfContent(subject)(0, 0), [1, 6], rtol=1e-5)
+        free = methods.IntegratedGradients(subject)(0, 0)
+        numpy.testing.assert_allclose(free.sum(), 7, rtol=1e-5)
+        self.assertGreater(abs(free[0] - 1), 0.1)
+
+
 if __name__ == "__main__":
     unittest.main()
