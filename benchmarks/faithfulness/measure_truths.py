@@ -72,7 +72,7 @@ def measure_start(subject, drawn):
         moves = subject.model(subject.inputs) - subject.model(subject.baselines)
     targets = drawn.classes.tolist()
     gaps = [float(methods.centred(move, target)) for move, target in zip(moves, targets)]
-    curves, facts = {}, {}
+    facts = {}
     for name, method in make_methods(subject).items():
         start = time.process_time()
         contributions = [method(sample, target) for sample, target in enumerate(targets)]
@@ -83,12 +83,13 @@ def measure_start(subject, drawn):
             "leftover": metrics.leftover(contributions, gaps),
             "processor_ms_per_sample": 1e3 * seconds / len(targets),
         }
-        curves[name] = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        curve = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        facts[name].update(zip(("faithfulness", "deletion_aopc", "insertion_aopc"), metrics.faithfulness(curve).tolist()))
         if subject.natural is not None:
             natural = measure.curve(subject, drawn.classes, contributions, subject.natural)
             facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
         measure.say("  %-28s first %.3f" % (name, facts[name]["cause_first"]))
-    return {name: {**facts[name], **entry} for name, entry in measure.compare(curves).items()}
+    return facts
 
 
 def table(results):
@@ -124,7 +125,7 @@ def entries(networks, start, method):
 
 def row(start, method, found):
     """Means over networks; of how often the cause is first, also the least."""
-    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0] if not key.endswith("interval")}
+    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0]}
     return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %s | %.1f |" % (
         start, method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
         100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], 100 * mean["on_causes"],
@@ -146,7 +147,7 @@ def main():
     arguments = parse_arguments()
     machine.make_folders(arguments.json, arguments.markdown, arguments.networks and arguments.networks / "network")
     torch.set_num_threads(1)
-    results = {"machine": machine.facts(), "bootstrap_draws": measure.DRAWS, "tasks": []}
+    results = {"machine": machine.facts(), "tasks": []}
     start = time.monotonic()
     for task in truths.all_tasks():
         if arguments.task and not task.name.startswith(tuple(arguments.task)):

@@ -299,7 +299,7 @@ def all_tasks():
     yield Retrieval("retrieval, GRU", networks.Gru, question_first=True)
 
 
-def train(task, seed, steps=8000):
+def train(task, seed, steps=20000):
     """A network that solves the task, and after how many steps it did in two checks in a row."""
     torch.manual_seed(seed)
     network, generator = task.network(task), torch.Generator().manual_seed(seed)
