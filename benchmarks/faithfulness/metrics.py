@@ -1,9 +1,10 @@
 """How well contributions say what a model uses: by removing parts, and by causes that are known.
 
-By removing parts: deletion and insertion AOPC of a ranking. A score is the centred output of the predicted class, v = z[c] - mean(z). For a ranking, v is measured with the best
-parts removed (deletion) and with only the best parts there (insertion), at fixed fractions of the parts. AOPC is the
-area between the curve and its start. Everything is divided by the mean of |v(input) - v(baseline)|, so that 1 is what
-whole inputs are worth where they speak for their class; rankings that remove evidence against it last can exceed 1.
+By removing parts: deletion and insertion AOPC of a ranking. A score is the centred output of the predicted class,
+v = z[c] - mean(z). For a ranking, v is measured with the best parts removed (deletion) and with only the best parts there
+(insertion), at fixed fractions of the parts. AOPC is the area between the curve and its start. Everything is divided by the
+mean of |v(input) - v(baseline)|, so that 1 is what whole inputs are worth where they speak for their class; rankings that
+remove evidence against it last can exceed 1. By causes that are known: see `found`.
 """
 
 import numpy
