@@ -1,35 +1,86 @@
 """Imports of other projects from checkouts: folders that are given, never part of this repository."""
 
 import importlib
+import re
 import sys
+import types
 import unittest.mock
 from pathlib import Path
 
-# What Captum imports for its pictures, none of which is drawn here.
+# What Captum and Inseq import for pictures and pages, none of which is drawn here.
 _DRAWING = (
     "matplotlib",
+    "matplotlib.axes",
     "matplotlib.collections",
     "matplotlib.colors",
     "matplotlib.figure",
+    "matplotlib.image",
     "matplotlib.pyplot",
     "mpl_toolkits",
     "mpl_toolkits.axes_grid1",
 )
+_PAGES = ("treescope", "treescope.figures", "treescope.rendering_parts")
 
 
 def captum(folder):
     """The module `captum.attr` of a checkout."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        for name in _DRAWING:
-            sys.modules.setdefault(name, unittest.mock.MagicMock())
+    _stand_in(_DRAWING)
     return _import("captum.attr", folder)
 
 
 def pydec(folder):
     """The module `pydec` of a checkout."""
     return _import("pydec", folder)
+
+
+def inseq(folder, captum_folder):
+    """The module `inseq` of a checkout, which takes what it calls from one of Captum."""
+    captum(captum_folder)
+    _stand_in(_PAGES)
+    if not _known("jaxtyping"):
+        sys.modules.setdefault("jaxtyping", _annotations())
+    return _import("inseq", folder)
+
+
+def lxt(folder):
+    """The module `lxt.efficient` of a checkout."""
+    return _import("lxt.efficient", folder)
+
+
+def version(folder):
+    """What a checkout says about itself; None without one."""
+    if folder is None:
+        return None
+    for file in [*sorted(folder.glob("*/__init__.py")), folder / "pyproject.toml", folder / "setup.py"]:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        found = re.search(r"""^\s*(?:__version__|VERSION|version)\s*=\s*["']([^"']+)["']""", text, re.MULTILINE)
+        if found:
+            return found.group(1)
+    return folder.name
+
+
+def _stand_in(names):
+    """Lets modules be imported that are not there; whatever is asked of them does nothing."""
+    if not _known(names[0]):
+        for name in names:
+            sys.modules.setdefault(name, unittest.mock.MagicMock())
+
+
+def _annotations():
+    """What stands for jaxtyping, whose types only annotate: Float[Tensor, "shape"] is Tensor."""
+    module = types.ModuleType("jaxtyping")
+    for name in ("Float", "Float32", "Int", "Int64", "Num"):
+        own = type(name, (), {"__class_getitem__": classmethod(lambda cls, item: item[0])})
+        setattr(module, name, own)
+    return module
+
+
+def _known(name):
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True
 
 
 def _import(name, folder):

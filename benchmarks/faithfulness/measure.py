@@ -23,6 +23,7 @@ DRAWS = 1000
 MARGIN = 0.01
 OURS = "Addend faithful"
 COMPARED_WITH = "integrated gradients"
+SUMLESS = ("random", "attention rollout")
 
 
 def parse_arguments():
@@ -34,9 +35,9 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def make_methods(subject, captum):
+def make_methods(subject, captum=None, policies=methods.POLICIES):
     """By name, in the order of tables."""
-    made = {name: methods.Addend(subject, policy) for name, policy in methods.POLICIES.items()}
+    made = {name: methods.Addend(subject, policy) for name, policy in policies.items()}
     made[COMPARED_WITH] = methods.IntegratedGradients(subject)
     made["occlusion"] = methods.Occlusion(subject)
     made["input x gradient"] = methods.InputXGradient(subject)
@@ -145,8 +146,7 @@ def table(results):
                 entry.get("faithfulness_natural", entry["faithfulness"]),
                 "" if method == COMPARED_WITH
                 else "%+.3f [%+.3f, %+.3f]" % (entry["difference"], *entry["difference_interval"]),
-                " | " if method == "random"
-                else "%.2f | %s" % (entry["conditioning"], metrics.share(entry["leftover"])),
+                sums_told(method, entry),
                 entry["processor_ms_per_sample"],
             )
     yield ""
@@ -155,6 +155,13 @@ def table(results):
         "`faithful` is more than %g below integrated gradients on: %s." % (MARGIN, "; ".join(missed)) if missed
         else "`faithful` is within %g of integrated gradients, or above, on each." % MARGIN
     )
+
+
+def sums_told(method, entry):
+    """Conditioning and leftover, in two cells, of a method that has a sum in mind."""
+    if method in SUMLESS:
+        return " | "
+    return "%.2f | %s" % (entry["conditioning"], metrics.share(entry["leftover"]))
 
 
 def told(result):

@@ -11,6 +11,7 @@ from torch import nn
 import measure
 import methods
 import metrics
+import networks
 import truths
 
 import addend
@@ -44,8 +45,8 @@ class Decoder(nn.Module):
 
     def __init__(self, depth):
         super().__init__()
-        self.layers = nn.Sequential(*(truths.DecoderLayer(WIDTH, HEADS) for _ in range(depth)))
-        self.norm, self.output = truths.RootMeanSquareNorm(WIDTH), nn.Linear(WIDTH, 4, False)
+        self.layers = nn.Sequential(*(networks.DecoderLayer(WIDTH, HEADS) for _ in range(depth)))
+        self.norm, self.output = networks.RootMeanSquareNorm(WIDTH), nn.Linear(WIDTH, 4, False)
 
     def forward(self, states):
         return self.output(self.norm(self.layers(states)[:, -1]))

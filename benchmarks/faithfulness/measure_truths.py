@@ -30,8 +30,11 @@ def parse_arguments():
 
 
 def make_methods(subject):
-    made = {name: methods.Addend(subject, policy) for name, policy in methods.POLICIES.items()}
-    made[measure.COMPARED_WITH] = methods.IntegratedGradients(subject)
+    """By name, in the order of tables."""
+    made = measure.make_methods(subject, policies={**methods.POLICIES, **methods.IN_SEGMENTS})
+    made["sampled Shapley"] = methods.SampledShapley(subject, measure.SEED)
+    if methods.softmaxes(subject.model):
+        made["attention rollout"] = methods.AttentionRollout(subject)
     return made
 
 
@@ -39,18 +42,28 @@ def measure_network(task, seed, samples, folder):
     """The results of one network, from each baseline of its task."""
     network, trained = truths.load_or_train(task, seed, folder)
     drawn = task.draw(samples, torch.Generator().manual_seed(truths.HELD_OUT + seed))
-    with torch.no_grad():
-        inputs = network.embed(drawn.inputs)
-    result = {**trained, "accuracy": truths.accuracy(network, drawn), "starts": []}
-    baselines = {start: task.start(start, network, drawn.inputs) for start in task.starts}
-    for start, baseline in baselines.items():
+    result = {
+        **trained,
+        "accuracy": truths.accuracy(network, drawn),
+        "accuracy_of_needed": truths.accuracy_of_needed(task, network, drawn),
+        "starts": [],
+    }
+    for start in task.starts:
         measure.say(" from %s" % start)
-        natural = None if start == task.starts[0] else baselines[task.starts[0]]
-        subject = subjects.Subject(
-            task.name, task.what, start, network, inputs, task.labels(samples), baseline, drawn.classes, natural=natural
-        )
+        subject = subject_of(task, network, drawn, start)
         result["starts"].append({"start": start, "methods": measure_start(subject, drawn)})
     return result
+
+
+def subject_of(task, network, drawn, start):
+    """A network with the samples of its task, from one baseline."""
+    with torch.no_grad():
+        inputs = network.embed(drawn.inputs)
+        baseline, natural = (task.start(name, network, drawn.inputs) for name in (start, task.starts[0]))
+    return subjects.Subject(
+        task.name, task.what, start, network, inputs, task.labels(len(inputs)), baseline, drawn.classes,
+        natural=None if start == task.starts[0] else natural,
+    )
 
 
 def measure_start(subject, drawn):
@@ -59,29 +72,24 @@ def measure_start(subject, drawn):
         moves = subject.model(subject.inputs) - subject.model(subject.baselines)
     targets = drawn.classes.tolist()
     gaps = [float(methods.centred(move, target)) for move, target in zip(moves, targets)]
-    marked = list(zip(drawn.causes.tolist(), drawn.pointers.tolist(), drawn.questions.tolist()))
-    curves, facts = {}, {}
+    facts = {}
     for name, method in make_methods(subject).items():
         start = time.process_time()
         contributions = [method(sample, target) for sample, target in enumerate(targets)]
         seconds = time.process_time() - start
-        found = numpy.mean([metrics.found(row, *units) for row, units in zip(contributions, marked)], 0).tolist()
         facts[name] = {
-            "cause_first": found[0],
-            "cause_or_pointer_first": found[1],
-            "share": found[2],
-            "largest_irrelevant": found[3],
-            "needed_first": found[4],
+            **metrics.mean_found(contributions, drawn.roles.numpy()),
             "conditioning": metrics.conditioning(contributions, gaps),
             "leftover": metrics.leftover(contributions, gaps),
             "processor_ms_per_sample": 1e3 * seconds / len(targets),
         }
-        curves[name] = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        curve = measure.curve(subject, drawn.classes, contributions, subject.baselines)
+        facts[name].update(zip(("faithfulness", "deletion_aopc", "insertion_aopc"), metrics.faithfulness(curve).tolist()))
         if subject.natural is not None:
             natural = measure.curve(subject, drawn.classes, contributions, subject.natural)
             facts[name]["faithfulness_natural"] = float(metrics.faithfulness(natural)[0])
-        measure.say("  %-28s first %.3f" % (name, found[0]))
-    return {name: {**facts[name], **entry} for name, entry in measure.compare(curves).items()}
+        measure.say("  %-28s first %.3f" % (name, facts[name]["cause_first"]))
+    return facts
 
 
 def table(results):
@@ -94,15 +102,16 @@ def table(results):
             result["name"], len(networks), result["samples"], result["units"],
         )
         yield ""
-        yield "%s %% of the samples answered after %s steps." % (
-            listed(["%.1f" % (100 * network["accuracy"]) for network in networks]),
+        yield "%s %% of the samples answered after %s steps; %s %% with all parts removed that cannot matter." % (
+            percents(networks, "accuracy"),
             listed([str(network["steps"]) for network in networks]),
+            percents(networks, "accuracy_of_needed"),
         )
         yield ""
-        yield "| from | method | cause first | cause or pointer | needed first | share | irrelevant | %s |" % (
-            "F | F natural | conditioning | leftover | ms"
+        yield "| from | method | cause first | cause or pointer | needed first | on causes | %s |" % (
+            "cannot matter | largest of these | F | F natural | conditioning | leftover | ms"
         )
-        yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+        yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
         for part in networks[0]["starts"]:
             for method in part["methods"]:
                 yield row(part["start"], method, entries(networks, part["start"], method))
@@ -116,13 +125,18 @@ def entries(networks, start, method):
 
 def row(start, method, found):
     """Means over networks; of how often the cause is first, also the least."""
-    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0] if not key.endswith("interval")}
-    return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %.3f | %.2f | %s | %.1f |" % (
+    mean = {key: numpy.mean([entry[key] for entry in found]) for key in found[0]}
+    return "| %s | %s | %.1f %% (%.1f) | %.1f %% | %.1f %% | %.1f %% | %.1f %% | %.3f | %.3f | %.3f | %s | %.1f |" % (
         start, method, 100 * mean["cause_first"], 100 * min(entry["cause_first"] for entry in found),
-        100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], mean["share"], mean["largest_irrelevant"],
+        100 * mean["cause_or_pointer_first"], 100 * mean["needed_first"], 100 * mean["on_causes"],
+        100 * mean["on_what_cannot_matter"], mean["largest_of_these"],
         mean["faithfulness"], mean.get("faithfulness_natural", mean["faithfulness"]),
-        mean["conditioning"], metrics.share(mean["leftover"]), mean["processor_ms_per_sample"],
+        measure.sums_told(method, mean), mean["processor_ms_per_sample"],
     )
+
+
+def percents(networks, key):
+    return listed(["%.1f" % (100 * network[key]) for network in networks])
 
 
 def listed(words):
@@ -133,7 +147,7 @@ def main():
     arguments = parse_arguments()
     machine.make_folders(arguments.json, arguments.markdown, arguments.networks and arguments.networks / "network")
     torch.set_num_threads(1)
-    results = {"machine": machine.facts(), "bootstrap_draws": measure.DRAWS, "tasks": []}
+    results = {"machine": machine.facts(), "tasks": []}
     start = time.monotonic()
     for task in truths.all_tasks():
         if arguments.task and not task.name.startswith(tuple(arguments.task)):

@@ -4,13 +4,13 @@ A method is made for a subject, and called with a sample's number and a class; i
 `POLICIES` are the choices of Addend that are compared.
 """
 
+import contextlib
+
 import numpy
 import torch
 
-import addend
-
 STEPS = 50
-
+PERMUTATIONS = 20
 
 GATES_TOO = "attention+normalizer+denominator+gate"
 POLICIES = {
@@ -19,6 +19,7 @@ POLICIES = {
     "Addend faithful, gates too": {"preset": "faithful", "content_first": GATES_TOO},
     "Addend fast": {"preset": "fast"},
 }
+IN_SEGMENTS = {"Addend faithful, 4 segments": {"preset": "faithful", "segments": 4}}
 
 
 class Addend:
@@ -48,6 +49,18 @@ class IntegratedGradients:
         return _by_unit(self._subject, sample, (weights * gradients).sum(0) * difference[0])
 
 
+class IntegratedGradientsOfContent(IntegratedGradients):
+    """The same while every layer takes the attention weights of the whole sample, all along the line: only what
+    attention lets through moves."""
+
+    def __call__(self, sample, target):
+        network = self._subject.model
+        with torch.no_grad():
+            _, layers = run_with_attention(network, self._subject.inputs[sample : sample + 1])
+        with hooked(network, lambda layer, weights: layers[layer].expand_as(weights)):
+            return super().__call__(sample, target)
+
+
 class InputXGradient:
     """The gradient at the input, times the difference to the baseline."""
 
@@ -74,6 +87,41 @@ class Occlusion:
         return (outputs[0] - outputs[1:]).numpy()
 
 
+class SampledShapley:
+    """The mean, over random orders of the units, of what the output gains when a unit joins those before it (Castro et
+    al. 2009). Each order sums to the move, and so does the mean."""
+
+    def __init__(self, subject, seed):
+        self._subject = subject
+        self._generator = numpy.random.default_rng(seed)
+
+    def __call__(self, sample, target):
+        units = self._subject.units(sample)
+        orders = self._generator.permuted(numpy.tile(numpy.arange(units), (PERMUTATIONS, 1)), axis=1)
+        joined = orders.argsort(1)[:, None, :] < numpy.arange(units + 1)[:, None]
+        with torch.no_grad():
+            variants = self._subject.variants(sample, joined.reshape(-1, units))
+            outputs = centred(self._subject.model(variants).double(), target).view(PERMUTATIONS, units + 1)
+        gains = outputs.diff(dim=1).numpy()
+        return numpy.take_along_axis(gains, orders.argsort(1), 1).mean(0)
+
+
+class AttentionRollout:
+    """How attention flows from the last token, where the output is read, to each token (Abnar and Zuidema 2020): the
+    product over layers of the mean of identity and attention, whose heads are averaged. Needs no target."""
+
+    def __init__(self, subject):
+        self._subject = subject
+
+    def __call__(self, sample, target):
+        with torch.no_grad():
+            _, layers = run_with_attention(self._subject.model, self._subject.inputs[sample : sample + 1])
+        flow = torch.eye(layers[0].shape[-1], dtype=torch.double)
+        for weights in layers:
+            flow = (weights[0].double().mean(0) + torch.eye(len(flow))) / 2 @ flow
+        return flow[-1].numpy()
+
+
 class Random:
     """Numbers without meaning: what a ranking is worth that knows nothing."""
 
@@ -96,6 +144,32 @@ class CaptumIntegratedGradients:
             baseline + difference, baselines=baseline, additional_forward_args=(target,), n_steps=STEPS
         )
         return _by_unit(self._subject, sample, contributions[0].detach())
+
+
+def softmaxes(network):
+    """One for each layer of attention."""
+    return [module for module in network.modules() if isinstance(module, torch.nn.Softmax)]
+
+
+def run_with_attention(network, inputs):
+    """The outputs of a network, and the attention weights [samples, heads, from, to] of each of its layers."""
+    layers = []
+    with hooked(network, lambda layer, weights: layers.append(weights)):
+        return network(inputs), layers
+
+
+@contextlib.contextmanager
+def hooked(network, change):
+    """Lets `change` see the number of a layer and its attention weights, and give others in their place, or None."""
+    hooks = [
+        softmax.register_forward_hook(lambda module, inputs, weights, layer=layer: change(layer, weights))
+        for layer, softmax in enumerate(softmaxes(network))
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def centred(outputs, target):

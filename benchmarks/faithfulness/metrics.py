@@ -1,13 +1,18 @@
-"""Deletion and insertion AOPC: how well a ranking of the parts of an input says what the model uses.
+"""How well contributions say what a model uses: by removing parts, and by causes that are known.
 
-A score is the centred output of the predicted class, v = z[c] - mean(z). For a ranking, v is measured with the best
-parts removed (deletion) and with only the best parts there (insertion), at fixed fractions of the parts. AOPC is the
-area between the curve and its start. Everything is divided by the mean of |v(input) - v(baseline)|, so that 1 is what
-whole inputs are worth where they speak for their class; rankings that remove evidence against it last can exceed 1.
+By removing parts: deletion and insertion AOPC of a ranking. A score is the centred output of the predicted class,
+v = z[c] - mean(z). For a ranking, v is measured with the best parts removed (deletion) and with only the best parts there
+(insertion), at fixed fractions of the parts. AOPC is the area between the curve and its start. Everything is divided by the
+mean of |v(input) - v(baseline)|, so that 1 is what whole inputs are worth where they speak for their class; rankings that
+remove evidence against it last can exceed 1. By causes that are known: see `found`.
 """
 
 import numpy
 
+# The roles of units where causes are known; see `truths`.
+CANNOT_MATTER, CAUSE, POINTER, QUESTION, FRAME = range(5)
+# What `found` gives.
+FOUND = ("cause_first", "cause_or_pointer_first", "needed_first", "on_causes", "on_what_cannot_matter", "largest_of_these")
 FRACTIONS = (0.0, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
 
@@ -99,34 +104,36 @@ def _missing(contributions, gaps):
     return numpy.abs(numpy.asarray(gaps, float) - [numpy.sum(row) for row in contributions])
 
 
-def found(contributions, cause, pointer, question):
-    """How well contributions of one sample tell a cause that is known; the question's own is left out at first.
+def found(contributions, roles):
+    """How well contributions of one sample tell causes that are known.
 
     Args:
         contributions: one for each unit.
-        cause: the unit that the output is read from.
-        pointer: the unit that marks it, a cause as well; -1: there is none.
-        question: the unit that says which pointer counts; -1: there is none.
+        roles: of each unit; where several are causes, all of them have to be found.
 
     Returns:
-        [5]: whether the cause has the largest contribution; whether it or the pointer has; their share of all
-        magnitudes; the largest magnitude of an irrelevant unit over the largest of all; and, with the question's own,
-        how many of the three are among the first three (two of two).
+        Numbers by name. The question is left out where it is asked who comes first among causes and pointers, and is
+        there in all shares. NaN where there is no unit that cannot matter.
     """
-    values = numpy.array(contributions, float)
-    needed = [unit for unit in (cause, pointer, question) if unit >= 0]
-    others = numpy.array([unit not in needed for unit in range(len(values))])
-    among_first = numpy.isin(ranking(values)[: len(needed)], needed).mean()
-    if question >= 0:
-        values[question] = -numpy.inf
-    best = int(values.argmax())
-    if question >= 0:
-        values[question] = 0
-    sizes = numpy.abs(values)
-    relevant = sizes[[unit for unit in (cause, pointer) if unit >= 0]].sum()
+    values, roles = numpy.asarray(contributions, float), numpy.asarray(roles)
+    sizes, idle = numpy.abs(values), roles == CANNOT_MATTER
+    without_question = ranking(numpy.where(roles == QUESTION, -numpy.inf, values))
+    best = without_question[: (roles == CAUSE).sum()]
+    needed = numpy.isin(roles, (CAUSE, POINTER, QUESTION))
     whole, largest = sizes.sum(), sizes.max()
     if whole == 0:
-        return numpy.zeros(5)
-    return numpy.array(
-        [best == cause, best in (cause, pointer), relevant / whole, sizes[others].max() / largest, among_first]
-    )
+        return dict.fromkeys(FOUND, 0.0)
+    return dict(zip(FOUND, map(float, (
+        (roles[best] == CAUSE).all(),
+        numpy.isin(roles[best], (CAUSE, POINTER)).all(),
+        needed[ranking(values)[: needed.sum()]].mean(),
+        sizes[(roles == CAUSE) | (roles == POINTER)].sum() / whole,
+        sizes[idle].sum() / whole if idle.any() else numpy.nan,
+        sizes[idle].max() / largest if idle.any() else numpy.nan,
+    ))))
+
+
+def mean_found(contributions, roles):
+    """The means over samples of what `found` says of each, without NaN."""
+    entries = [found(*pair) for pair in zip(contributions, roles)]
+    return {key: float(numpy.nanmean([entry[key] for entry in entries])) for key in FOUND}

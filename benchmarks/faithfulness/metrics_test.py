@@ -95,24 +95,49 @@ class Parts(unittest.TestCase):
 
 
 class Found(unittest.TestCase):
+    CAUSE, POINTER, QUESTION, FRAME, IDLE = (
+        metrics.CAUSE, metrics.POINTER, metrics.QUESTION, metrics.FRAME, metrics.CANNOT_MATTER,
+    )
+
+    def check(self, contributions, roles, *expected):
+        found = metrics.found(contributions, roles)
+        self.assertEqual(tuple(found), metrics.FOUND)
+        numpy.testing.assert_allclose(list(found.values()), expected)
+
     def test_cause_first_and_question_left_out(self):
-        # Units: cause, pointer, irrelevant, question.
-        self.assertEqual(metrics.found([4.0, 2.0, -1.0, 9.0], 0, 1, 3).tolist(), [1, 1, 6 / 7, 1 / 4, 1])
+        roles = [self.CAUSE, self.POINTER, self.IDLE, self.QUESTION]
+        self.check([4.0, 2.0, -1.0, 9.0], roles, 1, 1, 1, 6 / 16, 1 / 16, 1 / 9)
 
     def test_pointer_before_cause(self):
-        self.assertEqual(metrics.found([2.0, 4.0, -2.0], 0, 1, -1).tolist(), [0, 1, 6 / 8, 1 / 2, 1])
+        self.check([2.0, 4.0, -2.0], [self.CAUSE, self.POINTER, self.IDLE], 0, 1, 1, 6 / 8, 2 / 8, 1 / 2)
 
     def test_no_pointer(self):
-        self.assertEqual(metrics.found([1.0, 3.0], 0, -1, -1).tolist(), [0, 0, 1 / 4, 1, 0])
+        self.check([1.0, 3.0], [self.CAUSE, self.IDLE], 0, 0, 0, 1 / 4, 3 / 4, 1)
+
+    def test_two_causes_have_to_come_before_all_others(self):
+        roles = [self.CAUSE, self.IDLE, self.CAUSE, self.QUESTION]
+        self.check([3.0, 1.0, 2.0, 4.0], roles, 1, 1, 1, 5 / 10, 1 / 10, 1 / 4)
+        self.check([3.0, 2.0, 1.0, 4.0], roles, 0, 0, 2 / 3, 4 / 10, 2 / 10, 2 / 4)
+
+    def test_cause_and_pointer_are_not_two_causes(self):
+        roles = [self.CAUSE, self.CAUSE, self.POINTER, self.IDLE]
+        self.check([3.0, 1.0, 2.0, 0.0], roles, 0, 1, 1, 1, 0, 0)
 
     def test_a_question_that_is_not_among_the_first(self):
-        self.assertAlmostEqual(metrics.found([4.0, 2.0, 1.0, -1.0], 0, 1, 3)[4], 2 / 3)
+        roles = [self.CAUSE, self.POINTER, self.IDLE, self.QUESTION]
+        self.assertAlmostEqual(metrics.found([4.0, 2.0, 1.0, -1.0], roles)["needed_first"], 2 / 3)
 
     def test_what_speaks_against_the_answer_is_not_first(self):
-        self.assertEqual(metrics.found([-4.0, 1.0], 0, -1, -1).tolist(), [0, 0, 4 / 5, 1 / 4, 0])
+        self.check([-4.0, 1.0], [self.CAUSE, self.IDLE], 0, 0, 0, 4 / 5, 1 / 5, 1 / 4)
+
+    def test_a_frame_is_neither_needed_nor_idle(self):
+        self.check([1.0, 2.0, 1.0], [self.CAUSE, self.FRAME, self.IDLE], 0, 0, 0, 1 / 4, 1 / 4, 1 / 2)
+
+    def test_nothing_that_cannot_matter(self):
+        self.check([1.0, 3.0], [self.CAUSE, self.FRAME], 0, 0, 0, 1 / 4, numpy.nan, numpy.nan)
 
     def test_nothing_found(self):
-        self.assertEqual(metrics.found([0.0, 0.0, 5.0], 0, 1, 2).tolist(), [0, 0, 0, 0, 0])
+        self.check([0.0, 0.0], [self.CAUSE, self.IDLE], 0, 0, 0, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,12 @@
-"""Tasks whose causes are known, since they decide how a sample is made, and small networks that learn them.
+"""Tasks whose causes are known, since they decide how a sample is made; networks are trained to solve them.
 
-Each task draws samples of units (tokens, patches, columns). A sample has one cause, the unit that the answer is read
-from; a pointer, which marks the cause, where it is a unit of its own; and a question, which says which pointer counts.
+Each task draws samples of units (tokens, patches, columns) and says the role of each unit:
+
+- A cause is what the answer is made of.
+- A pointer marks a cause by where it stands.
+- A question says which pointer or cause counts.
+- A frame tells how the others belong together, but nothing of the answer by itself.
+- All others cannot matter: with any of them removed, the answer is the same.
 """
 
 import math
@@ -11,13 +16,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import networks
+from metrics import CANNOT_MATTER, CAUSE, FRAME, POINTER, QUESTION
+
 SEEDS = (7, 8, 9)  # of the networks of each task
 HELD_OUT = 1000  # what samples to be explained add to a seed
 RIGHT = 0.999
-BATCH = 64
+BATCH, RATE = 64, 2e-3
 CHECKED = 2000
 CHECK_EVERY = 200
-LOSS_RATE = 0.3  # how many of the units that do not matter training removes, so that removed ones are not strange
+LOSS_RATE = 0.3  # how many of the units that cannot matter training removes, so that removed ones are not strange
 
 
 class Drawn:
@@ -26,51 +34,47 @@ class Drawn:
     Attributes:
         inputs: [samples, ...].
         classes: the answers, int64[samples].
-        causes: int64[samples], as are `pointers` and `questions`; -1: there is none.
+        roles: of each unit, int64[samples, units].
     """
 
-    def __init__(self, inputs, classes, causes, pointers, questions):
+    def __init__(self, inputs, classes, roles):
         self.inputs = inputs
         self.classes = classes
-        self.causes = causes
-        self.pointers = pointers
-        self.questions = questions
+        self.roles = roles
 
-    def removable(self, units, generator):
-        """A random choice of the units that do not matter, bool[samples, units]."""
-        chosen = torch.rand(len(self.inputs), units, generator=generator) < LOSS_RATE
-        for kept in (self.causes, self.pointers, self.questions):
-            rows = (kept >= 0).nonzero()[:, 0]
-            chosen[rows, kept[rows]] = False
-        return chosen
+    def removable(self, generator):
+        """A random choice of the units that cannot matter, bool[samples, units]."""
+        chosen = torch.rand(self.roles.shape, generator=generator) < LOSS_RATE
+        return chosen & (self.roles == CANNOT_MATTER)
 
 
-class Retrieval:
-    """16 tokens and a question. Three of the tokens are different markers; the question is one of them, and the answer
-    is the token behind that marker."""
+def roles_of(shape, **places):
+    """Roles by the places of causes, pointers, questions or frames, int64[samples] or [samples, several] each."""
+    roles = torch.full(shape, CANNOT_MATTER)
+    for role, where in places.items():
+        roles.scatter_(1, where.view(shape[0], -1), {"cause": CAUSE, "pointer": POINTER, "question": QUESTION}[role])
+    return roles
 
-    what = "17 tokens"
-    units, mask, markers, values = 17, 0, 3, 20
-    tokens = 1 + markers + values
-    classes = tokens
-    starts = ("mask token", "zero embeddings", "mean embeddings")  # the natural one first
 
-    def __init__(self, name, network, question_first=False):
+class Task:
+    """What tasks share. `network` is one of `networks`."""
+
+    halving = math.inf  # after how many steps of training the rate is half of what it was
+
+    def __init__(self, name, network):
         self.name = name
         self.network = network
-        self._shift = int(question_first)
 
-    def draw(self, size, generator):
-        tokens = 1 + self.markers + torch.randint(self.values, (size, self.units - 1), generator=generator)
-        places = 2 * torch.rand(size, 7, generator=generator).argsort(1)[:, : self.markers]
-        tokens.scatter_(1, places, (1 + torch.arange(self.markers)).expand(size, -1))
-        asked = torch.randint(self.markers, (size, 1), generator=generator)
-        pointers = places.gather(1, asked)
-        classes = tokens.gather(1, pointers + 1)[:, 0]
-        inputs = torch.cat([1 + asked, tokens] if self._shift else [tokens, 1 + asked], 1)
-        pointers = pointers[:, 0] + self._shift
-        questions = torch.full((size,), 0 if self._shift else self.units - 1)
-        return Drawn(inputs, classes, pointers + 1, pointers, questions)
+
+class Sequences(Task):
+    """What tasks of tokens share: `tokens` ids, of which 0 is the mask token, in `units` places."""
+
+    units, mask = 17, 0
+    starts = ("mask token", "zero embeddings")  # the natural one first
+
+    @property
+    def what(self):
+        return "%d tokens" % self.units
 
     def without(self, inputs, removed):
         return inputs.masked_fill(removed, self.mask)
@@ -88,7 +92,126 @@ class Retrieval:
         return network.embed(inputs).mean((0, 1)).expand_as(mask)
 
 
-class Patches:
+class Retrieval(Sequences):
+    """16 tokens and a question. Three of the tokens are different markers; the question is one of them, and the answer
+    is the token behind that marker."""
+
+    markers, values = 3, 20
+    tokens = 1 + markers + values
+    starts = Sequences.starts + ("mean embeddings",)
+    classes = tokens
+
+    def __init__(self, name, network, question_first=False):
+        super().__init__(name, network)
+        self._shift = int(question_first)
+
+    def draw(self, size, generator):
+        tokens = 1 + self.markers + torch.randint(self.values, (size, self.units - 1), generator=generator)
+        places = 2 * torch.rand(size, 7, generator=generator).argsort(1)[:, : self.markers]
+        tokens.scatter_(1, places, (1 + torch.arange(self.markers)).expand(size, -1))
+        asked = torch.randint(self.markers, (size, 1), generator=generator)
+        pointers = places.gather(1, asked)
+        classes = tokens.gather(1, pointers + 1)[:, 0]
+        inputs = torch.cat([1 + asked, tokens] if self._shift else [tokens, 1 + asked], 1)
+        pointers = pointers + self._shift
+        questions = torch.full((size,), 0 if self._shift else self.units - 1)
+        roles = roles_of(inputs.shape, cause=pointers + 1, pointer=pointers, question=questions)
+        return Drawn(inputs, classes, roles)
+
+
+class Copying(Sequences):
+    """9 to 15 letters, a separator, and the letters once more, as far as there is room. The answer is the next letter:
+    the one at the same place before the separator. There are few letters, so that the letters already copied do not
+    tell the place."""
+
+    letters, separator = 6, 1
+    tokens = 2 + letters
+    classes = tokens
+
+    def draw(self, size, generator):
+        length = torch.randint(9, self.units - 1, (size, 1), generator=generator)
+        letters = 2 + torch.randint(self.letters, (size, self.units), generator=generator)
+        places = torch.arange(self.units).expand(size, -1)
+        inputs = letters.gather(1, torch.where(places > length, places - length - 1, places))
+        inputs.scatter_(1, length, self.separator)
+        causes = self.units - 1 - length
+        roles = roles_of(inputs.shape, cause=causes, pointer=length)
+        return Drawn(inputs, inputs.gather(1, causes)[:, 0], roles)
+
+
+class Agreement(Sequences):
+    """A subject, a verb at the end, and between them other nouns; the other tokens are adverbs. The subject is the first
+    noun. The answer is the form of the verb: its stem is that of the last token, its class that of the subject. There
+    are six classes of nouns: of only two, a network takes one for granted, and a subject of this one has no effect."""
+
+    kinds, nouns, verbs, adverbs = 6, 12, 3, 8
+    tokens = 1 + nouns + verbs + adverbs
+    classes = verbs * kinds
+
+    def draw(self, size, generator):
+        inputs = 1 + self.nouns + self.verbs + torch.randint(self.adverbs, (size, self.units), generator=generator)
+        places = torch.rand(size, self.units - 1, generator=generator).argsort(1)[:, :4]
+        nouns = torch.randint(self.nouns, (size, 4), generator=generator)
+        inputs.scatter_(1, places, 1 + nouns)
+        verbs = torch.randint(self.verbs, (size,), generator=generator)
+        inputs[:, -1] = 1 + self.nouns + verbs
+        subjects, first = places.min(1)
+        kind = nouns.gather(1, first[:, None])[:, 0] % self.kinds
+        roles = roles_of(inputs.shape, cause=subjects, question=torch.full((size,), self.units - 1))
+        return Drawn(inputs, self.kinds * verbs + kind, roles)
+
+
+class ModularSums(Sequences):
+    """Two numbers among letters, and at the end plus or minus. The answer is their sum or difference modulo 7."""
+
+    modulus, letters = 7, 8
+    tokens = 1 + modulus + 2 + letters
+    classes = modulus
+
+    def draw(self, size, generator):
+        inputs = 1 + self.modulus + 2 + torch.randint(self.letters, (size, self.units), generator=generator)
+        places = torch.rand(size, self.units - 1, generator=generator).argsort(1)[:, :2].sort(1)[0]
+        numbers = torch.randint(self.modulus, (size, 2), generator=generator)
+        inputs.scatter_(1, places, 1 + numbers)
+        minus = torch.randint(2, (size,), generator=generator)
+        inputs[:, -1] = 1 + self.modulus + minus
+        classes = (numbers[:, 0] + (1 - 2 * minus) * numbers[:, 1]) % self.modulus
+        roles = roles_of(inputs.shape, cause=places, question=torch.full((size,), self.units - 1))
+        return Drawn(inputs, classes, roles)
+
+
+class Brackets(Sequences):
+    """Nested brackets of four types, at most three deep; the last one closes, and at least one is open behind it. The
+    answer is the type that has to be closed next: that of the last bracket that is open. The brackets behind that one
+    are frame: they are closed, and without one of them another bracket would be open."""
+
+    units = 13
+    types, deepest = 4, 3
+    halving = 400
+    tokens = 1 + 2 * types  # opening ones first
+    classes = types
+
+    def draw(self, size, generator):
+        types = torch.randint(self.types, (size, self.units), generator=generator)
+        opens = torch.rand(size, self.units, generator=generator) < 0.5
+        inputs = torch.empty_like(types)
+        open_places = torch.zeros(size, 1 + self.deepest, dtype=torch.long)  # by depth
+        depth, rows = torch.zeros(size, dtype=torch.long), torch.arange(size)
+        for place in range(self.units):
+            last = place == self.units - 1
+            least = 1 if place == self.units - 2 else 0  # so that the last one can close and leave one open
+            opening = (opens[:, place] | (depth <= least)) & (depth < self.deepest) & (not last)
+            closed = types[rows, open_places[rows, depth]]
+            inputs[:, place] = 1 + torch.where(opening, types[:, place], self.types + closed)
+            depth = depth + torch.where(opening, 1, -1)
+            open_places[rows[opening], depth[opening]] = place
+        causes = open_places[rows, depth]
+        roles = roles_of(inputs.shape, cause=causes)
+        roles[torch.arange(self.units) > causes[:, None]] = FRAME
+        return Drawn(inputs, types[rows, causes], roles)
+
+
+class Patches(Task):
     """An image of 4 x 4 patches. All but the first show one of eight patterns; three of these stand on a ground of red,
     green or blue. The first patch has one of these colours, and the answer is the pattern on this ground."""
 
@@ -97,8 +220,7 @@ class Patches:
     starts = ("black", "mean image")
 
     def __init__(self, name, network):
-        self.name = name
-        self.network = network
+        super().__init__(name, network)
         self._patterns = (torch.rand(8, 4, 4, generator=torch.Generator().manual_seed(SEEDS[0])) < 0.5).float()
 
     def draw(self, size, generator):
@@ -115,8 +237,8 @@ class Patches:
         causes = places.gather(1, asked)[:, 0]
         image = image + 0.05 * torch.rand(image.shape, generator=generator)
         image = image.view(size, 4, 4, 4, 4, 4).permute(0, 3, 1, 4, 2, 5).reshape(size, 4, 16, 16)
-        none = torch.full((size,), -1)
-        return Drawn(image, shown[rows, causes], causes, none, torch.zeros(size, dtype=torch.long))
+        roles = roles_of((size, self.units), cause=causes, question=torch.zeros(size, dtype=torch.long))
+        return Drawn(image, shown[rows, causes], roles)
 
     def without(self, inputs, removed):
         there = ~removed.view(-1, 1, 4, 4).repeat_interleave(4, 2).repeat_interleave(4, 3)
@@ -129,7 +251,7 @@ class Patches:
         return torch.zeros_like(inputs[:1]) if name == "black" else inputs.mean(0, keepdim=True)
 
 
-class Columns:
+class Columns(Task):
     """24 columns: a switch, two groups of eight of which each has one high number, and seven of noise. The answer is
     the place of the high number in the group that the switch's sign says."""
 
@@ -137,10 +259,6 @@ class Columns:
     units, classes = 24, 8
     starts = ("mean row", "zero")
     means = 3.0
-
-    def __init__(self, name, network):
-        self.name = name
-        self.network = network
 
     def draw(self, size, generator):
         table = 0.3 * torch.randn(size, 24, generator=generator)
@@ -152,8 +270,9 @@ class Columns:
         for group in (0, 1):
             table[rows, 1 + 8 * group + high[:, group]] += 2
         classes = high[rows, asked]
-        none = torch.full((size,), -1)
-        return Drawn(table + self.means, classes, 1 + 8 * asked + classes, none, torch.zeros(size, dtype=torch.long))
+        questions = torch.zeros(size, dtype=torch.long)
+        roles = roles_of((size, self.units), cause=1 + 8 * asked + classes, question=questions)
+        return Drawn(table + self.means, classes, roles)
 
     def without(self, inputs, removed):
         return torch.where(removed, torch.full_like(inputs, self.means), inputs)
@@ -165,179 +284,30 @@ class Columns:
         return torch.zeros_like(inputs[:1]) if name == "zero" else inputs.mean(0, keepdim=True)
 
 
-class Tokens(nn.Module):
-    """What networks of tokens share. A network gives its outputs for embedded inputs."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.embedding = nn.Embedding(Retrieval.tokens, width)
-        self.position = nn.Parameter(0.5 * torch.randn(Retrieval.units, width))
-
-    def embed(self, inputs):
-        return self.embedding(inputs)
-
-
-class Attention(nn.Module):
-    def __init__(self, width, heads, bias, causal):
-        super().__init__()
-        self.heads = heads
-        self.inputs = nn.Linear(width, 3 * width, bias)
-        self.output = nn.Linear(width, width, bias)
-        above = torch.ones(Retrieval.units, Retrieval.units, dtype=torch.bool).triu(1)
-        self.register_buffer("masked", above if causal else torch.zeros_like(above))
-
-    def forward(self, states):
-        samples, length, width = states.shape
-        split = self.inputs(states).view(samples, length, 3, self.heads, width // self.heads)
-        query, key, value = split.permute(2, 0, 3, 1, 4)
-        scores = query @ key.transpose(-1, -2) / math.sqrt(width // self.heads)
-        weights = scores.masked_fill(self.masked, -math.inf).softmax(-1)
-        return self.output((weights @ value).transpose(1, 2).reshape(samples, length, width))
-
-
-class EncoderLayer(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = Attention(width, heads, bias=True, causal=False)
-        self.feed_forward = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
-
-    def forward(self, states):
-        states = states + self.attention(self.first(states))
-        return states + self.feed_forward(self.second(states))
-
-
-class Encoder(Tokens):
-    """Layer norms, biases, GELU."""
-
-    def __init__(self, width=64, heads=4, layers=3):
-        super().__init__(width)
-        self.layers = nn.Sequential(*(EncoderLayer(width, heads) for _ in range(layers)))
-        self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, Retrieval.classes)
-
-    def forward(self, embedded):
-        return self.output(self.norm(self.layers(embedded + self.position)[:, -1]))
-
-
-class RootMeanSquareNorm(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, states):
-        return states * (states.pow(2).mean(-1, keepdim=True) + 1e-5).rsqrt() * self.weight
-
-
-class DecoderLayer(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.first, self.second = RootMeanSquareNorm(width), RootMeanSquareNorm(width)
-        self.attention = Attention(width, heads, bias=False, causal=True)
-        self.gate, self.up = nn.Linear(width, 2 * width, False), nn.Linear(width, 2 * width, False)
-        self.down = nn.Linear(2 * width, width, False)
-
-    def forward(self, states):
-        states = states + self.attention(self.first(states))
-        normed = self.second(states)
-        return states + self.down(functional.silu(self.gate(normed)) * self.up(normed))
-
-
-class Decoder(Tokens):
-    """RMS norms, causal attention, gated feed-forwards, no biases."""
-
-    def __init__(self, width=64, heads=4, layers=3):
-        super().__init__(width)
-        self.layers = nn.Sequential(*(DecoderLayer(width, heads) for _ in range(layers)))
-        self.norm, self.output = RootMeanSquareNorm(width), nn.Linear(width, Retrieval.classes, False)
-
-    def forward(self, embedded):
-        return self.output(self.norm(self.layers(embedded + self.position)[:, -1]))
-
-
-class Lstm(Tokens):
-    def __init__(self, width=32, hidden=96):
-        super().__init__(width)
-        self.lstm, self.output = nn.LSTM(width, hidden, batch_first=True), nn.Linear(hidden, Retrieval.classes)
-
-    def forward(self, embedded):
-        return self.output(self.lstm(embedded)[0][:, -1])
-
-
-class Gru(Tokens):
-    """Written out, with a reset gate on the state (Cho et al. 2014)."""
-
-    def __init__(self, width=32, hidden=96):
-        super().__init__(width)
-        self.gates, self.inner = nn.Linear(width + hidden, 2 * hidden), nn.Linear(width + hidden, hidden)
-        self.output = nn.Linear(hidden, Retrieval.classes)
-        self.hidden = hidden
-        nn.init.constant_(self.gates.bias[:hidden], 1.0)
-
-    def forward(self, embedded):
-        state = embedded.new_zeros(len(embedded), self.hidden)
-        for token in embedded.unbind(1):
-            keep, reset = self.gates(torch.cat([token, state], 1)).sigmoid().chunk(2, 1)
-            state = keep * state + (1 - keep) * self.inner(torch.cat([token, reset * state], 1)).tanh()
-        return self.output(state)
-
-
-class SqueezeAndExcite(nn.Module):
-    """Features of patches; gates for channels, found from the mean over all patches (Hu et al. 2018); maxima."""
-
-    def __init__(self, width=64):
-        super().__init__()
-        self.patches, self.features = nn.Conv2d(4, width, 4, stride=4), nn.Conv2d(width, width, 1)
-        self.gates = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.Sigmoid())
-        self.output = nn.Linear(width, Patches.classes)
-        self.place = nn.Parameter(0.1 * torch.randn(width, 4, 4))
-
-    def embed(self, inputs):
-        return inputs
-
-    def forward(self, image):
-        features = self.features(self.patches(image).relu() + self.place).relu()
-        gates = self.gates(features.mean((2, 3)))
-        return self.output((features * gates[:, :, None, None]).amax((2, 3)))
-
-
-class GatedLayers(nn.Module):
-    """Two gated linear units (Dauphin et al. 2017)."""
-
-    def __init__(self, width=64):
-        super().__init__()
-        sizes = [Columns.units, width, width]
-        self.content = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, sizes[1:]))
-        self.gates = nn.ModuleList(nn.Linear(*pair) for pair in zip(sizes, sizes[1:]))
-        self.output = nn.Linear(width, Columns.classes)
-
-    def embed(self, inputs):
-        return inputs
-
-    def forward(self, table):
-        states = table - Columns.means
-        for content, gates in zip(self.content, self.gates):
-            states = content(states) * gates(states).sigmoid()
-        return self.output(states)
-
-
 def all_tasks():
-    """From the quickest to the slowest."""
-    yield Columns("table, gated linear units", GatedLayers)
-    yield Patches("image, squeeze-and-excite", SqueezeAndExcite)
-    yield Retrieval("encoder", Encoder)
-    yield Retrieval("decoder, gated feed-forwards", Decoder)
-    yield Retrieval("LSTM", Lstm, question_first=True)
-    yield Retrieval("GRU", Gru, question_first=True)
+    yield Columns("table, gated linear units", networks.GatedLayers)
+    yield Patches("image, squeeze-and-excite", networks.SqueezeAndExcite)
+    yield Retrieval("retrieval, encoder", networks.Encoder)
+    yield Retrieval("retrieval, decoder", networks.Decoder)
+    yield Copying("copying, decoder", networks.Decoder)
+    yield Agreement("agreement, encoder", networks.Encoder)
+    yield Agreement("agreement, decoder", networks.Decoder)
+    yield ModularSums("modular sums, encoder", networks.Encoder)
+    yield ModularSums("modular sums, decoder", networks.Decoder)
+    yield Brackets("nested brackets, decoder", networks.Decoder)
+    yield Retrieval("retrieval, LSTM", networks.Lstm, question_first=True)
+    yield Retrieval("retrieval, GRU", networks.Gru, question_first=True)
 
 
-def train(task, seed, steps=8000, rate=2e-3):
-    """A network that solves the task, and how much of it, after how many steps."""
+def train(task, seed, steps=20000):
+    """A network that solves the task, and after how many steps it did in two checks in a row."""
     torch.manual_seed(seed)
-    network, generator = task.network(), torch.Generator().manual_seed(seed)
-    optimizer, right = torch.optim.AdamW(network.parameters(), rate), 0.0
+    network, generator = task.network(task), torch.Generator().manual_seed(seed)
+    optimizer, right = torch.optim.AdamW(network.parameters(), RATE), 0.0
     for step in range(1, steps + 1):
+        optimizer.param_groups[0]["lr"] = RATE * 0.5 ** (step // task.halving)
         drawn = task.draw(BATCH, generator)
-        inputs = task.without(drawn.inputs, drawn.removable(task.units, generator))
+        inputs = task.without(drawn.inputs, drawn.removable(generator))
         loss = functional.cross_entropy(network(network.embed(inputs)), drawn.classes)
         optimizer.zero_grad()
         loss.backward()
@@ -348,14 +318,26 @@ def train(task, seed, steps=8000, rate=2e-3):
             print("  step %d: %.4f right" % (step, right), file=sys.stderr, flush=True)
             if min(before, right) >= RIGHT:
                 break
+    else:
+        raise RuntimeError("%s, seed %d: %.4f right after %d steps" % (task.name, seed, right, steps))
     for parameter in network.parameters():
         parameter.requires_grad_(False)
     return network.eval(), {"seed": seed, "steps": step}
 
 
 def accuracy(network, drawn):
+    """How many of the samples a network answers."""
+    return _right(network, drawn.inputs, drawn.classes)
+
+
+def accuracy_of_needed(task, network, drawn):
+    """How many it answers with all units removed that cannot matter."""
+    return _right(network, task.without(drawn.inputs, drawn.roles == CANNOT_MATTER), drawn.classes)
+
+
+def _right(network, inputs, classes):
     with torch.no_grad():
-        return float((network(network.embed(drawn.inputs)).argmax(1) == drawn.classes).double().mean())
+        return float((network(network.embed(inputs)).argmax(1) == classes).double().mean())
 
 
 def load_or_train(task, seed, folder):
@@ -363,7 +345,7 @@ def load_or_train(task, seed, folder):
     path = folder / ("%s_%d.pt" % (task.name.replace(", ", "_").replace(" ", "_"), seed)) if folder else None
     if path and path.exists():
         kept = torch.load(path)
-        network = task.network()
+        network = task.network(task)
         network.load_state_dict(kept["state"])
         for parameter in network.parameters():
             parameter.requires_grad_(False)

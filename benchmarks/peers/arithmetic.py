@@ -28,6 +28,18 @@ def completeness_error(contributions, aim):
     return abs(math.fsum(contributions) - aim) / abs(aim)
 
 
+def sum_error(sums, aims):
+    """What several sums miss together, relative to what they should be together, signs left out: one of them may be
+    almost zero."""
+    missed = math.fsum(abs(sum_ - aim) for sum_, aim in zip(sums, aims, strict=True))
+    return missed / math.fsum(map(abs, aims))
+
+
+def within(pairs, pair):
+    """The first of pairs of which neither number is larger than that of the pair; None if there is none."""
+    return next((own for own in pairs if own[0] <= pair[0] and own[1] <= pair[1]), None)
+
+
 def recovery_error(recovery, output):
     """The largest difference of an output to what parts and rest add up to, relative to the largest output."""
     return max(abs(sum_ - value) for sum_, value in zip(recovery, output)) / max(map(abs, output))

@@ -29,8 +29,23 @@ class Errors(unittest.TestCase):
         self.assertAlmostEqual(arithmetic.completeness_error([1.0, 2.0, -0.5], -2.0), 2.25)
         self.assertEqual(arithmetic.completeness_error([1.0, 2.0], 3.0), 0.0)
 
+    def test_sums_are_relative_to_all_aims_together_signs_left_out(self):
+        self.assertAlmostEqual(arithmetic.sum_error([1.0, -3.0, 0.5], [2.0, -2.0, 0.0]), 2.5 / 4)
+        self.assertEqual(arithmetic.sum_error([2.0, -2.0], [2.0, -2.0]), 0.0)
+        with self.assertRaises(ValueError):
+            arithmetic.sum_error([1.0], [1.0, 2.0])
+
     def test_recovery_is_relative_to_the_largest_output(self):
         self.assertAlmostEqual(arithmetic.recovery_error([1.0, -4.5], [1.25, -4.0]), 0.125)
+
+
+class Lengths(unittest.TestCase):
+    def test_one_that_is_no_longer_in_either_way(self):
+        slow = [(512, 16), (128, 64)]
+        self.assertEqual(arithmetic.within(slow, (1024, 16)), (512, 16))
+        self.assertEqual(arithmetic.within(slow, (128, 64)), (128, 64))
+        self.assertIsNone(arithmetic.within(slow, (1024, 1)))
+        self.assertIsNone(arithmetic.within(slow, (128, 16)))
 
 
 class Reasons(unittest.TestCase):

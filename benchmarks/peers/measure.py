@@ -7,26 +7,19 @@ are fast enough then take turns in one process per network, and the medians of t
 
 import argparse
 import json
-import os
-import re
-import resource
-import signal
-import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import arithmetic  # noqa: E402
+import processes  # noqa: E402
+from processes import patience, say, spent  # noqa: E402
 
 MOST_ROUNDS = 25
-# What a worker may take beside the method's own time: imports on a busy machine take minutes.
-PREPARATION = 600
 # What takes longer than this share of a network's time for rounds has run once, and that has to do.
 SLOW = 0.1
-GIB = 2**30
 
 
 def parse_arguments():
@@ -39,12 +32,7 @@ def parse_arguments():
     parser.add_argument("--networks", nargs="+", choices=networks.NAMES, default=networks.NAMES, metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=methods.METHODS, default=list(methods.METHODS), metavar="NAME")
     parser.add_argument("--seconds", type=float, default=20, help="for the rounds of each network (default: 20)")
-    parser.add_argument("--limit", type=float, default=120, help="seconds of the processor for one run (default: 120)")
-    parser.add_argument("--memory", type=float, default=12, help="GiB that a method may use (default: 12)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="where a page with plots goes")
-    parser.add_argument("--redraw", type=Path, metavar="FILE", help="only draws the page of these results")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    processes.add_limits(parser, seconds=120, memory=12)
     return parser.parse_args()
 
 
@@ -56,7 +44,8 @@ def main():
         arguments.page.write_text(page.render(json.loads(arguments.redraw.read_text())), encoding="utf-8")
         return 0
     if arguments.worker:
-        return work(arguments)
+        return processes.work(arguments, find)
+    import checkouts
     import machine
     import methods
     import networks
@@ -66,8 +55,7 @@ def main():
     start = time.monotonic()
     results = {
         "machine": machine.facts(),
-        "peers": {name: version_of(name, folder) for name, folder in
-                  (("PyDec", arguments.pydec), ("Captum", arguments.captum))},
+        "peers": {"PyDec": checkouts.version(arguments.pydec), "Captum": checkouts.version(arguments.captum)},
         "limits": {"seconds": arguments.limit, "memory_gib": arguments.memory},
         "networks": {},
     }
@@ -92,7 +80,7 @@ def measure(arguments, network, names):
 
     entries = {}
     for name in names:
-        found = ask_worker(arguments, {"network": network, "alone": name}, PREPARATION + 10 * arguments.limit)
+        found = ask_worker(arguments, {"network": network, "alone": name}, patience(arguments.limit))
         if found is None:
             continue
         entries[name] = found
@@ -103,9 +91,7 @@ def measure(arguments, network, names):
     ]
     count = arithmetic.rounds([entries[name]["clock"]["median"] for name in fast], arguments.seconds, MOST_ROUNDS)
     say("  %d rounds of %d methods" % (count, len(fast)))
-    taken = ask_worker(
-        arguments, {"network": network, "turns": fast, "rounds": count}, PREPARATION + 10 * arguments.seconds
-    )
+    taken = ask_worker(arguments, {"network": network, "turns": fast, "rounds": count}, patience(arguments.seconds))
     for name in fast:
         if name in taken:
             entries[name].update(taken[name])
@@ -114,40 +100,18 @@ def measure(arguments, network, names):
     return {"title": networks.title(network), "methods": entries}
 
 
-def ask_worker(arguments, job, limit):
-    """What a process of its own finds out; a reason where it cannot."""
-    command = [sys.executable, __file__, "--worker", json.dumps(job), "--limit", str(arguments.limit),
-               "--memory", str(arguments.memory)]
-    for option, folder in (("--pydec", arguments.pydec), ("--captum", arguments.captum)):
-        command += [option, str(folder)] if folder else []
-    environment = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **os.environ}
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
-    except subprocess.TimeoutExpired:
-        return {"reason": "not done after %g s" % limit}
-    if done.returncode == -signal.SIGPROF:
-        return {"reason": "takes more than %g s" % arguments.limit}
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["killed by signal %d" % -done.returncode]
-        return {"reason": arithmetic.one_line(last[0])}
-    return json.loads(done.stdout.splitlines()[-1])
+def ask_worker(arguments, job, seconds):
+    folders = {"pydec": arguments.pydec, "captum": arguments.captum}
+    return processes.ask(__file__, job, arguments, folders, seconds)
 
 
-def work(arguments):
-    """In a process of its own: prints what it finds out as one line of JSON."""
-    warnings.simplefilter("ignore")
-    limit = int(arguments.memory * GIB)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    job = json.loads(arguments.worker)
+def find(job, arguments):
     import networks
 
     setting = networks.make(job["network"])
     if "alone" in job:
-        found = alone(setting, job["alone"], arguments)
-    else:
-        found = in_turns(setting, job["turns"], job["rounds"], arguments)
-    print(json.dumps(found))
-    return 0
+        return alone(setting, job["alone"], arguments)
+    return in_turns(setting, job["turns"], job["rounds"], arguments)
 
 
 def alone(setting, name, arguments):
@@ -163,21 +127,13 @@ def alone(setting, name, arguments):
         plain, _ = methods.plain(setting, None)
         for _ in range(3):
             plain()
-        held = reset_peak()
-        # Ends the process where the method takes too long; others that use the machine do not count.
-        signal.setitimer(signal.ITIMER_PROF, arguments.limit)
-        seconds = spent(run)
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        found = {"peak_mib": (peak_memory() - held) / 2**20, **{key: arithmetic.summary([value])
-                                                                for key, value in seconds.items() if key != "result"}}
+        result, seconds, peak = processes.first_run(run, arguments.limit)
+        found = {"peak_mib": peak, **{key: arithmetic.summary([value]) for key, value in seconds.items()}}
         if answer is not None:
-            found.update(errors(setting, answer(seconds["result"])))
+            found.update(errors(setting, answer(result)))
         return found
-    except (Exception, AssertionError) as error:
-        if is_out_of_memory(error):
-            return {"reason": "needs more than %g GiB" % arguments.memory}
-        kind = "" if isinstance(error, methods.Missing) else type(error).__name__ + ": "
-        return {"reason": arithmetic.one_line(kind + " ".join(str(error).split()))}
+    except Exception as error:
+        return {"reason": processes.reason_of(error, arguments.memory)}
 
 
 def errors(setting, answer):
@@ -219,56 +175,11 @@ def make_method(setting, name, arguments):
     return methods.METHODS[name](setting, peers)
 
 
-def spent(run):
-    """What a run gives, and its seconds by the clock and of the processor."""
-    clock, processor = time.perf_counter(), time.process_time()
-    result = run()
-    return {"processor": time.process_time() - processor, "clock": time.perf_counter() - clock, "result": result}
-
-
-def reset_peak():
-    """Lets the peak begin at what the process holds now, which it returns, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _status("VmRSS")
-
-
-def peak_memory():
-    return _status("VmHWM")
-
-
-def _status(key):
-    # Not getrusage(): its peak begins with that of the process that started this one.
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(key + ":"):
-            return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status does not say " + key)
-
-
-def is_out_of_memory(error):
-    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
-
-
-def version_of(name, folder):
-    """What a checkout says about itself; None without one."""
-    if folder is None:
-        return None
-    for file in (folder / name.lower() / "__init__.py", folder / "setup.py"):
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        found = re.search(r"""^(?:__version__|VERSION)\s*=\s*["']([^"']+)["']""", text, re.MULTILINE)
-        if found:
-            return found.group(1)
-    return folder.name
-
-
 def told(entry):
     if "reason" in entry:
         return entry["reason"]
     text = "%9.1f ms  %7.1f MiB" % (1e3 * entry["clock"]["median"], entry["peak_mib"])
     return text + ("  error %.1e" % entry["completeness_error"] if "completeness_error" in entry else "")
-
-
-def say(text):
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

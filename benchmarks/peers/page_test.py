@@ -30,35 +30,6 @@ def results(load):
     }
 
 
-class Axis(unittest.TestCase):
-    def test_whole_decades_around_the_values(self):
-        axis = page.Axis([0.3, 40.0], left=100, width=300)
-        self.assertEqual(axis.ticks(), [0.1, 1.0, 10.0, 100.0])
-        self.assertAlmostEqual(axis.place(1.0), 200)
-        self.assertAlmostEqual(axis.place(100.0), 400)
-
-    def test_zero_is_at_the_start(self):
-        self.assertEqual(page.Axis([0.0, 5.0], left=10, width=50).place(0.0), 10)
-
-    def test_ticks_have_room(self):
-        for width in (100, 150, 200):
-            self.assertLessEqual(len(page.Axis([1e-9, 10.0], 0, width).ticks()), width // 50 + 1)
-
-
-class Numbers(unittest.TestCase):
-    def test_two_digits_or_all_before_the_point(self):
-        told = [page.digits(value) for value in (0, 0.0312, 0.5, 3.0, 3.26, 41.2, 1234.5)]
-        self.assertEqual(told, ["0", "0.031", "0.5", "3", "3.3", "41", "1234"])
-
-    def test_units(self):
-        self.assertEqual(page.milliseconds(2500.0), "2.5 s")
-        self.assertEqual(page.milliseconds(12.0), "12 ms")
-        self.assertEqual(page.mebibytes(0.0), "under 0.1 MiB")
-        self.assertEqual(page.mebibytes(3072.0), "3 GiB")
-        self.assertEqual(page.power(1.4e-07), "1e-7")
-        self.assertEqual(page.power(1.1e10), "1e10")
-
-
 class Page(unittest.TestCase):
     def test_drawing_is_xml_and_says_reasons(self):
         text = page.render(results(load=0.4))

@@ -1,0 +1,151 @@
+"""Writes the figures that pages quote, from the results.
+
+summary.py EXAMPLE_MODELS.json KNOWN_CAUSES.json SEGMENTS.json README POLICIES TOP_README NEW_README NEW_POLICIES NEW_TOP_README
+"""
+
+import json
+import pathlib
+import sys
+
+import blocks
+
+_COLUMNS = 120
+_NAMES = {"Addend %s" % name: name for name in ("faithful", "fast")}
+_NAMES["Addend faithful, by half"] = "by half"
+_NAMES["Addend faithful, gates too"] = "gates too"
+_NAMES["Addend faithful, 4 segments"] = "4 segments"
+_REMOVING = (
+    "Addend faithful", "Addend faithful, by half", "Addend fast", "integrated gradients", "occlusion", "input x gradient",
+    "random",
+)
+_KNOWN = _REMOVING[:3] + (
+    "Addend faithful, gates too", "Addend faithful, 4 segments", "integrated gradients", "input x gradient", "occlusion",
+    "sampled Shapley", "attention rollout", "random",
+)
+_SEGMENTS = (1, 4, 16)
+
+
+def removing(results):
+    """F of each example model from its natural baseline."""
+    yield from head("", _REMOVING)
+    for subject in natural_subjects(results):
+        units = "" if subject["units"][0].isdigit() or "words" in subject["name"] else ", %s" % subject["units"]
+        values = [subject["methods"][method]["faithfulness"] for method in _REMOVING]
+        yield row("%s%s, from %s" % (subject["name"], units, subject["start"]), ["%.3f" % value for value in values])
+
+
+def known(results, key):
+    """A share of each task, from its natural baseline, as the mean over its networks in percent."""
+    yield from head("%", _KNOWN)
+    for task in results["tasks"]:
+        yield row(task["name"], [percent(mean(task, method, key)) for method in _KNOWN])
+
+
+def segments(results):
+    """What pieces of the line do, beside integrated gradients."""
+    columns = ["%s, %d" % (shared, count) for shared in ("content first", "by half") for count in _SEGMENTS]
+    columns += ["integrated gradients", "integrated gradients, attention held"]
+    yield from head("", columns)
+    for task in results["tasks"]:
+        for key, says in (
+            ("cause_first", "true cause first"), ("needed_first", "needed first"),
+            ("on_what_cannot_matter", "falls on what cannot matter"),
+            ("distance", "distance to integrated gradients"),
+        ):
+            values = [
+                sum(network["methods"][method][key] for network in task["networks"]) / len(task["networks"])
+                for method in columns
+            ]
+            yield row("%s: %s" % (task["name"], says), ["%.0f %%" % (100 * value) for value in values])
+
+
+def evidence(models, causes):
+    """Both kinds in two items of a list."""
+    with_attention = [task for task in causes["tasks"] if mean(task, "attention rollout", "cause_first") is not None]
+
+    def shares(method, key):
+        return [100 * mean(task, method, key) for task in with_attention]
+
+    def average(method, key):
+        return "%.0f %%" % (sum(shares(method, key)) / len(with_attention))
+
+    kinds = list(dict.fromkeys(task["name"].partition(",")[0] for task in with_attention))
+    others = ("integrated gradients", "sampled Shapley", "occlusion")
+    recurrent = [task for task in causes["tasks"] if task["name"].endswith(("LSTM", "GRU"))]
+    items = [
+        "Where the true causes are known, in small Transformers that learn %s and %s, the highest contributions of "
+        "`faithful` are those of the causes in %s of the samples (%.0f %% on the worst of %d pairs of task and network); "
+        "those of integrated gradients in %s, of sampled Shapley values in %s, of occlusion in %s. %s of the "
+        "magnitudes fall on tokens that cannot matter; with the others it is %s, %s and %s."
+        % (
+            ", ".join(kinds[:-1]), kinds[-1], average("Addend faithful", "cause_first"),
+            min(shares("Addend faithful", "cause_first")), len(with_attention),
+            *(average(method, "cause_first") for method in others),
+            average("Addend faithful", "on_what_cannot_matter"),
+            *(average(method, "on_what_cannot_matter") for method in others),
+        )
+        + " In an LSTM and a GRU `faithful` names the cause in %s of the samples, and in %s with gates [content first]"
+        "(docs/policies.md#content_first)."
+        % tuple(
+            " and ".join(percent(mean(task, method, "cause_first")) + " %" for task in recurrent)
+            for method in ("Addend faithful", "Addend faithful, gates too")
+        ),
+        "Where parts are removed from samples of real models, in the order of their contributions, the rankings of `faithful` "
+        "are worth %.3f to %.3f, those of integrated gradients %.3f to %.3f, and random ones %.3f to %.3f (1: the whole "
+        "difference to the baseline, at once)."
+        % tuple(
+            limit([subject["methods"][method]["faithfulness"] for subject in natural_subjects(models)])
+            for method in ("Addend faithful", "integrated gradients", "random") for limit in (min, max)
+        ),
+    ]
+    return "".join(blocks.wrap(item, _COLUMNS, "- ", "  ") + "\n" for item in items)
+
+
+def natural_subjects(results):
+    """The example models from their natural baselines, which come first."""
+    return list({subject["name"]: subject for subject in reversed(results["subjects"])}.values())[::-1]
+
+
+def mean(task, method, key):
+    """Over the networks of a task, from its natural baseline; None: the method does not apply."""
+    starts = [network["starts"][0]["methods"] for network in task["networks"]]
+    if method not in starts[0]:
+        return None
+    return sum(methods[method][key] for methods in starts) / len(starts)
+
+
+def head(first, methods):
+    yield row(first, [_NAMES.get(method, method) for method in methods])
+    yield "|---|%s" % ("---:|" * len(methods))
+
+
+def row(first, cells):
+    return "| %s |" % " | ".join([first] + cells)
+
+
+def percent(value):
+    return "" if value is None else "%.0f" % (100 * value)
+
+
+def block(lines):
+    return "".join(line + "\n" for line in lines)
+
+
+def rewrite(path, new_path, bodies):
+    """Writes a page in which what stands between the marks of each body is new."""
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    for name, body in bodies.items():
+        text = blocks.between(text, "<!-- Begin: %s" % name, "<!-- End", body)
+    pathlib.Path(new_path).write_text(text, encoding="utf-8")
+
+
+def main(models, causes, pieces, readme, policies, top, new_readme, new_policies, new_top):
+    models, causes, pieces = (json.loads(pathlib.Path(path).read_text(encoding="utf-8")) for path in (models, causes, pieces))
+    bodies = {name: block(known(causes, name)) for name in ("cause_first", "needed_first", "on_what_cannot_matter")}
+    rewrite(readme, new_readme, {"faithfulness": block(removing(models)), **bodies})
+    rewrite(policies, new_policies, {"segments": block(segments(pieces))})
+    rewrite(top, new_top, {"evidence": evidence(models, causes)})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
