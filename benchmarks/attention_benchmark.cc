@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -74,6 +76,29 @@ addend::RuleCall CallOf(const std::vector<Tensor>& tensors, double reach, bool c
   return call;
 }
 
+// The same, written out.
+Tensor AttendByHand(const Tensor& query, const Tensor& key, const Tensor& value, bool causal) {
+  Tensor scores = at::matmul(query, key.transpose(-2, -1)) / std::sqrt(static_cast<double>(kWidth));
+  if (causal) {
+    const Tensor later = at::ones({query.size(-2), key.size(-2)}, at::kBool).triu(1);
+    scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
+  }
+  return at::matmul(scores.softmax(-1), value);
+}
+
+// Attention by its operators, one after the other: no rule stands for all of them.
+addend::Registry OneByOne() {
+  const addend::Registry& registry = addend::Registry::Default();
+  addend::Registry own = registry;
+  for (const addend::Rewrite* rewrite : registry.AllRewrites()) {
+    if (addend::FusedOf(rewrite) != nullptr) own.Register(addend::Rewrite{rewrite->name, rewrite->run});
+  }
+  for (const char* name : {"aten::softmax", "aten::_softmax"}) {
+    own.Register(addend::Rule(*registry.Find(name, name)).InAttention(addend::AttentionStep::kNone));
+  }
+  return own;
+}
+
 void Measure(benchmark::State& state, int64_t length, bool causal, double reach) {
   const c10::AutoGradMode no_grad(false);
   torch::manual_seed(0);
@@ -100,16 +125,15 @@ void Measure(benchmark::State& state, int64_t length, bool causal, double reach)
     input.baseline = addend::Baseline::Of(call.operands[k].reference);
     inputs.push_back(input);
   }
-  addend::Registry expanding = registry;
-  for (const addend::Rewrite* rewrite : registry.AllRewrites()) {
-    if (addend::FusedOf(rewrite) != nullptr) expanding.Register(addend::Rewrite{rewrite->name, rewrite->run});
-  }
+  const auto by_hand = addend::FromFunction(
+      [causal](const std::vector<Tensor>& in) { return AttendByHand(in[0], in[1], in[2], causal).sum({2}); });
+  const addend::Registry one_by_one = OneByOne();
   addend::AttributeOptions options;
   options.policy = policy;
   options.targets[0].top1 = false;
   options.targets[0].index = {0, 0, 0};
 
-  std::vector<double> plain, build, transpose, forward, attribute, expanded;
+  std::vector<double> plain, build, transpose, forward, attribute, expanded, plain_by_hand, whole, stepwise;
   const auto round = [&] {
     plain.push_back(Seconds([&] { benchmark::DoNotOptimize(Attend(tensors[0], tensors[1], tensors[2], causal)); }));
     addend::RuleResult built;
@@ -118,11 +142,17 @@ void Measure(benchmark::State& state, int64_t length, bool causal, double reach)
     forward.push_back(Seconds([&] { benchmark::DoNotOptimize(built.map->Forward(moves)); }));
     options.registry = &registry;
     attribute.push_back(Seconds([&] { addend::Attribute(addend::Trace(model), inputs, options); }));
-    options.registry = &expanding;
+    plain_by_hand.push_back(
+        Seconds([&] { benchmark::DoNotOptimize(AttendByHand(tensors[0], tensors[1], tensors[2], causal)); }));
+    whole.push_back(Seconds([&] { addend::Attribute(addend::Trace(by_hand), inputs, options); }));
+    options.registry = &one_by_one;
     expanded.push_back(Seconds([&] { addend::Attribute(addend::Trace(model), inputs, options); }));
+    stepwise.push_back(Seconds([&] { addend::Attribute(addend::Trace(by_hand), inputs, options); }));
   };
   round();  // warms caches
-  for (auto* times : {&plain, &build, &transpose, &forward, &attribute, &expanded}) times->clear();
+  for (auto* times : {&plain, &build, &transpose, &forward, &attribute, &expanded, &plain_by_hand, &whole, &stepwise}) {
+    times->clear();
+  }
   for (auto _ : state) {
     round();
     state.SetIterationTime(transpose.back());
@@ -134,6 +164,9 @@ void Measure(benchmark::State& state, int64_t length, bool causal, double reach)
   state.counters["forward"] = Median(forward) / one;
   state.counters["attribute"] = Median(attribute) / one;
   state.counters["by_rewrite"] = Median(expanded) / one;
+  state.counters["by_hand_ms"] = 1e3 * Median(plain_by_hand);
+  state.counters["by_hand"] = Median(whole) / Median(plain_by_hand);
+  state.counters["one_by_one"] = Median(stepwise) / Median(plain_by_hand);
 }
 
 }  // namespace

@@ -57,8 +57,7 @@ Registry Watching(std::vector<Row>* rows) {
     if (addend::FusedOf(rewrite) != nullptr) watching.Register(addend::Rewrite{rewrite->name, rewrite->run});
   }
   for (const char* name : {"aten::softmax", "aten::_softmax"}) {
-    addend::Rule own = *Registry::Default().Find(name, name);
-    own.in_attention = addend::AttentionStep::kNone;
+    addend::Rule own = addend::Rule(*Registry::Default().Find(name, name)).InAttention(addend::AttentionStep::kNone);
     own.build = [rows, build = own.build](const RuleCall& call) {
       Measure(call, rows);
       return build(call);

@@ -58,7 +58,8 @@ bool Writes(const Call& call, int storage) {
 }
 
 bool Reads(const Call& call, int storage) {
-  return std::any_of(call.operands.begin(), call.operands.end(),
+  const auto& operands = call.AsMade().operands;
+  return std::any_of(operands.begin(), operands.end(),
                      [&](const Operand& operand) { return operand.storage == storage; });
 }
 

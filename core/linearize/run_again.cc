@@ -114,7 +114,7 @@ void RunAgain(TracedRun& trace, const Call& linearized) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   // Its numbers are those of the operator that was rewritten.
-  if (call.adopted != 0) Differs(call, "the numbers of its rewrite");
+  if (linearized.adopted != 0) Differs(call, "the numbers of its rewrite");
   absl::flat_hash_map<int, at::Tensor> values_written;
   absl::flat_hash_map<int, at::Tensor> references_written;
   const std::vector<at::Tensor> values = Give(trace, call, /*on_baseline=*/false, &values_written);
