@@ -232,6 +232,10 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
   return passed;
 }
 
+RunFor PurposeOf(const AttributeOptions& options) {
+  return options.operators ? RunFor::kBackwardByOperator : RunFor::kBackward;
+}
+
 Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   const auto start = Clock::now();
   if (options.progress) options.progress("trace", 1, 1);
@@ -295,7 +299,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
 Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
   const auto start = Clock::now();
   Model& own = *model.model();
-  RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, /*every_id=*/true);
+  RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, PurposeOf(options));
   run.seconds = SecondsSince(start);
   Attribution attribution = AttributeRun(std::move(run), options);
   for (const std::string& note : own.Notes()) attribution.report.notes.push_back(note);

@@ -32,6 +32,9 @@ struct AttributeOptions : RunOptions {
   bool operators = false;
 };
 
+// What a run with these options is recorded for.
+RunFor PurposeOf(const AttributeOptions& options);
+
 // The relevance that passes through one output of an operator on its way to the targets.
 struct OperatorRelevance {
   Position position;

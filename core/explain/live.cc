@@ -43,8 +43,8 @@ class LiveTrace::Recording : public CallHandler {
         policy_(purpose_.options.policy.Resolved(prepared_.baseline_given)),
         tracer_(&purpose_.options.Rules(), &policy_, prepared_.numc) {
     if (!finds_inside_) {
-      purpose_.attribution ? UseMemory(*purpose_.attribution, tracer_)
-                           : tracer_.UseReferences(purpose_.options.references);
+      purpose_.attribution ? PrepareTracer(*purpose_.attribution, PurposeOf(*purpose_.attribution), tracer_)
+                           : PrepareTracer(purpose_.options, RunFor::kForward, tracer_);
     }
     for (size_t k = 0; k < inputs_.size(); ++k) {
       if (!inputs_[k].inside.empty()) {

@@ -153,12 +153,12 @@ TEST(MemoryLimit, KeepsCheckpointsOfADeepModel) {
   AttributeOptions options;
   const PreparedInputs prepared = Prepare(inputs, {});
   int64_t dropped = 0;
-  const RecordedRun whole = RecordModel(*model.model(), prepared, options, /*every_id=*/true);
+  const RecordedRun whole = RecordModel(*model.model(), prepared, options, RunFor::kBackward);
   const int64_t all = BytesKept(*whole.trace, &dropped);
   EXPECT_EQ(dropped, 0);
   EXPECT_TRUE(whole.trace->stretches.empty());
   options.memory_bytes = all / 3;
-  const RecordedRun limited = RecordModel(*model.model(), prepared, options, /*every_id=*/true);
+  const RecordedRun limited = RecordModel(*model.model(), prepared, options, RunFor::kBackward);
   EXPECT_LE(BytesKept(*limited.trace, &dropped), all / 2);
   EXPECT_GT(dropped, 100);
   EXPECT_GE(limited.trace->stretches.size(), 4u);

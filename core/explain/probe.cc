@@ -72,7 +72,7 @@ Probe FindOperator(const TracedRun& trace, const Selector& selector) {
   const std::string& name = selector.name;
   std::vector<int64_t> found;
   for (size_t c = 0; c < trace.program.calls.size(); ++c) {
-    const auto& schema = trace.program.calls[c].op.schema();
+    const auto& schema = trace.program.calls[c].AsMade().op.schema();
     if (schema.name() == name || FullName(schema) == name || RuleName(schema.name()) == name) {
       found.push_back(static_cast<int64_t>(c));
     }

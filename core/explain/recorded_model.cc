@@ -120,23 +120,25 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
       absl::StrCat("the model has no ", name, " that is floating-point; it has ", absl::StrJoin(names, ", ")));
 }
 
-void UseMemory(const RunOptions& options, Tracer& tracer) {
+void PrepareTracer(const RunOptions& options, RunFor purpose, Tracer& tracer) {
+  if (purpose == RunFor::kForward) return tracer.UseReferences(options.references);
+  if (purpose == RunFor::kBackward) tracer.TakeAttentionWhole();
   if (options.memory_bytes < 0) throw InvalidArgument("memory_bytes counts bytes; 0 leaves the choice open");
   if (options.memory_bytes == 0) return tracer.UseReferences(options.references);
   tracer.LimitMemory(options.memory_bytes);
 }
 
-RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, bool every_id) {
+RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, RunFor purpose) {
   const std::shared_ptr<Model> own = shared.ForOneTrace();
   Model& model = own != nullptr ? *own : shared;
-  const PreparedInputs traced = every_id ? LabelEveryId(inputs) : inputs;
+  const PreparedInputs traced = purpose == RunFor::kForward ? inputs : LabelEveryId(inputs);
   RecordedRun run;
   run.inputs = inputs;
   run.declared.resize(inputs.inputs.size());
   std::iota(run.declared.begin(), run.declared.end(), size_t{0});
   run.policy = options.policy.Resolved(inputs.baseline_given);
   Tracer tracer(&options.Rules(), &run.policy, traced.numc);
-  every_id ? UseMemory(options, tracer) : tracer.UseReferences(options.references);
+  PrepareTracer(options, purpose, tracer);
   if (options.progress) options.progress("trace", 0, 1);
   std::optional<BaselineRun> baseline;
   if (options.verify_reference) baseline.emplace(model, traced);

@@ -56,14 +56,19 @@ std::string OutputName(size_t position);
 // Throws InvalidArgument where none of the outputs has the name.
 void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name);
 
-// Runs a model on prepared inputs and records it, and runs it on the baseline where the options ask for that. every_id:
-// the run is for a sweep back, see LabelEveryId(). Leaves `seconds` to the caller. Throws InvalidArgument where the
-// model fails on the inputs or gives no floating-point tensor, and what tracing throws.
-RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options, bool every_id = false);
+// What a run is recorded for: rows that are sent forward, or a sweep back, which may be asked what passes through each
+// operator.
+enum class RunFor { kForward, kBackward, kBackwardByOperator };
 
-// Tells the tracer of an attribution's run how much it may keep: within a limit of memory, or also references for the
-// next run. Throws InvalidArgument for a negative limit.
-void UseMemory(const RunOptions& options, Tracer& tracer);
+// Runs a model on prepared inputs and records it, and runs it on the baseline where the options ask for that. A run for
+// a sweep back is one of LabelEveryId(). Leaves `seconds` to the caller. Throws InvalidArgument where the
+// model fails on the inputs or gives no floating-point tensor, and what tracing throws.
+RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOptions& options,
+                        RunFor purpose = RunFor::kForward);
+
+// Tells the tracer what the run is for. A sweep back gets how much may be kept, within a limit of memory, or also
+// references for the next run. Throws InvalidArgument for a negative limit.
+void PrepareTracer(const RunOptions& options, RunFor purpose, Tracer& tracer);
 
 // Tells a tracer of a decomposed input; `value` is what the model is given. Plain inputs need not be told.
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer);

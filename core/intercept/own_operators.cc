@@ -1,13 +1,17 @@
 #include "core/intercept/own_operators.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
 #include <c10/core/GradMode.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <string>
 
@@ -40,6 +44,21 @@ int64_t NumberOfElements(const at::Tensor& tensor) {
   return static_cast<int64_t>(hash);
 }
 
+using Mask = c10::optional<at::Tensor>;
+
+at::Tensor Attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const Mask& attn_mask,
+                  const Mask& shown, const Mask& hidden, double scale) {
+  constexpr double kNothing = -std::numeric_limits<double>::infinity();
+  at::Tensor scores = at::matmul(query, key.transpose(-2, -1)) * scale;
+  if (attn_mask.has_value()) scores = scores + *attn_mask;
+  if (shown.has_value()) scores = scores.masked_fill(shown->logical_not(), kNothing);
+  if (hidden.has_value()) scores = scores.masked_fill(*hidden, kNothing);
+  return at::matmul(scores.softmax(-1), value);
+}
+
+// "addend::attention" -> "attention".
+std::string OwnName(const std::string& name) { return name.substr(name.rfind(':') + 1); }
+
 }  // namespace
 
 void RegisterOwnOperators() {
@@ -47,16 +66,19 @@ void RegisterOwnOperators() {
   // since a compiler drops a pointer that nothing reads, and leak checkers then report what it led to.
   alignas(torch::Library) static char memory[sizeof(torch::Library)];
   static const bool registered = [] {
-    const std::string name = kElementsReadOutside;
     // Another copy of this library may have done so.
-    if (c10::Dispatcher::singleton().findSchema({name, ""})) return false;
-    const std::string own = name.substr(name.rfind(':') + 1);
+    if (c10::Dispatcher::singleton().findSchema({kElementsReadOutside, ""})) return false;
+    const std::string read = OwnName(kElementsReadOutside);
+    const std::string attention = OwnName(kAttention);
     auto* library = new (memory) torch::Library(torch::Library::FRAGMENT, "addend", {}, __FILE__, __LINE__);
-    const std::string schema = own + "(Tensor self) -> int";
     // Conservative: TorchScript keeps calls whose result nobody uses.
-    library->def(torch::schema(schema.c_str(), c10::AliasAnalysisKind::CONSERVATIVE));
-    library->impl(own.c_str(),
+    library->def(torch::schema((read + "(Tensor self) -> int").c_str(), c10::AliasAnalysisKind::CONSERVATIVE));
+    library->impl(read.c_str(),
                   torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(NumberOfElements)));
+    library->def((attention + "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor? shown, "
+                              "Tensor? hidden, float scale) -> Tensor")
+                     .c_str(),
+                 TORCH_FN(Attend));
     return true;
   }();
   static_cast<void>(registered);

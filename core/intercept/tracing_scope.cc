@@ -72,7 +72,7 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
 }  // namespace
 
 std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {
-  if (name == kElementsReadOutside) RegisterOwnOperators();
+  if (name == kElementsReadOutside || name == kAttention) RegisterOwnOperators();
   const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(name, overload));
   if (!handle) return std::nullopt;
   return Operator(*handle);

@@ -16,6 +16,7 @@
 #include "core/linearize/stretches.h"
 #include "core/linearize/view.h"
 #include "core/rules/fused.h"
+#include "core/rules/fused_attention.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
@@ -186,6 +187,10 @@ std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& re
   absl::flat_hash_map<const c10::FunctionSchema*, const Rule*> known;
   for (size_t c = 0; c < calls.size(); ++c) {
     if (!calls[c].Traced()) continue;
+    if (calls[c].made != nullptr) {
+      rules[c] = &AttentionRule();
+      continue;
+    }
     const c10::FunctionSchema& schema = calls[c].op.schema();
     const auto [it, is_new] = known.try_emplace(&schema, nullptr);
     if (is_new) it->second = RuleOrFused(registry, RuleName(schema.name()), FullName(schema));

@@ -109,7 +109,8 @@ std::vector<at::Tensor> ReferencesOf(const TracedRun& trace, const Call& call, c
 
 }  // namespace
 
-void RunAgain(TracedRun& trace, const Call& call) {
+void RunAgain(TracedRun& trace, const Call& linearized) {
+  const Call& call = linearized.AsMade();
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   // Its numbers are those of the operator that was rewritten.
@@ -151,7 +152,7 @@ std::vector<int64_t> CallsThatMake(const TracedRun& trace, const std::vector<Ope
     // What a call reads was made by earlier ones.
     calls.push_back(*open.rbegin());
     open.erase(calls.back());
-    for (const Operand& operand : trace.program.calls[calls.back()].operands) ask(operand);
+    for (const Operand& operand : trace.program.calls[calls.back()].AsMade().operands) ask(operand);
   }
   std::reverse(calls.begin(), calls.end());
   return calls;

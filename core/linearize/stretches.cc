@@ -88,8 +88,9 @@ Stretches::Plan Stretches::MakePlan(const Range& range, bool hold) const {
   absl::flat_hash_set<VersionId> needed;
   for (int64_t c = range.last; c-- > range.first;) {
     const Call& call = trace_->program.calls[c];
-    if (!live_[c] || call.is_view || !call.Traced()) continue;
-    const ValuesRead reads = hold ? ValuesRead() : ValuesReadBy(*trace_, c, choices_);
+    if (call.is_view || !call.Traced()) continue;
+    ValuesRead reads = {false, false};
+    if (live_[c]) reads = hold ? ValuesRead() : ValuesReadBy(*trace_, c, choices_);
     bool runs = false;
     for (const Operand& output : call.outputs) {
       if (!CarriesRows(output)) continue;
@@ -98,12 +99,14 @@ Stretches::Plan Stretches::MakePlan(const Range& range, bool hold) const {
       plan.last_reader.try_emplace(version, c);
     }
     plan.runs[c - range.first] = runs;
-    for (const Operand& operand : call.operands) {
-      if (!CarriesRows(operand) || !(runs || reads.operands)) continue;
+    const auto need = [&](const Operand& operand) {
+      if (!CarriesRows(operand)) return;
       const VersionId version(operand.storage, operand.version);
       needed.insert(version);
       plan.last_reader.try_emplace(version, c);
-    }
+    };
+    if (runs) std::for_each(call.AsMade().operands.begin(), call.AsMade().operands.end(), need);
+    if (reads.operands) std::for_each(call.operands.begin(), call.operands.end(), need);
   }
   return plan;
 }
@@ -124,22 +127,29 @@ Stretches::Made Stretches::Make(int64_t c) const {
   return made;
 }
 
+Stretches::Made Stretches::MakeWithValues(int64_t c) {
+  const Call& call = trace_->program.calls[c];
+  // What attention reads may have been made in a stretch before; see Note [Written-out attention].
+  if (call.made != nullptr) MakeAgain(*trace_, {call.operands.begin(), call.operands.end()});
+  Made made = Make(c);
+  if (!made.node || !made.node->lacks_values) return made;
+  std::vector<Operand> lacking(call.operands.begin(), call.operands.end());
+  lacking.insert(lacking.end(), call.outputs.begin(), call.outputs.end());
+  MakeAgain(*trace_, lacking);
+  return Make(c);
+}
+
 std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold) {
   std::vector<Made> all(range.last - range.first);
   const Plan plan = MakePlan(range, hold);
   absl::flat_hash_set<VersionId> held;  // asked for by the sweep
   for (int64_t c = range.first; c < range.last; ++c) {
-    if (!live_[c]) continue;
     const Call& call = trace_->program.calls[c];
-    if (plan.runs[c - range.first]) RunAgain(*trace_, call);
+    const bool runs = plan.runs[c - range.first];
+    if (!live_[c] && !runs) continue;
+    if (runs) RunAgain(*trace_, call);
     Made& made = all[c - range.first];
-    made = Make(c);
-    if (made.node && made.node->lacks_values) {
-      std::vector<Operand> lacking(call.operands.begin(), call.operands.end());
-      lacking.insert(lacking.end(), call.outputs.begin(), call.outputs.end());
-      MakeAgain(*trace_, lacking);
-      made = Make(c);
-    }
+    if (live_[c]) made = MakeWithValues(c);
     if (hold) continue;
     if (made.node && made.node->keeps_bracket) {
       for (const Operand& output : call.outputs) {
@@ -157,6 +167,9 @@ std::vector<Stretches::Made> Stretches::GoForward(const Range& range, bool hold)
       if (last == plan.last_reader.end() || last->second <= c) Drop(operand, /*at_any_rate=*/false);
     };
     for (const Operand& operand : call.operands) drop(operand);
+    if (call.made != nullptr) {
+      for (const Operand& operand : call.made->operands) drop(operand);
+    }
     for (const Operand& output : call.outputs) drop(output);
   }
   return all;

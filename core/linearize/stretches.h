@@ -73,6 +73,8 @@ class Stretches {
   void GoBack(const Range& range, std::vector<Made> made, NeededRows& needed,
               const std::function<void(const Node&)>& visit);
   Made Make(int64_t c) const;
+  // The same, with all values that it turns out to need.
+  Made MakeWithValues(int64_t c);
   bool MayDrop(const Operand& operand) const;
   Plan MakePlan(const Range& range, bool hold) const;
   // Drops a version, unless a sweep may ask for it: where it is not finite.

@@ -1,11 +1,13 @@
 #include "core/linearize/trace.h"
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/full_like.h>
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -80,7 +82,8 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
       reference_run_(&states_, &ids_, differentiable),
       rewriting_(policy, differentiable, &recorder_, &states_, &reference_run_, &kept_),
       starts_(&states_, &kept_),
-      checkpoints_(&recorder_, &states_) {
+      checkpoints_(&recorder_, &states_),
+      written_attention_(policy, &states_) {
   trace_.numc = numc;
   trace_.differentiable = differentiable;
   trace_.baseline_conditions = policy->conditions == Conditions::kBaseline;
@@ -145,7 +148,13 @@ void Tracer::RunWhole(CallAtHand& own, Stack* stack) {
   const TracingPause pause;
   const auto start = checkpoints_.on() ? Clock::now() : Clock::time_point();
   if (!own.arguments.empty()) first_error_.In([&] { BeforeRun(own); });
-  own.call.op.Run(stack);
+  {
+    // Autograd would hold for the model what the model itself lets go of. Its mode stays as it is, for models look at
+    // it.
+    std::optional<at::AutoDispatchBelowAutograd> without_autograd;
+    if (checkpoints_.on()) without_autograd.emplace();
+    own.call.op.Run(stack);
+  }
   own.results = ResultsOf(own.call.op, *stack);
   if (own.call.Traced()) first_error_.In([&] { RequireDense(own, own.results, "gives"); });
   recorder_.AddOutputs(own.arguments, own.results, own.call);
@@ -185,7 +194,11 @@ void Tracer::BeforeRun(CallAtHand& own) {
 void Tracer::AfterRun(CallAtHand& own) {
   const NormalMode normal;
   own.call.Traced() ? TraceCall(own) : unseen_.AfterRun(own.role, own.call);
-  if (starts_.AnyInside()) starts_.BeginInside(own.Outputs(), own.call);
+  if (starts_.AnyInside()) {
+    starts_.BeginInside(own.Outputs(), own.call);
+  } else if (own.call.Traced()) {
+    written_attention_.AfterCall(own);
+  }
 }
 
 void Tracer::TraceCall(CallAtHand& own) {

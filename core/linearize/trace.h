@@ -28,6 +28,7 @@
 #include "core/linearize/traced_run.h"
 #include "core/linearize/tracked_ids.h"
 #include "core/linearize/unseen_memory.h"
+#include "core/linearize/written_attention.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/registry.h"
@@ -49,6 +50,10 @@ class Tracer : public CallHandler {
   // for a sweep back, without references of the last run. Not for runs that autograd follows. Throws InvalidArgument
   // where the policy needs the whole run.
   void LimitMemory(int64_t bytes) { checkpoints_.Limit(bytes, *policy_); }
+
+  // Linearizes attention that the model writes out as one operator; see Note [Written-out attention] in
+  // written_attention.h. The run is then for a sweep back that nobody asks what passes through each operator.
+  void TakeAttentionWhole() { written_attention_.Begin(); }
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
@@ -115,6 +120,7 @@ class Tracer : public CallHandler {
   Rewriting rewriting_;
   Starts starts_;
   Checkpoints checkpoints_;
+  WrittenAttention written_attention_;
 };
 
 }  // namespace addend

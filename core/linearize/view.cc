@@ -53,6 +53,8 @@ bool CarriesRows(const Operand& operand) {
 }
 
 at::Tensor Flat(const at::Tensor& tensor, const StorageInfo& storage, bool differentiable) {
+  // A view that autograd knows of keeps the tensor that it is of.
+  const c10::AutoGradMode grad(differentiable && c10::GradMode::is_enabled());
   // What is not differentiated needs no detached tensor of its own to be viewed.
   const bool attached = tensor.requires_grad() || tensor.is_conj() || tensor.is_neg();
   at::Tensor own = differentiable || !attached ? tensor : tensor.detach();

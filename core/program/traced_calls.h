@@ -17,6 +17,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,10 @@ struct Call {
   c10::SmallVector<Operand, 4> operands;  // tensor arguments in schema order, lists flattened
   c10::SmallVector<Operand, 2> outputs;   // what was written, or else what was returned
   Position position;
+  // The call that the model made, where this one stands in its place for linearizations: it reads what several calls
+  // read and gives what the last of them gives. Null: it is as the model made it.
+  std::shared_ptr<const Call> made;
+  const Call& AsMade() const { return made != nullptr ? *made : *this; }
 
   // True when an operand carries rows or labels.
   bool Traced() const;

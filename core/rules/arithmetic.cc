@@ -286,6 +286,7 @@ void RegisterArithmetic(Registry& registry) {
   registry.Register(Rule{"aten::add", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, 1); }}
                         .Adds(2, InAdd)
                         .MadeOfSizes()
+                        .InAttention(AttentionStep::kAdd)
                         .KeepsMarks()
                         .CoversComplex());
   registry.Register(Rule{"aten::sub", Kind::kAffine, [](const RuleCall& c) { return Sum(c, 1, -1); }}
@@ -298,16 +299,33 @@ void RegisterArithmetic(Registry& registry) {
                         .MadeOfSizes()
                         .KeepsMarks()
                         .CoversComplex());
-  registry.Register(Rule{"aten::mul", Kind::kBilinear, Multiply}.Multiplies().Gates().KeepsMarks().CoversComplex());
-  registry.Register(
-      Rule{"aten::div", Kind::kBilinear, Divide}.HasPoles().MarksBy(MarkOfQuotient).KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::mul", Kind::kBilinear, Multiply}
+                        .Multiplies()
+                        .Gates()
+                        .InAttention(AttentionStep::kMultiply)
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::div", Kind::kBilinear, Divide}
+                        .HasPoles()
+                        .MarksBy(MarkOfQuotient)
+                        .InAttention(AttentionStep::kDivide)
+                        .KeepsMarks()
+                        .CoversComplex());
   registry.Register(Rule{"aten::neg", Kind::kLinear, Negate}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::addcmul", Kind::kBilinear, AddProduct}.CoversComplex());
   registry.Register(Rule{"aten::copy", Kind::kLinear, Copy}.MadeOfSizes().KeepsMarks().CoversComplex());
   registry.Register(Rule{"aten::fill", Kind::kAffine, Fill}.CoversComplex());
   registry.Register(Rule{"aten::zero", Kind::kAffine, Fill}.CoversComplex());
-  registry.Register(Rule{"aten::where", Kind::kAffine, Where}.MadeOfSizes().KeepsMarks().CoversComplex());
-  registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}.MadeOfSizes().KeepsMarks().CoversComplex());
+  registry.Register(Rule{"aten::where", Kind::kAffine, Where}
+                        .MadeOfSizes()
+                        .InAttention(AttentionStep::kShow)
+                        .KeepsMarks()
+                        .CoversComplex());
+  registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}
+                        .MadeOfSizes()
+                        .InAttention(AttentionStep::kHide)
+                        .KeepsMarks()
+                        .CoversComplex());
 }
 
 }  // namespace addend

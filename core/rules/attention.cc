@@ -168,8 +168,9 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
 }  // namespace
 
 void RegisterAttention(Registry& registry) {
-  registry.Register(Rule{"aten::softmax", Kind::kPath, Softmax}.Marks(kFreezeAttention));
-  registry.Register(Rule{"aten::_softmax", Kind::kPath, Softmax}.Marks(kFreezeAttention));
+  for (const char* name : {"aten::softmax", "aten::_softmax"}) {
+    registry.Register(Rule{name, Kind::kPath, Softmax}.Marks(kFreezeAttention).InAttention(AttentionStep::kSoftmax));
+  }
   registry.Register({"aten::log_softmax", Kind::kPath, LogSoftmax});
   registry.Register({"aten::_log_softmax", Kind::kPath, LogSoftmax});
   registry.Register({"aten::logsumexp", Kind::kPath, LogSumExp});

@@ -4,6 +4,8 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/where.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 
 #include "core/base/error.h"
 #include "core/intercept/operator.h"
+#include "core/intercept/own_operators.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rows.h"
 #include "core/rules/softmax_path.h"
@@ -40,18 +43,6 @@ double ScaleOf(const Call& call, const at::Tensor& query) {
 bool IsPlain(const at::Tensor& t, const at::Tensor& like) {
   return t.defined() && t.device().is_cpu() && t.layout() == at::kStrided && t.scalar_type() == like.scalar_type() &&
          t.dim() == like.dim() && t.numel() > 0 && AllFinite(t);
-}
-
-// Keys and values have the leading dimensions of queries, but for fewer heads that all queries share alike.
-bool ShapesFit(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  const int64_t rank = query.dim();
-  if (rank < 2 || query.size(-1) != key.size(-1) || key.size(-2) != value.size(-2)) return false;
-  for (int64_t d = 0; d + 2 < rank; ++d) {
-    if (key.size(d) != value.size(d)) return false;
-    const bool heads = d + 3 == rank;
-    if (heads ? query.size(d) % key.size(d) != 0 : query.size(d) != key.size(d)) return false;
-  }
-  return true;
 }
 
 // The sizes of all scores.
@@ -87,7 +78,7 @@ bool Covers(const RewriteCall& call, const std::vector<bool>& moves) {
   for (const at::Tensor& t : {query, key, value}) {
     if (!IsPlain(t, query)) return false;
   }
-  if (!ShapesFit(query, key, value)) return false;
+  if (!AttentionShapesFit(query.sizes(), key.sizes(), value.sizes())) return false;
   const int position = call.At(MaskName(call));
   const at::Tensor mask = position < 0 ? at::Tensor() : call.Tensor(MaskName(call));
   if (!mask.defined()) return true;
@@ -104,11 +95,9 @@ bool CoversWithWeights(const RewriteCall& call, const std::vector<bool>& moves) 
 
 // ---- the rule
 
-double LargestNorm(const at::Tensor& t) { return t.norm(2, -1).max().item<double>(); }
-
 double LargestNorm(const RuleOperand& operand) {
-  const double value = LargestNorm(operand.value);
-  return operand.decomposed ? std::max(value, LargestNorm(operand.reference)) : value;
+  const double value = addend::LargestNorm(operand.value);
+  return operand.decomposed ? std::max(value, addend::LargestNorm(operand.reference)) : value;
 }
 
 double Largest(const RuleOperand& operand) {
@@ -121,6 +110,23 @@ double ShiftOf(const at::Tensor& mask) {
   if (!mask.defined() || mask.scalar_type() == at::kBool) return 0;
   const at::Tensor largest = LargestOf(mask).abs();
   return largest.masked_fill(largest.eq(kInfinity), 0).max().item<double>();
+}
+
+at::Tensor ValueOf(const RuleCall& call, const char* argument) {
+  const RuleOperand* operand = call.Find(argument);
+  return operand == nullptr ? at::Tensor() : operand->value;
+}
+
+// One mask for all: true or a summand takes part.
+at::Tensor Together(const at::Tensor& summand, const at::Tensor& shown, const at::Tensor& hidden) {
+  at::Tensor stays = shown;
+  if (hidden.defined()) stays = stays.defined() ? stays.logical_and(hidden.logical_not()) : hidden.logical_not();
+  if (!summand.defined() || !stays.defined()) return summand.defined() ? summand : stays;
+  return at::where(stays, summand, at::full({}, -kInfinity, summand.options()));
+}
+
+at::Tensor MaskOf(const RuleCall& call) {
+  return Together(ValueOf(call, MaskName(call)), ValueOf(call, "shown"), ValueOf(call, "hidden"));
 }
 
 // The rows of matrices lie in one piece, so that products need no copies of them.
@@ -151,11 +157,9 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
   own.key = key.value;
   own.key_at_start = key.reference;
   own.causal = call.Bool("is_causal", false);
-  double shift = 0;
-  if (const RuleOperand* mask = call.Find(MaskName(call))) {
-    shift = ShiftOf(mask->value);
-    own.mask = mask->value.expand(SizesOfScores(own.query, own.key));
-  }
+  const at::Tensor mask = MaskOf(call);
+  const double shift = ShiftOf(mask);
+  if (mask.defined()) own.mask = mask.expand(SizesOfScores(own.query, own.key));
   own.reach = LargestNorm(query) * LargestNorm(key);
   own.scores_move = query.decomposed || key.decomposed;
   // Weights that nobody asked for may be missing.
@@ -201,6 +205,37 @@ RuleResult Build(const RuleCall& call, BesideAttention beside) {
 bool MaskedRowsAreZero() {
   static const bool zero = Operator::Find("aten::_safe_softmax", "").has_value();
   return zero;
+}
+
+bool AttentionShapesFit(at::IntArrayRef query, at::IntArrayRef key, at::IntArrayRef value) {
+  const size_t rank = query.size();
+  if (rank < 2 || key.size() != rank || value.size() != rank) return false;
+  if (query[rank - 1] != key[rank - 1] || key[rank - 2] != value[rank - 2]) return false;
+  for (size_t d = 0; d + 2 < rank; ++d) {
+    if (key[d] != value[d]) return false;
+    const bool heads = d + 3 == rank;
+    if (heads ? query[d] % key[d] != 0 : query[d] != key[d]) return false;
+  }
+  return true;
+}
+
+double LargestNorm(const at::Tensor& t) { return t.norm(2, -1).max().item<double>(); }
+
+bool LeavesAllRows(const at::Tensor& summand, const at::Tensor& shown, const at::Tensor& hidden,
+                   at::IntArrayRef scores) {
+  constexpr double kNear = 1e3;
+  const at::Tensor mask = Together(summand, shown, hidden);
+  if (!mask.defined()) return true;
+  if (mask.dim() == 0 || !at::is_expandable_to(mask.sizes(), scores)) return false;
+  const at::Tensor largest = LargestOf(mask);
+  if (mask.scalar_type() == at::kBool) return largest.all().item<bool>();
+  return largest.abs().le(kNear).all().item<bool>();
+}
+
+const Rule& AttentionRule() {
+  static const auto& rule = *new Rule{kAttention, Kind::kRewrite,
+                                      [](const RuleCall& call) { return Build(call, BesideAttention::kNothing); }};
+  return rule;
 }
 
 Rewrite FusedAttention(const char* name, RewriteFunction steps, BesideAttention beside) {

@@ -331,7 +331,8 @@ void RegisterLinear(Registry& registry) {
   // Each of these names its factors otherwise.
   const auto product = [](const RuleCall& c) { return Product(c, c.NameOf(0), c.NameOf(1), false); };
   for (const char* name : {"aten::matmul", "aten::mm", "aten::bmm", "aten::mv"}) {
-    registry.Register(Rule{name, Kind::kBilinear, product}.Multiplies().CoversComplex());
+    registry.Register(
+        Rule{name, Kind::kBilinear, product}.Multiplies().InAttention(AttentionStep::kProduct).CoversComplex());
   }
   // Not complex: a LibTorch whose BLAS returns complex numbers in another way than it expects gives zeros.
   for (const char* name : {"aten::dot", "aten::vdot"}) registry.Register({name, Kind::kBilinear, product});

@@ -157,6 +157,18 @@ struct Addends {
   double (*coefficient)(const RuleCall& call, int argument) = nullptr;
 };
 
+// What an operator does where a model writes attention out; see Note [Written-out attention] in core/linearize.
+enum class AttentionStep {
+  kNone,
+  kProduct,   // of queries with keys, or of weights with values
+  kMultiply,  // scores by a number
+  kDivide,
+  kAdd,   // a mask of summands
+  kHide,  // masked_fill(scores, mask, number)
+  kShow,  // where(mask, scores, number)
+  kSoftmax,
+};
+
 // Everything that is known of one operator. A line of a registration says what is special by name:
 // Rule{"aten::mul", Kind::kBilinear, Multiply}.KeepsMarks().CoversComplex().
 struct Rule {
@@ -177,9 +189,10 @@ struct Rule {
   // The function may have a pole between a reference and a value that are both finite: 1 / x. Then the rule gives a
   // stand-in, and is asked before anything uses the reference. Kind::kPath need not say so.
   bool has_poles = false;
-  Addends addends = {};           // of sums
-  bool made_of_sizes = false;     // the map is made of sizes and plain operands only
-  bool multiplies = false;        // the map of one decomposed operand is made of the others, not of the output
+  Addends addends = {};        // of sums
+  bool made_of_sizes = false;  // the map is made of sizes and plain operands only
+  bool multiplies = false;     // the map of one decomposed operand is made of the others, not of the output
+  AttentionStep in_attention = AttentionStep::kNone;
   AgainFunction again = nullptr;  // of operators that draw random numbers and can do without drawing them again
 
   // Of a call with so many decomposed operands. What a rule does not read is described to it by sizes and dtypes, and
@@ -202,6 +215,7 @@ struct Rule {
   }
   Rule&& MadeOfSizes() && { return made_of_sizes = true, std::move(*this); }
   Rule&& Multiplies() && { return multiplies = true, std::move(*this); }
+  Rule&& InAttention(AttentionStep step) && { return in_attention = step, std::move(*this); }
   Rule&& RunsAgain(AgainFunction function) && { return again = function, std::move(*this); }
 };
 

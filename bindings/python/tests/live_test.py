@@ -2,15 +2,22 @@
 
 import collections
 import dataclasses
+import os
 import threading
 import typing
 import unittest
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
 import addend
+
+
+def resident_mib():
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 class Branches(nn.Module):
@@ -277,6 +284,44 @@ class LiveTest(unittest.TestCase):
             model.explain(source)  # goes back, whatever decompositions do
         with self.assertRaisesRegex(ValueError, "allow more memory"):
             addend.compile(network, memory=10).decompose(source)
+
+    def test_a_memory_limit_holds_where_parameters_have_gradients(self):
+        grown = []
+
+        class Deep(nn.Module):
+            """30 layers, of which each gives 8 MiB for values and references."""
+
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList(nn.Linear(256, 256) for _ in range(30))
+
+            def forward(self, x):
+                before = resident_mib()
+                for layer in self.layers:
+                    x = torch.tanh(layer(x))
+                grown.append(resident_mib() - before)
+                return x.sum(1)
+
+        network = Deep().eval()
+        x = torch.randn(1, 4096, 256)
+        network(x)
+        found = [
+            addend.compile(network).explain(addend.Input(x, dims=2, baseline=0), memory=memory)
+            for memory in (1 << 24, 0)
+        ]
+        np.testing.assert_array_equal(found[0][0].contributions, found[1][0].contributions)
+        self.assertLess(grown[1], 150)
+        self.assertGreater(sum(grown[1:]), 300)
+
+    def test_a_model_that_differentiates_inside_needs_all_that_it_computes(self):
+        def slope(x):
+            free = x.detach().requires_grad_()
+            return torch.autograd.grad((free**3).sum(), free)[0] * x
+
+        source = addend.Input(torch.randn(4), dims=0, baseline=0)
+        self.assertTrue(addend.compile(slope).explain(source))
+        with self.assertRaisesRegex(RuntimeError, "does not require grad"):
+            addend.compile(slope).explain(source, memory=1 << 20)
 
     def test_parameters_may_be_others_from_call_to_call(self):
         network = nn.Linear(3, 2)
