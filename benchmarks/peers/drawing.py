@@ -22,11 +22,12 @@ table { border-collapse: collapse; font-size: .9rem; } td { border-top: 1px soli
 
 
 def document(title, body, style=""):
-    """A page, with style of its own behind the common one."""
-    return (
+    """A page in ASCII, with style of its own behind the common one."""
+    page = (
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta name=viewport content='width=device-width'>\n"
         "<title>%s</title>\n<style>%s</style>\n%s\n</html>\n" % (title, _STYLE + style, "\n".join(body))
     )
+    return page.encode("ascii", "xmlcharrefreplace").decode()
 
 
 class Axis:
