@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/one_by_one.h"
 #include "core/explain/attribute.h"
 #include "core/model/model.h"
-#include "core/rules/fused.h"
 #include "core/rules/registry.h"
 
 namespace {
@@ -84,19 +84,6 @@ Tensor AttendByHand(const Tensor& query, const Tensor& key, const Tensor& value,
     scores = scores.masked_fill(later, -std::numeric_limits<double>::infinity());
   }
   return at::matmul(scores.softmax(-1), value);
-}
-
-// Attention by its operators, one after the other: no rule stands for all of them.
-addend::Registry OneByOne() {
-  const addend::Registry& registry = addend::Registry::Default();
-  addend::Registry own = registry;
-  for (const addend::Rewrite* rewrite : registry.AllRewrites()) {
-    if (addend::FusedOf(rewrite) != nullptr) own.Register(addend::Rewrite{rewrite->name, rewrite->run});
-  }
-  for (const char* name : {"aten::softmax", "aten::_softmax"}) {
-    own.Register(addend::Rule(*registry.Find(name, name)).InAttention(addend::AttentionStep::kNone));
-  }
-  return own;
 }
 
 void Measure(benchmark::State& state, int64_t length, bool causal, double reach) {

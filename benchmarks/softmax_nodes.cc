@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks/one_by_one.h"
 #include "core/explain/attribute.h"
 #include "core/exported/load_model.h"
 #include "core/model/model.h"
 #include "core/program/tensor_io.h"
-#include "core/rules/fused.h"
 #include "core/rules/registry.h"
 #include "core/rules/softmax_path.h"
 
@@ -52,12 +52,9 @@ void Measure(const RuleCall& call, std::vector<Row>* rows) {
 
 // Attention by its parts, with every softmax shown to `rows`.
 Registry Watching(std::vector<Row>* rows) {
-  Registry watching = Registry::Default();
-  for (const addend::Rewrite* rewrite : Registry::Default().AllRewrites()) {
-    if (addend::FusedOf(rewrite) != nullptr) watching.Register(addend::Rewrite{rewrite->name, rewrite->run});
-  }
+  Registry watching = OneByOne();
   for (const char* name : {"aten::softmax", "aten::_softmax"}) {
-    addend::Rule own = addend::Rule(*Registry::Default().Find(name, name)).InAttention(addend::AttentionStep::kNone);
+    addend::Rule own = *watching.Find(name, name);
     own.build = [rows, build = own.build](const RuleCall& call) {
       Measure(call, rows);
       return build(call);
