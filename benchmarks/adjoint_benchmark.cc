@@ -13,9 +13,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +21,7 @@
 #include <vector>
 
 #include "benchmarks/encoder_model.h"
+#include "benchmarks/spent.h"
 #include "core/explain/attribute.h"
 #include "core/linearize/reference_cache.h"
 #include "core/model/nn_module.h"
@@ -146,26 +145,6 @@ const Setting& MlpSetting() {
 const Setting& RecurrentSetting() {
   static Setting& setting = *new Setting(MakeSetting<Recurrent>(torch::randn({32, 1, 128}), {0, 3}));
   return setting;
-}
-
-// Of the clock and of the processor: the latter is what a machine that others use can tell.
-struct Spent {
-  std::vector<double> clock;
-  std::vector<double> processor;
-
-  template <typename Work>
-  void Measure(const Work& work) {
-    const auto start = std::chrono::steady_clock::now();
-    const std::clock_t before = std::clock();
-    work();
-    processor.push_back(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
-    clock.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-};
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // `kept`: the references of the baseline are kept from one attribution to the next, of another input each time.

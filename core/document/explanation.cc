@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/document/page_template.h"
+#include "core/explain/target_numbers.h"
 
 namespace addend {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/explain/target_numbers.h"
 
 namespace addend {
 namespace {

@@ -44,38 +44,50 @@ Composition PlainComposition(const at::Tensor& value, int64_t numc) {
 // Whoever takes part in a call: they have to agree with each other.
 class Partners {
  public:
-  void Add(const std::string& what, const Composition& composition) {
+  void Add(const Composition& composition) {
     in_graph_ = in_graph_ || InGraph(composition);
     traced_ = traced_ || !composition.origin().plain;
-    if (first_.empty()) {
-      first_ = what;
+    if (numc_ < 0) {
       numc_ = composition.numc();
       device_ = composition.device();
       return;
     }
-    if (composition.numc() != numc_) {
-      throw InvalidArgument(
-          absl::StrCat(what, " has ", composition.numc(), " components, but ", first_, " has ", numc_));
-    }
-    if (composition.device() != device_) {
-      throw InvalidArgument(
-          absl::StrCat(what, " is on ", composition.device().str(), ", but ", first_, " on ", device_.str()));
-    }
+    agree_ = agree_ && composition.numc() == numc_ && composition.device() == device_;
   }
 
+  bool agree() const { return agree_; }
   // How many components there are, or -1 where there is no composition.
-  int64_t numc() const { return first_.empty() ? -1 : numc_; }
+  int64_t numc() const { return numc_; }
   // Some composition is more than a constant.
   bool traced() const { return traced_; }
   bool differentiable() const { return in_graph_ && c10::GradMode::is_enabled(); }
 
  private:
-  std::string first_;
-  int64_t numc_ = 0;
+  int64_t numc_ = -1;
   at::Device device_ = at::kCPU;
+  bool agree_ = true;
   bool traced_ = false;
   bool in_graph_ = false;
 };
+
+// A composition that takes part in a call, and what it is called in messages.
+using NamedPartner = std::pair<std::string, const Composition*>;
+
+// Throws for the first that does not agree with those before it.
+[[noreturn]] void RefusePartners(const std::vector<NamedPartner>& all) {
+  const auto& [first, known] = all.front();
+  for (const auto& [what, own] : all) {
+    if (own->numc() != known->numc()) {
+      throw InvalidArgument(
+          absl::StrCat(what, " has ", own->numc(), " components, but ", first, " has ", known->numc()));
+    }
+    if (own->device() != known->device()) {
+      throw InvalidArgument(
+          absl::StrCat(what, " is on ", own->device().str(), ", but ", first, " on ", known->device().str()));
+    }
+  }
+  throw Internal("compositions agree");
+}
 
 class EagerRun {
  public:
@@ -114,9 +126,9 @@ class EagerRun {
     return known;
   }
 
-  // `call` runs the operators; what it throws is told as a failure of `what`.
-  template <typename Function>
-  auto Run(const std::string& what, Function call) {
+  // `call` runs the operators; what it throws is told as a failure of what `what` says.
+  template <typename What, typename Function>
+  auto Run(const What& what, Function call) {
     c10::AutoGradMode grad(differentiable_);
     try {
       if (!traced_) return call(nullptr);
@@ -126,7 +138,7 @@ class EagerRun {
       throw;
     } catch (const std::exception& e) {
       if (tracer_.error()) std::rethrow_exception(tracer_.error());
-      throw InvalidArgument(absl::StrCat(what, ": ", SentenceOf(e)));
+      throw InvalidArgument(absl::StrCat(what(), ": ", SentenceOf(e)));
     }
   }
 
@@ -213,13 +225,34 @@ class EagerRun {
   std::map<std::array<const void*, 4>, at::Tensor> admitted_;
 };
 
-void AddPartners(const std::string& name, const std::string& op, const Argument& argument, Partners& partners) {
+void AddPartners(const Argument& argument, Partners& partners) {
+  if (argument.composition() != nullptr) partners.Add(*argument.composition());
+  for (const Argument& item : argument.list()) AddPartners(item, partners);
+}
+
+void AddNamed(const std::string& name, const std::string& op, const Argument& argument,
+              std::vector<NamedPartner>& all) {
   if (argument.composition() != nullptr) {
-    partners.Add(absl::StrCat("argument ", name, " of ", op), *argument.composition());
+    all.emplace_back(absl::StrCat("argument ", name, " of ", op), argument.composition());
   }
   for (size_t i = 0; i < argument.list().size(); ++i) {
-    AddPartners(absl::StrCat(name, "[", i, "]"), op, argument.list()[i], partners);
+    AddNamed(absl::StrCat(name, "[", i, "]"), op, argument.list()[i], all);
   }
+}
+
+Partners PartnersOf(const BoundCall& bound) {
+  const std::vector<c10::Argument>& declared = bound.op.schema().arguments();
+  Partners partners;
+  for (const Argument* argument : bound.arguments) {
+    if (argument != nullptr) AddPartners(*argument, partners);
+  }
+  if (partners.agree()) return partners;
+  std::vector<NamedPartner> all;
+  for (size_t a = 0; a < declared.size(); ++a) {
+    if (bound.arguments[a] == nullptr) continue;
+    AddNamed(absl::StrCat("\"", declared[a].name(), "\""), FullName(bound.op.schema()), *bound.arguments[a], all);
+  }
+  RefusePartners(all);
 }
 
 bool HasTensors(const Argument& argument) {
@@ -228,7 +261,7 @@ bool HasTensors(const Argument& argument) {
 }
 
 // In-place operators write variables only: a composition is a value, and a tensor has no room for components.
-void CheckWrites(const std::string& name, const BoundCall& bound, bool composed) {
+void CheckWrites(const BoundCall& bound, bool composed) {
   const std::vector<c10::Argument>& declared = bound.op.schema().arguments();
   for (size_t a = 0; a < declared.size(); ++a) {
     const Argument* argument = bound.arguments[a];
@@ -237,7 +270,8 @@ void CheckWrites(const std::string& name, const BoundCall& bound, bool composed)
     if (argument == nullptr || !written || !composed || argument->variable() != nullptr || !HasTensors(*argument)) {
       continue;
     }
-    const std::string what = absl::StrCat(name, " writes its argument \"", declared[a].name(), "\"");
+    const std::string what =
+        absl::StrCat(FullName(bound.op.schema()), " writes its argument \"", declared[a].name(), "\"");
     if (argument->form() == Argument::Form::kComposition) {
       throw InvalidArgument(absl::StrCat(what, ": pass a pointer to the composition, which then holds the new state"));
     }
@@ -278,16 +312,12 @@ Results::operator Composition() const {
 }
 
 Results CallOperator(const std::string& name, const std::vector<Argument>& arguments, const CallOptions& options) {
-  const BoundCall bound = Bind(name, arguments);
-  const std::vector<c10::Argument>& declared = bound.op.schema().arguments();
-  const std::string full_name = FullName(bound.op.schema());
-  Partners partners;
-  for (size_t a = 0; a < declared.size(); ++a) {
-    if (bound.arguments[a] == nullptr) continue;
-    AddPartners(absl::StrCat("\"", declared[a].name(), "\""), full_name, *bound.arguments[a], partners);
-  }
-  CheckWrites(full_name, bound, partners.numc() >= 0);
+  return CallBound(Bind(name, arguments), arguments, options);
+}
 
+Results CallBound(const BoundCall& bound, const std::vector<Argument>& arguments, const CallOptions& options) {
+  const Partners partners = PartnersOf(bound);
+  CheckWrites(bound, partners.numc() >= 0);
   EagerRun run(options, partners);
   std::vector<std::pair<Composition*, at::Tensor>> written;
   Stack stack = MakeStack(bound, [&](const Argument& argument) {
@@ -296,9 +326,11 @@ Results CallOperator(const std::string& name, const std::vector<Argument>& argum
     if (argument.variable() != nullptr) written.emplace_back(argument.variable(), tensor);
     return tensor;
   });
-  std::vector<std::string> given;
-  for (const Argument& argument : arguments) given.push_back(argument.Describe());
-  const std::string what = absl::StrCat(full_name, " refuses its arguments (", absl::StrJoin(given, ", "), ")");
+  const auto what = [&] {
+    std::vector<std::string> given;
+    for (const Argument& argument : arguments) given.push_back(argument.Describe());
+    return absl::StrCat(FullName(bound.op.schema()), " refuses its arguments (", absl::StrJoin(given, ", "), ")");
+  };
   const std::vector<c10::IValue> returned = run.Run(what, [&](Tracer* tracer) {
     tracer != nullptr ? tracer->Handle(bound.op, &stack) : bound.op.Call(&stack);
     return std::vector<c10::IValue>(stack);
@@ -310,11 +342,16 @@ Results Compute(const std::function<at::Tensor(const std::vector<at::Tensor>&)>&
                 const std::vector<Composition>& inputs, const CallOptions& options) {
   if (!function) throw InvalidArgument("the function is empty");
   Partners partners;
-  for (size_t k = 0; k < inputs.size(); ++k) partners.Add(absl::StrCat("input ", k), inputs[k]);
+  for (const Composition& input : inputs) partners.Add(input);
+  if (!partners.agree()) {
+    std::vector<NamedPartner> all;
+    for (size_t k = 0; k < inputs.size(); ++k) all.emplace_back(absl::StrCat("input ", k), &inputs[k]);
+    RefusePartners(all);
+  }
   EagerRun run(options, partners);
   std::vector<at::Tensor> tensors;
   for (const Composition& input : inputs) tensors.push_back(run.Admit(input));
-  const at::Tensor result = run.Run("the function fails", [&](Tracer*) { return function(tensors); });
+  const at::Tensor result = run.Run([] { return "the function fails"; }, [&](Tracer*) { return function(tensors); });
   return run.Finish({result}, {});
 }
 

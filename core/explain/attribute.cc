@@ -1,10 +1,10 @@
 #include "core/explain/attribute.h"
 
-#include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,7 +16,9 @@
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
 #include "core/explain/probe.h"
+#include "core/explain/target_numbers.h"
 #include "core/explain/verify.h"
+#include "core/linearize/label_sums.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/stretches.h"
@@ -36,20 +38,24 @@ std::vector<Target> FindTargets(const at::Tensor& value, const AttributeOptions&
   std::vector<Target> found;
   if (options.targets.empty()) throw InvalidArgument("there is no target; give an element, or top1");
   if (!options.each_example) {
+    if (options.every_target) throw InvalidArgument("every_target is for examples; ask for each_example too");
     for (const Target& target : options.targets) found.push_back(FindElements(value, target));
     return found;
   }
-  const int64_t examples = value.dim() == 0 ? 0 : value.size(0);
-  const int64_t given = static_cast<int64_t>(options.targets.size());
-  if (given != 1 && given != examples) {
+  const auto given = static_cast<int64_t>(options.targets.size());
+  if (options.every_target) {
+    for (const Target& target : options.targets) {
+      std::vector<Target> of_each = FindElementsOfEach(value, {target});
+      found.insert(found.end(), std::make_move_iterator(of_each.begin()), std::make_move_iterator(of_each.end()));
+    }
+    return found;
+  }
+  if (given != 1 && given != value.size(0)) {
     throw InvalidArgument(absl::StrCat("there are ", given, " targets for an output of shape ",
-                                       ShapeText(value.sizes()), "; give one for each of its ", examples,
-                                       " rows, or one for all"));
+                                       ShapeText(value.sizes()), "; give one for each of its ", value.size(0),
+                                       " rows, or one for all; with every_target each row has all of them"));
   }
-  for (int64_t i = 0; i < examples; ++i) {
-    found.push_back(FindElements(value, options.targets[given == 1 ? 0 : i], i));
-  }
-  return found;
+  return FindElementsOfEach(value, options.targets);
 }
 
 void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
@@ -67,35 +73,6 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
                                        ShapeText(value.sizes()),
                                        " do not hold equally many examples in their first dimension"));
   }
-}
-
-// What each target weighs the explained tensor with.
-using Weights = std::vector<std::vector<TargetWeight>>;
-
-// [targets, *S]; for examples all in one, [1, *S].
-at::Tensor CotangentOf(const Weights& weights, const at::Tensor& value, bool together) {
-  at::DimVector sizes = {together ? 1 : static_cast<int64_t>(weights.size())};
-  sizes.append(value.sizes().begin(), value.sizes().end());
-  const at::Tensor cotangent = at::zeros(sizes, value.options().dtype(RowDtype(value.scalar_type())));
-  for (size_t t = 0; t < weights.size(); ++t) {
-    AddWeights(weights[t], cotangent.select(0, together ? 0 : static_cast<int64_t>(t)));
-  }
-  return cotangent;
-}
-
-// products [targets, *S] and labels [*S] -> [targets, numc]
-void AddByLabel(const at::Tensor& products, const at::Tensor& labels, at::Tensor& sums) {
-  const at::Tensor flat = labels.reshape({-1}).to(products.device());
-  const at::Tensor taken = products.reshape({products.size(0), -1}).to(at::kDouble).masked_fill(flat.lt(0), 0);
-  sums.index_add_(1, flat.clamp_min(0), taken);
-}
-
-// The same where labels and products fall into examples: products [*S], sums [examples, numc].
-void AddByExampleAndLabel(const at::Tensor& products, const at::Tensor& labels, at::Tensor& sums) {
-  const int64_t examples = sums.size(0);
-  const at::Tensor own = labels.reshape({examples, -1}).to(products.device());
-  const at::Tensor taken = products.reshape({examples, -1}).to(at::kDouble).masked_fill(own.lt(0), 0);
-  sums.scatter_add_(1, own.clamp_min(0), taken);
 }
 
 // The tensor that is asked for: an output by its name, or a probe.
@@ -116,14 +93,17 @@ struct Given {
   at::Tensor components;           // [targets, numc], float64
 };
 
-// What each element of the inputs gave, from the rows in which a sweep back ended. targets: their number; each_example:
-// they are of one example each, and were swept as one.
-Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t targets, bool each_example) {
+// What each element of the inputs gave, from the rows in which a sweep back ended. targets: their number. `together`:
+// how many of them each row of the sweep stands for: all examples, or 1.
+Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t targets, int64_t together,
+                const AttributeOptions& options) {
   const PreparedInputs& asked = run.inputs;
+  const int64_t rows = targets / together;
   Given given;
   given.inputs.resize(asked.inputs.size());
-  given.components = each_example ? at::zeros({targets, asked.numc}, adjoint.components.options())
-                                  : adjoint.components.narrow(1, 0, asked.numc).clone();
+  given.components = options.each_example
+                         ? at::zeros({rows, together, asked.numc}, adjoint.components.options())
+                         : adjoint.components.narrow(1, 0, asked.numc).unsqueeze(1).clone(at::MemoryFormat::Contiguous);
   // By input, undefined where no target depends on it: rows begin in the order of the declarations.
   std::vector<at::Tensor> starts(asked.inputs.size());
   size_t next_start = 0;
@@ -135,7 +115,7 @@ Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t ta
   for (size_t k = 0; k < asked.inputs.size(); ++k) {
     const PreparedInput& input = asked.inputs[k];
     if (input.kind == Split::Kind::kPlain) continue;
-    at::DimVector sizes = {each_example ? 1 : targets};
+    at::DimVector sizes = {rows};
     sizes.append(input.value.sizes().begin(), input.value.sizes().end());
     at::Tensor elements = starts[k];
     if (input.ids) {
@@ -144,58 +124,62 @@ Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t ta
     } else if (!elements.defined()) {
       elements = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
     }
-    if (each_example) {
-      elements = elements.select(0, 0);
-      AddByExampleAndLabel(elements, input.labels, given.components);
-    } else if (input.ids) {
-      AddByLabel(elements, input.labels, given.components);
+    if (options.each_example || input.ids) {
+      const int64_t blocks = options.each_example ? together : 1;
+      AddByLabel(elements.reshape({rows, blocks, -1}), input.labels.reshape({blocks, -1}).to(elements.device()),
+                 given.components);
     }
-    given.inputs[k] = elements;
+    given.inputs[k] = options.each_example && !options.every_target ? elements.select(0, 0) : elements;
   }
+  given.components = given.components.reshape({targets, asked.numc});
   return given;
 }
 
 // Sums up what was given to each target. leftover: by target, empty with each_example, where it is what is missing.
-void ByTarget(const std::vector<Target>& targets, const Weights& weights, const at::Tensor& reference,
-              const at::Tensor& components, const std::vector<double>& leftover, Attribution& result) {
+void ByTarget(const std::vector<Target>& targets, const TargetNumbers& numbers, const at::Tensor& components,
+              const std::vector<double>& leftover, Attribution& result) {
   const double scale = LargestFinite(result.value);
-  for (size_t t = 0; t < targets.size(); ++t) {
+  const at::Tensor all = components.to(at::kCPU).contiguous();
+  const double* parts = all.data_ptr<double>();
+  result.targets.reserve(targets.size());
+  int64_t infinite = 0;
+  for (size_t t = 0; t < targets.size(); ++t, parts += all.size(1)) {
     Contributions own;
     own.target = targets[t];
-    own.contributions = Numbers(components.select(0, static_cast<int64_t>(t)));
-    own.value = NumberAt(result.value, targets[t]);
+    own.contributions.assign(parts, parts + all.size(1));
+    own.value = numbers.values[t];
     own.scale = scale;
-    own.reference = NumberAt(reference, targets[t]);
-    own.terms = TermsOf(weights[t], result.value, reference);
+    own.reference = numbers.references[t];
+    own.terms = numbers.terms[t];
     if (leftover.empty()) {
       double sum = 0;
       for (const double part : own.contributions) sum += part;
       own.leftover = own.value - own.reference - sum;
     } else {
-      own.leftover = leftover[t] + BracketOf(weights[t], result.value, reference, targets[t]);
+      own.leftover = leftover[t] + numbers.brackets[t];
     }
     if (!std::isfinite(own.value) && std::isfinite(own.reference)) {
       // Nothing that is finite adds up to infinity.
       std::fill(own.contributions.begin(), own.contributions.end(), 0.0);
       own.leftover = own.value;
-      result.report.notes.push_back(
-          absl::StrCat("the explained number of ", result.name,
-                       " is NaN or infinite where its reference is not; all of that is leftover"));
+      ++infinite;
     }
     AddUp(own);
     result.targets.push_back(std::move(own));
   }
+  if (infinite == 0) return;
+  result.report.notes.push_back(absl::StrCat(
+      infinite == 1 ? "the explained number of " : absl::StrCat(infinite, " explained numbers of "), result.name,
+      infinite == 1 ? " is NaN or infinite where its reference is not; all of that is leftover"
+                    : " are NaN or infinite where their references are not; all of that is leftover"));
 }
 
-// Says each thing once: examples may share a target.
-void AddNotes(const std::vector<Target>& targets, const PreparedInputs& prepared, Attribution& result) {
+void AddNotes(const std::vector<Target>& targets, const TargetNumbers& numbers, const PreparedInputs& prepared,
+              Attribution& result) {
   std::vector<at::Tensor> inputs;
   for (const PreparedInput& input : prepared.inputs) inputs.push_back(input.value);
-  std::vector<std::string>& notes = result.report.notes;
-  for (const Target& target : targets) {
-    for (const std::string& note : NotesOfTarget(result.value, target, inputs)) {
-      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
-    }
+  for (std::string& note : NotesOfTargets(result.value, targets, numbers.of_probabilities, inputs)) {
+    result.report.notes.push_back(std::move(note));
   }
 }
 
@@ -246,20 +230,21 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.name = explained.name;
   result.value = explained.value;
   if (!CarriesRows(explained.probe.operand) && result.value.numel() > 0) ThrowUnreached(*run.trace, result.name);
-  const std::vector<Target> targets = FindTargets(result.value, options);
   if (options.each_example) CheckExamples(run.inputs, result.value);
+  const std::vector<Target> targets = FindTargets(result.value, options);
   result.report.trace_seconds = run.seconds + SecondsSince(start);
 
   // The reference of what is explained is known once the run is linearized: see Linearization::stand_ins and
   // Note [Residuals as anchors].
   at::Tensor reference;
-  Weights weights;
+  TargetNumbers numbers;
   at::Tensor cotangent;
+  const auto count = static_cast<int64_t>(targets.size());
+  const int64_t together = options.each_example ? result.value.size(0) : 1;
   const CotangentsFor cotangents = [&](const Linearization& first) -> std::vector<at::Tensor> {
     reference = first.trace->Reference(explained.probe.operand);
-    weights.clear();  // where memory is limited, a sweep may have to begin anew
-    for (const Target& target : targets) weights.push_back(WeightsOf(result.value, reference, target));
-    cotangent = CotangentOf(weights, result.value, options.each_example);
+    numbers = ReadTargets(result.value, reference, targets);
+    cotangent = numbers.Cotangent(together);
     return {cotangent};
   };
   Attributed swept = LinearizeAndTranspose(run.trace, options.Rules(), run.policy, {explained.probe}, cotangents,
@@ -270,10 +255,10 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   // Where failures are absorbed, this changes the leftover.
   Outcome outcome = JudgeRecovery(swept.linearization, result.name, result.value, cotangent, adjoint);
 
-  Given given = ByElement(run, adjoint, static_cast<int64_t>(targets.size()), options.each_example);
+  Given given = ByElement(run, adjoint, count, together, options);
   result.inputs = std::move(given.inputs);
-  ByTarget(targets, weights, reference, given.components,
-           options.each_example ? std::vector<double>() : Numbers(adjoint.leftover), result);
+  ByTarget(targets, numbers, given.components, options.each_example ? std::vector<double>() : Numbers(adjoint.leftover),
+           result);
   result.operators = ByOperator(*run.trace, adjoint);
 
   SweepResult judged;
@@ -292,7 +277,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
         "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
   }
   CompareReference(result.name, reference, explained.on_baseline, result.report);
-  AddNotes(targets, run.inputs, result);
+  AddNotes(targets, numbers, run.inputs, result);
   return result;
 }
 

@@ -28,6 +28,9 @@ struct AttributeOptions : RunOptions {
   // its own elements' contributions to that sum; if no example influences another (they do in batch normalization under
   // training), these are the contributions to its own target. Inputs split into explicit parts are refused.
   bool each_example = false;
+  // Beside each_example: whether each example has all of the targets, rather than one of them. Each target of the list
+  // is then swept for all examples together.
+  bool every_target = false;
   // Whether to find what passes through every operator; see Attribution::operators.
   bool operators = false;
 };
@@ -41,7 +44,7 @@ struct OperatorRelevance {
   std::string call;          // as in OperatorReport
   int64_t program_call = 0;  // as in OperatorReport
   int output = 0;
-  // One number for each target; one for all examples together if each has a target.
+  // One number for each target; one for all examples together if each has a target of its own.
   std::vector<double> passed;    // of value - reference at the target, what went through here
   std::vector<double> leftover;  // what this operator itself left over
 };
@@ -50,12 +53,14 @@ struct Attribution {
   int64_t numc = 0;
   std::string name;  // of the explained tensor: "output", "output.1" or the selector
   at::Tensor value;  // the explained tensor as the model computed it
-  // In the order of the options' targets, or of the examples. With each_example the leftover is found as
-  // value - reference - contributions, and the sum over all examples is what the sweep found and checked.
+  // In the order of the options' targets, or of the examples; with every_target the first target of all examples, then
+  // the second. With each_example the leftover is found as value - reference - contributions, and the sum over all
+  // examples is what the sweep found and checked.
   std::vector<Contributions> targets;
-  // By input: the attributions of its elements, [targets, *S], or [*S] with each_example. float32 or float64 as the
-  // input's rows; for ids one number each, float64. Undefined for plain inputs. Their sum over an input's elements is
-  // that of its components; an input given as explicit parts may have a leftover of its own between the two.
+  // By input: the attributions of its elements, [targets, *S], or [*S] with each_example unless every example has every
+  // target. float32 or float64 as the input's rows; for ids one number each, float64. Undefined for plain inputs. Their
+  // sum over an input's elements is that of its components; an input given as explicit parts may have a leftover of its
+  // own between the two.
   std::vector<at::Tensor> inputs;
   std::vector<at::Tensor> inside;            // as of Decomposition
   std::vector<OperatorRelevance> operators;  // in the order of the calls; empty unless asked for

@@ -91,10 +91,11 @@ at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Bas
     throw InvalidArgument(absl::StrCat(name, ": a baseline of shape ", TensorText(baseline.tensor),
                                        " does not fit an input of shape ", TensorText(value)));
   }
-  const at::Tensor spread =
-      baseline.tensor.to(value.options()).expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
+  const at::Tensor own = baseline.tensor.to(value.options());
+  const at::Tensor spread = own.expand(value.sizes()).clone(at::MemoryFormat::Contiguous);
   // A baseline is finite, but for elements that the value shares.
-  if (!ids && at::isfinite(spread).logical_not().logical_and(at::isfinite(value)).any().item<bool>()) {
+  if (!ids && !AllFinite(own) &&
+      at::isfinite(spread).logical_not().logical_and(at::isfinite(value)).any().item<bool>()) {
     throw InvalidArgument(absl::StrCat(name, ": the baseline holds NaN or infinity"));
   }
   return spread;
@@ -165,14 +166,19 @@ void PrepareParts(const std::string& name, const Input& input, const NamedTensor
 // its number of components.
 int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTensors& held, int64_t first,
                       PreparedInput& own) {
-  own.labels = own.kind == Split::Kind::kDims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
-                                                    .expand(own.value.sizes())
-                                                    .contiguous()
-                                              : SpreadLabels(name, own.value, input.split.labels);
+  const bool along_dims = own.kind == Split::Kind::kDims;
+  const at::Tensor labels = along_dims ? LabelsAlong(own.value, CheckedDims(name, own.value, input.split.dims))
+                                       : SpreadLabels(name, own.value, input.split.labels);
   // Of an empty tensor a dimension may still have positions, and each of them is a component of nothing.
-  const bool by_size = own.kind == Split::Kind::kDims || own.labels.numel() == 0;
-  const int64_t numc = by_size ? NumComponents(input) : own.labels.max().item<int64_t>() + 1;
+  const bool by_size = along_dims || labels.numel() == 0;
+  const int64_t numc = by_size ? NumComponents(input) : labels.max().item<int64_t>() + 1;
   own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
+  const bool all_labelled = along_dims || labels.numel() == 0 || labels.min().item<int64_t>() >= 0;
+  if (all_labelled && (own.ids || AllFinite(own.value))) {
+    own.labels = (labels + first).expand(own.value.sizes()).contiguous();
+    return numc;
+  }
+  own.labels = labels.expand(own.value.sizes()).contiguous();
   // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
   at::Tensor outside = own.labels.lt(0);
   if (!own.ids && !AllFinite(own.value)) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -73,6 +74,16 @@ class Places {
   // sequence: the last two dimensions are positions and classes; there is one before them.
   Places(const at::Tensor& value, bool sequence, const Target& asked)
       : value_(value), sequence_(sequence), asked_(asked) {}
+
+  // The place in its row of each example's largest element; the first dimension of `values` counts examples, of which
+  // value is one.
+  std::vector<int64_t> LargestOfEach(const at::Tensor& values) const {
+    at::Tensor rows = values;
+    const std::vector<int64_t> row = *OwnRow();
+    for (const int64_t i : row) rows = rows.select(1, i);
+    const at::Tensor places = at::argmax(rows.reshape({values.size(0), -1}), 1).to(at::kCPU).contiguous();
+    return {places.data_ptr<int64_t>(), places.data_ptr<int64_t>() + places.numel()};
+  }
 
   Target Find(const Target& target) const {
     Target found = target;
@@ -190,10 +201,34 @@ class Places {
     }
   }
 
-  const at::Tensor& value_;
+  const at::Tensor value_;
   const bool sequence_;
   const Target& asked_;
 };
+
+void RequireNumbers(const at::Tensor& value) {
+  if (value.numel() == 0) throw InvalidArgument("the output is empty");
+  if (value.is_complex()) {
+    throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
+  }
+}
+
+bool AsksForTop1(const Target& target) {
+  const Quantity quantity = target.quantity;
+  const bool of_element =
+      quantity == Quantity::kElement || quantity == Quantity::kProbability || quantity == Quantity::kLogProbability;
+  return of_element && target.top1;
+}
+
+bool HasTop1(const Target& target) {
+  return AsksForTop1(target) || std::any_of(target.parts.begin(), target.parts.end(), HasTop1);
+}
+
+// Puts the place of the largest element where a target that was found asks for it.
+void SetLargest(const Target& asked, int64_t place, Target& found) {
+  if (AsksForTop1(asked) && !found.index.empty()) found.index.back() = place;
+  for (size_t k = 0; k < asked.parts.size(); ++k) SetLargest(asked.parts[k], place, found.parts[k]);
+}
 
 void InExample(int64_t example, Target& target) {
   if (target.quantity == Quantity::kSum) {
@@ -283,14 +318,33 @@ std::string TargetText(const Target& target) {
   return "";
 }
 
-Target FindElements(const at::Tensor& value, const Target& target, std::optional<int64_t> example) {
-  if (value.numel() == 0) throw InvalidArgument("the output is empty");
-  if (value.is_complex()) {
-    throw InvalidArgument("the output is complex; a target is a real number, such as the real part or the magnitude");
+Target FindElements(const at::Tensor& value, const Target& target) {
+  RequireNumbers(value);
+  return Places(value, value.dim() > 2, target).Find(target);
+}
+
+std::vector<Target> FindElementsOfEach(const at::Tensor& value, const std::vector<Target>& targets) {
+  RequireNumbers(value);
+  std::vector<Target> found;
+  found.reserve(value.size(0));
+  // Those that were asked for before, as they are found in one example: a batch asks for few different ones.
+  constexpr size_t kMost = 64;
+  std::vector<std::pair<const Target*, Target>> known;
+  std::vector<int64_t> largest;
+  for (int64_t i = 0; i < value.size(0); ++i) {
+    const Target& target = targets[targets.size() == 1 ? 0 : i];
+    auto own = std::find_if(known.begin(), known.end(), [&](const auto& one) { return *one.first == target; });
+    if (own == known.end()) {
+      if (known.size() == kMost) known.clear();
+      const Places places(value.select(0, i), value.dim() > 2, target);
+      known.emplace_back(&target, places.Find(target));
+      own = known.end() - 1;
+      if (largest.empty() && HasTop1(target)) largest = places.LargestOfEach(value);
+    }
+    found.push_back(own->second);
+    if (!largest.empty()) SetLargest(target, largest[i], found.back());
+    InExample(i, found.back());
   }
-  const at::Tensor own = example ? value.select(0, *example) : value;
-  Target found = Places(own, value.dim() > 2, target).Find(target);
-  if (example) InExample(*example, found);
   return found;
 }
 

@@ -151,13 +151,13 @@ TEST(FindElements, TakesAClassOfTheLastPosition) {
 
 TEST(FindElements, FindsTheTargetOfAnExample) {
   const at::Tensor logits = at::zeros({2, 4, 3}, at::kDouble);
-  EXPECT_THAT(FindElements(logits, ParseTarget("log_probability:2"), 1).index, ElementsAre(1, 3, 2));
-  EXPECT_THAT(FindElements(logits, ParseTarget("1,2-0"), 1).subtract, ElementsAre(1, 3, 0));
-  EXPECT_THAT(FindElements(logits, ParseTarget("entropy"), 1).index, ElementsAre(1, 3));
-  EXPECT_THAT(FindElements(logits, ParseTarget("continuation:1,2"), 1).index, ElementsAre(1));
-  EXPECT_THAT(FindElements(logits, ParseTarget("sum:2+entropy:0"), 1).parts[1].index, ElementsAre(1, 0));
-  EXPECT_THAT(FindElements(logits[0], ParseTarget("top1"), 3).index, ElementsAre(3, 0));
-  EXPECT_THAT(MessageOf([&] { FindElements(logits, ParseTarget("0,3,2"), 1); }), HasSubstr("does not fit"));
+  EXPECT_THAT(FindElementsOfEach(logits, {ParseTarget("log_probability:2")})[1].index, ElementsAre(1, 3, 2));
+  EXPECT_THAT(FindElementsOfEach(logits, {ParseTarget("1,2-0")})[1].subtract, ElementsAre(1, 3, 0));
+  EXPECT_THAT(FindElementsOfEach(logits, {ParseTarget("entropy")})[1].index, ElementsAre(1, 3));
+  EXPECT_THAT(FindElementsOfEach(logits, {ParseTarget("continuation:1,2")})[1].index, ElementsAre(1));
+  EXPECT_THAT(FindElementsOfEach(logits, {ParseTarget("sum:2+entropy:0")})[1].parts[1].index, ElementsAre(1, 0));
+  EXPECT_THAT(FindElementsOfEach(logits[0], {ParseTarget("top1")})[3].index, ElementsAre(3, 0));
+  EXPECT_THAT(MessageOf([&] { FindElementsOfEach(logits, {ParseTarget("0,3,2")}); }), HasSubstr("does not fit"));
 }
 
 TEST(Contribute, SubtractsElementByElement) {

@@ -19,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/linearize/backward_observers.h"
 #include "core/linearize/cotangents.h"
+#include "core/linearize/label_sums.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/rounding.h"
 #include "core/linearize/row_sums.h"
@@ -247,7 +248,7 @@ class Adjoint {
         result_.leftover += SumOfEach(RealProduct(products_.OfLeftover(all), start.leftover.to(g.scalar_type())));
       }
     } else {
-      AddByLabel(products, start.labels);
+      AddLabelled(products, start.labels);
     }
     if (start.inside) return RowsViewOf(products, *start.inside).contiguous();
     at::DimVector sizes = {products_.targets()};
@@ -261,7 +262,7 @@ class Adjoint {
     const at::Tensor here = start.bags.defined() ? g.index_select(1, start.bags) : g;
     const bool vectors = start.labels.dim() < start.moves.dim();
     const at::Tensor products = RealProduct(products_.OfComponents(here), start.moves);
-    AddByLabel((vectors ? products.sum(-1) : products).reshape({products_.targets(), -1}), start.labels.reshape({-1}));
+    AddLabelled((vectors ? products.sum(-1) : products).reshape({products_.targets(), -1}), start.labels.reshape({-1}));
     const at::Tensor inside = start.labels.ge(0);
     if (options_.components_only || inside.all().item<bool>()) return;
     const at::Tensor outside = start.moves.masked_fill(vectors ? inside.unsqueeze(-1) : inside, 0);
@@ -269,12 +270,9 @@ class Adjoint {
   }
 
   // products: [targets, elements], labels: [elements].
-  void AddByLabel(const at::Tensor& products, const at::Tensor& labels) {
-    const at::Tensor own = labels.to(products.device());
-    const at::Tensor outside = own.lt(0);
-    const at::Tensor taken = products.to(at::kDouble).masked_fill(outside, 0);
-    terms_at_starts_ += taken.abs().sum(1);
-    result_.components.scatter_add_(1, own.clamp_min(0).unsqueeze(0).expand(taken.sizes()), taken);
+  void AddLabelled(const at::Tensor& products, const at::Tensor& labels) {
+    const at::Tensor own = labels.to(products.device()).unsqueeze(0);
+    terms_at_starts_ += AddByLabel(products.unsqueeze(1), own, result_.components.unsqueeze(1)).select(1, 0);
   }
 
   const Linearization& linearization_;

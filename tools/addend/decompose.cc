@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/document/explanation.h"
 #include "core/explain/target.h"
+#include "core/explain/target_numbers.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/describe.h"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
+#include "core/explain/target_numbers.h"
 #include "tools/addend/run.h"
 
 namespace addend::cli {

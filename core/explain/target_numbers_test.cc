@@ -1,5 +1,7 @@
 // Targets that are no elements: against plain LibTorch at both ends, integrals of many points on the line, autograd at
 // small moves, models that end in softmax or log_softmax, and each other.
+#include "core/explain/target_numbers.h"
+
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +12,6 @@
 #include "core/base/error_testing.h"
 #include "core/explain/attribute.h"
 #include "core/explain/decompose_testing.h"
-#include "core/explain/target.h"
 #include "core/linearize/small_models.h"
 
 namespace addend {
@@ -327,17 +328,93 @@ TEST(Attribute, SaysWhereAContinuationIsNotWhatTheModelWasGiven) {
   EXPECT_THAT(notes("continuation:0,4"), Contains(HasSubstr("no input ends with the ids of continuation:0,4")));
 }
 
+// ---- many targets at once
+
+// Rows of one batch take different nodes, as their moves are of different lengths.
+TEST(Attribute, GivesManyExamplesWhatEachGetsAlone) {
+  constexpr int64_t kExamples = 12;
+  const Tensor lengths = at::logspace(-3, 1.2, kExamples, 10, at::kDouble).view({kExamples, 1, 1});
+  const Tensor b = Random({kExamples, 1, 6}, 2);
+  const Tensor x = b + Random({kExamples, 1, 6}, 1) * lengths;
+  const auto run = [](const Tensor& t) {
+    return (at::linear(at::gelu(at::linear(t, Weight())), Weight()) * 3).squeeze(1);
+  };
+  for (const std::string text : {"probability:2", "log_probability:0", "entropy", "top1", "probability:top1", "1-4"}) {
+    AttributeOptions options;
+    options.each_example = true;
+    options.targets = Asked({text});
+    const Attribution batch = Attribute(ModelOf(run), {SplitInput(x, {2}, b)}, options);
+    ASSERT_EQ(batch.targets.size(), static_cast<size_t>(kExamples));
+    for (int64_t i = 0; i < kExamples; ++i) {
+      AttributeOptions alone;
+      alone.targets = Asked({text});
+      const Attribution one = Attribute(ModelOf(run), {SplitInput(x.narrow(0, i, 1), {2}, b.narrow(0, i, 1))}, alone);
+      const double size = one.inputs[0].abs().max().item<double>() + 1e-6;
+      EXPECT_LE(Apart(batch.inputs[0][i], one.inputs[0][0][0]), 1e-9 * size) << text << " " << i;
+      if (text != "entropy") {
+        EXPECT_EQ(batch.targets[i].target.index.back(), one.targets[0].target.index.back()) << text << " " << i;
+      }
+      EXPECT_EQ(batch.targets[i].target.index[0], i);
+      EXPECT_NEAR(batch.targets[i].value, one.targets[0].value, 1e-12 * (1 + std::abs(one.targets[0].value)));
+      EXPECT_LE(Apart(PartsOf(batch.targets[i]), PartsOf(one.targets[0])), 1e-9 * size) << text << " " << i;
+    }
+  }
+}
+
+TEST(Attribute, GivesEachExampleEveryTarget) {
+  const Tensor x = Random({5, 6}, 1);
+  const Tensor b = Random({5, 6}, 2);
+  const auto run = [](const Tensor& t) { return at::linear(at::gelu(at::linear(t, Weight())), Weight()); };
+  const std::vector<std::string> texts = {"2", "probability:top1", "0-3", "entropy"};
+  AttributeOptions options;
+  options.each_example = options.every_target = true;
+  options.targets = Asked(texts);
+  const Attribution all = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  ASSERT_EQ(all.targets.size(), 20u);
+  ASSERT_EQ(all.inputs[0].sizes(), at::IntArrayRef({4, 5, 6}));
+  for (size_t t = 0; t < texts.size(); ++t) {
+    AttributeOptions single;
+    single.each_example = true;
+    single.targets = Asked({texts[t]});
+    const Attribution own = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, single);
+    EXPECT_LE(Apart(all.inputs[0][static_cast<int64_t>(t)], own.inputs[0]), 1e-13) << texts[t];
+    for (size_t i = 0; i < 5; ++i) {
+      const Contributions& found = all.targets[5 * t + i];
+      EXPECT_TRUE(found.target == own.targets[i].target) << texts[t];
+      EXPECT_EQ(found.value, own.targets[i].value);
+      EXPECT_NEAR(found.leftover, own.targets[i].leftover, 1e-13);
+      EXPECT_LE(Apart(PartsOf(found), PartsOf(own.targets[i])), 1e-13) << texts[t];
+    }
+  }
+  AttributeOptions lonely;
+  lonely.every_target = true;
+  EXPECT_THAT(MessageOf([&] { Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, lonely); }),
+              HasSubstr("every_target is for examples"));
+}
+
+// One sentence, whatever the number of examples.
+TEST(Attribute, SaysOnceThatABatchIsOfProbabilities) {
+  const auto run = [](const Tensor& t) { return at::linear(t, Weight()).softmax(-1); };
+  AttributeOptions options;
+  options.each_example = true;
+  options.targets = Asked({"log_probability:2"});
+  const Attribution found = Attribute(ModelOf(run), {SplitInput(Random({7, 6}, 1), {1}, Random({7, 6}, 2))}, options);
+  EXPECT_THAT(found.report.notes,
+              Contains(HasSubstr("target log_probability:0,2 (and 6 others) takes a softmax of are probabilities")));
+}
+
 // ---- elements
 
-TEST(WeightsOf, ElementsAreOnes) {
+TEST(ReadTargets, ElementsAreOnes) {
   const Composition parts = Parts(1);
   const Target found = FindElements(parts.recovery(), ParseTarget("0,3-0,1"));
-  const std::vector<TargetWeight> weights = WeightsOf(parts.recovery(), parts.reference(), found);
-  ASSERT_EQ(weights.size(), 2u);
-  EXPECT_FALSE(weights[0].row.defined());
-  EXPECT_EQ(weights[0].number, 1);
-  EXPECT_EQ(weights[1].number, -1);
-  EXPECT_EQ(BracketOf(weights, parts.recovery(), parts.reference(), found), 0);
+  const TargetNumbers numbers = ReadTargets(parts.recovery(), parts.reference(), {found});
+  EXPECT_TRUE(numbers.rows.empty());
+  Tensor expected = at::zeros({1, 1, 4, 5}, at::kDouble);
+  expected[0][0][0][3] = 1;
+  expected[0][0][0][1] = -1;
+  EXPECT_TRUE(at::equal(numbers.Cotangent(1), expected));
+  EXPECT_EQ(numbers.brackets[0], 0);
   EXPECT_THAT(NotesOfTarget(parts.recovery(), found, {}), IsEmpty());
 }
 
