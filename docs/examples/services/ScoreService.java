@@ -250,6 +250,15 @@ public final class ScoreService {
     private void handle(HttpExchange exchange) {
       // Counted before the look at `stopping`: stop() waits for whoever saw it unset.
       exchanges.incrementAndGet();
+      try {
+        answer(exchange);
+      } finally {
+        exchange.close();
+        exchanges.decrementAndGet();
+      }
+    }
+
+    private void answer(HttpExchange exchange) {
       final long begin = System.nanoTime();
       final String path = exchange.getRequestURI().getPath();
       int status = 200;
@@ -294,8 +303,6 @@ public final class ScoreService {
         if (path.equals("/score")) {
           metrics.count(status, System.nanoTime() - begin);
         }
-        exchange.close();
-        exchanges.decrementAndGet();
       }
     }
 
