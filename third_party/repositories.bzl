@@ -213,7 +213,10 @@ _installed_library = repository_rule(
         "BENCHMARK_HOME",
         "CLI11_HOME",
         "GTEST_HOME",
+        "LIBCSV_HOME",
+        "LIBPNG_HOME",
         "NLOHMANN_JSON_HOME",
+        "TURBOJPEG_HOME",
         "ZLIB_HOME",
     ],
 )

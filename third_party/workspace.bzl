@@ -10,12 +10,15 @@ load("//third_party/implementations:workspace.bzl", implementations = "repo")
 load("//third_party/java:workspace.bzl", java = "repo")
 load("//third_party/json:workspace.bzl", json = "repo")
 load("//third_party/junit:workspace.bzl", junit = "repo")
+load("//third_party/libcsv:workspace.bzl", libcsv = "repo")
+load("//third_party/libpng:workspace.bzl", libpng = "repo")
 load("//third_party/python:workspace.bzl", python = "repo")
 load("//third_party/rules:workspace.bzl", rules = "repo")
 load("//third_party/rules_cc:workspace.bzl", rules_cc = "repo")
 load("//third_party/rules_java:workspace.bzl", rules_java = "repo")
 load("//third_party/swig:workspace.bzl", swig = "repo")
 load("//third_party/torch:workspace.bzl", torch = "repo")
+load("//third_party/turbojpeg:workspace.bzl", turbojpeg = "repo")
 load("//third_party/zlib:workspace.bzl", zlib = "repo")
 
 # What is installed on this machine, besides Abseil. MODULE.bazel names each of these repositories again.
@@ -28,9 +31,12 @@ INSTALLED = [
     java,
     json,
     junit,
+    libcsv,
+    libpng,
     python,
     swig,
     torch,
+    turbojpeg,
     zlib,
 ]
 

@@ -40,13 +40,7 @@ bool IsOfRows(const std::string& word) { return absl::StartsWith(word, kMeanOf) 
 at::Tensor OfRows(const std::string& word, const at::Tensor& value) {
   const TensorPlace place = ParseTensorPlace(word.substr(word.find(':') + 1));
   const TensorFile file = ReadTensorFile(place.path);
-  const at::Tensor rows = SelectTensor(file, place, {"baseline", "input"}).second.to(value.device());
-  if (!Continuous(rows.scalar_type())) Refuse(word, absl::StrCat(place.path, " holds no floating-point numbers"));
-  if (rows.dim() == 0 || rows.size(0) == 0) Refuse(word, absl::StrCat(place.path, " holds no rows"));
-  const at::Tensor whole = rows.is_complex() ? rows : rows.to(at::kDouble);
-  if (absl::StartsWith(word, kMeanOf)) return whole.mean(0);
-  if (rows.is_complex()) Refuse(word, "complex numbers have no order, and so no median");
-  return std::get<0>(whole.median(0));
+  return BaselineOfRows(word, SelectTensor(file, place, {"baseline", "input"}).second.to(value.device()));
 }
 
 // Held tensors that can be a baseline of the value, as they broadcast to it; undefined for another.
@@ -112,6 +106,16 @@ void RequireBaselineWord(const std::string& text) {
 }
 
 bool NeedsValue(const std::string& word) { return word == kMean || word == kBlur || absl::StartsWith(word, kBlurBy); }
+
+at::Tensor BaselineOfRows(const std::string& word, const at::Tensor& rows) {
+  const std::string path = FileOfBaselineWord(word);
+  if (!Continuous(rows.scalar_type())) Refuse(word, absl::StrCat(path, " holds no floating-point numbers"));
+  if (rows.dim() == 0 || rows.size(0) == 0) Refuse(word, absl::StrCat(path, " holds no rows"));
+  const at::Tensor whole = rows.is_complex() ? rows : rows.to(at::kDouble);
+  if (absl::StartsWith(word, kMeanOf)) return whole.mean(0);
+  if (rows.is_complex()) Refuse(word, "complex numbers have no order, and so no median");
+  return std::get<0>(whole.median(0));
+}
 
 std::string FileOfBaselineWord(const std::string& word) {
   if (!IsOfRows(word)) return "";

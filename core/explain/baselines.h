@@ -25,6 +25,10 @@ bool NeedsValue(const std::string& word);
 // Returns the file that a word names: "rows.npy" for "mean:rows.npy#x"; empty if it names none.
 std::string FileOfBaselineWord(const std::string& word);
 
+// The baseline "mean:FILE" or "median:FILE" of the rows of that file, for callers that read it by themselves. Throws as
+// BaselineOfWord() does.
+at::Tensor BaselineOfRows(const std::string& word, const at::Tensor& rows);
+
 // The baseline that a word stands for, which broadcasts to `value`, a floating-point or complex input:
 //   "mean:FILE", "median:FILE"   of the rows of a tensor in a .npy or .safetensors file (FILE#NAME where it holds
 //                                several and none is called "input" or "baseline"), along its first dimension; of an

@@ -1,4 +1,4 @@
-"""@local_dotnet//:info.bzl: the .NET SDK, if there is one, and the NuGet packages that tools/setup restored.
+"""@local_dotnet//:info.bzl: the .NET SDK, if there is one, whether it brings ASP.NET Core, and the NuGet packages that tools/setup restored.
 
 ADDEND_DOTNET names the `dotnet` command, PATH is searched otherwise. ADDEND_NUGET_CACHE names the folder of the
 packages. The library needs none of them but, where the SDK is newer than what it is built for, that framework's reference
@@ -48,6 +48,13 @@ def _local_dotnet_impl(ctx):
                    "them; then bazel sync --configure)") % (version, _OLDEST, cache)
     if missing:
         dotnet, version = "", ""
+
+    # What services in docs/examples are built with and run on.
+    root = "%s" % ctx.path(dotnet).realpath.dirname if dotnet else ""
+    aspnetcore = dotnet != "" and all([ctx.path(root + folder).exists for folder in [
+        "/packs/Microsoft.AspNetCore.App.Ref",
+        "/shared/Microsoft.AspNetCore.App",
+    ]])
     ctx.file("WORKSPACE", "workspace(name = %r)\n" % ctx.name)
     ctx.file("BUILD", 'exports_files(["info.bzl"])\n')
     ctx.file("info.bzl", """
@@ -56,10 +63,14 @@ DOTNET = {dotnet}
 DOTNET_VERSION = {version}
 MISSING = {missing}
 
+# Whether the SDK has ASP.NET Core.
+HAVE_ASPNETCORE = {aspnetcore}
+
 # The folder of packages, empty text where there is none; whether it has those of the tests.
 NUGET_PACKAGES = {packages}
 HAVE_TEST_PACKAGES = {tests}
 """.format(
+        aspnetcore = repr(aspnetcore),
         dotnet = repr(dotnet),
         version = repr(version),
         packages = repr(cache if ctx.path(cache).exists else ""),

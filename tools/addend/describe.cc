@@ -103,6 +103,8 @@ ExplainedRun DescribeRun(const LoadedRun& run, const std::string& names, const s
     const int64_t numc = NumComponents(loaded.input);
     if (!asked.empty()) own.names.assign(asked.begin() + first, asked.begin() + first + numc);
     own.own_names = ParseJsonList(Meta(loaded, "names"));
+    // Of a table whose components are columns of several numbers.
+    if (static_cast<int64_t>(own.own_names.size()) != numc) own.own_names = ParseJsonList(Meta(loaded, "columns"));
     if (static_cast<int64_t>(own.own_names.size()) != numc) {
       own.own_names = SpelledBy(loaded, prepared.inputs[k], first, numc);
     }

@@ -19,10 +19,13 @@
 #include "core/program/tensor_io.h"
 #include "core/program/traced_calls.h"
 #include "tools/addend/files.h"
+#include "tools/addend/input_file.h"
 
 namespace addend::cli {
 namespace {
 
+// The tensor of a CSV file that tells the numbers of one column from those of another.
+constexpr char kColumns[] = "columns";
 constexpr char kSplits[] = "plain, dim=1, dim=2,3, labels=NAME_OR_FILE or parts=NAME_OR_FILE";
 
 // A split as it was typed.
@@ -78,14 +81,14 @@ InputText ParseInput(const std::string& text) {
 
 // Labels or parts: a tensor of the input's own file, or of another one.
 at::Tensor LoadBeside(const std::string& source, const TensorFile& file, const std::string& path,
-                      const std::string& what) {
+                      const std::string& what, const FileFormat& format) {
   if (const at::Tensor* own = file.Find(source)) return *own;
   const TensorPlace other = ParseTensorPlace(source);
   if (!FileExists(other.path)) {
     throw NotFound(absl::StrCat(path, " has no tensor ", source, " (it has ", file.Names(), "), and there is no file ",
                                 source, " to read the ", what, " from"));
   }
-  return SelectTensor(ReadTensorFile(other.path), other, {what}).second;
+  return SelectTensor(ReadInputFile(other.path, format), other, {what}).second;
 }
 
 Split DefaultSplit(const std::string& name, const at::Tensor& value) {
@@ -146,10 +149,11 @@ void PickRow(int64_t row, LoadedInput& loaded) {
 
 // `whole`: no input may be split; `inside`: something inside the model is, so that inputs are plain unless they say
 // otherwise.
-LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, bool whole, bool inside) {
+LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, const FileFormat& format, bool whole,
+                      bool inside) {
   LoadedInput loaded;
   loaded.path = text.file.path;
-  const TensorFile file = ReadTensorFile(loaded.path);
+  const TensorFile file = ReadInputFile(loaded.path, format);
   const auto& [name, value] = SelectTensor(file, text.file, {"input"});
   loaded.name = name;
   loaded.metadata = file.metadata;
@@ -157,20 +161,23 @@ LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype
   Input& input = loaded.input;
   input.name = loaded.path;
   input.value = dtype && at::isFloatingType(value.scalar_type()) ? value.to(*dtype) : value;
-  const SplitText split = text.split.value_or(SplitText());
+  SplitText split = text.split.value_or(SplitText());
   if (whole) {
     if (text.split && split.kind != Split::Kind::kPlain) {
       throw InvalidArgument(absl::StrCat("--input ", loaded.path, ": nothing is split into parts here"));
     }
     input.split = Split::Plain();
   } else if (!text.split) {
-    input.split = inside ? Split::Plain() : DefaultSplit(input.name, value);
+    // All numbers of a column of a table are one component.
+    const at::Tensor* columns = IsCsvPath(loaded.path) && !inside ? file.Find(kColumns) : nullptr;
+    if (columns != nullptr) split.source = kColumns;
+    input.split = inside ? Split::Plain() : columns ? Split::ByLabels(*columns) : DefaultSplit(input.name, value);
   } else if (split.kind == Split::Kind::kDims) {
     input.split = Split::AlongDims(split.dims);
   } else if (split.kind == Split::Kind::kLabels) {
-    input.split = Split::ByLabels(LoadBeside(split.source, file, loaded.path, "labels"));
+    input.split = Split::ByLabels(LoadBeside(split.source, file, loaded.path, "labels", format));
   } else if (split.kind == Split::Kind::kParts) {
-    input.split = Split::Parts(LoadBeside(split.source, file, loaded.path, "parts"));
+    input.split = Split::Parts(LoadBeside(split.source, file, loaded.path, "parts", format));
   }
   loaded.split = DescribeSplit(input.split, split.source);
   return loaded;
@@ -201,7 +208,16 @@ LoadedInput LoadInside(const std::string& text) {
   return loaded;
 }
 
-void LoadBaseline(const std::string& text, LoadedInput& loaded) {
+// A table as baseline has the columns of the input, in their order.
+void CheckColumns(const std::string& text, const TensorFile& baseline, const LoadedInput& loaded) {
+  const auto own = loaded.metadata.find("names");
+  const auto other = baseline.metadata.find("names");
+  if (own == loaded.metadata.end() || other == baseline.metadata.end() || own->second == other->second) return;
+  throw InvalidArgument(absl::StrCat("--baseline ", text, ": its columns are ", other->second, ", and those of ",
+                                     loaded.path, " are ", own->second));
+}
+
+void LoadBaseline(const std::string& text, const FileFormat& format, LoadedInput& loaded) {
   loaded.baseline_given = true;
   double number = 0;
   if (absl::StartsWith(text, "token:")) {
@@ -233,13 +249,19 @@ void LoadBaseline(const std::string& text, LoadedInput& loaded) {
       }
       loaded.baseline_sha256 = Sha256OfFile(loaded.baseline_path);
     }
+    if (IsCsvPath(loaded.baseline_path)) {
+      const TensorFile rows = ReadInputFile(loaded.baseline_path, format);
+      CheckColumns(text, rows, loaded);
+      loaded.input.baseline = Baseline::Of(BaselineOfRows(text, *rows.Find("input")));
+    }
   } else {
     const TensorPlace file = ParseTensorPlace(text);
     if (!FileExists(file.path)) {
       throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number, token:ID, ",
                                   kBaselineWords));
     }
-    const TensorFile tensors = ReadTensorFile(file.path);
+    const TensorFile tensors = ReadInputFile(file.path, format);
+    if (IsCsvPath(file.path)) CheckColumns(text, tensors, loaded);
     loaded.input.baseline = Baseline::Of(SelectTensor(tensors, file, {"baseline", "input"}).second);
     loaded.baseline = text;
     loaded.baseline_path = file.path;
@@ -247,7 +269,7 @@ void LoadBaseline(const std::string& text, LoadedInput& loaded) {
   }
 }
 
-void LoadBaselines(const std::vector<std::string>& texts, std::vector<LoadedInput>& inputs) {
+void LoadBaselines(const std::vector<std::string>& texts, const FileFormat& format, std::vector<LoadedInput>& inputs) {
   std::vector<LoadedInput*> split;
   for (LoadedInput& input : inputs) {
     if (!input.plain()) split.push_back(&input);
@@ -259,7 +281,7 @@ void LoadBaselines(const std::vector<std::string>& texts, std::vector<LoadedInpu
   }
   for (size_t k = 0; k < split.size(); ++k) {
     if (!texts.empty()) {
-      LoadBaseline(texts[k], *split[k]);
+      LoadBaseline(texts[k], format, *split[k]);
     } else if (split[k]->input.split.kind == Split::Kind::kParts) {
       split[k]->baseline = "what the parts leave over";
     } else {
@@ -329,6 +351,7 @@ std::vector<std::string> SourcesOf(const RunArguments& arguments) {
     const std::string file = FileOfBaselineWord(baseline);
     sources.push_back(file.empty() ? ParseTensorPlace(baseline).path : file);
   }
+  if (!arguments.mapping.empty()) sources.push_back(arguments.mapping);
   return sources;
 }
 
@@ -338,11 +361,12 @@ LoadedRun Load(const RunArguments& arguments) {
   run.verify_reference = arguments.verify_reference;
   run.row = arguments.row;
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
+  const FileFormat format = ReadFormat(arguments);
   for (const std::string& text : arguments.inputs) {
-    run.inputs.push_back(LoadInput(ParseInput(text), dtype, arguments.whole, !arguments.inside.empty()));
+    run.inputs.push_back(LoadInput(ParseInput(text), dtype, format, arguments.whole, !arguments.inside.empty()));
   }
   for (const std::string& text : arguments.inside) run.inputs.push_back(LoadInside(text));
-  LoadBaselines(arguments.baselines, run.inputs);
+  LoadBaselines(arguments.baselines, format, run.inputs);
   for (size_t k = 0; k < run.inputs.size(); ++k) {
     LoadedInput& loaded = run.inputs[k];
     if (loaded.inside()) continue;
@@ -354,9 +378,10 @@ LoadedRun Load(const RunArguments& arguments) {
   return run;
 }
 
-at::Tensor LoadTensor(const std::string& text, const std::string& dtype, std::optional<int64_t> row) {
-  LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(dtype), /*whole=*/true, /*inside=*/false);
-  if (row) PickRow(*row, loaded);
+at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments) {
+  LoadedInput loaded = LoadInput(ParseInput(text), ParseDtype(arguments.dtype), ReadFormat(arguments), /*whole=*/true,
+                                 /*inside=*/false);
+  if (arguments.row) PickRow(*arguments.row, loaded);
   return loaded.input.value;
 }
 

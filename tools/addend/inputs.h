@@ -51,8 +51,8 @@ struct LoadedRun {
 
 // Throws addend::Error for whatever is missing, malformed or contradictory.
 LoadedRun Load(const RunArguments& arguments);
-// A tensor alone: FILE[#NAME], as an input of `dtype` ("float32", "float64" or empty) and, where given, its one row.
-at::Tensor LoadTensor(const std::string& text, const std::string& dtype, std::optional<int64_t> row);
+// A tensor alone: FILE[#NAME], as an input of such a run and, where it says so, its one row.
+at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments);
 // The policy alone, to complain about it before anything is read.
 Policy ParsePolicy(const std::vector<std::string>& fields);
 // The files that a run reads.

@@ -57,6 +57,8 @@ constexpr char kDecomposeExamples[] =
     "Files are .safetensors or .npy; FILE#NAME takes one of several tensors. The\n"
     "metadata of .safetensors may hold \"names\" of the parts and \"classes\" of the\n"
     "output (JSON lists), \"kind\" (table, image, text) and \"mask_token\".\n"
+    "A .csv file has names of columns in its first line, which are the names of the\n"
+    "parts. PNG and JPEG are images [1, channels, height, width] in 0..1.\n"
     "\n";
 
 constexpr char kAttributeExamples[] =
@@ -146,6 +148,9 @@ int Fail(const std::string& message, int code = kBadInput) {
   return code;
 }
 
+// For options that name a file.
+std::string NotEmpty(const std::string& path) { return path.empty() ? "the path of a file is expected" : ""; }
+
 void AddModelOption(CLI::App& app, RunArguments& run) {
   app.add_option("MODEL", run.model,
                  "A TorchScript file, an exported program (.pt2), or\n"
@@ -160,6 +165,23 @@ void AddSampleOptions(CLI::App& app, RunArguments& run) {
                  "Computes in float64 or float32, whatever the files\nhold; float64 is more exact")
       ->check(CLI::IsMember({"float32", "float64"}))
       ->option_text("DTYPE");
+  app.add_option("--mapping", run.mapping,
+                 "What texts in columns of .csv mean: JSON with\n{TEXT: NUMBER, ...} for a column, a list of texts (0\n"
+                 "or 1 for each), or null (no input)")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  app.add_option("--channels", run.channels, "Turns PNG and JPEG into gray or rgb (default: as\nthe file has them)")
+      ->check(CLI::IsMember({"gray", "rgb"}))
+      ->option_text("CHANNELS");
+  app.add_option("--mean", run.mean,
+                 "Taken from each channel of PNG and JPEG, whose\nnumbers are in 0..1: 0.5 or 0.5,0.4,0.4")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->option_text("LIST");
+  app.add_option("--std", run.std, "Each channel is then divided by it, likewise")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->option_text("LIST");
 }
 
 void AddRunOptions(CLI::App& app, RunArguments& run) {
@@ -186,9 +208,6 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
   AddSampleOptions(app, run);
   app.add_option("-p,--policy", run.policy, PolicyHelp())->allow_extra_args(false)->option_text("FIELD=VALUE");
 }
-
-// For options that name a file to write.
-std::string NotEmpty(const std::string& path) { return path.empty() ? "the path of a file is expected" : ""; }
 
 CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   CLI::App* command = app.add_subcommand("decompose", "Shows how much of an output came from each part of\nthe input");

@@ -59,7 +59,7 @@ std::vector<std::vector<c10::IValue>> Others(const TraceArguments& arguments) {
   std::vector<std::vector<c10::IValue>> sets;
   for (size_t k = 0; k < arguments.others.size(); ++k) {
     if (k % arguments.run.inputs.size() == 0) sets.emplace_back();
-    sets.back().emplace_back(LoadTensor(arguments.others[k], arguments.run.dtype, arguments.run.row));
+    sets.back().emplace_back(LoadTensor(arguments.others[k], arguments.run));
   }
   return sets;
 }

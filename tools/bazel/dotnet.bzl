@@ -5,7 +5,7 @@ else still builds; csharp_wrapper, which everything else needs, says so in one l
 lock file.
 """
 
-load("@local_dotnet//:info.bzl", "DOTNET", "HAVE_TEST_PACKAGES", "MISSING", "NUGET_PACKAGES")
+load("@local_dotnet//:info.bzl", "DOTNET", "HAVE_ASPNETCORE", "HAVE_TEST_PACKAGES", "MISSING", "NUGET_PACKAGES")
 load("@local_python//:info.bzl", "PYTHON")
 load("//tools/bazel:defs.bzl", "addend_cc_binary")
 load("//tools/bazel:rules.bzl", "sh_test")
@@ -13,6 +13,9 @@ load("//tools/bazel:swig.bzl", "HAVE_SWIG", "swig_wrap")
 load("//tools/package:defs.bzl", "package_documents")
 
 HAVE_CSHARP = bool(DOTNET and HAVE_SWIG and PYTHON)
+
+# Whether services can be built.
+HAVE_CSHARP_WEB = HAVE_CSHARP and HAVE_ASPNETCORE
 
 HAVE_CSHARP_TESTS = HAVE_CSHARP and HAVE_TEST_PACKAGES
 

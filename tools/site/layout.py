@@ -11,7 +11,7 @@ MENU = [
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
                  "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
     ("More", ["docs/policies.html", "docs/tracing.html", "docs/eager.html", "docs/extending.html", "docs/building.html",
-              "docs/architecture.html", "docs/glossary.html", "docs/conformance.html"]),
+              "docs/services.html", "docs/architecture.html", "docs/glossary.html", "docs/conformance.html"]),
 ]
 # What the menu calls a page whose title is longer.
 NAMES = {

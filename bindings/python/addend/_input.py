@@ -6,6 +6,7 @@ from typing import Any, Iterable, List, Optional, Sequence, Union
 
 from . import _native
 from ._composition import Composition, as_dims
+from ._table import as_row, as_table
 from ._tensor import as_tensor
 
 
@@ -13,7 +14,8 @@ class Input:
     """A tensor that a model is given, with its split and its baseline.
 
     Args:
-        value: the tensor, as NumPy, PyTorch or anything else has it.
+        value: the tensor, as NumPy, PyTorch or anything else has it. Or a table: a frame of pandas, anything with the Arrow
+            C interface, or a structured array of NumPy, which becomes ``[rows, columns]`` of float32.
         dims: one component for each position along a dimension, or along several; negative ones count from the end.
         labels: one component for each label: integers of the value's shape, of its leading dimensions, or that broadcast
             to it; -1 for no component. Ids of tokens are split by this or by `dims`.
@@ -52,6 +54,25 @@ class Input:
         self.baseline = baseline
         self.names = tuple(names)
         self.first_component = first_component
+        self._take_tables()
+
+    def _take_tables(self) -> None:
+        """Puts the numbers of tables in their place, and takes the names of their columns."""
+        table = as_table(self.value)
+        row = as_table(self.baseline) if table is None else as_row(self.baseline)
+        if row is not None:
+            if table is not None and row.names != table.names:
+                raise ValueError(
+                    "the columns of the baseline are %s, those of the input %s"
+                    % (", ".join(row.names), ", ".join(table.names))
+                )
+            self.baseline = row.tensor
+        elif table is not None and not (self.baseline is None or isinstance(self.baseline, (numbers.Real, str))):
+            self.baseline = as_tensor(self.baseline).to(table.tensor.dtype)
+        if table is not None:
+            self.value = table.tensor
+            if self.dims in ((1,), (-1,)):
+                self.names = self.names or table.names
 
     def __repr__(self) -> str:
         shape = getattr(self.value, "shape", None)

@@ -1,0 +1,283 @@
+"""Tables as people keep them: frames of pandas, Arrow tables, and records of NumPy."""
+
+import array
+import ctypes
+import math
+import struct
+import sys
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
+
+from . import _native
+from ._dtype import to_code
+from ._tensor import Tensor
+
+
+class Table:
+    """Numbers in rows and columns.
+
+    Attributes:
+        names: of the columns.
+        tensor: ``[rows, columns]``, float32.
+    """
+
+    def __init__(self, names: Sequence[Any], columns: Sequence[List[Any]], rows: int):
+        """Columns hold numbers, and None where one is missing. Raises ValueError for what is missing, and for what single
+        precision does not hold."""
+        self.names = tuple(str(name) for name in names)
+        if not self.names:
+            raise ValueError("the table has no columns")
+        for k, name in enumerate(self.names):
+            if name in self.names[:k]:
+                raise ValueError('two columns are called "%s"' % name)
+        # Strides of an array are assigned in C.
+        numbers = array.array("f", bytes(4 * rows * len(self.names)))
+        for k, (name, values) in enumerate(zip(self.names, columns)):
+            numbers[k :: len(self.names)] = _single(name, values)
+        self.tensor = Tensor(_native.tensor_copy(numbers, to_code("float32"), [rows, len(self.names)]))
+
+
+def as_table(value: Any) -> Optional[Table]:
+    """The table that a frame of pandas, a structured array of NumPy or anything with the Arrow C interface
+    (``__arrow_c_stream__``, ``__arrow_c_array__``) is; None for everything else.
+
+    Raises TypeError for columns of texts, dates and the like, and ValueError for what is missing (null, NaN)."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(value, pandas.DataFrame):
+        return _from_pandas(value)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return None if value.dtype.names is None else _from_records(value, numpy)
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "__arrow_c_stream__"):
+        return _from_stream(value.__arrow_c_stream__())
+    if hasattr(value, "__arrow_c_array__"):
+        return _from_arrays(*value.__arrow_c_array__())
+    return None
+
+
+def as_row(value: Any) -> Optional[Table]:
+    """The same, and a series of pandas as a table of one row, as the mean of a frame is."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(value, pandas.Series):
+        return _from_pandas(value.to_frame().T)
+    return as_table(value)
+
+
+def _single(name: str, values: List[Any]) -> "array.array[float]":
+    """A column in single precision, into which all but the largest numbers are rounded."""
+    for row, number in enumerate(values):
+        if number is None or number != number:
+            raise ValueError(
+                'column "%s" has no value in row %d (counted from 0); leave the row out, or fill in what the model was '
+                "trained with there" % (name, row)
+            )
+    single = array.array("f", values)
+    for row, number in enumerate(single):
+        if math.isinf(number):
+            raise ValueError('column "%s" has %r in row %d (counted from 0), which is no finite number of float32' % (
+                name, values[row], row))
+    return single
+
+
+def _refuse(name: Any, what: Any) -> TypeError:
+    return TypeError('column "%s" holds no numbers but %s; make numbers or one-hot columns of it' % (name, what))
+
+
+# ---- pandas and NumPy
+
+
+def _from_pandas(frame: Any) -> Table:
+    names, columns = list(frame.columns), []
+    for k, name in enumerate(names):
+        column = frame.iloc[:, k]
+        # Of extension types too, nullable integers among them.
+        if getattr(column.dtype, "kind", "O") not in "biuf":
+            raise _refuse(name, column.dtype)
+        missing = column.isna().tolist()
+        columns.append([None if null else number for number, null in zip(column.tolist(), missing)])
+    return Table(names, columns, len(frame))
+
+
+def _from_records(records: Any, numpy: Any) -> Table:
+    if records.ndim > 1:
+        raise ValueError("records are a table if they have one dimension, these have %d" % records.ndim)
+    records = records.reshape(-1)
+    columns = []
+    for name in records.dtype.names:
+        column = records[name]
+        if column.ndim != 1 or column.dtype.kind not in "biuf":
+            raise _refuse(name, records.dtype[name])
+        # None where it is masked.
+        columns.append(column.tolist())
+    return Table(records.dtype.names, columns, len(records))
+
+
+# ---- Arrow: structs of the C data interface, which no version changes
+
+
+class _Schema(ctypes.Structure):
+    pass
+
+
+class _Array(ctypes.Structure):
+    pass
+
+
+class _Stream(ctypes.Structure):
+    pass
+
+
+_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+_Schema._fields_ = [
+    ("format", ctypes.c_char_p),
+    ("name", ctypes.c_char_p),
+    ("metadata", ctypes.c_void_p),
+    ("flags", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
+    ("dictionary", ctypes.POINTER(_Schema)),
+    ("release", _Release),
+    ("private_data", ctypes.c_void_p),
+]
+_Array._fields_ = [
+    ("length", ctypes.c_int64),
+    ("null_count", ctypes.c_int64),
+    ("offset", ctypes.c_int64),
+    ("n_buffers", ctypes.c_int64),
+    ("n_children", ctypes.c_int64),
+    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
+    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
+    ("dictionary", ctypes.POINTER(_Array)),
+    ("release", _Release),
+    ("private_data", ctypes.c_void_p),
+]
+_Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(_Stream))),
+    ("release", _Release),
+    ("private_data", ctypes.c_void_p),
+]
+
+# Formats of numbers -> those of `struct`, which read the same bytes.
+_FORMATS = {
+    b"c": "b",
+    b"C": "B",
+    b"s": "h",
+    b"S": "H",
+    b"i": "i",
+    b"I": "I",
+    b"l": "q",
+    b"L": "Q",
+    b"e": "e",
+    b"f": "f",
+    b"g": "d",
+}
+_BOOL = b"b"
+_STRUCT = b"+s"
+_KINDS = {
+    b"u": "texts",
+    b"U": "texts",
+    b"v": "texts or bytes",
+    b"z": "bytes",
+    b"Z": "bytes",
+    b"t": "dates or times",
+    b"d": "decimals",
+}
+
+
+def _pointer(capsule: Any, name: bytes) -> int:
+    read: Callable[..., Any] = ctypes.pythonapi.PyCapsule_GetPointer
+    read.restype = ctypes.c_void_p  # type: ignore[attr-defined]
+    read.argtypes = [ctypes.py_object, ctypes.c_char_p]  # type: ignore[attr-defined]
+    return read(capsule, name)
+
+
+def _from_stream(capsule: Any) -> Optional[Table]:
+    """A stream is read to its end; its capsule releases it. None where it has no columns, as a single one has not."""
+    stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
+    schema = _Schema()
+    _require(stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)), stream)
+    try:
+        if schema.format != _STRUCT:
+            return None
+        names, formats = _columns_of(schema)
+        columns: List[List[Any]] = [[] for _ in names]
+        rows = 0
+        while True:
+            batch = _Array()
+            _require(stream.get_next(ctypes.byref(stream), ctypes.byref(batch)), stream)
+            if not batch.release:
+                return Table(names, columns, rows)
+            try:
+                _read_batch(batch, formats, columns)
+                rows += batch.length
+            finally:
+                batch.release(ctypes.addressof(batch))
+    finally:
+        schema.release(ctypes.addressof(schema))
+
+
+def _from_arrays(schema_capsule: Any, array_capsule: Any) -> Optional[Table]:
+    """One batch; the capsules release it. None where it has no columns."""
+    schema = _Schema.from_address(_pointer(schema_capsule, b"arrow_schema"))
+    if schema.format != _STRUCT:
+        return None
+    batch = _Array.from_address(_pointer(array_capsule, b"arrow_array"))
+    names, formats = _columns_of(schema)
+    columns: List[List[Any]] = [[] for _ in names]
+    _read_batch(batch, formats, columns)
+    return Table(names, columns, batch.length)
+
+
+def _require(code: int, stream: Any) -> None:
+    if code != 0:
+        said = stream.get_last_error(ctypes.byref(stream)) or b""
+        raise ValueError("the Arrow stream failed (%d): %s" % (code, said.decode("utf-8", "replace")))
+
+
+def _columns_of(schema: Any) -> Tuple[List[str], List[bytes]]:
+    names, formats = [], []
+    for k in range(schema.n_children):
+        child = schema.children[k].contents
+        name = (child.name or b"").decode("utf-8")
+        if child.dictionary:
+            raise _refuse(name, "categories")
+        if child.format not in _FORMATS and child.format != _BOOL:
+            raise _refuse(name, _KINDS.get(child.format[:1], "Arrow's %s" % child.format.decode("ascii", "replace")))
+        names.append(name)
+        formats.append(child.format)
+    return names, formats
+
+
+def _read_batch(batch: Any, formats: Sequence[bytes], columns: Sequence[List[Any]]) -> None:
+    """Appends the numbers of a batch, None for null, to each column."""
+    whole = list(_bits(batch.buffers[0], batch.offset, batch.length)) if batch.n_buffers and batch.buffers[0] else None
+    for k, (form, column) in enumerate(zip(formats, columns)):
+        child = batch.children[k].contents
+        # What the batch leaves out at its beginning, its columns still have.
+        begin = child.offset + batch.offset
+        values: List[Any]
+        if batch.length == 0:
+            values = []
+        elif form == _BOOL:
+            values = list(_bits(child.buffers[1], begin, batch.length))
+        else:
+            code = _FORMATS[form]
+            size = struct.calcsize("=" + code)
+            memory = ctypes.string_at(child.buffers[1] + begin * size, batch.length * size)
+            values = list(struct.unpack("=%d%s" % (batch.length, code), memory))
+        if child.null_count != 0 and child.buffers[0] and batch.length:
+            valid = _bits(child.buffers[0], begin, batch.length)
+            values = [value if there else None for value, there in zip(values, valid)]
+        if whole is not None:
+            values = [value if there else None for value, there in zip(values, whole)]
+        column.extend(values)
+
+
+def _bits(address: int, offset: int, count: int) -> Iterator[bool]:
+    """Bits of a bitmap, the lowest of each byte first."""
+    memory = ctypes.string_at(address, (offset + count + 7) // 8) if count else b""
+    return (bool(memory[k >> 3] >> (k & 7) & 1) for k in range(offset, offset + count))

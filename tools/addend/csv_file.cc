@@ -1,0 +1,323 @@
+#include "tools/addend/csv_file.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+#include <csv.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "core/base/error.h"
+#include "core/base/utf8.h"
+
+namespace addend::cli {
+namespace {
+
+Error OutOfMemory(const std::string& what) { return Error(absl::StatusCode::kResourceExhausted, what); }
+
+constexpr char kMappingForms[] =
+    "{TEXT: NUMBER, ...}, a list of texts (a column of 0 and 1 for each), or null (no input of the model)";
+
+// A line of the file, with the number of the line that it begins on.
+struct Record {
+  std::vector<std::string> fields;
+  int64_t line = 0;
+};
+
+// Collects what libcsv finds. It is called from C: nothing may be thrown through it.
+struct Collector {
+  std::vector<Record> records;
+  Record current;
+  int64_t line = 1;
+  bool after_cr = false;
+  bool out_of_memory = false;
+
+  static void OnField(void* text, size_t size, void* self) { static_cast<Collector*>(self)->Field(text, size); }
+  static void OnEnd(int end, void* self) { static_cast<Collector*>(self)->End(end); }
+
+ private:
+  void Field(const void* text, size_t size) {
+    after_cr = false;
+    try {
+      const auto* bytes = static_cast<const char*>(text);
+      if (current.fields.empty()) current.line = line;
+      current.fields.emplace_back(bytes, size);
+      line += std::count(bytes, bytes + size, '\n');
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+  }
+
+  // `end`: the character that ended the line, -1 at the end of the file. Every carriage return and line feed outside of
+  // quotes ends one, so that a line feed behind a carriage return ends nothing more.
+  void End(int end) {
+    const bool second = end == CSV_LF && after_cr;
+    after_cr = end == CSV_CR;
+    if (second) return;
+    try {
+      if (current.fields.empty()) current.line = line;
+      if (end != -1 || !current.fields.empty()) records.push_back(std::move(current));
+    } catch (const std::bad_alloc&) {
+      out_of_memory = true;
+    }
+    current = Record();
+    ++line;
+  }
+};
+
+int NoSpace(unsigned char) { return 0; }
+
+// Frees what libcsv keeps.
+struct Parser {
+  csv_parser state = {};
+  Parser() {
+    // Fields are exactly what is between the commas, spaces too, as RFC 4180 has it.
+    if (csv_init(&state, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL) != 0) {
+      throw OutOfMemory("the reader of CSV cannot be started");
+    }
+    csv_set_space_func(&state, NoSpace);
+  }
+  ~Parser() { csv_free(&state); }
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
+};
+
+std::vector<Record> ReadRecords(const std::string& bytes, const std::string& path) {
+  constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
+  const size_t begin = absl::StartsWith(bytes, kByteOrderMark) ? 3 : 0;
+  Parser parser;
+  Collector found;
+  const size_t size = bytes.size() - begin;
+  const bool whole =
+      csv_parse(&parser.state, bytes.data() + begin, size, Collector::OnField, Collector::OnEnd, &found) == size &&
+      csv_fini(&parser.state, Collector::OnField, Collector::OnEnd, &found) == 0;
+  if (found.out_of_memory || (!whole && csv_error(&parser.state) != CSV_EPARSE)) {
+    throw OutOfMemory(absl::StrCat(path, " takes more memory than there is"));
+  }
+  if (!whole) {
+    const int64_t line = found.current.fields.empty() ? found.line : found.current.line;
+    throw InvalidArgument(
+        absl::StrCat(path, ": line ", line,
+                     " has a quotation mark in the wrong place; a field with quotation marks, commas "
+                     "or line breaks stands between quotation marks, and each one inside is doubled"));
+  }
+  while (!found.records.empty() && found.records.back().fields.empty()) found.records.pop_back();
+  return std::move(found.records);
+}
+
+void CheckUtf8(const std::string& text, const std::string& where) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    uint32_t code = 0;
+    const size_t size = ReadUtf8(at, end, &code);
+    if (size == 0) throw InvalidArgument(absl::StrCat(where, " is not UTF-8; save the file as UTF-8"));
+    at += size;
+  }
+}
+
+// A decimal number; infinite where it is too large.
+bool ParseNumber(const std::string& text, double* number) {
+  absl::string_view digits = absl::StripAsciiWhitespace(text);
+  // Which from_chars would take for a hexadecimal one.
+  if (digits.find_first_of("xX") != absl::string_view::npos) return false;
+  if (absl::StartsWith(digits, "+") && !absl::StartsWith(digits, "+-")) digits.remove_prefix(1);
+  const auto parsed = absl::from_chars(digits.data(), digits.data() + digits.size(), *number);
+  if (parsed.ec == std::errc::result_out_of_range && std::abs(*number) > 1) {
+    *number = std::copysign(std::numeric_limits<double>::infinity(), *number);
+  }
+  return parsed.ptr == digits.data() + digits.size() && parsed.ec != std::errc::invalid_argument;
+}
+
+// The names of the columns.
+std::vector<std::string> ReadHeader(const std::vector<Record>& records, const std::string& path,
+                                    const Mapping& mapping) {
+  if (records.empty()) throw InvalidArgument(absl::StrCat(path, " is empty; its first line has to name the columns"));
+  const std::vector<std::string>& names = records[0].fields;
+  for (size_t column = 0; column < names.size(); ++column) {
+    CheckUtf8(names[column], absl::StrCat(path, ": the name of column ", column + 1));
+    if (names[column].empty()) {
+      throw InvalidArgument(absl::StrCat(path, ": column ", column + 1, " has no name in the first line"));
+    }
+    if (std::find(names.begin(), names.begin() + column, names[column]) != names.begin() + column) {
+      throw InvalidArgument(absl::StrCat(path, ": two columns are called \"", names[column], "\""));
+    }
+  }
+  if (names.size() == 1 && (absl::StrContains(names[0], ';') || absl::StrContains(names[0], '\t'))) {
+    throw InvalidArgument(
+        absl::StrCat(path, " has one column, \"", names[0], "\"; columns have to be separated by commas"));
+  }
+  // Where somebody forgot the names, the first row would be lost. Names may be numbers if they count the columns.
+  bool numbers = true;
+  bool counted = true;
+  for (size_t column = 0; column < names.size(); ++column) {
+    double number = 0;
+    numbers = numbers && ParseNumber(names[column], &number);
+    counted = counted && names[column] == absl::StrCat(column);
+  }
+  if (numbers && !counted) {
+    throw InvalidArgument(absl::StrCat(path, ": the first line has to name the columns, and has only numbers"));
+  }
+  for (const auto& [name, column] : mapping) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      throw InvalidArgument(absl::StrCat("--mapping names a column \"", name, "\" that ", path,
+                                         " does not have (it has ", absl::StrJoin(names, ", "), ")"));
+    }
+  }
+  if (records.size() == 1) throw InvalidArgument(absl::StrCat(path, " has names of columns, but no rows"));
+  return names;
+}
+
+double ReadNumber(const std::string& text, const std::string& where) {
+  double number = 0;
+  if (absl::StripAsciiWhitespace(text).empty()) {
+    throw InvalidArgument(
+        absl::StrCat(where, " is empty; leave the row out, or fill in what the model was trained with there"));
+  }
+  if (!ParseNumber(text, &number)) {
+    throw InvalidArgument(absl::StrCat(where, " is \"", text,
+                                       "\", which is no number; --mapping names a file that says what its texts mean"));
+  }
+  return number;
+}
+
+void RequireFinite(double number, c10::ScalarType dtype, const std::string& text, const std::string& where) {
+  if (std::isfinite(dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number)) return;
+  throw InvalidArgument(absl::StrCat(where, " is \"", text, "\", which is no finite number",
+                                     std::isfinite(number) ? " in single precision; --dtype float64 holds it" : ""));
+}
+
+// Which of its texts a mapped column holds.
+size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, const std::string& where) {
+  for (size_t k = 0; k < mapping.values.size(); ++k) {
+    if (mapping.values[k].first == text) return k;
+  }
+  std::vector<std::string> known;
+  for (const auto& [own, value] : mapping.values) known.push_back(absl::StrCat("\"", own, "\""));
+  throw InvalidArgument(absl::StrCat(where, " is ", text.empty() ? "empty" : absl::StrCat("\"", text, "\""),
+                                     ", which --mapping does not name (it names ", absl::StrJoin(known, ", "), ")"));
+}
+
+std::string DumpList(const std::vector<std::string>& list) { return nlohmann::json(list).dump(); }
+
+}  // namespace
+
+Mapping ParseMapping(const std::string& json, const std::string& path) {
+  // Objects keep the order of the file, and a text that is there twice is an error: libraries would take the last one.
+  std::vector<std::pair<std::string, std::vector<std::string>>> open;
+  std::string twice;
+  const auto callback = [&](int, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& parsed) {
+    using Event = nlohmann::ordered_json::parse_event_t;
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end && !open.empty()) open.pop_back();
+    if (event == Event::key && !open.empty()) {
+      std::vector<std::string>& keys = open.back().second;
+      const std::string key = parsed.get<std::string>();
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) twice = key;
+      keys.push_back(key);
+    }
+    return true;
+  };
+  const auto parsed = nlohmann::ordered_json::parse(json, callback, /*allow_exceptions=*/false);
+  const std::string what = absl::StrCat("--mapping ", path, ": ");
+  if (!parsed.is_object()) throw InvalidArgument(what + "it is not a JSON object with the names of columns as keys");
+  if (!twice.empty()) throw InvalidArgument(absl::StrCat(what, "\"", twice, "\" is there twice"));
+  Mapping mapping;
+  for (const auto& [name, texts] : parsed.items()) {
+    const std::string column = absl::StrCat(what, "column \"", name, "\"");
+    ColumnMapping& own = mapping[name];
+    own.skipped = texts.is_null();
+    own.one_hot = texts.is_array();
+    if (!own.skipped && (!texts.is_structured() || texts.empty())) {
+      throw InvalidArgument(absl::StrCat(column, " needs ", kMappingForms));
+    }
+    if (own.one_hot) {
+      for (const auto& text : texts) {
+        if (!text.is_string()) throw InvalidArgument(absl::StrCat(column, " has a list with something but texts"));
+        const auto same = [&](const auto& value) { return value.first == text.template get<std::string>(); };
+        if (std::any_of(own.values.begin(), own.values.end(), same)) {
+          throw InvalidArgument(absl::StrCat(column, " has \"", text.get<std::string>(), "\" twice"));
+        }
+        own.values.emplace_back(text.get<std::string>(), 1);
+      }
+    } else if (!own.skipped) {
+      for (const auto& [text, number] : texts.items()) {
+        if (!number.is_number()) {
+          throw InvalidArgument(absl::StrCat(column, " has something but a number for \"", text, "\""));
+        }
+        own.values.emplace_back(text, number.template get<double>());
+      }
+    }
+  }
+  return mapping;
+}
+
+bool IsCsvPath(const std::string& path) { return absl::EndsWithIgnoreCase(path, ".csv"); }
+
+TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype) {
+  const std::vector<Record> records = ReadRecords(bytes, path);
+  const std::vector<std::string> header = ReadHeader(records, path, mapping);
+  struct Column {
+    size_t field;
+    const ColumnMapping* mapping;  // null: numbers
+  };
+  std::vector<Column> columns;
+  std::vector<std::string> names, own_names;
+  std::vector<int64_t> labels;
+  for (size_t field = 0; field < header.size(); ++field) {
+    const auto mapped = mapping.find(header[field]);
+    const ColumnMapping* own = mapped == mapping.end() ? nullptr : &mapped->second;
+    if (own != nullptr && own->skipped) continue;
+    const bool one_hot = own != nullptr && own->one_hot;
+    for (size_t k = 0; k < (one_hot ? own->values.size() : 1); ++k) {
+      names.push_back(one_hot ? absl::StrCat(header[field], "=", own->values[k].first) : header[field]);
+      labels.push_back(static_cast<int64_t>(columns.size()));
+    }
+    columns.push_back({field, own});
+    own_names.push_back(header[field]);
+  }
+  if (columns.empty()) throw InvalidArgument(absl::StrCat(path, " has no column that is an input of the model"));
+
+  const auto rows = static_cast<int64_t>(records.size()) - 1;
+  const auto width = static_cast<int64_t>(names.size());
+  at::Tensor input = at::empty({rows, width}, at::kDouble);
+  auto* to = input.data_ptr<double>();
+  for (int64_t row = 0; row < rows; ++row) {
+    const Record& record = records[row + 1];
+    const std::string at_row = absl::StrCat(path, ": row ", row, " (counted from 0; line ", record.line, ")");
+    if (record.fields.size() != header.size()) {
+      throw InvalidArgument(absl::StrCat(at_row, " has ", record.fields.size(), " fields, and the first line names ",
+                                         header.size(), " columns"));
+    }
+    for (const Column& column : columns) {
+      const std::string& text = record.fields[column.field];
+      const std::string where = absl::StrCat(at_row, ", column \"", header[column.field], "\"");
+      const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
+      if (column.mapping == nullptr || !column.mapping->one_hot) {
+        *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
+        RequireFinite(*to++, dtype, text, where);
+        continue;
+      }
+      for (size_t k = 0; k < column.mapping->values.size(); ++k) *to++ = k == category ? 1 : 0;
+    }
+  }
+  TensorFile file;
+  file.tensors.emplace_back("input", input.to(dtype));
+  if (columns.size() != names.size()) {
+    file.tensors.emplace_back("columns", at::tensor(labels, at::kLong).unsqueeze(0));
+  }
+  file.metadata = {{"kind", "table"}, {"columns", DumpList(own_names)}, {"names", DumpList(names)}};
+  return file;
+}
+
+}  // namespace addend::cli
