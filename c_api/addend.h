@@ -668,6 +668,11 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_explained(addend_r
  * target for each example, or one for all. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_each_example(addend_request* request,
                                                                            int32_t each_example) ADDEND_NOEXCEPT;
+/* Sets, beside addend_request_set_each_example, whether each example has all of the targets (1), rather than one of
+ * them (0, the default). Targets of the attribution are then the first one for every example, then the second one, and
+ * attributions of an input are [targets, *shape]. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_every_target(addend_request* request,
+                                                                           int32_t every_target) ADDEND_NOEXCEPT;
 /* Sets whether addend_model_attribute also finds what passes through every operator (1) or not (0, the default). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_operators(addend_request* request,
                                                                         int32_t operators) ADDEND_NOEXCEPT;

@@ -641,6 +641,10 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_each_example(get(), each_example ? 1 : 0));
     return *this;
   }
+  Request& EveryTarget(bool every_target = true) {
+    Check(addend_request_set_every_target(get(), every_target ? 1 : 0));
+    return *this;
+  }
   Request& Operators(bool operators = true) {
     Check(addend_request_set_operators(get(), operators ? 1 : 0));
     return *this;

@@ -16,6 +16,7 @@ AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBod
   options.at = request.explained;
   if (!request.targets.empty()) options.targets = request.targets;
   options.each_example = request.each_example;
+  options.every_target = request.every_target;
   options.operators = request.operators;
   return options;
 }

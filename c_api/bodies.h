@@ -117,6 +117,7 @@ struct RequestBody {
   std::vector<Target> targets;
   std::string explained;
   bool each_example = false;
+  bool every_target = false;
   bool operators = false;
   std::vector<std::pair<std::string, at::Tensor>> parameters;
   std::vector<std::pair<std::string, at::Tensor>> buffers;

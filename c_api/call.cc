@@ -82,20 +82,24 @@ Argument MakeList(std::vector<Argument> items) {
 // The arguments of one call. What the operator writes is a copy, so that handles stay as they are.
 class CallArguments {
  public:
-  CallArguments(const std::string& op, const ArgumentsBody& body) : arguments_(body.arguments) {
-    if (!body.open.empty()) throw FailedPrecondition("a list of arguments was begun and not ended");
-    const BoundCall bound = Bind(op, body.arguments);
-    const std::vector<c10::Argument>& declared = bound.op.schema().arguments();
+  CallArguments(const std::string& op, const ArgumentsBody& body)
+      : arguments_(body.arguments), bound_(BindClosed(op, body, arguments_)) {
+    const std::vector<c10::Argument>& declared = bound_.op.schema().arguments();
     for (size_t a = 0; a < declared.size(); ++a) {
-      const Argument* argument = bound.arguments[a];
-      if (argument == nullptr || declared[a].alias_info() == nullptr || !declared[a].alias_info()->isWrite()) continue;
-      Argument& own = arguments_[argument - body.arguments.data()];
-      own = WithName(argument->name(), Writable(*argument));
+      if (bound_.arguments[a] == nullptr || declared[a].alias_info() == nullptr) continue;
+      if (!declared[a].alias_info()->isWrite()) continue;
+      Argument& own = arguments_[bound_.arguments[a] - arguments_.data()];
+      own = WithName(own.name(), Writable(own));
     }
   }
-  const std::vector<Argument>& list() const { return arguments_; }
+  Results Call(const CallOptions& options = {}) const { return CallBound(bound_, arguments_, options); }
 
  private:
+  static BoundCall BindClosed(const std::string& op, const ArgumentsBody& body, const std::vector<Argument>& own) {
+    if (!body.open.empty()) throw FailedPrecondition("a list of arguments was begun and not ended");
+    return Bind(op, own);
+  }
+
   Argument Writable(const Argument& argument) {
     switch (argument.form()) {
       case Argument::Form::kTensor:
@@ -114,6 +118,7 @@ class CallArguments {
   }
 
   std::vector<Argument> arguments_;
+  BoundCall bound_;                   // of arguments_
   std::list<Composition> variables_;  // which arguments point to
 };
 
@@ -133,8 +138,7 @@ ResultEntry EntryFor(const Result& result, size_t index) {
 }
 
 ResultsBody CallByName(const ContextBody& context, const std::string& op, const ArgumentsBody& body) {
-  const CallArguments arguments(op, body);
-  const Results called = CallOperator(op, arguments.list(), CallOptions(context.policy, context.rules.get()));
+  const Results called = CallArguments(op, body).Call(CallOptions(context.policy, context.rules.get()));
   ResultsBody results;
   bool composed = false;
   for (size_t k = 0; k < called.size(); ++k) {
@@ -189,7 +193,7 @@ Composition ExactShapley(const std::string& op, const ArgumentsBody& body) {
         size_t next = 0;
         ArgumentsBody plain;
         plain.arguments = Replace(body.arguments, coalition, next);
-        return CallOperator(op, CallArguments(op, plain).list()).tensor(0);
+        return CallArguments(op, plain).Call().tensor(0);
       },
       compositions);
 }

@@ -155,6 +155,7 @@ class HostileTest : public CApiTest {
         {"request_add_target", [=] { return addend_request_add_target(h.request, "top1"); }},
         {"request_set_explained", [=] { return addend_request_set_explained(h.request, "logits"); }},
         {"request_set_each_example", [=] { return addend_request_set_each_example(h.request, 1); }},
+        {"request_set_every_target", [=] { return addend_request_set_every_target(h.request, 1); }},
         {"request_set_operators", [=] { return addend_request_set_operators(h.request, 1); }},
         {"request_next_example", [=] { return addend_request_next_example(h.request); }},
         {"request_set_structure", [=] { return addend_request_set_structure(h.request, "[]"); }},

@@ -493,8 +493,20 @@ TEST_F(ProgramTest, EachExampleHasATargetOfItsOwn) {
     ExpectNear({elements.begin() + row * 6, elements.begin() + row * 6 + 6}, Numbers(alone.input()), 1e-12);
     EXPECT_NEAR(together.Explain(row).leftover(), alone.Explain().leftover(), 1e-12);
   }
-  request.Target("1");
+  request.EveryTarget();
+  const Attribution every = mlp.Attribute(request);
+  ASSERT_EQ(every.num_targets(), 9u);
+  EXPECT_EQ(every.input().sizes(), (std::vector<int64_t>{3, 3, 6}));
+  const auto of_every = Numbers(every.input());
+  for (size_t k = 0; k < 3; ++k) {  // the target of the list that a row had above
+    const auto own = of_every.begin() + static_cast<int64_t>((k * 3 + k) * 6);
+    ExpectNear({own, own + 6}, {elements.begin() + k * 6, elements.begin() + k * 6 + 6}, 1e-12);
+    EXPECT_EQ(every.Explain(k * 3 + k).value(), together.Explain(k).value());
+  }
+  request.EveryTarget(false).Target("1");
   EXPECT_THAT([&] { mlp.Attribute(request); }, testing::ThrowsMessage<Error>(HasSubstr("4 targets")));
+  EXPECT_THAT([&] { mlp.Attribute(request.EachExample(false).EveryTarget()); },
+              testing::ThrowsMessage<Error>(HasSubstr("every_target is for examples")));
 }
 
 TEST_F(ProgramTest, PlainInputsHaveNoElementsAndInnerTensorsMayBeExplained) {

@@ -195,6 +195,10 @@ ADDEND_API addend_status* addend_request_set_each_example(addend_request* reques
   return Guard([&] { Get(request, "request").each_example = each_example != 0; });
 }
 
+ADDEND_API addend_status* addend_request_set_every_target(addend_request* request, int32_t every_target) noexcept {
+  return Guard([&] { Get(request, "request").every_target = every_target != 0; });
+}
+
 ADDEND_API addend_status* addend_request_set_operators(addend_request* request, int32_t operators) noexcept {
   return Guard([&] { Get(request, "request").operators = operators != 0; });
 }

@@ -91,6 +91,15 @@ public sealed class AttributionTests : IDisposable
             }
             Samples.Close(expected.Value - expected.Reference, own.Sum() + found.Explain(row).Leftover, 1e-9);
         }
+        Attribution every = model.Attribute(asked with { Targets = ["0", "1"], EveryTarget = true });
+        Assert.Equal(8, every.Count);
+        Assert.Equal([2L, 4L, 30L], every.Input().Shape);
+        double[] all = every.Input().ToArray<double>();
+        for (int element = 0; element < 120; element++)
+        {
+            int target = int.Parse(targets[element / 30], System.Globalization.CultureInfo.InvariantCulture);
+            Samples.Close(elements[element], all[(target * 120) + element], 1e-12);
+        }
         double[] one = model.Attribute(asked with { Targets = ["1"] }).Input().ToArray<double>();
         for (int element = 30; element < 90; element++)
         {

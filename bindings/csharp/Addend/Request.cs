@@ -61,6 +61,11 @@ public sealed record Request
     /// all.</summary>
     public bool EachExample { get; init; }
 
+    /// <summary>Whether, beside <see cref="EachExample"/>, each example has all of the targets, rather than one of them.
+    /// Targets of the attribution are then the first one for every example, then the second one, and attributions of an
+    /// input are <c>[targets, *shape]</c>.</summary>
+    public bool EveryTarget { get; init; }
+
     /// <summary>Whether <see cref="Model.Attribute(Request, Context?, CancellationToken)"/> also finds what passes through
     /// every operator.</summary>
     public bool Operators { get; init; }
@@ -163,6 +168,7 @@ public sealed record Request
             }
             AddendNative.addend_request_set_explained(request, At is null ? null! : Text.Checked(At, nameof(At)));
             AddendNative.addend_request_set_each_example(request, EachExample ? 1 : 0);
+            AddendNative.addend_request_set_every_target(request, EveryTarget ? 1 : 0);
             AddendNative.addend_request_set_operators(request, Operators ? 1 : 0);
             foreach ((string name, Tensor tensor) in Parameters)
             {

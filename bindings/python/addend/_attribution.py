@@ -216,7 +216,9 @@ def _read(document: str, results: _Kept, num_inside: int, places: Sequence[Optio
     return attribution
 
 
-def add_targets(request: Any, targets: Any, at: Optional[str], each_example: bool, operators: bool) -> None:
+def add_targets(
+    request: Any, targets: Any, at: Optional[str], each_example: bool, every_target: bool, operators: bool
+) -> None:
     """Adds to a native request what `Model.explain` is asked."""
     for target in target_list(targets):
         _native.request_add_target(request, as_target(target))
@@ -224,6 +226,8 @@ def add_targets(request: Any, targets: Any, at: Optional[str], each_example: boo
         _native.request_set_explained(request, at)
     if each_example:
         _native.request_set_each_example(request, True)
+    if every_target:
+        _native.request_set_every_target(request, True)
     if operators:
         _native.request_set_operators(request, True)
 

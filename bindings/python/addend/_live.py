@@ -395,6 +395,7 @@ class TracedModel:
         targets: Any = "top1",
         at: Optional[str] = None,
         each_example: bool = False,
+        every_target: bool = False,
         operators: bool = False,
         **kwargs: Any,
     ) -> Attribution:
@@ -403,12 +404,13 @@ class TracedModel:
 
         Args:
             args: what the model is called with, an `Input` for each tensor that is attributed to.
-            targets: as for `Model.explain`, and so are `each_example` and `operators`.
+            targets: as for `Model.explain`, and so are `each_example`, `every_target` and `operators`.
             at: what the targets are elements of, unless it is the first output that holds numbers: one by the name that
                 `decompose` gives it (``"output.logits"``), or an inner tensor.
             kwargs: of the model, and choices as for `decompose`.
         """
-        asked = {"targets": targets, "at": at, "each_example": each_example, "operators": operators}
+        asked = {"targets": targets, "at": at, "each_example": each_example}
+        asked.update(every_target=every_target, operators=operators)
         return self._explain(args, kwargs, asked)[0]
 
     def attribute(
@@ -434,7 +436,8 @@ class TracedModel:
         require_options(choices, self.attribute, _OF_ANY)
         inside = choices.pop("inside", self._options.get("inside"))
         question = Question(inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example)
-        asked = {"targets": question.targets, "at": at, "each_example": each_example, "operators": False}
+        asked = {"targets": question.targets, "at": at, "each_example": each_example}
+        asked.update(every_target=False, operators=False)
         own = {**choices, "inside": question.insides()}
         found, places = self._explain((*question.positional, *question.further), question.named, asked, own)
         tensors: List[Any] = []

@@ -30,7 +30,10 @@ class Runner:
     """
 
     def __init__(self, model: Any, arguments: Optional[Mapping], policy: Dict[str, Any]):
-        for name in ("inside", "probes", "outputs", "everything", "direction", "targets", "at", "each_example"):
+        for name in (
+            *("inside", "probes", "outputs", "everything", "direction"),
+            *("targets", "at", "each_example", "every_target"),
+        ):
             if name in policy:
                 raise TypeError("lm.attribute() has no argument %r: it explains logits, token by token" % name)
         self._arguments = dict(arguments or {})

@@ -144,6 +144,7 @@ class Model(Handle):
         targets: Any = "top1",
         at: Optional[str] = None,
         each_example: bool = False,
+        every_target: bool = False,
         operators: bool = False,
         memory: int = 0,
         keep_references: bool = False,
@@ -163,6 +164,9 @@ class Model(Handle):
                 for `decompose`.
             each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
+            every_target: beside `each_example`, each example has all of the targets, rather than one of them. Targets of
+                the attribution are then the first one for every example, then the second one, and attributions of an
+                input are ``[targets, *shape]``.
             operators: also finds what passes through every operator.
             memory: what the recorded run and its coefficients may take beside the model, in bytes, about; 0: any amount.
                 What does not fit is computed again, with the same bits, for up to two plain runs more.
@@ -179,7 +183,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.explain)
         insides = as_insides(inside)
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
-        add_targets(request, targets, at, each_example, operators)
+        add_targets(request, targets, at, each_example, every_target, operators)
         _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
         _native.request_set_verify_reference(request, verify_reference)

@@ -248,6 +248,19 @@ class AttributionTest(unittest.TestCase):
         for same in (torch.tensor(targets), np.array(targets)):
             self.assertTrue(torch.equal(self.model.attribute(self.x, target=same), found))
 
+    def test_gives_each_example_every_target(self):
+        every = self.model.explain(
+            addend.Input(self.x, dims=1), targets=[0, 2], each_example=True, every_target=True
+        )
+        self.assertEqual((len(every), tuple(every.inputs[0].shape)), (12, (2, 6, 3)))
+        for k, target in enumerate((0, 2)):
+            for row in range(6):
+                components, leftover = self.expected(row, target)
+                torch.testing.assert_close(every.inputs[0].torch()[k, row], components, rtol=1e-10, atol=1e-12)
+                self.assertAlmostEqual(every[6 * k + row].leftover, leftover.item(), places=12)
+        with self.assertRaisesRegex(addend.InvalidArgument, "every_target is for examples"):
+            self.model.explain(addend.Input(self.x, dims=1), targets=[(0, 1)], every_target=True)
+
     def test_one_target_for_all(self):
         found = self.model.attribute(self.x, target=2)
         for row in range(6):

@@ -34,6 +34,7 @@ public final class Request {
     List<Target> targets = Collections.emptyList();
     String at;
     boolean eachExample;
+    boolean everyTarget;
     boolean operators;
     List<String> outputs = Collections.emptyList();
     Map<String, Tensor> parameters = Collections.emptyMap();
@@ -228,6 +229,18 @@ public final class Request {
   }
 
   /**
+   * Whether, beside {@link #eachExample}, each example has all of the targets, rather than one of them. Targets of the
+   * attribution are then the first one for every example, then the second one, and attributions of an input are
+   * [targets, *shape].
+   *
+   * @param everyTarget whether it has
+   * @return the changed copy
+   */
+  public Request everyTarget(boolean everyTarget) {
+    return with(fields -> fields.everyTarget = everyTarget);
+  }
+
+  /**
    * Whether {@link Model#attribute} also finds what passes through every operator.
    *
    * @param operators whether it does
@@ -371,6 +384,7 @@ public final class Request {
       }
       AddendNative.addend_request_set_explained(request, fields.at);
       AddendNative.addend_request_set_each_example(request, fields.eachExample ? 1 : 0);
+      AddendNative.addend_request_set_every_target(request, fields.everyTarget ? 1 : 0);
       AddendNative.addend_request_set_operators(request, fields.operators ? 1 : 0);
       fields.parameters.forEach(
           (name, tensor) -> AddendNative.addend_request_add_parameter(request, name, borrow.of(tensor)));

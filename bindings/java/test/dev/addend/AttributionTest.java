@@ -112,6 +112,16 @@ class AttributionTest extends ScopedTest {
     }
     assertArrayEquals(
         Arrays.copyOfRange(elements, 30, 90), Arrays.copyOfRange(one.input(0).toDoubleArray(), 30, 90), 1e-12);
+    final Attribution every = model.attribute(Request.of(Input.of(rows).splitAlong(1).baseline(2))
+        .eachExample(true).everyTarget(true).target(Target.element(0)).target(Target.element(1)));
+    assertEquals(8, every.size());
+    assertArrayEquals(new long[] {2, 4, 30}, every.input(0).shape());
+    final double[] ofEvery = every.input(0).toDoubleArray();
+    for (int row = 0; row < 4; row++) {
+      final int own = (targets[row] * 4 + row) * 30;
+      assertArrayEquals(Arrays.copyOfRange(elements, row * 30, row * 30 + 30),
+          Arrays.copyOfRange(ofEvery, own, own + 30), 1e-12);
+    }
     final Request wrong = Request.of(Input.of(rows).splitAlong(1)).eachExample(true)
         .target(Target.element(0)).target(Target.element(1));
     assertThrows(AddendException.class, () -> model.attribute(wrong));
