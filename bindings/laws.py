@@ -49,6 +49,12 @@ LAWS = [
         refuses_what_it_cannot_explain
         progress_ends_the_run
     """),
+    ("Reasons", """
+        sums_concepts_in_order_of_size
+        fills_nothing_up_below_the_threshold
+        reasons_are_data_and_a_page
+        refuses_descriptions_at_reading
+    """),
     ("Compositions", """
         diagonal_splits_along_dimensions
         labels_group_elements

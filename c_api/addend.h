@@ -25,11 +25,11 @@
  * beside it, for the LibTorch that the process has loaded, or for the one that the system finds. Where none fits, every
  * function that gives a status gives the error of addend_check_libtorch.
  *
- * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations and
- * attributions never change, and any number of threads may use them at once. Builders (context options, requests,
- * arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any thread.
- * Callbacks are called on the thread that called the library. The library starts no thread beside those of LibTorch,
- * and keeps nothing per thread but an open trace.
+ * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations,
+ * attributions and concepts never change, and any number of threads may use them at once. Builders (context options,
+ * requests, arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any
+ * thread. Callbacks are called on the thread that called the library. The library starts no thread beside those of
+ * LibTorch, and keeps nothing per thread but an open trace.
  *
  * Callbacks may call any function, further runs included, with these exceptions: a callback must not end or release
  * what called it (its trace, its rule call); a trace that it begins ends before it returns; while a trace is open on
@@ -107,6 +107,7 @@ typedef struct addend_tensor addend_tensor;
 typedef struct addend_tensor_file addend_tensor_file;
 typedef struct addend_composition addend_composition;
 typedef struct addend_explanation addend_explanation;
+typedef struct addend_concepts addend_concepts;
 typedef struct addend_model addend_model;
 typedef struct addend_request addend_request;
 typedef struct addend_results addend_results;
@@ -210,7 +211,8 @@ enum addend_handle_kind {
   /* Not a handle: tensors that addend_tensor_to_dlpack gave and nobody has deleted yet. */
   ADDEND_HANDLE_DLPACK = 16,
   ADDEND_HANDLE_ATTRIBUTION = 17,
-  ADDEND_HANDLE_PROGRAM = 18
+  ADDEND_HANDLE_PROGRAM = 18,
+  ADDEND_HANDLE_CONCEPTS = 19
 };
 
 /* Returns how many handles of a kind are not released yet; -1 where there is no such kind. For tests: a program that
@@ -975,6 +977,64 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_json(const addend_
 ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_html(const addend_attribution* attribution,
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
 ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDEND_NOEXCEPT;
+
+/* ---- Reasons: what people are told of a decision ------------------------------------------------------------------
+ */
+
+/* Reads a description of concepts: which components people are told of as one, which sign of a contribution speaks
+ * against them, how many reasons are given and how large each has to be, and their texts. docs/reasons.md describes it.
+ * A description serves any number of attributions and threads.
+ * in: json: {"format": "addend.concepts", "version": 1, ...}.
+ * out: out_concepts (new).
+ * errors: INVALID_ARGUMENT for any other text, with the key or the concept; also for unknown placeholders in a text. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_concepts_read(const char* json,
+                                                                addend_concepts** out_concepts) ADDEND_NOEXCEPT;
+ADDEND_API void addend_concepts_release(addend_concepts* concepts) ADDEND_NOEXCEPT;
+/* Finds the reasons of all targets of an attribution, or of all its examples: concepts with contributions of the sign
+ * that the description asks for, the largest first, none below its threshold. Where nothing passes, there is none.
+ * in: attribution, concepts (borrowed).
+ * errors: INVALID_ARGUMENT where a concept names no component of the attribution, two concepts claim one, or a text
+ * asks for a value that is no number of an input.
+ * out: out_json (new), {"format": "addend.reasons", "version": 1, ..., "decisions": [...]}.
+ * Fields of a decision:
+ *   outcome: What came of it: "reasons" (there are some), "no_principal_reason" (nothing passes the threshold) or
+ *     "not_finite" (numbers are not finite, so that no reason can be told).
+ *   name: What is explained, for people.
+ *   target: The same as a target's text.
+ *   value: What the model computed.
+ *   reference: What it is on the baseline.
+ *   reasons: The largest first; none below the threshold.
+ *   others: What all other concepts contribute together.
+ *   leftover: What belongs to no concept.
+ *   recovery_error: How far the sum of all parts is from the value.
+ *   conditioning: The magnitudes of all parts over that of the move that they sum to.
+ *   threshold: The least magnitude of a reason here.
+ *   passing: How many concepts pass it, given as reasons or not.
+ *   notes: What a reader of this decision has to know, one line each.
+ * Fields of a reason:
+ *   concept: Its name.
+ *   code: What a catalogue of reasons calls it; empty where the description gives none.
+ *   contribution: What its components contribute together.
+ *   value: What the concept is in the input, as people are shown it; nothing where that is not known.
+ *   unit: The unit of that value.
+ *   baseline: The same of the baseline.
+ *   text: The reason in words. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_reasons(const addend_attribution* attribution,
+                                                                      const addend_concepts* concepts,
+                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
+/* Finds the reasons of an explanation, also of one that was read, then of all targets that its document has. Such a
+ * document tells values of components that are one number, where its writer knew them.
+ * in: explanation, concepts (borrowed).
+ * out: out_json (new), as of addend_attribution_reasons.
+ * errors: as addend_attribution_reasons. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_reasons(const addend_explanation* explanation,
+                                                                      const addend_concepts* concepts,
+                                                                      addend_string** out_json) ADDEND_NOEXCEPT;
+/* Writes a self-contained page for a browser from what addend_attribution_reasons or addend_explanation_reasons gave.
+ * out: out_html (new).
+ * errors: INVALID_ARGUMENT for any other text. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_reasons_html(const char* json,
+                                                               addend_string** out_html) ADDEND_NOEXCEPT;
 
 /* ---- Programs: what a model did, to be read, kept and run again -------------------------------------------------- */
 

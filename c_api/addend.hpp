@@ -286,6 +286,26 @@ class TensorFile : public Handle<addend_tensor_file, addend_tensor_file_release>
   }
 };
 
+// A description of the concepts that people are told of; docs/reasons.md describes it.
+class Concepts : public Handle<addend_concepts, addend_concepts_release> {
+ public:
+  using Handle::Handle;
+
+  // From {"format": "addend.concepts", "version": 1, ...}.
+  static Concepts Read(const std::string& json) {
+    addend_concepts* concepts = nullptr;
+    Check(addend_concepts_read(json.c_str(), &concepts));
+    return Concepts(concepts);
+  }
+};
+
+// A page for a browser from what Attribution::ReasonsJson or Explanation::ReasonsJson gave.
+inline std::string ReasonsHtml(const std::string& json) {
+  addend_string* text = nullptr;
+  Check(addend_reasons_html(json.c_str(), &text));
+  return Take(text);
+}
+
 class Explanation : public Handle<addend_explanation, addend_explanation_release> {
  public:
   using Handle::Handle;
@@ -331,6 +351,12 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   std::string Json() const {
     addend_string* text = nullptr;
     Check(addend_explanation_json(get(), &text));
+    return Take(text);
+  }
+  // Its reasons, {"format": "addend.reasons", ...}: concepts that moved it the way that was asked about, in order.
+  std::string ReasonsJson(const Concepts& concepts) const {
+    addend_string* text = nullptr;
+    Check(addend_explanation_reasons(get(), concepts.get(), &text));
     return Take(text);
   }
 };
@@ -492,6 +518,12 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   std::string Json() const {
     addend_string* text = nullptr;
     Check(addend_attribution_json(get(), &text));
+    return Take(text);
+  }
+  // The reasons of all targets, or of all examples, in their order.
+  std::string ReasonsJson(const Concepts& concepts) const {
+    addend_string* text = nullptr;
+    Check(addend_attribution_reasons(get(), concepts.get(), &text));
     return Take(text);
   }
   std::string Html() const {

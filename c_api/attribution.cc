@@ -27,6 +27,7 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
   made.attribution = std::move(attribution);
   made.at = asked.at;
   made.operators = asked.operators;
+  made.each_example = asked.each_example;
   made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, std::move(inputs),
                       made.attribution.inside, context.policy.preset, model_path);
   LogNotes(context, made.run->report);
@@ -42,6 +43,11 @@ Explanation OneOf(const AttributionBody& body, size_t target) {
   Explanation explanation;
   explanation.run = body.run;
   explanation.at = body.at;
+  if (body.each_example) {
+    // All examples of the first target come first.
+    const auto examples = static_cast<size_t>(attribution.value.size(0));
+    explanation.example = BatchExample{target % examples, examples};
+  }
   explanation.targets.push_back(
       DescribeTarget(attribution.value, body.at, body.run->classes, attribution.targets[target]));
   return explanation;
@@ -56,10 +62,11 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
                                                  addend_attribution** out_attribution) noexcept {
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_attribution, "out_attribution");
-    const auto [traced, inputs] = AskedOf(run.model, run.request);
+    auto [traced, inputs] = AskedOf(run.model, run.request);
     AttributeOptions options = AttributeOptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
     Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
+    KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
     Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, run.context, run.model.path));
   });
 }

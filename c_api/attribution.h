@@ -15,6 +15,7 @@ struct AttributionBody {
   Attribution attribution;  // without its report, which `run` has
   std::string at;           // as asked for
   bool operators = false;   // were asked for
+  bool each_example = false;
   std::shared_ptr<const ExplainedRun> run;
 };
 

@@ -93,6 +93,7 @@ struct RequestInput {
   Input input;
   bool named = false;
   std::vector<std::string> names;  // of its components
+  at::Tensor buffer;               // what the word "buffer:NAME" stands for, once KeepInputs() has seen the model
 };
 
 struct RequestArgument {

@@ -228,5 +228,33 @@ TEST_F(CppTest, TracesTakeNotes) {
   EXPECT_THAT(scope.End().notes(), Contains("dropout was switched off"));
 }
 
+// Two rows of two columns under the weights 2 and -1, by hand.
+TEST_F(CppTest, ReasonsAreToldInConceptsRowByRow) {
+  auto numbers = std::make_shared<std::vector<double>>(std::vector<double>{1, 3, -2, 5});
+  const Tensor rows = Tensor::Wrap(numbers->data(), {2, 2}, {}, numbers);
+  const Tensor weights = Tensor::Copy<double>({2, -1}, {2, 1});
+  Request request;
+  request.Input(rows, "x").SplitAlong({1}).Baseline(0.0).Name("debt").Name("age").Target("0").EachExample();
+  AttributionScope attributing(request);
+  attributing.AddOutput("y", Call("aten::matmul", Arguments().Add(rows).Add(weights)).tensor());
+  const Attribution found = attributing.End();
+  // Callers use their memory again.
+  *numbers = {0, 0, 0, 0};
+  const Concepts concepts = Concepts::Read(
+      R"({"format": "addend.concepts", "version": 1, "concepts": [{"name": "Debt", "components": ["debt"], "unit": "EUR",
+          "text": "{concept} {value} {unit}: {contribution}"}, {"name": "Age", "components": ["a*"]}]})");
+  const std::string all = found.ReasonsJson(concepts);
+  EXPECT_THAT(all, HasSubstr(R"("reasons":[{"concept":"Age","code":"","contribution":-3.0,"value":"3","unit":null,)"
+                             R"("baseline":"0","text":"Age"}],"others":2.0)"));
+  EXPECT_THAT(all, HasSubstr(R"("text":"Age"},{"concept":"Debt","code":"","contribution":-4.0,"value":"-2",)"
+                             R"("unit":"EUR","baseline":"0","text":"Debt -2 EUR: -4"}],"others":0.0)"));
+  const std::string second = found.Explain(1).ReasonsJson(concepts);
+  EXPECT_THAT(second, HasSubstr(R"("text":"Debt -2 EUR: -4"}],"others":0.0)"));
+  EXPECT_THAT(second, Not(HasSubstr(R"("value":"3")")));
+  EXPECT_THAT(ReasonsHtml(all), HasSubstr("Debt -2 EUR"));
+  EXPECT_THROW(ReasonsHtml("{}"), Error);
+  EXPECT_THROW(Concepts::Read(R"({"format": "addend.concepts", "version": 1, "text": "{x}"})"), Error);
+}
+
 }  // namespace
 }  // namespace addend::api

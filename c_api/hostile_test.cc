@@ -33,6 +33,7 @@ class HostileTest : public CApiTest {
     addend_tensor_file* file = nullptr;
     addend_composition* composition = nullptr;
     addend_explanation* explanation = nullptr;
+    addend_concepts* concepts = nullptr;
     addend_model* model = nullptr;
     addend_request* request = nullptr;
     addend_results* results = nullptr;
@@ -53,8 +54,8 @@ class HostileTest : public CApiTest {
       ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
     };
     set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
-        h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments, h.rules, h.rule_call,
-        h.rule_result);
+        h.concepts, h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments, h.rules,
+        h.rule_call, h.rule_result);
     return h;
   }
 
@@ -73,6 +74,7 @@ class HostileTest : public CApiTest {
     ExpectOk(addend_tensor_file_create(&h.file));
     ExpectOk(addend_composition_from_tensors(h.tensor, nullptr, nullptr, 0, &h.composition));
     ExpectOk(addend_composition_explain(h.composition, "top1", &h.explanation));
+    ExpectOk(addend_concepts_read(R"({"format": "addend.concepts", "version": 1})", &h.concepts));
     ExpectOk(addend_model_load(kDigits, 0, &h.model));
     ExpectOk(addend_request_create(&h.request));
     ExpectOk(addend_arguments_create(&h.arguments));
@@ -172,6 +174,8 @@ class HostileTest : public CApiTest {
         {"attribution_results", [=] { return addend_attribution_results(h.attribution, &r); }},
         {"attribution_json", [=] { return addend_attribution_json(h.attribution, &s); }},
         {"attribution_html", [=] { return addend_attribution_html(h.attribution, &s); }},
+        {"attribution_reasons", [=] { return addend_attribution_reasons(h.attribution, h.concepts, &s); }},
+        {"explanation_reasons", [=] { return addend_explanation_reasons(h.explanation, h.concepts, &s); }},
         {"program_save", [=] { return addend_program_save(h.program, "/dev/null/program"); }},
         {"program_export_torchscript", [=] { return addend_program_export_torchscript(h.program, "/dev/null/p.pt"); }},
         {"program_to", [=] { return addend_program_to(h.program, ADDEND_FLOAT64, &p); }},
@@ -287,6 +291,7 @@ class HostileTest : public CApiTest {
     addend_tensor_file_release(h.file);
     addend_composition_release(h.composition);
     addend_explanation_release(h.explanation);
+    addend_concepts_release(h.concepts);
     addend_model_release(h.model);
     addend_request_release(h.request);
     addend_results_release(h.results);
@@ -534,7 +539,7 @@ TEST_F(HostileTest, NumbersThatFitNothing) {
   }
   EXPECT_EQ(Outcome(addend_set_num_threads(0)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(addend_debug_live(-1), -1);
-  EXPECT_EQ(addend_debug_live(19), -1);
+  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_CONCEPTS + 1), -1);
 }
 
 TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {

@@ -177,11 +177,12 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
                                                  const addend_request* request, addend_results** out_results) noexcept {
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_results, "out_results");
-    const auto [traced, inputs] = AskedOf(run.model, run.request);
+    auto [traced, inputs] = AskedOf(run.model, run.request);
     DecomposeOptions options = OptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
-    ResultsBody results = ResultsOf(Trace(traced).Decompose(InputsOf(inputs), options), inputs,
-                                    run.context.policy.preset, run.model.path);
+    Decomposition decomposition = Trace(traced).Decompose(InputsOf(inputs), options);
+    KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
+    ResultsBody results = ResultsOf(std::move(decomposition), inputs, run.context.policy.preset, run.model.path);
     LogNotes(run.context, results.run->report);
     Give(out_results, std::move(results));
   });

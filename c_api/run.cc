@@ -7,9 +7,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/structure.h"
+#include "core/explain/baselines.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/recorder.h"
@@ -168,6 +170,25 @@ std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>&
   return examples;
 }
 
+void KeepInputs(const std::function<std::vector<std::pair<std::string, at::Tensor>>()>& held,
+                std::vector<RequestInput>& inputs) {
+  const TracingPause pause;
+  const auto keep = [](at::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.detach().clone();
+  };
+  for (RequestInput& own : inputs) {
+    Input& input = own.input;
+    if (input.split.kind == Split::Kind::kPlain || !input.inside.empty()) continue;
+    if (absl::StartsWith(input.baseline.word, "buffer:")) {
+      own.buffer = BaselineOfWord(input.baseline.word, input.value, held());
+    }
+    keep(own.buffer);
+    keep(input.value);
+    keep(input.split.labels);
+    keep(input.baseline.tensor);
+  }
+}
+
 std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
                                              const std::vector<at::Tensor>& inside, Preset asked,
                                              const std::string& model_path) {
@@ -181,6 +202,8 @@ std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::v
   for (const RequestInput& input : inputs) {
     run->inputs.push_back(DescribeInput(input.input));
     run->inputs.back().names = input.names;
+    // The description has the word.
+    if (input.buffer.defined()) run->inputs.back().input.baseline = Baseline::Of(input.buffer);
   }
   run->components = NameComponents(run->inputs, numc);
   run->model_path = model_path;

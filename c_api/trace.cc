@@ -121,6 +121,8 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
       } else {
         body->run = std::make_unique<LiveTrace>(InputsOf(body->inputs), named, OptionsOf(body->context, asked));
       }
+      // What runs may write what they are given.
+      KeepInputs([&] { return named; }, body->inputs);
     });
   });
 }

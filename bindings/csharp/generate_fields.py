@@ -27,7 +27,7 @@ _TYPES = {
     "seconds": ("TimeSpan", ""),
     "flag": ("bool", "Flag"),
     "text": ("string", "Text"),
-    "texts": ("IReadOnlyList<string>", ""),
+    "texts": ("IReadOnlyList<string>", "Texts"),
     "numbers": ("IReadOnlyList<double>", "Numbers"),
     "optional index": ("int?", "OptionalIndex"),
     "optional text": ("string?", "OptionalText"),

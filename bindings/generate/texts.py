@@ -20,10 +20,12 @@ def main(choices, listed, header, document, new_header, new_document):
     texts = [field for field in report if field.type == "text"]
     numbers = [field for field in report if field.type in ("count", "number", "seconds", "flag")]
     check = described(records["TraceCheck"].fields) + " * Fields of a finding:\n" + closed(records["Finding"].fields)
+    decision = described(records["Decision"].fields) + " * Fields of a reason:\n" + closed(records["Reason"].fields)
     parts = [
         ("Keys of the policy", '"KEY@SELECTOR" sets', "".join(paragraph(key) for key in keys)),
         ("Fields of a trace check", "addend_model_check_trace(", check),
         ("Fields of a requirement", "addend_model_requirements(", closed(records["Requirement"].fields)),
+        ("Fields of a decision", "addend_attribution_reasons(", decision),
         ("Numbers of the report", "addend_results_report_number(", closed(numbers, flag=" 1 or 0.")),
         ("Texts of the report", "addend_results_report_text(", closed(texts)),
     ]

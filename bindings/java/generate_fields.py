@@ -21,7 +21,7 @@ _TYPES = {
     "optional index": ("OptionalInt", 'JsonReader.index(record.get("{0}"))', "the position, or nothing"),
     "numbers": ("double[]", 'JsonReader.numbers(record.get("{0}"))', "a new array"),
     "seconds": ("Duration", "", "the time"),
-    "texts": ("List<String>", "", "one line each"),
+    "texts": ("List<String>", 'JsonReader.texts(record.get("{0}"))', "one line each"),
 }
 
 # What reads a field of the report, which is asked for field by field.

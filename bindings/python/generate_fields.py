@@ -1,4 +1,4 @@
-"""Writes the types of what checks tell.
+"""Writes the types of what checks and reasons tell.
 
     generate_fields.py FIELDS MODULE
 """
@@ -9,7 +9,7 @@ import sys
 import blocks  # in bindings/generate, as fields is
 import fields
 
-_HEAD = '''"""What checks tell. Generated from core/explain/fields.txt; do not edit."""
+_HEAD = '''"""What checks and reasons tell. Generated from core/explain/fields.txt; do not edit."""
 
 from typing import List, NamedTuple, Optional
 '''
@@ -20,7 +20,9 @@ _TYPES = {
     "number": "float",
     "flag": "bool",
     "text": "str",
+    "texts": "List[str]",
     "optional index": "Optional[int]",
+    "optional text": "Optional[str]",
 }
 
 

@@ -161,6 +161,11 @@ double NumberIn(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
+std::optional<double> NumberOrNone(const Json& record, const char* key) {
+  const auto found = record.find(key);
+  return found == record.end() || !found->is_number() ? std::nullopt : std::optional<double>(found->get<double>());
+}
+
 ExplainedTarget ReadTarget(const Json& record) {
   ExplainedTarget target;
   target.name = record.at("name").get<std::string>();
@@ -190,6 +195,12 @@ bool HasClasses(const at::Tensor& value, const std::string& at, const std::vecto
   return scores && last == static_cast<int64_t>(classes.size());
 }
 
+std::string NameTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
+                       const Target& target) {
+  const bool named = HasClasses(value, at, classes);
+  return NameIn(target, {value.sizes(), at.empty() ? "output" : at, named ? &classes : nullptr});
+}
+
 ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
                                Contributions numbers) {
   ExplainedTarget target;
@@ -198,7 +209,7 @@ ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, c
   const Target& place = target.numbers.target;
   const bool element = place.quantity == Quantity::kElement;
   target.named = named && element;
-  target.name = NameIn(place, {value.sizes(), at.empty() ? "output" : at, named ? &classes : nullptr});
+  target.name = NameTarget(value, at, classes, place);
   if (element) {
     const bool distribution = (named || at == kLogits) && value.dim() > 0 && value.size(-1) > 1;
     if (distribution && place.subtract.empty()) {
@@ -308,7 +319,8 @@ Explanation ReadExplanation(const std::string& json) {
     for (const Json& target : targets) explanation.targets.push_back(ReadTarget(target));
     if (!record.at("at").is_null()) explanation.at = record["at"].get<std::string>();
     for (const Json& component : record.at("components")) {
-      run->components.list.push_back({component.at("name").get<std::string>(), std::nullopt, std::nullopt});
+      run->components.list.push_back({component.at("name").get<std::string>(), NumberOrNone(component, "value"),
+                                      NumberOrNone(component, "baseline")});
     }
   } catch (const Json::exception&) {
     throw refused("");

@@ -40,15 +40,25 @@ struct ExplainedTarget {
   double recovery_error() const { return numbers.recovery - numbers.value; }
 };
 
+// One of the examples of a batch, each of which has a target of its own.
+struct BatchExample {
+  size_t number = 0;
+  size_t count = 1;
+};
+
 struct Explanation {
   std::shared_ptr<const ExplainedRun> run;                  // null: nothing is known but the numbers
   std::string at;                                           // the tensor that is explained; empty: the first output
+  std::optional<BatchExample> example;                      // that the numbers are of; none: of the whole inputs
   std::vector<ExplainedTarget> targets;                     // the one asked for first; all of one tensor
   std::optional<std::vector<OperatorRelevance>> operators;  // what passed through them, where that was asked for
   std::vector<std::string> notes;                           // further ones, behind those of the report
   std::string stored;                                       // the JSON that it was read from; empty: it was not
 };
 
+// What a target of the tensor `at` is called; see ExplainedTarget::name. target: as FindElements gives it.
+std::string NameTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
+                       const Target& target);
 // One target of the tensor `at` of a run. `classes`: see ExplainedRun.
 ExplainedTarget DescribeTarget(const at::Tensor& value, const std::string& at, const std::vector<std::string>& classes,
                                Contributions numbers);

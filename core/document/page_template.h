@@ -1,10 +1,11 @@
-// page/page.html, compiled in.
+// The pages of page/, compiled in: page.html, reasons.html.
 #ifndef ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 #define ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 
 namespace addend {
 
 extern const char kPageTemplate[];
+extern const char kReasonsPageTemplate[];
 
 }  // namespace addend
 

@@ -104,6 +104,8 @@ class CallsTest(unittest.TestCase):
             return self.client.made("addend_composition_from_tensors", self.handle("addend_tensor"), None, None, 0)
         if kind == "addend_explanation":
             return self.client.made("addend_composition_explain", self.handle("addend_composition"), b"top1")
+        if kind == "addend_concepts":
+            return self.client.made("addend_concepts_read", b'{"format": "addend.concepts", "version": 1}')
         if kind == "addend_model":
             return self.client.made(*model)
         run = {"addend_results": "addend_model_decompose", "addend_attribution": "addend_model_attribute"}.get(kind)

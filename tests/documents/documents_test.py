@@ -3,6 +3,7 @@
 usage: documents_test.py ADDEND WRITE_DOCUMENTS
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -81,6 +82,23 @@ class DocumentsTest(unittest.TestCase):
         data = text[text.index('type="application/json"'):]
         self.expect(data[data.index(">") + 1:data.index("</script>")], "graph")
 
+    def test_reasons_of_the_command_line(self):
+        with open("docs/schemas/examples/concepts.json") as file:
+            description = schema.read(file.read())
+        description.update(concepts=[{"name": "Tens", "components": ["worst *"], "text": "{concept} {contribution}"}],
+                           threshold_share=0, threshold=0)
+        concepts, stored = os.path.join(self.folder, "concepts.json"), os.path.join(self.folder, "stored.json")
+        self.assertEqual(self.schemas.problems(description), [])
+        with open(concepts, "w") as file:
+            json.dump(description, file)
+        command = ("attribute", *example("breast_cancer"), "--target", "0", "--json")
+        asked = self.written("reasons", *command, "--reasons", concepts)
+        with open(stored, "w") as file:
+            json.dump(self.written("explanation", *command), file)
+        again = self.written("reasons", "reasons", stored, concepts, "--json")
+        self.assertEqual(asked["decisions"], again["decisions"])
+        self.assertEqual(asked["inputs"], again["inputs"])
+
     def test_the_file_of_a_program(self):
         subprocess.run([ADDEND, "trace", *example("digits"), "--save", self.folder], check=True, stdout=subprocess.PIPE)
         with open(os.path.join(self.folder, "program.json")) as file:
@@ -96,7 +114,7 @@ class DocumentsTest(unittest.TestCase):
                 found[name] = self.expect(file.read(), name.split(".")[0])
         formats = {name.split(".")[0] for name in found}
         self.assertEqual(formats, {"explanation", "report", "program_summary", "code_trace", "graph", "check_trace",
-                                   "requirements"})
+                                   "requirements", "reasons"})
         kinds = {name: found["explanation.%s.json" % name]["kind"] for name in ("image", "table", "text", "composition")}
         self.assertEqual(kinds, {name: "list" if name == "composition" else name for name in kinds})
 

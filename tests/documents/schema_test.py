@@ -46,7 +46,7 @@ class SchemaTest(unittest.TestCase):
 
     def test_an_unknown_key_is_found_wherever_it_is(self):
         # What maps names to things, which may be any.
-        named = {"operators_by_kind"}
+        named = {"operators_by_kind", "words"}
         # Values of arguments and guards are whatever operators take.
         for name, document in examples():
             for place in objects(document):
@@ -59,6 +59,8 @@ class SchemaTest(unittest.TestCase):
 
     def test_a_missing_key_is_found(self):
         optional = {
+            *(("concepts.schema.json", key) for key in (
+                "adverse", "side", "at_most", "threshold", "threshold_share", "text", "concepts")),
             ("explanation.schema.json", "operators"),
             ("graph.schema.json", "title"),
             ("program.schema.json", "libtorch"),

@@ -81,6 +81,16 @@ void WriteAttributions(const Folder& folder) {
   folder.Write("explanation.target.json", found.Explain(1).Json());
   folder.Write("report.attribution.json", found.results().ReportJson());
 
+  Request rows;
+  rows.Input(SampleOf("breast_cancer")).SplitAlong({1}).Baseline(0.0).Target("0").EachExample();
+  const std::string description =
+      R"({"format": "addend.concepts", "version": 1, "text": "{concept}: {value}", "concepts": [)"
+      R"({"name": "Tens", "code": "R1", "components": ["column 1*"], "unit": "mm"}]})";
+  const addend::api::Concepts concepts = addend::api::Concepts::Read(description);
+  const Attribution of_rows = ExampleOf("breast_cancer").Attribute(rows);
+  folder.Write("reasons.json", of_rows.ReasonsJson(concepts));
+  folder.Write("reasons.one.json", of_rows.Explain().ReasonsJson(concepts));
+
   const TensorFile heads = TensorFile::Read(std::string(kModels) + "heads.safetensors");
   Request inside;
   inside.Input(heads.tensor("table")).Inside("aten::contiguous").SplitAlong({1}).Target("0,1");

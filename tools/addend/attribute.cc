@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
+#include "core/document/reasons.h"
 #include "core/program/graph.h"
 #include "core/program/graph_record.h"
 #include "core/program/tensor_io.h"
@@ -20,6 +22,7 @@
 #include "tools/addend/describe.h"
 #include "tools/addend/files.h"
 #include "tools/addend/inputs.h"
+#include "tools/addend/reasons.h"
 #include "tools/addend/run.h"
 #include "tools/addend/table.h"
 #include "tools/addend/targets.h"
@@ -76,7 +79,14 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
   const int64_t memory = MemoryOf(arguments.memory);
   if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
-  if (!arguments.graph.empty()) CheckWritable(arguments.graph, SourcesOf(arguments.run));
+  for (const std::string& page : {arguments.graph, arguments.html}) {
+    if (!page.empty()) CheckWritable(page, SourcesOf(arguments.run));
+  }
+  if ((arguments.nodes || !arguments.graph.empty()) && arguments.each_example) {
+    throw InvalidArgument("--nodes and --graph show what passed to targets one by one, which --each-example adds up");
+  }
+  std::optional<Concepts> concepts;
+  if (!arguments.reasons.empty()) concepts = LoadConcepts(arguments.reasons);
 
   LoadedRun run = Load(arguments.run);
   FindInside(run);
@@ -84,25 +94,34 @@ int RunAttribute(const AttributeArguments& arguments) {
   AttributeOptions options;
   options.policy = run.policy;
   options.at = arguments.at;
+  options.each_example = arguments.each_example;
   options.operators = arguments.nodes || !arguments.graph.empty();
   options.memory_bytes = memory;
   options.targets.clear();
   for (const std::string& text : arguments.targets) options.targets.push_back(FindTarget(text, described.classes));
   if (options.targets.empty()) options.targets.emplace_back();
   const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), NeedsOneSample);
-  if (top1 && arguments.at.empty()) CheckOneSample(run);
+  if (top1 && arguments.at.empty() && !arguments.each_example) CheckOneSample(run);
 
-  const Attribution attribution = Attribute(run, std::move(options));
+  const Attribution attribution = Attribute(run, options);
   described.report = attribution.report;
   CheckClasses(arguments.classes, attribution.value, arguments.at, described.classes);
   Explanation explanation =
       Explain(attribution, arguments.nodes, arguments.at, std::make_shared<const ExplainedRun>(std::move(described)));
   explanation.notes = NotesOn(attribution.value, arguments.at, attribution.targets[0]);
   const Json record = ExplanationJson(explanation, ThisProgram());
+  std::optional<Reasons> reasons;
+  if (concepts) {
+    reasons = FindReasons(attribution, options.each_example, arguments.at, *explanation.run, *concepts, ThisProgram());
+    reasons->notes.insert(reasons->notes.end(), explanation.notes.begin(), explanation.notes.end());
+  }
 
   std::string text;
   if (arguments.json) {
-    text = Dump(record, 1) + "\n";
+    text = Dump(reasons ? ReasonsJson(*reasons) : record, 1) + "\n";
+  } else if (reasons) {
+    text = absl::StrCat(RunHeader(run, explanation.run->report, terminal), "\n",
+                        ReasonsTable(*reasons, NotesBehindHeader(reasons->notes), terminal));
   } else {
     text = ExplanationTable(run, explanation, arguments.top, terminal);
     // The table shows the first; the others follow in the same way, without what they have in common.
@@ -113,6 +132,11 @@ int RunAttribute(const AttributeArguments& arguments) {
   if (!arguments.out.empty()) {
     WriteTensorFile(arguments.out, TensorsOf(attribution, run, record));
     if (!arguments.json) absl::StrAppend(&text, "\nTensors written: ", arguments.out, "\n");
+  }
+  if (!arguments.html.empty()) {
+    WriteFileWhole(arguments.html,
+                   reasons ? ReasonsHtml(Dump(ReasonsJson(*reasons))) : ExplanationHtml(explanation, ThisProgram()));
+    if (!arguments.json) absl::StrAppend(&text, "\nPage written: ", arguments.html, "\n");
   }
   if (!arguments.graph.empty()) {
     WriteFileWhole(arguments.graph, PageOf(attribution, run, explanation));

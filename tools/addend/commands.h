@@ -56,6 +56,16 @@ struct AttributeArguments {
   bool nodes = false;
   std::string graph;  // a page
   std::string out;
+  bool each_example = false;
+  std::string reasons;  // a description of concepts
+  std::string html;
+  bool json = false;
+};
+
+struct ReasonsArguments {
+  std::string explanation;
+  std::string concepts;
+  std::string html;
   bool json = false;
 };
 
@@ -91,6 +101,7 @@ struct OpsArguments {
 // Each returns the exit code. What is wrong with the arguments or files is thrown, mostly as addend::Error.
 int RunDecompose(const DecomposeArguments& arguments);
 int RunAttribute(const AttributeArguments& arguments);
+int RunReasons(const ReasonsArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);

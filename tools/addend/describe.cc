@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/release.h"
@@ -100,6 +101,10 @@ ExplainedRun DescribeRun(const LoadedRun& run, const std::string& names, const s
     const LoadedInput& loaded = run.inputs[k];
     if (loaded.plain()) continue;
     ExplainedInput& own = explained.inputs[k];
+    // The description has the word; only the model knows what it stands for.
+    if (absl::StartsWith(loaded.input.baseline.word, "buffer:")) {
+      own.input.baseline = Baseline::Of(prepared.inputs[k].reference);
+    }
     const int64_t numc = NumComponents(loaded.input);
     if (!asked.empty()) own.names.assign(asked.begin() + first, asked.begin() + first + numc);
     own.own_names = ParseJsonList(Meta(loaded, "names"));

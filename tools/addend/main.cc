@@ -70,11 +70,20 @@ constexpr char kAttributeExamples[] =
     "      Two numbers in one sweep, and what passed through each operator.\n"
     "  addend attribute model.pt --input row.npy --graph graph.html\n"
     "      The graph of the model, coloured by what passed through each operator.\n"
+    "  addend attribute model.pt --input rows.npy --each-example --target 0 \\\n"
+    "      --baseline mean:rows.npy --reasons concepts.json --json\n"
+    "      Why each row scores as it does, in the words of concepts.json.\n"
     "\n"
     "Splits, files and policies: addend decompose --help. Policies that look at all\n"
     "parts together (nonlinearity=abs_affine; bias=abs, sign, norm, hybrid) need\n"
     "addend decompose.\n"
     "\n";
+
+constexpr char kReasonsExamples[] =
+    "Example:\n"
+    "  addend attribute model.pt --input row.npy --baseline mean.npy --json > row.json\n"
+    "  addend reasons row.json concepts.json\n"
+    "      What spoke against row.npy, in the words of concepts.json (docs/reasons.md).\n";
 
 constexpr char kCheckExamples[] =
     "Example:\n"
@@ -281,6 +290,17 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
           "the same bits (default: any amount)")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true))
       ->option_text("SIZE");
+  command->add_flag("--each-example", arguments.each_example,
+                    "The first dimension counts samples: explains the\ntarget of each of them, in one sweep");
+  command
+      ->add_option("--reasons", arguments.reasons,
+                   "Tells the reasons instead, in order: what of the\nconcepts that a FILE describes spoke against it\n"
+                   "(docs/reasons.md)")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
   command->add_flag("--nodes", arguments.nodes, "Also shows how much passed through each operator");
   command
       ->add_option("--graph", arguments.graph,
@@ -294,6 +314,22 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_flag("--json", arguments.json,
                     "Prints a record with all numbers, hashes and\nsettings instead of the table");
   command->footer(std::string(kAttributeExamples) + kTrust);
+  return command;
+}
+
+CLI::App* AddReasons(CLI::App& app, ReasonsArguments& arguments) {
+  CLI::App* command = app.add_subcommand("reasons", "Tells the reasons of a stored explanation, in words");
+  command->add_option("EXPLANATION", arguments.explanation, "What addend attribute or decompose gave with --json")
+      ->required()
+      ->option_text(" ");
+  command->add_option("CONCEPTS", arguments.concepts, "A description of concepts (docs/reasons.md)")
+      ->required()
+      ->option_text(" ");
+  command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_flag("--json", arguments.json, "Prints a record with all numbers instead of the table");
+  command->footer(kReasonsExamples);
   return command;
 }
 
@@ -362,6 +398,7 @@ int Run(int argc, char** argv) {
   CLI::App app(kAbout, "addend");
   DecomposeArguments decompose_arguments;
   AttributeArguments attribute_arguments;
+  ReasonsArguments reasons_arguments;
   CheckArguments check_arguments;
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
@@ -373,6 +410,7 @@ int Run(int argc, char** argv) {
              kTrust);
   const CLI::App* decompose = AddDecompose(app, decompose_arguments);
   const CLI::App* attribute = AddAttribute(app, attribute_arguments);
+  const CLI::App* reasons = AddReasons(app, reasons_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
   const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
@@ -391,6 +429,7 @@ int Run(int argc, char** argv) {
   }
   if (decompose->parsed()) return RunDecompose(decompose_arguments);
   if (attribute->parsed()) return RunAttribute(attribute_arguments);
+  if (reasons->parsed()) return RunReasons(reasons_arguments);
   if (check->parsed()) return RunCheck(check_arguments);
   if (trace->parsed()) return RunTrace(trace_arguments);
   return RunOps(ops_arguments);

@@ -360,6 +360,15 @@ std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal
   return out + Fact("Policy", DescribePolicyUsed(run, report), terminal);
 }
 
+std::vector<std::string> NotesBehindHeader(const std::vector<std::string>& notes) {
+  std::vector<std::string> behind;
+  for (const std::string& note : notes) {
+    // Of the lines of policy and baseline.
+    if (!absl::StartsWith(note, "preset auto") && !absl::StartsWith(note, "no baseline")) behind.push_back(note);
+  }
+  return behind;
+}
+
 std::string TargetTable(const Explanation& explanation, size_t target, int64_t top, const Terminal& terminal) {
   const ExplainedTarget& own = explanation.targets[target];
   const Contributions& numbers = own.numbers;
@@ -383,11 +392,9 @@ std::string ExplanationTable(const LoadedRun& run, const Explanation& explanatio
                                  OtherScores(explanation, terminal));
   std::vector<std::string> notes = report.notes;
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
-  for (const std::string& note : notes) {
-    // The lines of policy and baseline, and the headline, say it already.
-    const bool said = absl::StartsWith(note, "preset auto") || absl::StartsWith(note, "no baseline") ||
-                      absl::StartsWith(note, "much is left over");
-    if (!said) out += Wrap("Note: " + Clean(note), terminal.width, 2);
+  for (const std::string& note : NotesBehindHeader(notes)) {
+    // The headline says it already.
+    if (!absl::StartsWith(note, "much is left over")) out += Wrap("Note: " + Clean(note), terminal.width, 2);
   }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/document/explanation.h"
 #include "tools/addend/inputs.h"
@@ -13,6 +14,8 @@ namespace addend::cli {
 
 // What was run on what: model, inputs, baselines, policy; one or two short lines each.
 std::string RunHeader(const LoadedRun& run, const Report& report, const Terminal& terminal);
+// Notes but for those whose content the header has.
+std::vector<std::string> NotesBehindHeader(const std::vector<std::string>& notes);
 // One target alone: its largest `top` contributions with bars, the sum that they are part of, and what passed through
 // operators where that was asked for.
 std::string TargetTable(const Explanation& explanation, size_t target, int64_t top, const Terminal& terminal);

@@ -114,6 +114,19 @@ public sealed class Attribution : AddendObject
                 $"nothing was split at {selector}, but at: {string.Join(", ", _insideSelectors)}");
     }
 
+    /// <summary>For each target, or for each example, the concepts that moved it the way that they describe, the largest
+    /// first.</summary>
+    /// <param name="concepts">What people are told of.</param>
+    /// <returns>The reasons of all.</returns>
+    /// <exception cref="ArgumentException">A concept names no component, two claim one, or a text asks for a value that is
+    /// no number of an input.</exception>
+    public Reasons Reasons(Concepts concepts)
+    {
+        ArgumentNullException.ThrowIfNull(concepts);
+        AddendNative.addend_attribution_reasons(Handle, concepts.Handle, out StringHandle json);
+        return new Reasons(Text.Taken(json));
+    }
+
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>
     public string ToJson()

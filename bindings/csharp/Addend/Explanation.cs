@@ -40,6 +40,19 @@ public sealed record Explanation(
     /// <returns>That many, or all if there are fewer.</returns>
     public IEnumerable<Contribution> Top(int count) => Ranking.Take(count);
 
+    /// <summary>The concepts that moved it the way that they describe, the largest first, as one decision.</summary>
+    /// <param name="concepts">What people are told of.</param>
+    /// <returns>Its reasons.</returns>
+    /// <exception cref="ArgumentException">A concept names no component, two claim one, or a text asks for a value that is
+    /// no number of an input.</exception>
+    /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>
+    public Reasons Reasons(Concepts concepts)
+    {
+        ArgumentNullException.ThrowIfNull(concepts);
+        AddendNative.addend_explanation_reasons(Handle, concepts.Handle, out StringHandle json);
+        return new Reasons(Text.Taken(json));
+    }
+
     /// <summary>All of it as a JSON object.</summary>
     /// <returns>The text.</returns>
     /// <exception cref="InvalidOperationException">Addend did not make this explanation.</exception>

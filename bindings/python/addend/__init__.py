@@ -42,7 +42,8 @@ from ._live import Recording, Trace, TracedModel, recording, tracing
 from ._live import compile as compile  # exported by this spelling alone
 from ._model import Model, attribute, load_model
 from ._program import Program, ProgramOutput
-from ._records import Finding, Requirement, TraceCheck
+from ._reasons import Concepts, Reasons
+from ._records import Decision, Finding, Reason, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
 from ._words import Words, words
@@ -77,9 +78,11 @@ __all__ = [
     "Cancelled",
     "Code",
     "Composition",
+    "Concepts",
     "Context",
     "Contribution",
     "DType",
+    "Decision",
     "Error",
     "Explanation",
     "FailedPrecondition",
@@ -94,6 +97,8 @@ __all__ = [
     "Plain",
     "Program",
     "ProgramOutput",
+    "Reason",
+    "Reasons",
     "Recording",
     "Requirement",
     "ResourceExhausted",

@@ -4,11 +4,12 @@ import copy
 import html
 import json
 import math
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 from . import _native
 from ._explanation import Explanation
 from ._handle import Handle
+from ._reasons import Concepts, Reasons, as_concepts
 from ._results import Results
 from ._target import Target, as_target
 from ._tensor import Tensor
@@ -113,6 +114,19 @@ class Attribution(Handle):
     def __iter__(self) -> Iterator[Explanation]:
         return (self[index] for index in range(len(self)))
 
+    def reasons(self, concepts: Union[Concepts, Mapping[str, Any]]) -> Reasons:
+        """For each target, or for each example, the concepts that moved it the way that they describe, the largest
+        first. What was pickled knows no values of the inputs any more, which texts may ask for.
+
+        Args:
+            concepts: a description that was read, or a dictionary to be read.
+
+        Raises:
+            InvalidArgument: a concept names no component of these, two claim one, or a text asks for a value that is no
+                number of an input.
+        """
+        return Reasons(self._handle.reasons(as_concepts(concepts)))
+
     def to_dict(self) -> Dict[str, Any]:
         """All targets, with the operators where they were asked for."""
         return json.loads(self._handle.json())
@@ -148,6 +162,9 @@ class _Found:
     def explain(self, target: int) -> Any:
         return _native.attribution_explain(self._capsule, target)
 
+    def reasons(self, concepts: Any) -> str:
+        return _native.attribution_reasons(self._capsule, concepts)
+
     def json(self) -> str:
         return _native.attribution_json(self._capsule)
 
@@ -170,6 +187,9 @@ class _Document:
         one = {key: value for key, value in self._record.items() if key != "operators"}
         one["targets"] = [one["targets"][target]]
         return _native.explanation_read(json.dumps(one))
+
+    def reasons(self, concepts: Any) -> str:
+        return _native.explanation_reasons(self._capsule, concepts)
 
     def json(self) -> str:
         return self._text

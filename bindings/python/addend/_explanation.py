@@ -2,10 +2,11 @@
 
 import html
 import json
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
 
 from . import _native
 from ._handle import Handle
+from ._reasons import Concepts, Reasons, as_concepts
 
 
 class Contribution(NamedTuple):
@@ -90,6 +91,10 @@ class Explanation(Handle):
             )
             for component in (_native.explanation_ranked(handle, rank) for rank in ranks)
         ]
+
+    def reasons(self, concepts: Union[Concepts, Mapping[str, Any]]) -> Reasons:
+        """The concepts that moved it the way that they describe, the largest first, as one decision."""
+        return Reasons(_native.explanation_reasons(self._handle, as_concepts(concepts)))
 
     def to_dict(self) -> Dict[str, Any]:
         """All of it."""

@@ -20,6 +20,9 @@ internal static class JsonFields
 
     internal static string? OptionalText(this JsonElement record, string name) => record.GetProperty(name).GetString();
 
+    internal static IReadOnlyList<string> Texts(this JsonElement record, string name) =>
+        [.. record.GetProperty(name).EnumerateArray().Select(text => text.GetString() ?? "")];
+
     internal static int? OptionalIndex(this JsonElement record, string name) =>
         record.GetProperty(name) is { ValueKind: JsonValueKind.Number } number ? number.GetInt32() : null;
 

@@ -153,6 +153,22 @@ public final class Attribution extends NativeObject {
   }
 
   /**
+   * For each target, or for each example, the concepts that moved it the way that they describe, the largest first.
+   *
+   * @param concepts what people are told of
+   * @return the reasons of all
+   * @throws AddendException if a concept names no component, two claim one, or a text asks for a value that is no number
+   *     of an input
+   */
+  public Reasons reasons(Concepts concepts) {
+    try (Borrow borrow = new Borrow()) {
+      final long attribution = borrow.of(this);
+      final long own = borrow.of(concepts);
+      return new Reasons(Out.text(out -> AddendNative.addend_attribution_reasons(attribution, own, out)));
+    }
+  }
+
+  /**
    * All of it as data.
    *
    * @return a JSON object

@@ -142,6 +142,22 @@ public final class Explanation {
   }
 
   /**
+   * The concepts that moved it the way that they describe, the largest first.
+   *
+   * @param concepts what people are told of
+   * @return its reasons, as one decision
+   * @throws AddendException if a concept names no component, two claim one, or a text asks for a value that is no number
+   *     of an input
+   */
+  public Reasons reasons(Concepts concepts) {
+    try (Borrow borrow = new Borrow()) {
+      final long explanation = borrow.of(handle);
+      final long own = borrow.of(concepts);
+      return new Reasons(Out.text(out -> AddendNative.addend_explanation_reasons(explanation, own, out)));
+    }
+  }
+
+  /**
    * All of it as data.
    *
    * @return a JSON object

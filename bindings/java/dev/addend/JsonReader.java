@@ -35,6 +35,15 @@ final class JsonReader {
     return value == null ? "" : (String) value;
   }
 
+  /** An unmodifiable list of texts. */
+  static List<String> texts(Object values) {
+    final List<String> texts = new ArrayList<>();
+    for (Object value : (List<?>) values) {
+      texts.add(text(value));
+    }
+    return Collections.unmodifiableList(texts);
+  }
+
   /** A position; nothing for null. */
   static OptionalInt index(Object value) {
     return value == null ? OptionalInt.empty() : OptionalInt.of(((Double) value).intValue());

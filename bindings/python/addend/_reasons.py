@@ -1,0 +1,101 @@
+"""Reasons: what people are told of a decision."""
+
+import html
+import json
+from typing import Any, Dict, Iterator, List, Mapping, Union
+
+from . import _native
+from ._handle import Handle
+from ._records import Decision, Reason
+
+
+class Concepts(Handle):
+    """A description of the concepts that people are told of, read once and used for any number of decisions::
+
+        concepts = addend.Concepts({
+            "adverse": "negative", "at_most": 3, "threshold_share": 0.05,
+            "concepts": [{"name": "Housing", "components": ["housing_*"], "values": "one_hot",
+                          "text": "{concept}: {value}"}],
+        })
+        for decision in model.explain(row, targets="0").reasons(concepts):
+            print([reason.text for reason in decision.reasons])
+
+    Args:
+        description: the description as a dictionary, or its JSON. The page on reasons has every key; "format" and
+            "version" may be left out of a dictionary.
+
+    Raises:
+        InvalidArgument: a key, a concept or a text is not as the page says.
+    """
+
+    __slots__ = ()
+    _INSTEAD = "read the description where it is used"
+
+    def __init__(self, description: Union[str, Mapping[str, Any]]):
+        if not isinstance(description, str):
+            description = json.dumps({"format": "addend.concepts", "version": 1, **description})
+        super().__init__(_native.concepts_read(description))
+
+
+class Reasons:
+    """The reasons of some decisions: a sequence of one `Decision` for each target, or for each example."""
+
+    __slots__ = ("_decisions", "_text")
+
+    def __init__(self, text: str):
+        self._text = text
+        self._decisions = [_decision(record) for record in json.loads(text)["decisions"]]
+
+    def __len__(self) -> int:
+        return len(self._decisions)
+
+    def __getitem__(self, index: int) -> Decision:
+        return self._decisions[index]
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iter(self._decisions)
+
+    def __eq__(self, other: object) -> bool:
+        return self._text == other._text if isinstance(other, Reasons) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __reduce__(self) -> Any:
+        return Reasons, (self._text,)
+
+    def to_json(self) -> str:
+        """The document, as the library wrote it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it."""
+        return json.loads(self._text)
+
+    def to_html(self) -> str:
+        """A page for a browser that needs nothing else."""
+        return _native.reasons_html(self._text)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+
+    def __repr__(self) -> str:
+        lines: List[str] = []
+        for decision in self._decisions[:8]:
+            lines.append("%s = %.6g: %s" % (decision.name, decision.value, decision.outcome.replace("_", " ")))
+            lines += ["%+14.6g  %s" % (reason.contribution, reason.text) for reason in decision.reasons]
+            lines += ["  " + note for note in decision.notes]
+        if len(self) > 8:
+            lines.append("... %d more" % (len(self) - 8))
+        return "\n".join(lines)
+
+
+def as_concepts(concepts: Union[Concepts, Mapping[str, Any]]) -> Any:
+    """The native object of what `reasons` is given."""
+    return (concepts if isinstance(concepts, Concepts) else Concepts(concepts))._handle
+
+
+def _decision(record: Dict[str, Any]) -> Decision:
+    reasons = [Reason(*(reason[field] for field in Reason._fields)) for reason in record["reasons"]]
+    return Decision(*(reasons if field == "reasons" else record[field] for field in Decision._fields))
