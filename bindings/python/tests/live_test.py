@@ -1,6 +1,7 @@
 """Live models decompose as they are: control flow, in-place writes, dicts and dataclasses."""
 
 import collections
+import ctypes
 import dataclasses
 import os
 import threading
@@ -13,6 +14,11 @@ import torch
 from torch import nn
 
 import addend
+
+
+def give_back():
+    """Gives memory that nobody uses back to the system."""
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 def resident_mib():
@@ -296,6 +302,7 @@ class LiveTest(unittest.TestCase):
                 self.layers = nn.ModuleList(nn.Linear(256, 256) for _ in range(30))
 
             def forward(self, x):
+                give_back()  # what earlier tests let go of would not be counted
                 before = resident_mib()
                 for layer in self.layers:
                     x = torch.tanh(layer(x))
