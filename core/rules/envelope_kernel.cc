@@ -44,9 +44,52 @@ struct EnvelopeRoom {
   std::vector<EnvelopeLine> lines, hull;
 };
 
+// Up to so many lines are walked along, which needs no room and no order.
+constexpr int64_t kFew = 16;
+
+// The shares of a few lines: from the one that is on top at t = 0 to the one that overtakes it first, and so on. False
+// where there are more, or one is not finite.
+template <typename T>
+bool EnvelopeOfFew(const T* value, const T* reference, T* shares, int64_t n) {
+  if (n == 0 || n > kFew) return false;
+  double start[kFew];
+  double slope[kFew];
+  int64_t top = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    start[i] = reference[i];
+    slope[i] = value[i] == reference[i] ? 0 : static_cast<double>(value[i]) - start[i];
+    if (!std::isfinite(start[i]) || !std::isfinite(slope[i])) return false;
+    if (start[i] > start[top] || (start[i] == start[top] && slope[i] > slope[top])) top = i;
+  }
+  std::fill(shares, shares + n, T(0));
+  for (double from = 0; from < 1;) {
+    double to = 1;
+    int64_t next = -1;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!(slope[i] > slope[top])) continue;
+      const double crossing = (start[top] - start[i]) / (slope[i] - slope[top]);
+      if (crossing > to || (crossing == to && (next < 0 || slope[i] <= slope[next]))) continue;
+      to = crossing;
+      next = i;
+    }
+    if (to > from) {
+      const auto is_top = [&](int64_t i) { return start[i] == start[top] && slope[i] == slope[top]; };
+      int64_t copies = 0;
+      for (int64_t i = 0; i < n; ++i) copies += is_top(i) ? 1 : 0;
+      for (int64_t i = 0; i < n; ++i) {
+        if (is_top(i)) shares[i] = static_cast<T>((to - from) / static_cast<double>(copies));
+      }
+      from = to;
+    }
+    if (next < 0) break;
+    top = next;
+  }
+  return true;
+}
+
 template <typename T>
 void UpperEnvelope(const T* value, const T* reference, T* shares, int64_t n, EnvelopeRoom* room) {
-  if (OneOnTop(value, reference, shares, n)) return;
+  if (OneOnTop(value, reference, shares, n) || EnvelopeOfFew(value, reference, shares, n)) return;
   // The largest of numbers of which one is NaN is NaN, and so is each one's share in it.
   for (int64_t i = 0; i < n; ++i) {
     if (!std::isnan(value[i]) && !std::isnan(reference[i])) continue;
@@ -116,50 +159,6 @@ void UpperEnvelopes(const T* value, const T* reference, T* shares, int64_t rows,
 
 namespace {
 
-// Windows of up to so many elements are walked along, which needs no room and no order.
-constexpr int64_t kFew = 16;
-
-// The shares of a few finite lines: from the one that is on top at t = 0 to the one that overtakes it first, and so on.
-// Returns how many are positive; -1, and no shares, where a slope is too large.
-template <typename T>
-int64_t EnvelopeOfFew(const T* value, const T* reference, T* shares, int64_t n) {
-  double start[kFew];
-  double slope[kFew];
-  int64_t top = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    start[i] = reference[i];
-    slope[i] = value[i] == reference[i] ? 0 : static_cast<double>(value[i]) - start[i];
-    if (!std::isfinite(slope[i])) return -1;
-    shares[i] = 0;
-    if (start[i] > start[top] || (start[i] == start[top] && slope[i] > slope[top])) top = i;
-  }
-  int64_t positive = 0;
-  for (double from = 0; from < 1;) {
-    double to = 1;
-    int64_t next = -1;
-    for (int64_t i = 0; i < n; ++i) {
-      if (!(slope[i] > slope[top])) continue;
-      const double crossing = (start[top] - start[i]) / (slope[i] - slope[top]);
-      if (crossing > to || (crossing == to && (next < 0 || slope[i] <= slope[next]))) continue;
-      to = crossing;
-      next = i;
-    }
-    if (to > from) {
-      int64_t copies = 0;
-      for (int64_t i = 0; i < n; ++i) copies += start[i] == start[top] && slope[i] == slope[top] ? 1 : 0;
-      const T share = static_cast<T>((to - from) / static_cast<double>(copies));
-      for (int64_t i = 0; i < n; ++i) {
-        if (start[i] == start[top] && slope[i] == slope[top]) shares[i] = share;
-      }
-      positive += share == 0 ? 0 : copies;
-      from = to;
-    }
-    if (next < 0) break;
-    top = next;
-  }
-  return positive;
-}
-
 template <typename T>
 struct WindowRoom {
   EnvelopeRoom lines;
@@ -209,16 +208,8 @@ int64_t SharesOfWindow(const T* value, const T* reference, const int64_t* within
     room->reference.push_back(reference[within[j]]);
   }
   room->share.resize(room->place.size());
-  const auto count = static_cast<int64_t>(room->place.size());
-  const auto finite = [](const std::vector<T>& all) {
-    return std::all_of(all.begin(), all.end(), [](T number) { return std::isfinite(number); });
-  };
-  if (count <= kFew && finite(room->value) && finite(room->reference)) {
-    const int64_t positive = EnvelopeOfFew(room->value.data(), room->reference.data(), room->share.data(), count);
-    for (int64_t i = 0; i < count && positive >= 0; ++i) shares[room->place[i]] = room->share[i];
-    if (positive >= 0) return positive;
-  }
-  UpperEnvelope(room->value.data(), room->reference.data(), room->share.data(), count, &room->lines);
+  UpperEnvelope(room->value.data(), room->reference.data(), room->share.data(),
+                static_cast<int64_t>(room->place.size()), &room->lines);
   int64_t positive = 0;
   for (size_t i = 0; i < room->place.size(); ++i) {
     shares[room->place[i]] = room->share[i];
