@@ -174,14 +174,15 @@ int64_t PrepareLabels(const std::string& name, const Input& input, const NamedTe
   const int64_t numc = by_size ? NumComponents(input) : labels.max().item<int64_t>() + 1;
   own.reference = PrepareBaseline(name, own.value, input.baseline, own.ids, held);
   const bool all_labelled = along_dims || labels.numel() == 0 || labels.min().item<int64_t>() >= 0;
-  if (all_labelled && (own.ids || AllFinite(own.value))) {
+  const bool finite = own.ids || AllFinite(own.value);
+  if (all_labelled && finite) {
     own.labels = (labels + first).expand(own.value.sizes()).contiguous();
     return numc;
   }
   own.labels = labels.expand(own.value.sizes()).contiguous();
   // What is NaN or infinite has no parts: it is in the reference too, and what comes of it is judged there.
   at::Tensor outside = own.labels.lt(0);
-  if (!own.ids && !AllFinite(own.value)) {
+  if (!finite) {
     const at::Tensor infinite = Infinities(own.value);
     outside = outside.logical_or(infinite);
     own.labels = own.labels.masked_fill(infinite, -1);

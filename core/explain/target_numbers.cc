@@ -54,6 +54,22 @@ at::Tensor IndexOf(const std::vector<Item>& items, Read read, const at::Device& 
 
 int64_t LastOf(at::IntArrayRef sizes) { return sizes.empty() ? 1 : sizes.back(); }
 
+// The index of leading dimensions that the number of a row tells, of a tensor as a matrix [rows, classes].
+std::vector<int64_t> IndexOfRow(int64_t row, at::IntArrayRef sizes) {
+  std::vector<int64_t> index(sizes.empty() ? 0 : sizes.size() - 1);
+  for (size_t d = index.size(); d-- > 0;) {
+    index[d] = row % sizes[d];
+    row /= sizes[d];
+  }
+  return index;
+}
+
+// Whether each row of [R, classes] is a distribution already, [R].
+at::Tensor AreDistributions(const at::Tensor& rows) {
+  const at::Tensor within = rows.ge(0).logical_and_(rows.le(1)).all(1);
+  return within.logical_and_(SumOfEach(rows).sub_(1).abs_().to(within.device()).lt(1e-3));
+}
+
 // p log p, where a class that is not possible has none.
 at::Tensor Surprise(const at::Tensor& log_p) { return (log_p.exp() * log_p).masked_fill_(log_p.eq(-kInfinity), 0); }
 
@@ -168,9 +184,7 @@ class Reader {
     const at::Tensor sizes = weights.abs();
     const std::vector<double> at_value = Numbers(Weighted(value.abs(), sizes));
     const std::vector<double> at_reference = Numbers(Weighted(reference.abs(), sizes));
-    const at::Tensor within = value.ge(0).logical_and_(value.le(1)).all(1);
-    const std::vector<double> already =
-        Numbers(within.logical_and_(SumOfEach(value).sub_(1).abs_().to(within.device()).lt(1e-3)));
+    const std::vector<double> already = Numbers(AreDistributions(value));
     TargetNumbers::RowWeights own;
     own.weights = weights;
     for (size_t k = 0; k < terms.size(); ++k) {
@@ -205,13 +219,7 @@ class Reader {
 
   // "[0, 5]"
   std::string RowText(const Term& term) const {
-    std::vector<int64_t> index;
-    int64_t rest = term.row;
-    for (int64_t d = value_.dim() - 2; d >= 0; --d) {
-      index.insert(index.begin(), rest % value_.size(d));
-      rest /= value_.size(d);
-    }
-    return absl::StrCat("[", absl::StrJoin(index, ", "), "]");
+    return absl::StrCat("[", absl::StrJoin(IndexOfRow(term.row, value_.sizes()), ", "), "]");
   }
 
   // Of whole rows; classes that are masked in value and reference get nothing.
@@ -399,13 +407,8 @@ at::Tensor TargetNumbers::Weigh(const at::Tensor& all) const {
   const c10::AutoGradMode no_grad(false);
   // [R, classes]
   const auto row_of = [&](int64_t row) {
-    std::vector<int64_t> index;
-    for (int64_t d = static_cast<int64_t>(sizes.size()) - 2; d >= 0; --d) {
-      index.insert(index.begin(), row % sizes[d]);
-      row /= sizes[d];
-    }
     at::Tensor own = all;
-    for (const int64_t i : index) own = own.select(1, i);
+    for (const int64_t i : IndexOfRow(row, sizes)) own = own.select(1, i);
     return sizes.empty() ? own.unsqueeze(1) : own;
   };
   at::Tensor sum;
@@ -423,8 +426,7 @@ bool AreProbabilities(const at::Tensor& value, const std::vector<int64_t>& index
   if (value.dim() == 0 || value.size(-1) < 2) return false;
   const c10::AutoGradMode no_grad(false);
   const at::Tensor row = InDouble(ElementAt(value, {index.begin(), index.begin() + value.dim() - 1}));
-  return row.ge(0).logical_and_(row.le(1)).all().item<bool>() &&
-         std::abs(SumOfEach(row.unsqueeze(0)).item<double>() - 1) < 1e-3;
+  return AreDistributions(row.unsqueeze(0)).item<bool>();
 }
 
 std::vector<std::string> NotesOfTargets(const at::Tensor& value, const std::vector<Target>& targets,
