@@ -258,12 +258,4 @@ std::vector<BoundConcept> BindConcepts(const Concepts& concepts, const std::vect
   return bound;
 }
 
-std::vector<BoundConcept> BindEachComponent(const std::vector<std::string>& components) {
-  std::vector<BoundConcept> bound;
-  for (size_t c = 0; c < components.size(); ++c) {
-    bound.push_back({components[c], nullptr, {static_cast<int64_t>(c)}});
-  }
-  return bound;
-}
-
 }  // namespace addend

@@ -80,8 +80,6 @@ struct BoundConcept {
 // themselves, in theirs. Refers to `concepts`. Throws InvalidArgument where a concept names no component of these, two
 // concepts claim one, or a concept has the name of a component that stands for itself.
 std::vector<BoundConcept> BindConcepts(const Concepts& concepts, const std::vector<std::string>& components);
-// Every component for itself.
-std::vector<BoundConcept> BindEachComponent(const std::vector<std::string>& components);
 
 }  // namespace addend
 
