@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "benchmarks/one_by_one.h"
+#include "benchmarks/spent.h"
 #include "core/explain/attribute.h"
 #include "core/model/model.h"
 #include "core/rules/registry.h"
@@ -32,11 +33,6 @@ double Seconds(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 // The operator of this LibTorch; newer versions have it under the plain name.
