@@ -136,6 +136,53 @@ TEST_P(BothWays, GiveTheSameContributions) {
   }
 }
 
+// Tensors of 1.5 MiB for each target, of which not all are swept together: each is as if it were alone.
+TEST(ManyTargets, AreThoseOfEachAlone) {
+  constexpr int64_t kTargets = 23;
+  for (const size_t which : {0, 1, 3, 7, 8}) {
+    SCOPED_TRACE(which);
+    const Policy policy = PolicyOf(Policies()[which]);
+    const Tensor weight = Random({6, 1 << 15}, 3);
+    const Traced traced = TraceOf(
+        [&](const Tensor& x) {
+          const Tensor wide = at::gelu(at::linear(x, weight.t(), weight[0]));
+          return std::vector<Tensor>{at::softmax(wide.narrow(1, 0, 40), 1), x.sigmoid()};
+        },
+        Random({6, 6}, 1), policy, 6, Columns(Random({6, 6}, 2)));
+    std::vector<Tensor> seeds;
+    for (size_t p = 0; p < traced.probes.size(); ++p) seeds.push_back(SeedFor(traced.probes[p], kTargets, 70 + p));
+    const auto attributed = [&](int64_t first, int64_t count, const StageProgress& progress = nullptr) {
+      std::vector<Tensor> own;
+      for (const Tensor& seed : seeds) own.push_back(seed.narrow(0, first, count));
+      return LinearizeAndTranspose(std::make_shared<TracedRun>(traced.trace), Registry::Default(), policy,
+                                   traced.probes, own, /*nodes=*/false, progress)
+          .adjoint;
+    };
+    std::vector<std::pair<int64_t, int64_t>> steps;
+    const AdjointResult all = attributed(0, kTargets, [&](const std::string& stage, int64_t done, int64_t total) {
+      if (stage == "sweep") steps.emplace_back(done, total);
+    });
+    // Several sweeps count as one: 3, of 10 targets at most.
+    ASSERT_FALSE(steps.empty());
+    EXPECT_EQ(steps.back().first, steps.back().second);
+    EXPECT_EQ(steps.back().second % 3, 0);
+    for (size_t k = 1; k < steps.size(); ++k) EXPECT_EQ(steps[k].first, steps[k - 1].first + 1);
+    ASSERT_EQ(all.components.sizes(), at::IntArrayRef({kTargets, 6}));
+    for (int64_t t = 0; t < kTargets; ++t) {
+      const AdjointResult one = attributed(t, 1);
+      const double scale = one.mass.item<double>();
+      for (const Tensor AdjointResult::*part :
+           {&AdjointResult::components, &AdjointResult::terms, &AdjointResult::value, &AdjointResult::reference,
+            &AdjointResult::leftover, &AdjointResult::mass}) {
+        EXPECT_LE(Apart((all.*part).narrow(0, t, 1), one.*part, scale), 1e-12);
+      }
+      ASSERT_EQ(all.starts.size(), one.starts.size());
+      EXPECT_LE(Apart(all.starts[0].narrow(0, t, 1), one.starts[0], scale), 1e-12);
+    }
+    EXPECT_LE(all.recovery_error, all.tolerance);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Small, BothWays,
                          testing::Combine(testing::ValuesIn(SmallModels()), testing::Range<size_t>(0, 10)),
                          [](const auto& info) {

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "core/base/clock.h"
+#include "core/linearize/many_targets.h"
 #include "core/linearize/references.h"
 #include "core/linearize/stretches.h"
 
@@ -246,7 +247,7 @@ Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const 
     options.nodes = nodes;
     options.progress = report;
     if (piece == 0) seeds = cotangents(linearization);
-    AdjointResult result = SweepBackward(linearization, seeds, options);
+    AdjointResult result = SweepTargets(linearization, seeds, options);
     if (piece > 0) return Add(std::move(result), all.adjoint);
     all.adjoint = std::move(result);
   };
