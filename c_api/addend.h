@@ -554,6 +554,15 @@ ADDEND_API int64_t addend_explanation_numc(const addend_explanation* explanation
 /* Returns the contribution of a component; NaN where there is no such component. */
 ADDEND_API double addend_explanation_contribution(const addend_explanation* explanation,
                                                   int64_t component) ADDEND_NOEXCEPT;
+/* Returns how many baselines the numbers are means over; 1 where there was one. */
+ADDEND_API int64_t addend_explanation_num_baselines(const addend_explanation* explanation) ADDEND_NOEXCEPT;
+/* Returns the standard error of a component's contribution, which is a mean over several baselines; NaN where there were
+ * fewer than two, or no such component. */
+ADDEND_API double addend_explanation_standard_error(const addend_explanation* explanation,
+                                                    int64_t component) ADDEND_NOEXCEPT;
+/* Returns the share of baselines, from 0 to 1, under which a component's contribution has the sign of their mean; NaN
+ * where there was one baseline, or no such component. */
+ADDEND_API double addend_explanation_same_sign(const addend_explanation* explanation, int64_t component) ADDEND_NOEXCEPT;
 /* Returns the name of a component; NULL where there is no such component. Borrowed. */
 ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation,
                                                int64_t component) ADDEND_NOEXCEPT;
@@ -627,10 +636,20 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_number(ad
  *                                of the input; also for ids
  *   "mean"                       each channel's mean over height and width, the last two dimensions of an image
  *   "blur", "blur:SIGMA"         the image under a Gaussian of SIGMA pixels, or of a twentieth of its longer side
+ *   "rows:FILE"                  all rows of such a tensor: several baselines, as of addend_request_set_baselines
+ *   "nearest:COUNT:FILE"         those COUNT rows that are nearest to the input, or to each example, by the
+ *                                standardized Euclidean distance: several baselines
  * errors: INVALID_ARGUMENT for any other word; of the run: INVALID_ARGUMENT where the baseline does not fit, NOT_FOUND
  * for a file. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baseline_word(addend_request* request,
                                                                             const char* word) ADDEND_NOEXCEPT;
+/* Sets several baselines for addend_model_attribute, which then gives means over all of them: contributions that are
+ * exact to the value minus the mean of the model on the baselines (a median would add up to nothing). Where several
+ * inputs have several baselines, there are equally many, and the first of each belong together. Other runs refuse them.
+ * in: baselines [K, *] (shared): each broadcasts to the input, or to one example of it where each has a target.
+ * errors: of the run: FAILED_PRECONDITION where the examples of a batch influence each other. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_baselines(addend_request* request,
+                                                                        const addend_tensor* baselines) ADDEND_NOEXCEPT;
 /* Sets where the input's components start on the component axis that all inputs share; -1, the default: right behind
  * those of the inputs before it. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_set_first_component(addend_request* request,
@@ -808,6 +827,27 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_c
                                                                   const addend_model* model,
                                                                   const addend_request* request,
                                                                   addend_attribution** out_attribution) ADDEND_NOEXCEPT;
+/* Finds the interactions of groups of components in one target of one example: a matrix whose row i says what group i's
+ * contribution is made of. An entry off the diagonal, phi_ij = phi_i(x) - phi_i(x with group j at its baseline), is what
+ * group i's contribution owes to group j; the diagonal is the rest, so that rows add up to the contributions exactly. The
+ * entries depend on the path that the policy follows, and phi_ij need not be phi_ji. Takes one attribution for each group
+ * and one more, in one batch where the model takes batches.
+ * in: context (borrowed, may be NULL), model, request (borrowed); concepts: the groups, where components that no concept
+ * names are groups by themselves (borrowed; NULL: each component is a group).
+ * out: out_json (new), {"format": "addend.interactions", "version": 1, ..., "groups": [{"name", "components",
+ * "contribution", "interactions", "value_without", "leftover_without"}], "asymmetry"}.
+ * errors: as addend_model_attribute; INVALID_ARGUMENT for several targets and for targets of each example;
+ * FAILED_PRECONDITION where the examples of a batch influence each other. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_interactions(const addend_context* context,
+                                                                     const addend_model* model,
+                                                                     const addend_request* request,
+                                                                     const addend_concepts* concepts,
+                                                                     addend_string** out_json) ADDEND_NOEXCEPT;
+/* Writes a self-contained page for a browser from what addend_model_interactions gave.
+ * out: out_html (new).
+ * errors: INVALID_ARGUMENT for any other text. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_interactions_html(const char* json,
+                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
 /* Runs the model once and keeps what it did as a program; splits and probes are not looked at. Further examples of
  * other sizes (addend_request_next_example) teach the program which numbers follow which dimension of the inputs, so
  * that it runs for other sizes too; without any it runs for the sizes of the recording.

@@ -306,6 +306,13 @@ inline std::string ReasonsHtml(const std::string& json) {
   return Take(text);
 }
 
+// A page for a browser from what Model::InteractionsJson gave.
+inline std::string InteractionsHtml(const std::string& json) {
+  addend_string* text = nullptr;
+  Check(addend_interactions_html(json.c_str(), &text));
+  return Take(text);
+}
+
 class Explanation : public Handle<addend_explanation, addend_explanation_release> {
  public:
   using Handle::Handle;
@@ -324,6 +331,10 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
   double recovery_error() const { return addend_explanation_number(get(), ADDEND_NUMBER_RECOVERY_ERROR); }
   double conditioning() const { return addend_explanation_number(get(), ADDEND_NUMBER_CONDITIONING); }
   double mass() const { return addend_explanation_number(get(), ADDEND_NUMBER_MASS); }
+  // What the numbers are means over, and how a component's contribution depends on which it is; see addend.h.
+  int64_t num_baselines() const { return addend_explanation_num_baselines(get()); }
+  std::vector<double> StandardErrors() const { return ByComponent(addend_explanation_standard_error); }
+  std::vector<double> SameSign() const { return ByComponent(addend_explanation_same_sign); }
   std::string target() const { return addend_explanation_target(get()); }
   int64_t numc() const { return addend_explanation_numc(get()); }
 
@@ -358,6 +369,13 @@ class Explanation : public Handle<addend_explanation, addend_explanation_release
     addend_string* text = nullptr;
     Check(addend_explanation_reasons(get(), concepts.get(), &text));
     return Take(text);
+  }
+
+ private:
+  std::vector<double> ByComponent(double (*number)(const addend_explanation*, int64_t)) const {
+    std::vector<double> numbers;
+    for (int64_t component = 0; component < numc(); ++component) numbers.push_back(number(get(), component));
+    return numbers;
   }
 };
 
@@ -644,6 +662,11 @@ class Request : public Handle<addend_request, addend_request_release> {
     Check(addend_request_set_baseline(get(), baseline.get()));
     return *this;
   }
+  // Several baselines [K, *], of whose attributions the means are given.
+  Request& Baselines(const Tensor& baselines) {
+    Check(addend_request_set_baselines(get(), baselines.get()));
+    return *this;
+  }
   Request& Baseline(double baseline) {
     Check(addend_request_set_baseline_number(get(), baseline));
     return *this;
@@ -901,6 +924,13 @@ class Model : public Handle<addend_model, addend_model_release> {
   std::string CheckTrace(const Request& request, const std::string& options = "{}") const {
     addend_string* text = nullptr;
     Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
+    return Take(text);
+  }
+  // Finds the interactions of groups in one target, {"format": "addend.interactions", ...}; see addend.h. Without concepts
+  // each component is a group.
+  std::string InteractionsJson(const Request& request, const Concepts& concepts = {}, const Context& context = {}) const {
+    addend_string* text = nullptr;
+    Check(addend_model_interactions(context.get(), get(), request.get(), concepts.get(), &text));
     return Take(text);
   }
   // Computes the exact Shapley values for the first output.

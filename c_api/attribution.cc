@@ -36,7 +36,11 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
 
 namespace {
 
-Explanation AllOf(const AttributionBody& body) { return Explain(body.attribution, body.operators, body.at, body.run); }
+Explanation AllOf(const AttributionBody& body) {
+  Explanation explanation = Explain(body.attribution, body.operators, body.at, body.run);
+  for (size_t t = 0; t < body.spread.size(); ++t) explanation.targets[t].spread = body.spread[t];
+  return explanation;
+}
 
 Explanation OneOf(const AttributionBody& body, size_t target) {
   const Attribution& attribution = body.attribution;
@@ -50,7 +54,19 @@ Explanation OneOf(const AttributionBody& body, size_t target) {
   }
   explanation.targets.push_back(
       DescribeTarget(attribution.value, body.at, body.run->classes, attribution.targets[target]));
+  if (!body.spread.empty()) explanation.targets[0].spread = body.spread[target];
   return explanation;
+}
+
+// By input; empty where none has several.
+std::vector<SeveralBaselines> SeveralOf(const std::vector<RequestInput>& inputs) {
+  std::vector<SeveralBaselines> several;
+  bool any = false;
+  for (const RequestInput& own : inputs) {
+    several.push_back(own.several);
+    any = any || own.several.given();
+  }
+  return any ? several : std::vector<SeveralBaselines>();
 }
 
 }  // namespace
@@ -65,9 +81,17 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     auto [traced, inputs] = AskedOf(run.model, run.request);
     AttributeOptions options = AttributeOptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
-    Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
+    const std::vector<SeveralBaselines> several = SeveralOf(inputs);
+    BaselinesAttribution found;
+    if (several.empty()) {
+      found.mean = Attribute(Trace(traced), InputsOf(inputs), options);
+    } else {
+      found = AttributeBaselines(Trace(traced), InputsOf(inputs), several, options);
+    }
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
-    Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, run.context, run.model.path));
+    AttributionBody made = AttributionOf(std::move(found.mean), options, inputs, run.context, run.model.path);
+    made.spread = std::move(found.spread);
+    Give(out_attribution, std::move(made));
   });
 }
 

@@ -16,6 +16,7 @@ struct AttributionBody {
   std::string at;           // as asked for
   bool operators = false;   // were asked for
   bool each_example = false;
+  std::vector<BaselineSpread> spread;  // by target, where there were several baselines
   std::shared_ptr<const ExplainedRun> run;
 };
 

@@ -19,6 +19,7 @@
 #include "core/document/explanation.h"
 #include "core/explain/input.h"
 #include "core/explain/report.h"
+#include "core/explain/several_baselines.h"
 #include "core/explain/target.h"
 #include "core/linearize/direction.h"
 #include "core/linearize/reference_cache.h"
@@ -93,6 +94,7 @@ struct RequestInput {
   Input input;
   bool named = false;
   std::vector<std::string> names;  // of its components
+  SeveralBaselines several;        // in place of the input's baseline
   at::Tensor buffer;               // what the word "buffer:NAME" stands for, once KeepInputs() has seen the model
 };
 

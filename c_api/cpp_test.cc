@@ -13,12 +13,17 @@
 namespace addend::api {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::Field;
+using testing::Ge;
 using testing::HasSubstr;
+using testing::Le;
 using testing::MatchesRegex;
 using testing::Not;
+using testing::SizeIs;
 
 class CppTest : public CApiTest {
  protected:
@@ -254,6 +259,35 @@ TEST_F(CppTest, ReasonsAreToldInConceptsRowByRow) {
   EXPECT_THAT(ReasonsHtml(all), HasSubstr("Debt -2 EUR"));
   EXPECT_THROW(ReasonsHtml("{}"), Error);
   EXPECT_THROW(Concepts::Read(R"({"format": "addend.concepts", "version": 1, "text": "{x}"})"), Error);
+}
+
+// What they come to is tested in the core; here that the interface hands it over.
+TEST_F(CppTest, InteractionsAndSeveralBaselines) {
+  const std::string folder = "docs/examples/models/breast_cancer/";
+  const Model model = Model::Load(folder + "model.pt");
+  const Tensor sample = TensorFile::Read(folder + "sample.safetensors").tensor("input");
+  const Tensor rows = TensorFile::Read(folder + "heldout.safetensors").tensor("input");
+  Request request;
+  request.Input(sample).SplitAlong({1}).Baseline(0.0).Target("0");
+  const Concepts concepts = Concepts::Read(
+      R"({"format": "addend.concepts", "version": 1, "concepts": [{"name": "Tens", "components": ["column 1*"]}]})");
+  const std::string found = model.InteractionsJson(request, concepts);
+  EXPECT_THAT(found, HasSubstr(R"("format":"addend.interactions")"));
+  EXPECT_THAT(found, HasSubstr(R"("name":"Tens","components":["column 1","column 10",)"));
+  EXPECT_THAT(InteractionsHtml(found), HasSubstr("addend.interactions"));
+  EXPECT_THROW(InteractionsHtml("{}"), Error);
+
+  Request several;
+  several.Input(sample).SplitAlong({1}).Baselines(rows).Target("0");
+  const Explanation mean = model.Attribute(several).Explain(0);
+  EXPECT_EQ(mean.num_baselines(), rows.sizes()[0]);
+  EXPECT_THAT(mean.StandardErrors(), AllOf(SizeIs(30), Each(Ge(0))));
+  EXPECT_THAT(mean.SameSign(), AllOf(SizeIs(30), Each(AllOf(Ge(0), Le(1)))));
+  EXPECT_NEAR(mean.recovery(), mean.value(), 1e-4 * std::abs(mean.value()) + 1e-4);
+  EXPECT_THROW(model.Decompose(several), Error);
+  EXPECT_THROW(model.InteractionsJson(several), Error);
+  several.Baseline(0.0);  // in their place
+  EXPECT_EQ(model.Attribute(several).Explain(0).num_baselines(), 1);
 }
 
 }  // namespace

@@ -27,6 +27,19 @@ const Writer& ThisLibrary() {
   return writer;
 }
 
+namespace {
+
+double SpreadAt(const addend_explanation* explanation, int64_t component,
+                std::vector<double> BaselineSpread::*numbers) noexcept {
+  const ExplanationBody* body = Peek(explanation);
+  if (body == nullptr || !body->explanation.targets[0].spread) return std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double>& all = (*body->explanation.targets[0].spread).*numbers;
+  const bool known = component >= 0 && component < static_cast<int64_t>(all.size());
+  return known ? all[component] : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
 extern "C" {
 
 ADDEND_API double addend_explanation_number(const addend_explanation* explanation, int32_t number) noexcept {
@@ -68,6 +81,21 @@ ADDEND_API double addend_explanation_contribution(const addend_explanation* expl
     return std::numeric_limits<double>::quiet_NaN();
   }
   return Peek(explanation)->explanation.targets[0].numbers.contributions[component];
+}
+
+ADDEND_API int64_t addend_explanation_num_baselines(const addend_explanation* explanation) noexcept {
+  const ExplanationBody* body = Peek(explanation);
+  if (body == nullptr) return 0;
+  const std::optional<BaselineSpread>& spread = body->explanation.targets[0].spread;
+  return spread ? spread->count : 1;
+}
+
+ADDEND_API double addend_explanation_standard_error(const addend_explanation* explanation, int64_t component) noexcept {
+  return SpreadAt(explanation, component, &BaselineSpread::standard_errors);
+}
+
+ADDEND_API double addend_explanation_same_sign(const addend_explanation* explanation, int64_t component) noexcept {
+  return SpreadAt(explanation, component, &BaselineSpread::same_sign);
 }
 
 ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation, int64_t component) noexcept {

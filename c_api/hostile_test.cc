@@ -148,6 +148,7 @@ class HostileTest : public CApiTest {
         {"request_split_labels", [=] { return addend_request_split_labels(h.request, h.tensor); }},
         {"request_split_parts", [=] { return addend_request_split_parts(h.request, h.tensor); }},
         {"request_set_baseline", [=] { return addend_request_set_baseline(h.request, h.tensor); }},
+        {"request_set_baselines", [=] { return addend_request_set_baselines(h.request, h.tensor); }},
         {"request_set_baseline_number", [=] { return addend_request_set_baseline_number(h.request, 0); }},
         {"request_set_first_component", [=] { return addend_request_set_first_component(h.request, 0); }},
         {"request_add_name", [=] { return addend_request_add_name(h.request, "a"); }},
@@ -175,6 +176,8 @@ class HostileTest : public CApiTest {
         {"attribution_json", [=] { return addend_attribution_json(h.attribution, &s); }},
         {"attribution_html", [=] { return addend_attribution_html(h.attribution, &s); }},
         {"attribution_reasons", [=] { return addend_attribution_reasons(h.attribution, h.concepts, &s); }},
+        {"model_interactions",
+         [=] { return addend_model_interactions(h.context, h.model, h.request, h.concepts, &s); }},
         {"explanation_reasons", [=] { return addend_explanation_reasons(h.explanation, h.concepts, &s); }},
         {"program_save", [=] { return addend_program_save(h.program, "/dev/null/program"); }},
         {"program_export_torchscript", [=] { return addend_program_export_torchscript(h.program, "/dev/null/p.pt"); }},
@@ -255,6 +258,9 @@ class HostileTest : public CApiTest {
     EXPECT_EQ(addend_explanation_numc(h.explanation), 0);
     EXPECT_TRUE(std::isnan(addend_explanation_contribution(h.explanation, 0)));
     EXPECT_EQ(addend_explanation_name(h.explanation, 0), nullptr);
+    EXPECT_EQ(addend_explanation_num_baselines(h.explanation), 0);
+    EXPECT_TRUE(std::isnan(addend_explanation_standard_error(h.explanation, 0)));
+    EXPECT_TRUE(std::isnan(addend_explanation_same_sign(h.explanation, 0)));
     EXPECT_EQ(addend_explanation_ranked(h.explanation, 0), -1);
     EXPECT_EQ(addend_model_num_inputs(h.model), 0u);
     EXPECT_EQ(addend_model_input_name(h.model, 0), nullptr);

@@ -77,6 +77,7 @@ at::Tensor FirstNumbers(const c10::IValue& result) {
 
 Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   const AskedModel asked = AskedOf(model, request);
+  RequireOneBaseline(asked.inputs);
   const PreparedInputs prepared = Prepare(InputsOf(asked.inputs), asked.model->NamedTensors());
   if (prepared.numc > kMostShapleyComponents) {
     throw InvalidArgument(absl::StrCat("there are ", prepared.numc,
@@ -178,6 +179,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_results, "out_results");
     auto [traced, inputs] = AskedOf(run.model, run.request);
+    RequireOneBaseline(inputs);
     DecomposeOptions options = OptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
     Decomposition decomposition = Trace(traced).Decompose(InputsOf(inputs), options);

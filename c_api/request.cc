@@ -106,26 +106,47 @@ ADDEND_API addend_status* addend_request_split_parts(addend_request* request, co
 
 ADDEND_API addend_status* addend_request_set_baseline(addend_request* request, const addend_tensor* baseline) noexcept {
   return Guard([&] {
-    Input& input = LastOf(request).input;
-    input.baseline = Baseline::Of(TensorOf(baseline, "baseline"));
+    RequestInput& own = LastOf(request);
+    own.input.baseline = Baseline::Of(TensorOf(baseline, "baseline"));
+    own.several = {};
   });
 }
 
 ADDEND_API addend_status* addend_request_set_baseline_number(addend_request* request, double baseline) noexcept {
   return Guard([&] {
-    Input& input = LastOf(request).input;
+    RequestInput& own = LastOf(request);
     if (!std::isfinite(baseline))
       throw InvalidArgument(absl::StrCat("baseline is ", baseline, "; it has to be finite"));
-    input.baseline = Baseline::Of(baseline);
+    own.input.baseline = Baseline::Of(baseline);
+    own.several = {};
   });
 }
 
 ADDEND_API addend_status* addend_request_set_baseline_word(addend_request* request, const char* word) noexcept {
   return Guard([&] {
-    Input& input = LastOf(request).input;
-    const std::string own = Text(word, "word");
-    RequireBaselineWord(own);
-    input.baseline = Baseline::Named(own);
+    RequestInput& own = LastOf(request);
+    const std::string text = Text(word, "word");
+    if (IsSeveralBaselinesWord(text)) {
+      FileOfSeveralBaselinesWord(text);  // throws where its count is none
+      own.several = {at::Tensor(), text};
+      own.input.baseline = {};
+    } else {
+      RequireBaselineWord(text);
+      own.input.baseline = Baseline::Named(text);
+      own.several = {};
+    }
+  });
+}
+
+ADDEND_API addend_status* addend_request_set_baselines(addend_request* request,
+                                                       const addend_tensor* baselines) noexcept {
+  return Guard([&] {
+    RequestInput& own = LastOf(request);
+    const at::Tensor& rows = TensorOf(baselines, "baselines");
+    if (rows.dim() == 0 || rows.size(0) == 0)
+      throw InvalidArgument("baselines holds no baseline: its first dimension counts them");
+    own.several = {rows, ""};
+    own.input.baseline = {};
   });
 }
 

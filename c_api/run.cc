@@ -53,6 +53,15 @@ void RequireGoingOn(const RequestBody& request) {
   }
 }
 
+void RequireOneBaseline(const std::vector<RequestInput>& inputs) {
+  for (const RequestInput& own : inputs) {
+    if (!own.several.given()) continue;
+    throw InvalidArgument(absl::StrCat(own.input.name,
+                                       " has several baselines, which an attribution of a model takes, and "
+                                       "no decomposition or live trace; give one"));
+  }
+}
+
 void RequireOneExample(const RequestBody& request) {
   if (request.further.empty()) return;
   throw InvalidArgument(absl::StrCat("the request has ", request.further.size() + 1,
@@ -202,6 +211,12 @@ std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::v
   for (const RequestInput& input : inputs) {
     run->inputs.push_back(DescribeInput(input.input));
     run->inputs.back().names = input.names;
+    if (input.several.given()) {
+      ExplainedInput& own = run->inputs.back();
+      own.baseline =
+          input.several.word.empty() ? absl::StrCat(input.several.rows.size(0), " tensors") : input.several.word;
+      own.baseline_given = true;
+    }
     // The description has the word.
     if (input.buffer.defined()) run->inputs.back().input.baseline = Baseline::Of(input.buffer);
   }

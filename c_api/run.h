@@ -26,6 +26,8 @@ void RequireNoTrace();
 // Throws the error of a run that was cancelled.
 void RequireGoingOn(const RequestBody& request);
 
+// Throws InvalidArgument where an input has several baselines, which attributions of models alone take.
+void RequireOneBaseline(const std::vector<RequestInput>& inputs);
 // Throws InvalidArgument for a request with further examples, where only one is taken.
 void RequireOneExample(const RequestBody& request);
 

@@ -113,6 +113,7 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
       body->context = ContextOf(context);
       body->inputs = asked.inputs;
       body->inputs.insert(body->inputs.end(), asked.inside.begin(), asked.inside.end());
+      RequireOneBaseline(body->inputs);
       auto named = asked.parameters;
       named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
       if (attributes) {

@@ -137,23 +137,33 @@ Json ImageJson(const std::optional<Image>& image) {
           {"values", image->values}, {"value_min", image->value_min}, {"value_max", image->value_max}};
 }
 
+Json SpreadJson(const BaselineSpread& spread) {
+  return {{"count", spread.count},
+          {"standard_errors", spread.standard_errors},
+          {"same_sign", spread.same_sign},
+          {"reference_standard_error", spread.reference_standard_error},
+          {"worst_leftover", spread.worst_leftover}};
+}
+
 Json TargetJson(const ExplainedTarget& target) {
   const Contributions& numbers = target.numbers;
   const Target& place = numbers.target;
-  return {{"name", target.name},
-          {"target", TargetText(place)},
-          {"index", place.index},
-          {"subtract", place.subtract.empty() ? Json(nullptr) : Json(place.subtract)},
-          {"value", numbers.value},
-          {"probability", OrNull(target.probability)},
-          {"reference", numbers.reference},
-          {"leftover", numbers.leftover},
-          {"recovery", numbers.recovery},
-          {"recovery_error", target.recovery_error()},
-          {"tolerance", numbers.tolerance},
-          {"conditioning", numbers.conditioning},
-          {"mass", numbers.mass},
-          {"contributions", numbers.contributions}};
+  Json record = {{"name", target.name},
+                 {"target", TargetText(place)},
+                 {"index", place.index},
+                 {"subtract", place.subtract.empty() ? Json(nullptr) : Json(place.subtract)},
+                 {"value", numbers.value},
+                 {"probability", OrNull(target.probability)},
+                 {"reference", numbers.reference},
+                 {"leftover", numbers.leftover},
+                 {"recovery", numbers.recovery},
+                 {"recovery_error", target.recovery_error()},
+                 {"tolerance", numbers.tolerance},
+                 {"conditioning", numbers.conditioning},
+                 {"mass", numbers.mass},
+                 {"contributions", numbers.contributions}};
+  if (target.spread) record["baselines"] = SpreadJson(*target.spread);
+  return record;
 }
 
 // A number of a document; JSON has no other than finite ones.
@@ -184,6 +194,20 @@ ExplainedTarget ReadTarget(const Json& record) {
   numbers.tolerance = NumberIn(record.at("tolerance"));
   numbers.conditioning = NumberIn(record.at("conditioning"));
   numbers.mass = NumberIn(record.at("mass"));
+  if (record.contains("baselines")) {
+    const Json& baselines = record["baselines"];
+    BaselineSpread spread;
+    spread.count = baselines.at("count").get<int64_t>();
+    for (const Json& one : baselines.at("standard_errors")) spread.standard_errors.push_back(NumberIn(one));
+    for (const Json& one : baselines.at("same_sign")) spread.same_sign.push_back(NumberIn(one));
+    spread.reference_standard_error = NumberIn(baselines.at("reference_standard_error"));
+    spread.worst_leftover = NumberIn(baselines.at("worst_leftover"));
+    if (spread.standard_errors.size() != numbers.contributions.size() ||
+        spread.same_sign.size() != numbers.contributions.size()) {
+      throw InvalidArgument("json is no explanation as Addend writes it");
+    }
+    target.spread = std::move(spread);
+  }
   return target;
 }
 

@@ -16,6 +16,7 @@
 #include "core/document/components.h"
 #include "core/document/report_json.h"
 #include "core/explain/attribute.h"
+#include "core/explain/several_baselines.h"
 #include "core/explain/target.h"
 
 namespace addend {
@@ -35,7 +36,8 @@ struct ExplainedTarget {
   std::string name;    // "output [0, 7]", "German", "German minus Dutch", "log-probability of 42 at position 5"
   bool named = false;  // the name is that of classes and nothing else
   Contributions numbers;
-  std::optional<double> probability;  // where the number is a probability, its logarithm, or the score of one
+  std::optional<BaselineSpread> spread;  // where the numbers are means over several baselines
+  std::optional<double> probability;     // where the number is a probability, its logarithm, or the score of one
 
   double recovery_error() const { return numbers.recovery - numbers.value; }
 };

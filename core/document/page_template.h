@@ -1,4 +1,4 @@
-// The pages of page/, compiled in: page.html, reasons.html.
+// The pages of page/, compiled in: page.html, reasons.html, interactions.html.
 #ifndef ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 #define ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 
@@ -6,6 +6,7 @@ namespace addend {
 
 extern const char kPageTemplate[];
 extern const char kReasonsPageTemplate[];
+extern const char kInteractionsPageTemplate[];
 
 }  // namespace addend
 

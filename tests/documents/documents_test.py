@@ -99,6 +99,20 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(asked["decisions"], again["decisions"])
         self.assertEqual(asked["inputs"], again["inputs"])
 
+    def test_interactions_of_the_command_line(self):
+        page = os.path.join(self.folder, "interactions.html")
+        asked = self.written("interactions", "interactions", *example("breast_cancer"), "--target", "0", "--json", "--html", page)
+        self.assertEqual(len(asked["groups"]), len(asked["groups"][0]["interactions"]))
+        with open(page) as file:
+            text = file.read()
+        data = text[text.index('id="data"'):]
+        self.expect(data[data.index(">") + 1:data.index("</script>")], "interactions")
+
+    def test_means_over_baselines_of_the_command_line(self):
+        rows = "rows:" + EXAMPLES + "breast_cancer/heldout.safetensors"
+        asked = self.written("explanation", "attribute", *example("breast_cancer"), "--target", "0", "--baseline", rows, "--json")
+        self.assertGreater(asked["targets"][0]["baselines"]["count"], 1)
+
     def test_the_file_of_a_program(self):
         subprocess.run([ADDEND, "trace", *example("digits"), "--save", self.folder], check=True, stdout=subprocess.PIPE)
         with open(os.path.join(self.folder, "program.json")) as file:
@@ -114,7 +128,7 @@ class DocumentsTest(unittest.TestCase):
                 found[name] = self.expect(file.read(), name.split(".")[0])
         formats = {name.split(".")[0] for name in found}
         self.assertEqual(formats, {"explanation", "report", "program_summary", "code_trace", "graph", "check_trace",
-                                   "requirements", "reasons"})
+                                   "requirements", "reasons", "interactions"})
         kinds = {name: found["explanation.%s.json" % name]["kind"] for name in ("image", "table", "text", "composition")}
         self.assertEqual(kinds, {name: "list" if name == "composition" else name for name in kinds})
 

@@ -89,6 +89,9 @@ void WriteAttributions(const Folder& folder) {
   const addend::api::Concepts concepts = addend::api::Concepts::Read(description);
   const Attribution of_rows = ExampleOf("breast_cancer").Attribute(rows);
   folder.Write("reasons.json", of_rows.ReasonsJson(concepts));
+  Request row;
+  row.Input(SampleOf("breast_cancer")).SplitAlong({1}).Baseline(0.0).Target("0");
+  folder.Write("interactions.json", ExampleOf("breast_cancer").InteractionsJson(row, concepts));
   folder.Write("reasons.one.json", of_rows.Explain().ReasonsJson(concepts));
 
   const TensorFile heads = TensorFile::Read(std::string(kModels) + "heads.safetensors");

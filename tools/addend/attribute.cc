@@ -103,11 +103,13 @@ int RunAttribute(const AttributeArguments& arguments) {
   const bool top1 = std::any_of(options.targets.begin(), options.targets.end(), NeedsOneSample);
   if (top1 && arguments.at.empty() && !arguments.each_example) CheckOneSample(run);
 
-  const Attribution attribution = Attribute(run, options);
+  const BaselinesAttribution found = Attribute(run, options);
+  const Attribution& attribution = found.mean;
   described.report = attribution.report;
   CheckClasses(arguments.classes, attribution.value, arguments.at, described.classes);
   Explanation explanation =
       Explain(attribution, arguments.nodes, arguments.at, std::make_shared<const ExplainedRun>(std::move(described)));
+  for (size_t t = 0; t < found.spread.size(); ++t) explanation.targets[t].spread = found.spread[t];
   explanation.notes = NotesOn(attribution.value, arguments.at, attribution.targets[0]);
   const Json record = ExplanationJson(explanation, ThisProgram());
   std::optional<Reasons> reasons;

@@ -69,6 +69,18 @@ struct ReasonsArguments {
   bool json = false;
 };
 
+struct InteractionsArguments {
+  RunArguments run;
+  std::string target = "top1";
+  std::string at;
+  std::string concepts;  // a description of groups; empty: each part is one
+  std::string names;     // as above
+  std::string classes;   // the same
+  int64_t top = 12;
+  std::string html;
+  bool json = false;
+};
+
 struct CheckArguments {
   RunArguments run;
   bool all = false;
@@ -102,6 +114,7 @@ struct OpsArguments {
 int RunDecompose(const DecomposeArguments& arguments);
 int RunAttribute(const AttributeArguments& arguments);
 int RunReasons(const ReasonsArguments& arguments);
+int RunInteractions(const InteractionsArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);

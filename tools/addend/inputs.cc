@@ -239,10 +239,12 @@ void LoadBaseline(const std::string& text, const FileFormat& format, LoadedInput
   } else if (absl::SimpleAtod(text, &number)) {
     loaded.input.baseline = Baseline::Of(number);
     loaded.baseline = loaded.ids() ? DescribeToken(loaded, static_cast<int64_t>(number)) : text;
-  } else if (IsBaselineWord(text) && !FileExists(text)) {
-    loaded.input.baseline = Baseline::Named(text);
+  } else if ((IsBaselineWord(text) || IsSeveralBaselinesWord(text)) && !FileExists(text)) {
+    const bool several = IsSeveralBaselinesWord(text);
+    if (several) loaded.several.word = text;
+    if (!several) loaded.input.baseline = Baseline::Named(text);
     loaded.baseline = text;
-    loaded.baseline_path = FileOfBaselineWord(text);
+    loaded.baseline_path = several ? FileOfSeveralBaselinesWord(text) : FileOfBaselineWord(text);
     if (!loaded.baseline_path.empty()) {
       if (!FileExists(loaded.baseline_path)) {
         throw NotFound(absl::StrCat("--baseline ", text, ": there is no file ", loaded.baseline_path));
@@ -258,7 +260,7 @@ void LoadBaseline(const std::string& text, const FileFormat& format, LoadedInput
     const TensorPlace file = ParseTensorPlace(text);
     if (!FileExists(file.path)) {
       throw NotFound(absl::StrCat("--baseline ", text, ": there is no such file, and it is no number, token:ID, ",
-                                  kBaselineWords));
+                                  kBaselineWords, ", ", kSeveralBaselinesWords));
     }
     const TensorFile tensors = ReadInputFile(file.path, format);
     if (IsCsvPath(file.path)) CheckColumns(text, tensors, loaded);
@@ -318,6 +320,16 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
 
 }  // namespace
 
+std::vector<SeveralBaselines> LoadedRun::Several() const {
+  std::vector<SeveralBaselines> several;
+  bool any = false;
+  for (const LoadedInput& loaded : inputs) {
+    several.push_back(loaded.several);
+    any = any || loaded.several.given();
+  }
+  return any ? several : std::vector<SeveralBaselines>();
+}
+
 std::vector<Input> LoadedRun::Inputs() const {
   std::vector<Input> all;
   for (const LoadedInput& loaded : inputs) all.push_back(loaded.input);
@@ -348,7 +360,8 @@ std::vector<std::string> SourcesOf(const RunArguments& arguments) {
   std::vector<std::string> sources = {arguments.model};
   for (const std::string& input : arguments.inputs) sources.push_back(ParseInput(input).file.path);
   for (const std::string& baseline : arguments.baselines) {
-    const std::string file = FileOfBaselineWord(baseline);
+    const std::string file =
+        IsSeveralBaselinesWord(baseline) ? FileOfSeveralBaselinesWord(baseline) : FileOfBaselineWord(baseline);
     sources.push_back(file.empty() ? ParseTensorPlace(baseline).path : file);
   }
   if (!arguments.mapping.empty()) sources.push_back(arguments.mapping);

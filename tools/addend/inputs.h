@@ -11,6 +11,7 @@
 
 #include "core/base/policy.h"
 #include "core/explain/input.h"
+#include "core/explain/several_baselines.h"
 #include "core/model/model.h"
 #include "core/program/recorded_program.h"
 #include "tools/addend/commands.h"
@@ -25,6 +26,7 @@ struct LoadedInput {
   std::map<std::string, std::string> metadata;  // of its file
   std::string split;                            // "dim=1", "labels=segments"
   std::string baseline;                         // "0", "token 0", a path; empty where it is plain
+  SeveralBaselines several;                     // in place of the baseline
   bool baseline_given = false;
   std::string baseline_path;  // where it is a file
   std::string baseline_sha256;
@@ -45,6 +47,8 @@ struct LoadedRun {
   bool verify_reference = false;
 
   std::vector<Input> Inputs() const;
+  // By input; empty where none has several.
+  std::vector<SeveralBaselines> Several() const;
   // The arguments' tensors alone, copied: the model may write what it is given.
   std::vector<at::Tensor> Values() const;
 };

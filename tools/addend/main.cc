@@ -85,6 +85,16 @@ constexpr char kReasonsExamples[] =
     "  addend reasons row.json concepts.json\n"
     "      What spoke against row.npy, in the words of concepts.json (docs/reasons.md).\n";
 
+constexpr char kInteractionsExamples[] =
+    "Example:\n"
+    "  addend interactions model.pt --input row.npy --baseline mean.npy --target 0 \\\n"
+    "      --concepts concepts.json --html matrix.html\n"
+    "      How much of what each concept gave would be gone without each other one.\n"
+    "\n"
+    "One run for each group and one more, in a batch where the model takes batches.\n"
+    "docs/interactions.md says what the numbers mean.\n"
+    "\n";
+
 constexpr char kCheckExamples[] =
     "Example:\n"
     "  addend check model.pt --input row.npy --baseline mean.npy\n"
@@ -209,7 +219,8 @@ void AddRunOptions(CLI::App& app, RunArguments& run) {
          "-b,--baseline", run.baselines,
          "What stands for \"nothing\": a FILE, a number, or for\ntoken ids token:ID or token:mask_token; mean:FILE or\n"
          "median:FILE of a file of rows, buffer:NAME of the\nmodel, and of an image mean (of each channel) or\n"
-         "blur:PIXELS. Once for each input that is split.\nContributions are measured from it (default: 0)")
+         "blur:PIXELS; addend attribute also takes several,\nrows:FILE or nearest:COUNT:FILE (of the rows), and\n"
+         "gives means. Once for each input that is split.\nContributions are measured from it (default: 0)")
       ->allow_extra_args(false)
       ->option_text("WHAT");
   app.add_flag("--verify-reference", run.verify_reference,
@@ -333,6 +344,32 @@ CLI::App* AddReasons(CLI::App& app, ReasonsArguments& arguments) {
   return command;
 }
 
+CLI::App* AddInteractions(CLI::App& app, InteractionsArguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("interactions", "Shows what the contributions of parts owe to each\nother, as a matrix");
+  AddRunOptions(*command, arguments.run);
+  command
+      ->add_option("-t,--target", arguments.target,
+                   "The number to explain, as for addend attribute\n(default: top1, the largest)")
+      ->option_text("TARGET");
+  command->add_option("--at", arguments.at, "Explains an inner tensor, as for addend attribute")->option_text("WHERE");
+  command
+      ->add_option("--concepts", arguments.concepts,
+                   "Groups of parts: a description of concepts\n(docs/reasons.md); without it each part is one")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_option("--names", arguments.names, "Names of the parts: a,b,c or a file with one a line")
+      ->option_text("LIST");
+  command->add_option("--classes", arguments.classes, "Names of the model's outputs, likewise")->option_text("LIST");
+  command->add_option("--top", arguments.top, "How many groups and pairs to show (default: 12)")->option_text("N");
+  command->add_option("--html", arguments.html, "Writes a page for a browser, in one file")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  command->add_flag("--json", arguments.json, "Prints a record with all numbers instead of the table");
+  command->footer(std::string(kInteractionsExamples) + kTrust);
+  return command;
+}
+
 CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
   CLI::App* command =
       app.add_subcommand("check", "Checks every operator of a run, worst first; exit\ncode 1 where one fails");
@@ -399,6 +436,7 @@ int Run(int argc, char** argv) {
   DecomposeArguments decompose_arguments;
   AttributeArguments attribute_arguments;
   ReasonsArguments reasons_arguments;
+  InteractionsArguments interactions_arguments;
   CheckArguments check_arguments;
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
@@ -411,6 +449,7 @@ int Run(int argc, char** argv) {
   const CLI::App* decompose = AddDecompose(app, decompose_arguments);
   const CLI::App* attribute = AddAttribute(app, attribute_arguments);
   const CLI::App* reasons = AddReasons(app, reasons_arguments);
+  const CLI::App* interactions = AddInteractions(app, interactions_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
   const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
@@ -430,6 +469,7 @@ int Run(int argc, char** argv) {
   if (decompose->parsed()) return RunDecompose(decompose_arguments);
   if (attribute->parsed()) return RunAttribute(attribute_arguments);
   if (reasons->parsed()) return RunReasons(reasons_arguments);
+  if (interactions->parsed()) return RunInteractions(interactions_arguments);
   if (check->parsed()) return RunCheck(check_arguments);
   if (trace->parsed()) return RunTrace(trace_arguments);
   return RunOps(ops_arguments);

@@ -68,7 +68,13 @@ void FindInside(LoadedRun& run) {
   }
 }
 
+void RequireOneBaseline(const LoadedRun& run) {
+  if (run.Several().empty()) return;
+  throw InvalidArgument("several baselines are for addend attribute, which gives means over them; give one");
+}
+
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options) {
+  RequireOneBaseline(run);
   options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
@@ -85,17 +91,35 @@ int64_t MemoryOf(uint64_t memory) {
   return static_cast<int64_t>(memory);
 }
 
-Attribution Attribute(const LoadedRun& run, AttributeOptions options) {
+BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options) {
   options.verify_reference = run.verify_reference;
   Progress progress;
   options.progress = [&](const std::string& stage, int64_t done, int64_t total) { progress.Show(stage, done, total); };
-  Attribution attribution = WithHints(run, [&] { return addend::Attribute(Trace(run.model), run.Inputs(), options); });
+  BaselinesAttribution found = WithHints(run, [&] {
+    const std::vector<SeveralBaselines> several = run.Several();
+    if (!several.empty()) return AttributeBaselines(Trace(run.model), run.Inputs(), several, options);
+    BaselinesAttribution one;
+    one.mean = addend::Attribute(Trace(run.model), run.Inputs(), options);
+    return one;
+  });
+  const Attribution& attribution = found.mean;
   bool nothing = true;
   for (const Contributions& target : attribution.targets) {
     for (const double part : target.contributions) nothing = nothing && part == 0;
   }
   CheckIds(run, nothing, attribution.report);
-  return attribution;
+  return found;
+}
+
+Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options) {
+  RequireOneBaseline(run);
+  options.verify_reference = run.verify_reference;
+  Interactions found =
+      WithHints(run, [&] { return AttributeInteractions(Trace(run.model), run.Inputs(), groups, options); });
+  bool nothing = true;
+  for (const double part : found.contributions) nothing = nothing && part == 0;
+  CheckIds(run, nothing, found.attribution.report);
+  return found;
 }
 
 c10::IValue RunPlain(const LoadedRun& run) {

@@ -5,19 +5,27 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
+#include "core/explain/interactions.h"
+#include "core/explain/several_baselines.h"
 #include "tools/addend/inputs.h"
 
 namespace addend::cli {
 
 // Runs the model once to find the tensors inside it that are split, and their shapes; nothing where none is.
 void FindInside(LoadedRun& run);
+// Throws InvalidArgument where an input has several baselines, which only attributions take.
+void RequireOneBaseline(const LoadedRun& run);
 // Also throws where integers were split that the model uses as numbers, since nothing would be left to explain.
 Decomposition Decompose(const LoadedRun& run, DecomposeOptions options);
-// The same for contributions to chosen numbers.
-Attribution Attribute(const LoadedRun& run, AttributeOptions options);
+// The same for contributions to chosen numbers. Means where there are several baselines; `spread` is then as of
+// AttributeBaselines().
+BaselinesAttribution Attribute(const LoadedRun& run, AttributeOptions options);
+// What the contributions of groups owe to each other; `groups` as of AttributeInteractions().
+Interactions FindInteractions(const LoadedRun& run, const std::vector<int64_t>& groups, AttributeOptions options);
 // The number of bytes that --memory names. Throws InvalidArgument where that is out of range.
 int64_t MemoryOf(uint64_t memory);
 // The plain model.

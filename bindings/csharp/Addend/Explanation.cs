@@ -35,6 +35,17 @@ public sealed record Explanation(
     // Of what Addend computed; the garbage collector releases it.
     private ExplanationHandle? _handle;
 
+    /// <summary>How many baselines the numbers are means over.</summary>
+    public long NumBaselines { get; private init; } = 1;
+
+    /// <summary>The standard errors of the contributions, which are means over several baselines; NaN where there was one,
+    /// nothing where Addend did not make this explanation.</summary>
+    public IReadOnlyList<double> StandardErrors { get; private init; } = [];
+
+    /// <summary>The share of baselines under which a contribution has the sign of their mean; NaN where there was one, nothing
+    /// where Addend did not make this explanation.</summary>
+    public IReadOnlyList<double> SameSign { get; private init; } = [];
+
     /// <summary>The largest contributions, the largest magnitude first.</summary>
     /// <param name="count">How many.</param>
     /// <returns>That many, or all if there are fewer.</returns>
@@ -101,11 +112,18 @@ public sealed record Explanation(
             Mass: Number(handle, AddendNative.ADDEND_NUMBER_MASS))
         {
             _handle = handle,
+            NumBaselines = AddendNative.addend_explanation_num_baselines(handle),
+            StandardErrors = ByComponent(handle, contributions.Length, AddendNative.addend_explanation_standard_error),
+            SameSign = ByComponent(handle, contributions.Length, AddendNative.addend_explanation_same_sign),
         };
     }
 
     private ExplanationHandle Handle =>
         _handle ?? throw new InvalidOperationException("Addend did not make this explanation: it has no page");
+
+    private static double[] ByComponent(
+        ExplanationHandle handle, int count, Func<ExplanationHandle, long, double> number) =>
+        [.. Enumerable.Range(0, count).Select(component => number(handle, component))];
 
     private static double Number(ExplanationHandle handle, int number) =>
         AddendNative.addend_explanation_number(handle, number);

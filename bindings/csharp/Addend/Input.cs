@@ -70,6 +70,18 @@ public sealed record Baseline
 
     internal string? Word { get; }
 
+    internal bool IsSeveral { get; private init; }
+
+    /// <summary>Several baselines, for <c>Model.Attribute</c> alone: it gives means over all of them,
+    /// which add up to the value minus the mean of the model on the baselines.</summary>
+    /// <param name="rows">[K, *]: each broadcasts to the input, or to one example of it where each has a target.</param>
+    /// <returns>The baselines.</returns>
+    public static Baseline Several(Tensor rows)
+    {
+        ArgumentNullException.ThrowIfNull(rows);
+        return new Baseline(rows, 0) { IsSeveral = true };
+    }
+
     /// <summary>A tensor that broadcasts to the input.</summary>
     /// <param name="tensor">The tensor.</param>
     public static implicit operator Baseline(Tensor tensor)
@@ -85,7 +97,8 @@ public sealed record Baseline
     /// <summary>What a model, a file of rows or the input itself knows.</summary>
     /// <param name="word">"mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
     /// (the running mean of a batch normalization of this input), "mean" of each channel of an image, "blur" or
-    /// "blur:SIGMA" of an image.</param>
+    /// "blur:SIGMA" of an image; for attributions also several baselines, "rows:FILE" (all rows of a file) or
+    /// "nearest:10:FILE" (those nearest to the input by standardized Euclidean distance).</param>
     public static implicit operator Baseline(string word)
     {
         ArgumentNullException.ThrowIfNull(word);

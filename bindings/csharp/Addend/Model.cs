@@ -231,6 +231,24 @@ public sealed class Model : AddendObject
         }, cancellationToken);
     }
 
+    /// <summary>What the contributions of groups owe to each other, by one attribution for each group and one more.</summary>
+    /// <param name="request">One example with one target.</param>
+    /// <param name="concepts">The groups; components that no concept names are groups by themselves, without concepts all
+    /// are.</param>
+    /// <param name="context">How to decompose.</param>
+    /// <param name="cancellationToken">Ends the run.</param>
+    /// <returns>The interactions.</returns>
+    /// <exception cref="OperationCanceledException">The run was ended.</exception>
+    public Interactions Interactions(
+        Request request, Concepts? concepts = null, Context? context = null, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
+        {
+            AddendNative.addend_model_interactions(
+                context?.Handle ?? ContextHandle.Null, Handle, asked, concepts?.Handle ?? ConceptsHandle.Null,
+                out StringHandle json);
+            return new Interactions(Text.Taken(json));
+        }, cancellationToken);
+
     /// <summary>The exact Shapley values of the components for the model's first output: at most 16 components, 2^numc
     /// runs. What <see cref="Decompose(Request, Context?, CancellationToken)"/> is compared with.</summary>
     /// <param name="request">The inputs and how they are split.</param>

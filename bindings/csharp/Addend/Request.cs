@@ -218,7 +218,11 @@ public sealed record Request
         RequestHandle request, Split split, Baseline? baseline, long? firstComponent, IReadOnlyList<string> names)
     {
         split.AddTo(request);
-        if (baseline is { Tensor: { } tensor })
+        if (baseline is { Tensor: { } rows, IsSeveral: true })
+        {
+            AddendNative.addend_request_set_baselines(request, rows.Handle);
+        }
+        else if (baseline is { Tensor: { } tensor })
         {
             AddendNative.addend_request_set_baseline(request, tensor.Handle);
         }

@@ -42,7 +42,7 @@ from ._live import Recording, Trace, TracedModel, recording, tracing
 from ._live import compile as compile  # exported by this spelling alone
 from ._model import Model, attribute, load_model
 from ._program import Program, ProgramOutput
-from ._reasons import Concepts, Reasons
+from ._reasons import Concepts, Interactions, Reasons
 from ._records import Decision, Finding, Reason, Requirement, TraceCheck
 from ._results import Results
 from ._tensor import Tensor, as_tensor
@@ -89,6 +89,7 @@ __all__ = [
     "Finding",
     "Input",
     "Inside",
+    "Interactions",
     "InvalidArgument",
     "Model",
     "NotFound",

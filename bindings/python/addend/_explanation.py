@@ -73,6 +73,21 @@ class Explanation(Handle):
         return [_native.explanation_contribution(handle, component) for component in range(count)]
 
     @property
+    def num_baselines(self) -> int:
+        """How many baselines the numbers are means over."""
+        return _native.explanation_num_baselines(self._handle)
+
+    @property
+    def standard_errors(self) -> List[float]:
+        """Of the contributions, which are means over several baselines; NaN where there was one."""
+        return self._by_component(_native.explanation_standard_error)
+
+    @property
+    def same_sign(self) -> List[float]:
+        """The share of baselines under which a contribution has the sign of their mean; NaN where there was one."""
+        return self._by_component(_native.explanation_same_sign)
+
+    @property
     def names(self) -> List[str]:
         """Of the components."""
         handle = self._handle
@@ -139,6 +154,10 @@ class Explanation(Handle):
         """What makes it equal to another one. As text, in which NaN is NaN."""
         numbers = self.value, self.reference, self.leftover, self.recovery, self.conditioning, self.mass
         return repr((self.target, numbers, self.contributions, self.names))
+
+    def _by_component(self, number: Any) -> List[float]:
+        handle = self._handle
+        return [number(handle, component) for component in range(_native.explanation_numc(handle))]
 
     def _number(self, number: int) -> float:
         return _native.explanation_number(self._handle, number)

@@ -24,6 +24,9 @@ class Input:
             a word: ``"mean:FILE"`` or ``"median:FILE"`` of a file of rows (.npy or .safetensors), ``"buffer:NAME"`` of
             the model (the running mean of a batch normalization of this input), ``"mean"`` of each channel of an
             image, ``"blur"`` or ``"blur:SIGMA"`` of an image. Zero unless given.
+            For `Model.explain` also several, of whose attributions the means are given: ``"rows:FILE"``, all rows of a
+            file, or ``"nearest:10:FILE"``, those that are nearest to the value by standardized Euclidean distance.
+        baselines: several baselines for `Model.explain` in place of one: ``[K, *]``, each as `baseline`.
         names: of the components, in their order, for explanations; the others are called by their position.
         first_component: where the components begin on the axis that all inputs share; unless given, right behind those
             of the inputs before.
@@ -39,9 +42,12 @@ class Input:
         labels: Any = None,
         parts: Any = None,
         baseline: Any = None,
+        baselines: Any = None,
         names: Iterable[str] = (),
         first_component: Optional[int] = None,
     ):
+        if baseline is not None and baselines is not None:
+            raise TypeError("an input has a baseline or several baselines, not both")
         splits = [name for name, split in (("dims", dims), ("labels", labels), ("parts", parts)) if split is not None]
         if len(splits) > 1:
             raise TypeError("an input is split in one way, not by %s" % " and ".join(splits))
@@ -52,6 +58,7 @@ class Input:
         self.labels = labels
         self.parts = parts
         self.baseline = baseline
+        self.baselines = baselines
         self.names = tuple(names)
         self.first_component = first_component
         self._take_tables()
@@ -60,12 +67,16 @@ class Input:
         """Puts the numbers of tables in their place, and takes the names of their columns."""
         table = as_table(self.value)
         row = as_table(self.baseline) if table is None else as_row(self.baseline)
-        if row is not None:
-            if table is not None and row.names != table.names:
+        rows = as_table(self.baselines)
+        for given, word in ((row, "baseline"), (rows, "baselines")):
+            if given is not None and table is not None and given.names != table.names:
                 raise ValueError(
-                    "the columns of the baseline are %s, those of the input %s"
-                    % (", ".join(row.names), ", ".join(table.names))
+                    "the columns of the %s are %s, those of the input %s"
+                    % (word, ", ".join(given.names), ", ".join(table.names))
                 )
+        if rows is not None:
+            self.baselines = rows.tensor
+        if row is not None:
             self.baseline = row.tensor
         elif table is not None and not (self.baseline is None or isinstance(self.baseline, (numbers.Real, str))):
             self.baseline = as_tensor(self.baseline).to(table.tensor.dtype)
@@ -223,6 +234,8 @@ def _describe_last(request: Any, source: Union[Input, Inside]) -> None:
         _native.request_set_baseline_word(request, source.baseline)
     elif source.baseline is not None:
         _native.request_set_baseline(request, as_tensor(source.baseline)._handle)
+    elif getattr(source, "baselines", None) is not None:
+        _native.request_set_baselines(request, as_tensor(source.baselines)._handle)
     if source.first_component is not None:
         _native.request_set_first_component(request, source.first_component)
     for component_name in source.names:

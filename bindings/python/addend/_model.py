@@ -303,6 +303,37 @@ class Model(Handle):
         options = json.dumps({"tolerance": tolerance, "strict": strict, "out_of_place": out_of_place})
         return read_check(_native.model_check_trace(self._handle, request, options))
 
+    def interactions(
+        self,
+        *inputs: Any,
+        target: Any = "top1",
+        concepts: Union[None, Concepts, Mapping[str, Any]] = None,
+        at: Optional[str] = None,
+        cancellation: Optional[Cancellation] = None,
+        context: Optional[Context] = None,
+        **policy: Any,
+    ) -> Interactions:
+        """Finds what the contributions of groups owe to each other, by one attribution for each group and one more, in a
+        batch where the model takes batches.
+
+        Args:
+            inputs: what the model is given, one example, split as for `decompose`.
+            target: the number to explain as `Results.explain` takes it.
+            concepts: the groups; components that no concept names are groups by themselves, without concepts all are.
+            at: as for `explain`.
+            cancellation: who may end the run.
+            context: how to decompose.
+            policy: choices of a `Context`, in place of one.
+
+        Raises:
+            FailedPrecondition: the examples of a batch influence each other.
+        """
+        chosen = as_context(context, policy, self.interactions)
+        request = new_model_request([inputs], cancellation=cancellation)
+        add_targets(request, target, at, False, False)
+        groups = None if concepts is None else as_concepts(concepts)
+        return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
+
     def shapley(self, *inputs: Any, cancellation: Optional[Cancellation] = None) -> Composition:
         """The exact Shapley values of the components for the first output: at most 16 components, which take 2**16
         runs. What decompositions are compared with."""

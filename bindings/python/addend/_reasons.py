@@ -91,6 +91,51 @@ class Reasons:
         return "\n".join(lines)
 
 
+class Interactions:
+    """What groups of components owe to each other; `Model.interactions` gives it.
+
+    Attributes:
+        names: of the groups.
+        contributions: of the groups, to the number that is explained.
+        matrix: a row for each group, which adds up to its contribution; an entry off the diagonal is the part that would
+            be gone with the group of that column at its baseline.
+        asymmetry: 0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.
+    """
+
+    __slots__ = ("_record", "_text", "asymmetry", "contributions", "matrix", "names")
+
+    def __init__(self, text: str):
+        self._text = text
+        self._record = json.loads(text)
+        groups = self._record["groups"]
+        self.names: List[str] = [group["name"] for group in groups]
+        self.contributions: List[float] = [group["contribution"] for group in groups]
+        self.matrix: List[List[float]] = [group["interactions"] for group in groups]
+        self.asymmetry: float = self._record["asymmetry"]
+
+    def __reduce__(self) -> Any:
+        return Interactions, (self._text,)
+
+    def to_json(self) -> str:
+        """The document, as the library wrote it."""
+        return self._text
+
+    def to_dict(self) -> Dict[str, Any]:
+        """All of it."""
+        return json.loads(self._text)
+
+    def to_html(self) -> str:
+        """A page for a browser that needs nothing else."""
+        return _native.interactions_html(self._text)
+
+    def _repr_html_(self) -> str:
+        page = html.escape(self.to_html())
+        return '<iframe srcdoc="%s" style="width: 100%%; height: 32em; border: 0" sandbox></iframe>' % page
+
+    def __repr__(self) -> str:
+        return "Interactions(%s)" % ", ".join(self.names)
+
+
 def as_concepts(concepts: Union[Concepts, Mapping[str, Any]]) -> Any:
     """The native object of what `reasons` is given."""
     return (concepts if isinstance(concepts, Concepts) else Concepts(concepts))._handle

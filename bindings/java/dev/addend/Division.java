@@ -47,6 +47,11 @@ final class Division {
     return from((request, borrow) -> AddendNative.addend_request_set_baseline(request, borrow.of(baseline)));
   }
 
+  Division baselines(Tensor baselines) {
+    Objects.requireNonNull(baselines, "baselines");
+    return from((request, borrow) -> AddendNative.addend_request_set_baselines(request, borrow.of(baselines)));
+  }
+
   Division baseline(double baseline) {
     return from((request, borrow) -> AddendNative.addend_request_set_baseline_number(request, baseline));
   }

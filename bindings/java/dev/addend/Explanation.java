@@ -16,6 +16,9 @@ public final class Explanation {
   private final double[] numbers = new double[AddendNumber.ADDEND_NUMBER_MASS + 1];
   private final List<Contribution> contributions;
   private final List<Contribution> ranked;
+  private final long numBaselines;
+  private final double[] standardErrors;
+  private final double[] sameSign;
 
   Explanation(long address) {
     handle = new Handle("explanation", address, AddendNative::addend_explanation_release);
@@ -27,6 +30,13 @@ public final class Explanation {
       }
       contributions = Collections.unmodifiableList(readContributions(explanation));
       ranked = Collections.unmodifiableList(rank(explanation, contributions));
+      numBaselines = AddendNative.addend_explanation_num_baselines(explanation);
+      standardErrors = new double[contributions.size()];
+      sameSign = new double[contributions.size()];
+      for (int component = 0; component < sameSign.length; component++) {
+        standardErrors[component] = AddendNative.addend_explanation_standard_error(explanation, component);
+        sameSign[component] = AddendNative.addend_explanation_same_sign(explanation, component);
+      }
     }
   }
 
@@ -129,6 +139,33 @@ public final class Explanation {
    */
   public List<Contribution> contributions() {
     return contributions;
+  }
+
+  /**
+   * How many baselines the numbers are means over.
+   *
+   * @return 1 where there was one
+   */
+  public long numBaselines() {
+    return numBaselines;
+  }
+
+  /**
+   * The standard errors of the contributions, which are means over several baselines.
+   *
+   * @return one for each component, in a new array; NaN where there was one baseline
+   */
+  public double[] standardErrors() {
+    return standardErrors.clone();
+  }
+
+  /**
+   * The share of baselines under which a contribution has the sign of their mean.
+   *
+   * @return one for each component, in a new array; NaN where there was one baseline
+   */
+  public double[] sameSign() {
+    return sameSign.clone();
   }
 
   /**

@@ -305,6 +305,32 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * What the contributions of groups owe to each other, by one attribution for each group and one more.
+   *
+   * @param request one example with one target
+   * @param concepts the groups; components that no concept names are groups by themselves
+   * @return the interactions
+   */
+  public Interactions interactions(Request request, Concepts concepts) {
+    try (Borrow borrow = new Borrow()) {
+      final long groups = borrow.of(concepts);
+      final long text =
+          ask(request, null, (c, model, r, out) -> AddendNative.addend_model_interactions(c, model, r, groups, out));
+      return new Interactions(Out.text(out -> out[0] = text));
+    }
+  }
+
+  /**
+   * The same where each component is a group.
+   *
+   * @param request one example with one target
+   * @return the interactions
+   */
+  public Interactions interactions(Request request) {
+    return interactions(request, null);
+  }
+
+  /**
    * The exact Shapley values of the components for the model's first output, which is what other attributions are
    * compared with.
    *

@@ -54,6 +54,17 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
   }
 
   /**
+   * Several baselines, for {@link Model#attribute} alone: it gives means over all of them, which add up to the value
+   * minus the mean of the model on the baselines.
+   *
+   * @param baselines [K, *]: each broadcasts to this tensor, or to one example of it where each has a target
+   * @return the changed copy
+   */
+  public final S baselines(Tensor baselines) {
+    return with(division.baselines(baselines));
+  }
+
+  /**
    * What means "nothing", as one number; zero unless given.
    *
    * @param baseline the number; for ids, a token
@@ -68,7 +79,8 @@ public abstract class SplitTensor<S extends SplitTensor<S>> {
    *
    * @param word "mean:FILE" or "median:FILE" of a file of rows (.npy or .safetensors), "buffer:NAME" of the model
    *     (the running mean of a batch normalization of an input); for inputs also "mean" of each channel of an image,
-   *     "blur" or "blur:SIGMA" of an image
+   *     "blur" or "blur:SIGMA" of an image; for attributions also several baselines, "rows:FILE" (all rows of a file)
+   *     or "nearest:10:FILE" (those nearest to the input by standardized Euclidean distance)
    * @return the changed copy
    */
   public final S baseline(String word) {

@@ -1,0 +1,46 @@
+using System.Text.Json;
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What groups of components owe to each other: plain data, with nothing to dispose.</summary>
+public sealed class Interactions
+{
+    private readonly string _json;
+
+    internal Interactions(string json)
+    {
+        _json = json;
+        using JsonDocument document = JsonDocument.Parse(json);
+        JsonElement record = document.RootElement;
+        Names = record.All("groups", group => group.Text("name"));
+        Contributions = record.All("groups", group => group.Number("contribution"));
+        Matrix = record.All("groups", group => (IReadOnlyList<double>)group.Numbers("interactions"));
+        Asymmetry = record.Number("asymmetry");
+    }
+
+    /// <summary>The names of the groups.</summary>
+    public IReadOnlyList<string> Names { get; }
+
+    /// <summary>The contributions of the groups to the number that is explained.</summary>
+    public IReadOnlyList<double> Contributions { get; }
+
+    /// <summary>A row for each group, which adds up to its contribution; an entry off the diagonal is the part that would be
+    /// gone with the group of that column at its baseline.</summary>
+    public IReadOnlyList<IReadOnlyList<double>> Matrix { get; }
+
+    /// <summary>0 where the matrix is symmetric, 1 where of each pair one entry is 0 or has the other sign.</summary>
+    public double Asymmetry { get; }
+
+    /// <summary>All of it as a JSON object.</summary>
+    /// <returns>The text.</returns>
+    public string ToJson() => _json;
+
+    /// <summary>All of it as a page for a browser, which needs nothing else.</summary>
+    /// <returns>The text.</returns>
+    public string ToHtml()
+    {
+        AddendNative.addend_interactions_html(_json, out StringHandle html);
+        return Text.Taken(html);
+    }
+}

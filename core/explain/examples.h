@@ -1,0 +1,82 @@
+// Attributions of many examples of one model, each with a baseline and a target of its own, in batches.
+//
+// Note [Examples in batches]
+// Examples are put one behind the other along the first dimension, and a batch of them is attributed in one sweep
+// (AttributeOptions::each_example). That gives what each would have alone only if no example influences another. So the
+// first and the last example of the first batch are attributed alone, too, and compared: where they differ by more than
+// rounding, the batch is refused. A model that does not take batches, because a size is fixed in it or the explained
+// tensor does not count examples, is run on one example at a time, and a note says so.
+#ifndef ADDEND_CORE_EXPLAIN_EXAMPLES_H_
+#define ADDEND_CORE_EXPLAIN_EXAMPLES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/explain/attribute.h"
+
+namespace addend {
+
+// The inputs of one of the examples that a batch counts, or whole inputs where there is one: [1, *row] or [*S].
+std::vector<at::Tensor> CutExample(const std::vector<at::Tensor>& wholes, bool each_example, int64_t example,
+                                   int64_t examples);
+
+// What one example is attributed with. By input of the model, each of the shape that one example has.
+struct Example {
+  std::vector<at::Tensor> values;
+  std::vector<at::Tensor> baselines;  // undefined for plain inputs
+  std::vector<at::Tensor> labels;     // int64, counted on the axis of all inputs; undefined for plain ones
+  Target target;                      // complete, in the explained tensor of this example alone
+};
+
+struct ExampleAttribution {
+  Contributions numbers;             // as many contributions as the whole has components
+  std::vector<at::Tensor> elements;  // by input: of the shape of the example's; undefined for plain inputs
+};
+
+class Examples {
+ public:
+  // prepared: of inputs that the examples are cut from. Throws InvalidArgument for inputs that are given as explicit
+  // parts or start inside the model, and where operators are asked for. at_once: how many examples at most; 0: as many
+  // as seems reasonable. Refers to the model.
+  Examples(const TracedModel& model, const std::vector<Input>& inputs, const PreparedInputs& prepared,
+           const AttributeOptions& options, int64_t at_once = 0);
+
+  // How many examples there are in one batch.
+  int64_t at_once() const { return at_once_; }
+  // Makes batches of multiples of `count` examples, where that many fit: baselines that repeat are then kept.
+  void Align(int64_t count);
+  // Attributes `count` examples in their order, and hands each over. Throws what Attribute() throws, and
+  // FailedPrecondition where examples influence each other.
+  void Run(int64_t count, const std::function<Example(int64_t)>& example,
+           const std::function<void(int64_t, ExampleAttribution)>& take);
+  // What a reader has to know.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::vector<Input> InputsOf(const std::vector<Example>& examples) const;
+  ExampleAttribution Alone(const Example& example) const;
+  std::vector<ExampleAttribution> Together(const std::vector<Example>& examples) const;
+  bool CanBatch(const Example& example) const;
+  AttributeOptions OptionsFor(std::vector<Target> targets, bool each_example) const;
+
+  const TracedModel& model_;
+  std::vector<std::string> names_;  // of inputs
+  int64_t numc_;
+  AttributeOptions options_;
+  int64_t at_once_ = 1;
+  bool exact_ = true;  // float64
+  std::vector<std::string> notes_;
+};
+
+// A target of any example of a batch as that of an example alone, which is the first of its batch.
+Target OfFirstExample(Target target);
+// A target without the first dimension of its indices, which counts examples.
+Target WithoutExample(Target target);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_EXAMPLES_H_
