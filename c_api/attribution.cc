@@ -28,15 +28,20 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
   made.at = asked.at;
   made.operators = asked.operators;
   made.each_example = asked.each_example;
+  made.asked = asked;
+  made.asked.progress = nullptr;
+  made.asked.references = nullptr;
+  made.asked.registry = nullptr;
+  made.own_rules = asked.registry != nullptr;
   made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, std::move(inputs),
                       made.attribution.inside, context.policy.preset, model_path);
   LogNotes(context, made.run->report);
   return made;
 }
 
-namespace {
-
 Explanation AllOf(const AttributionBody& body) { return Explain(body.attribution, body.operators, body.at, body.run); }
+
+namespace {
 
 Explanation OneOf(const AttributionBody& body, size_t target) {
   const Attribution& attribution = body.attribution;
@@ -67,7 +72,11 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     options.references = ReferencesFor(run.model, run.request);
     Attribution attribution = Attribute(Trace(traced), InputsOf(inputs), options);
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
-    Give(out_attribution, AttributionOf(std::move(attribution), options, inputs, run.context, run.model.path));
+    AttributionBody made = AttributionOf(std::move(attribution), options, inputs, run.context, run.model.path);
+    made.structured = !run.request.structures.empty() && run.request.structures[0] != nullptr;
+    made.source = run.model.source;
+    if (!made.structured) made.input_names = run.model.input_names;
+    Give(out_attribution, std::move(made));
   });
 }
 

@@ -17,6 +17,12 @@ struct AttributionBody {
   bool operators = false;   // were asked for
   bool each_example = false;
   std::shared_ptr<const ExplainedRun> run;
+  // For records of decisions. What it was asked, without what cannot outlive the run (progress, rules, references).
+  AttributeOptions asked;
+  bool own_rules = false;
+  bool structured = false;                    // the request has a structure
+  std::shared_ptr<const ModelSource> source;  // null: a live model
+  std::vector<std::string> input_names;       // of the model's arguments
 };
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request);
@@ -24,6 +30,9 @@ AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBod
 // What a handle knows of an attribution of these inputs; tells the context's log its notes.
 AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& asked, std::vector<RequestInput> inputs,
                               const ContextBody& context, const std::string& model_path);
+
+// All targets, as documents tell of them.
+Explanation AllOf(const AttributionBody& body);
 
 }  // namespace addend::c_api
 
