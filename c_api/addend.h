@@ -26,10 +26,10 @@
  * function that gives a status gives the error of addend_check_libtorch.
  *
  * Threads. There is no set-up call. Tensors, compositions, models, programs, contexts, results, explanations,
- * attributions and concepts never change, and any number of threads may use them at once. Builders (context options,
- * requests, arguments, tensor files, rules) and traces belong to one thread at a time. Anything may be released on any
- * thread. Callbacks are called on the thread that called the library. The library starts no thread beside those of
- * LibTorch, and keeps nothing per thread but an open trace.
+ * attributions and concepts never change, and any number of threads may use them at once. Logs of decisions may be
+ * shared in the same way. Builders (context options, requests, arguments, tensor files, rules) and traces belong to one
+ * thread at a time. Anything may be released on any thread. Callbacks are called on the thread that called the library.
+ * The library starts no thread beside those of LibTorch, and keeps nothing per thread but an open trace.
  *
  * Callbacks may call any function, further runs included, with these exceptions: a callback must not end or release
  * what called it (its trace, its rule call); a trace that it begins ends before it returns; while a trace is open on
@@ -113,6 +113,7 @@ typedef struct addend_request addend_request;
 typedef struct addend_results addend_results;
 typedef struct addend_attribution addend_attribution;
 typedef struct addend_program addend_program;
+typedef struct addend_audit_log addend_audit_log;
 typedef struct addend_trace addend_trace;
 typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
@@ -212,7 +213,8 @@ enum addend_handle_kind {
   ADDEND_HANDLE_DLPACK = 16,
   ADDEND_HANDLE_ATTRIBUTION = 17,
   ADDEND_HANDLE_PROGRAM = 18,
-  ADDEND_HANDLE_CONCEPTS = 19
+  ADDEND_HANDLE_CONCEPTS = 19,
+  ADDEND_HANDLE_AUDIT_LOG = 20
 };
 
 /* Returns how many handles of a kind are not released yet; -1 where there is no such kind. For tests: a program that
@@ -1075,6 +1077,52 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_explanation_reasons(const adde
  * errors: INVALID_ARGUMENT for any other text. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_reasons_html(const char* json,
                                                                addend_string** out_html) ADDEND_NOEXCEPT;
+
+/* ---- Decision records: a log of what was decided and why, that can be checked later ------------------------------ */
+
+/* Opens a log of decisions to append to it, or begins one; docs/audit.md says what a log is and what it can show. The
+ * file is locked until the handle is released. What a crash left of a record that was never acknowledged is moved to
+ * the file PATH.torn; the next record and addend_audit_log_state say so.
+ * in: options: {"keep_inputs": false}, or NULL. keep_inputs: records hold the inputs themselves, so that they can be
+ * computed again without anything but the model.
+ * out: out_log (new). Any number of threads may use it at once.
+ * errors: FAILED_PRECONDITION where the file is open as a log already, in this process or another, and where its last
+ * record is damaged; INVALID_ARGUMENT for a file that is no log, which is left as it is, and for one that cannot be
+ * written; NOT_FOUND where there is no such folder. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_audit_log_open(const char* path, const char* options,
+                                                                 addend_audit_log** out_log) ADDEND_NOEXCEPT;
+/* Appends one record: what the attribution says, what was asked, and digests of the model, the inputs and the request.
+ * Once the call returns without an error the record is on the disk.
+ * in: options: NULL, or {"context": any JSON that belongs to the decision, such as the number of an application;
+ * "reasons": any JSON of reasons that were made of the contributions; "model_sha256": the digest of a model that
+ * Addend did not load, as 64 hexadecimal digits; "salt", "time": for tests, what is otherwise drawn and read from the
+ * clock, 64 hexadecimal digits and "2026-11-25T16:30:00.123456Z"}.
+ * out: out_record (new): the line that was written, without its line end; its key "hash" is the end of the chain.
+ * errors: INVALID_ARGUMENT where the file cannot be written, as on a full disk, in which case the log is as before, and
+ * for options that are none of these; FAILED_PRECONDITION where something else wrote to the file or removed it, and
+ * where the file that the model was loaded from is another one now. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_audit_log_append(addend_audit_log* log,
+                                                                   const addend_attribution* attribution,
+                                                                   const char* options,
+                                                                   addend_string** out_record) ADDEND_NOEXCEPT;
+/* Tells what the log ends with: {"path", "records": how many there are, "hash": that of the last one, or null,
+ * "torn_bytes": how many were set aside when it was opened}. Keep the hash where the log is not: only it shows that a
+ * log was not written anew from some record on (addend_audit_verify, "expect").
+ * out: out_json (new). */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_audit_log_state(const addend_audit_log* log,
+                                                                  addend_string** out_json) ADDEND_NOEXCEPT;
+/* Verifies a log: reads every bit, names each record that is not as it was written, and computes records again where a
+ * model is given. Writes nothing; somebody may have the log open.
+ * in: options: NULL, or {"models": files and folders of models, whose records are computed again; "inputs": files of
+ * tensors, in which inputs are found that records do not hold; "sample": how many records are computed again, drawn at
+ * random (all unless given); "seed": of the draw; "expect": a hash that some record has to have}.
+ * out: out_json (new), {"format": "addend.audit", "version": 1, "verified", "problems", "computed", ...}; see
+ * docs/schemas.
+ * errors: NOT_FOUND where there is no such file; INVALID_ARGUMENT for options that are none of these. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_audit_verify(const char* path, const char* options,
+                                                               addend_string** out_json) ADDEND_NOEXCEPT;
+/* Closes the log. Every record that was acknowledged is on the disk already. */
+ADDEND_API void addend_audit_log_release(addend_audit_log* log) ADDEND_NOEXCEPT;
 
 /* ---- Programs: what a model did, to be read, kept and run again -------------------------------------------------- */
 

@@ -551,6 +551,39 @@ class Attribution : public Handle<addend_attribution, addend_attribution_release
   }
 };
 
+// A log of decisions: one record for each, on the disk before Append() returns. Any number of threads may use one.
+class AuditLog : public Handle<addend_audit_log, addend_audit_log_release> {
+ public:
+  // `options`: JSON, as addend_audit_log_open takes them.
+  explicit AuditLog(const std::string& path, const std::string& options = "{}") : Handle(Opened(path, options)) {}
+
+  // Appends a record and returns its line. `options`: JSON, as addend_audit_log_append takes them.
+  std::string Append(const Attribution& attribution, const std::string& options = "{}") const {
+    addend_string* record = nullptr;
+    Check(addend_audit_log_append(get(), attribution.get(), options.c_str(), &record));
+    return Take(record);
+  }
+  // Verifies a log; what was found, as JSON. `options`: JSON, as addend_audit_verify takes them.
+  static std::string Verify(const std::string& path, const std::string& options = "{}") {
+    addend_string* text = nullptr;
+    Check(addend_audit_verify(path.c_str(), options.c_str(), &text));
+    return Take(text);
+  }
+  // What the log ends with, as JSON: {"path", "records", "hash", "torn_bytes"}.
+  std::string State() const {
+    addend_string* text = nullptr;
+    Check(addend_audit_log_state(get(), &text));
+    return Take(text);
+  }
+
+ private:
+  static addend_audit_log* Opened(const std::string& path, const std::string& options) {
+    addend_audit_log* log = nullptr;
+    Check(addend_audit_log_open(path.c_str(), options.c_str(), &log));
+    return log;
+  }
+};
+
 // What a context is made of. Each function gives the options themselves, so that calls follow one another.
 class ContextOptions : public Handle<addend_context_options, addend_context_options_release> {
  public:

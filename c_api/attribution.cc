@@ -28,19 +28,24 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
   made.at = asked.at;
   made.operators = asked.operators;
   made.each_example = asked.each_example;
+  made.asked = asked;
+  made.asked.progress = nullptr;
+  made.asked.references = nullptr;
+  made.asked.registry = nullptr;
+  made.own_rules = asked.registry != nullptr;
   made.run = RecordOf(std::move(made.attribution.report), made.attribution.numc, std::move(inputs),
                       made.attribution.inside, context.policy.preset, model_path);
   LogNotes(context, made.run->report);
   return made;
 }
 
-namespace {
-
 Explanation AllOf(const AttributionBody& body) {
   Explanation explanation = Explain(body.attribution, body.operators, body.at, body.run);
   for (size_t t = 0; t < body.spread.size(); ++t) explanation.targets[t].spread = body.spread[t];
   return explanation;
 }
+
+namespace {
 
 Explanation OneOf(const AttributionBody& body, size_t target) {
   const Attribution& attribution = body.attribution;
@@ -91,6 +96,9 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
     AttributionBody made = AttributionOf(std::move(found.mean), options, inputs, run.context, run.model.path);
     made.spread = std::move(found.spread);
+    made.structured = !run.request.structures.empty() && run.request.structures[0] != nullptr;
+    made.source = run.model.source;
+    if (!made.structured) made.input_names = run.model.input_names;
     Give(out_attribution, std::move(made));
   });
 }

@@ -18,6 +18,12 @@ struct AttributionBody {
   bool each_example = false;
   std::vector<BaselineSpread> spread;  // by target, where there were several baselines
   std::shared_ptr<const ExplainedRun> run;
+  // For records of decisions. What it was asked, without what cannot outlive the run (progress, rules, references).
+  AttributeOptions asked;
+  bool own_rules = false;
+  bool structured = false;                    // the request has a structure
+  std::shared_ptr<const ModelSource> source;  // null: a live model
+  std::vector<std::string> input_names;       // of the model's arguments
 };
 
 AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBody& request);
@@ -25,6 +31,9 @@ AttributeOptions AttributeOptionsOf(const ContextBody& context, const RequestBod
 // What a handle knows of an attribution of these inputs; tells the context's log its notes.
 AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& asked, std::vector<RequestInput> inputs,
                               const ContextBody& context, const std::string& model_path);
+
+// All targets, as documents tell of them.
+Explanation AllOf(const AttributionBody& body);
 
 }  // namespace addend::c_api
 

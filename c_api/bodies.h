@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "c_api/guard.h"
+#include "core/audit/model_source.h"
 #include "core/base/policy.h"
 #include "core/composition/composition.h"
 #include "core/document/explanation.h"
@@ -88,6 +89,7 @@ struct ModelBody {
   std::string path;
   std::shared_ptr<const RecordedProgram> program;                                   // that it stands for, if it does
   std::shared_ptr<ReferenceCache> references = std::make_shared<ReferenceCache>();  // for requests that ask for it
+  std::shared_ptr<const ModelSource> source = std::make_shared<ModelSource>();      // for records of decisions
 };
 
 struct RequestInput {

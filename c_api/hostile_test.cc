@@ -39,6 +39,7 @@ class HostileTest : public CApiTest {
     addend_results* results = nullptr;
     addend_attribution* attribution = nullptr;
     addend_program* program = nullptr;
+    addend_audit_log* log = nullptr;
     addend_trace* trace = nullptr;
     addend_frames* frames = nullptr;
     addend_arguments* arguments = nullptr;
@@ -54,7 +55,7 @@ class HostileTest : public CApiTest {
       ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
     };
     set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
-        h.concepts, h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments, h.rules,
+        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments, h.rules,
         h.rule_call, h.rule_result);
     return h;
   }
@@ -87,6 +88,7 @@ class HostileTest : public CApiTest {
     }();
     ExpectOk(addend_model_attribute(nullptr, h.model, DigitRequest().get(), &h.attribution));
     ExpectOk(addend_model_record(h.model, DigitRequest().get(), &h.program));
+    ExpectOk(addend_audit_log_open((testing::TempDir() + "/released.log").c_str(), nullptr, &h.log));
     ExpectOk(addend_trace_begin(nullptr, live.get(), &h.trace));
     ExpectOk(addend_rules_create(&h.rules));
     ReleaseAll(h);
@@ -179,6 +181,8 @@ class HostileTest : public CApiTest {
         {"model_interactions",
          [=] { return addend_model_interactions(h.context, h.model, h.request, h.concepts, &s); }},
         {"explanation_reasons", [=] { return addend_explanation_reasons(h.explanation, h.concepts, &s); }},
+        {"audit_log_append", [=] { return addend_audit_log_append(h.log, h.attribution, nullptr, &s); }},
+        {"audit_log_state", [=] { return addend_audit_log_state(h.log, &s); }},
         {"program_save", [=] { return addend_program_save(h.program, "/dev/null/program"); }},
         {"program_export_torchscript", [=] { return addend_program_export_torchscript(h.program, "/dev/null/p.pt"); }},
         {"program_to", [=] { return addend_program_to(h.program, ADDEND_FLOAT64, &p); }},
@@ -303,6 +307,7 @@ class HostileTest : public CApiTest {
     addend_results_release(h.results);
     addend_attribution_release(h.attribution);
     addend_program_release(h.program);
+    addend_audit_log_release(h.log);
     addend_trace_release(h.trace);
     addend_arguments_release(h.arguments);
     addend_rules_release(h.rules);
@@ -335,6 +340,32 @@ TEST_F(HostileTest, ReleasedHandles) {
   ExpectNothing(released);
   ReleaseAll(released);  // a second time
   EXPECT_STREQ(addend_status_message(released.status), "status was released");
+}
+
+TEST_F(HostileTest, OptionsOfLogsOfDecisions) {
+  const std::string path = testing::TempDir() + "/options.log";
+  addend_audit_log* none = nullptr;
+  for (const char* options : {"[]", "{", "{\"keep\": true}", "{\"keep_inputs\": 1}"}) {
+    EXPECT_EQ(Outcome(addend_audit_log_open(path.c_str(), options, &none)).code, ADDEND_INVALID_ARGUMENT) << options;
+  }
+  EXPECT_EQ(Outcome(addend_audit_log_open(kNoUtf8, nullptr, &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_audit_log_open("/nowhere/log", nullptr, &none)).code, ADDEND_NOT_FOUND);
+  const AuditLog log(path);
+  const Attribution attribution = Model::Load(kDigits).Attribute(DigitRequest());
+  addend_string* text = nullptr;
+  for (const char* options : {"[]", "{\"salt\": \"00\"}", "{\"salt\": 1}", "{\"time\": \"now\"}", "{\"contexts\": 1}",
+                              "{\"context\": 9007199254740993}", "{\"model_sha256\": \"0\"}", "{\"context\": 1e999}"}) {
+    EXPECT_EQ(Outcome(addend_audit_log_append(log.get(), attribution.get(), options, &text)).code,
+              ADDEND_INVALID_ARGUMENT)
+        << options;
+  }
+  for (const char* options : {"[]", "{\"sample\": -1}", "{\"sample\": 1.5}", "{\"models\": \"a\"}", "{\"model\": []}",
+                              "{\"expect\": \"a\"}", "{\"sample\": 1}"}) {
+    EXPECT_EQ(Outcome(addend_audit_verify(path.c_str(), options, &text)).code, ADDEND_INVALID_ARGUMENT) << options;
+  }
+  // Nothing of it was appended.
+  EXPECT_NE(log.State().find("\"records\":0,"), std::string::npos);
+  EXPECT_EQ(text, nullptr);
 }
 
 TEST_F(HostileTest, HandlesOfAnotherKind) {
@@ -400,6 +431,7 @@ TEST_F(HostileTest, NullOutParameters) {
   const Model model = Model::Load(kDigits);
   const Attribution attribution = model.Attribute(request);
   const Program program = model.Record(request);
+  const AuditLog log(testing::TempDir() + "/out.log");
   const TensorFile file = TensorFile::Create();
   const Arguments arguments = [&] {
     Arguments list;
@@ -426,6 +458,10 @@ TEST_F(HostileTest, NullOutParameters) {
            [&] { return addend_composition_from_tensors(tensor.get(), nullptr, nullptr, 0, nullptr); },
            [&] { return addend_composition_part(composition.get(), 0, nullptr); },
            [&] { return addend_composition_explain(composition.get(), "top1", nullptr); },
+           [] { return addend_audit_log_open("/nowhere/log", nullptr, nullptr); },
+           [&] { return addend_audit_log_append(log.get(), attribution.get(), nullptr, nullptr); },
+           [&] { return addend_audit_log_state(log.get(), nullptr); },
+           [] { return addend_audit_verify("/nowhere/log", nullptr, nullptr); },
            [] { return addend_request_create(nullptr); },
            [] { return addend_model_load(kDigits, 0, nullptr); },
            [&] { return addend_model_decompose(nullptr, model.get(), request.get(), nullptr); },

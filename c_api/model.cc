@@ -32,11 +32,12 @@ ScriptOptions ScriptOptionsOf(int32_t dtype) {
   return options;
 }
 
-ModelBody BodyFor(std::shared_ptr<Model> model, std::string path) {
+ModelBody BodyFor(std::shared_ptr<Model> model, std::string path, ModelSource source) {
   ModelBody body;
   body.input_names = model->InputNames();
   body.model = std::move(model);
   body.path = std::move(path);
+  body.source = std::make_shared<const ModelSource>(std::move(source));
   return body;
 }
 
@@ -116,7 +117,11 @@ ADDEND_API addend_status* addend_model_load(const char* path, int32_t dtype, add
     RequireOut(out_model, "out_model");
     RequireLibTorch();
     const TracingPause pause;
-    Give(out_model, BodyFor(LoadModel(name, ScriptOptionsOf(dtype)), name));
+    const ScriptOptions options = ScriptOptionsOf(dtype);
+    ModelSource source;
+    source.sha256 = LazyDigest::OfFile(name);
+    source.dtype = options.dtype;
+    Give(out_model, BodyFor(LoadModel(name, options), name, std::move(source)));
   });
 }
 
@@ -127,7 +132,12 @@ ADDEND_API addend_status* addend_model_load_bytes(const void* data, size_t size,
     RequireOut(out_model, "out_model");
     RequireLibTorch();
     const TracingPause pause;
-    Give(out_model, BodyFor(LoadModelBytes(data, size, "data", ScriptOptionsOf(dtype)), ""));
+    const ScriptOptions options = ScriptOptionsOf(dtype);
+    std::shared_ptr<Model> loaded = LoadModelBytes(data, size, "data", options);
+    ModelSource source;
+    source.sha256 = LazyDigest::OfBytes(data, size);
+    source.dtype = options.dtype;
+    Give(out_model, BodyFor(std::move(loaded), "", std::move(source)));
   });
 }
 
@@ -140,7 +150,9 @@ ADDEND_API addend_status* addend_model_to(const addend_model* model, int32_t dty
     const TracingPause pause;
     const ScriptOptions options = ScriptOptionsOf(dtype);
     const at::Device where = device == nullptr ? DeviceOf(*body.model) : at::Device(Text(device, "device"));
-    Give(out_copy, BodyFor(CopyModelTo(*body.model, where, options.dtype), body.path));
+    ModelSource source = *body.source;
+    if (options.dtype) source.dtype = options.dtype;
+    Give(out_copy, BodyFor(CopyModelTo(*body.model, where, options.dtype), body.path, std::move(source)));
   });
 }
 
@@ -151,7 +163,9 @@ ADDEND_API addend_status* addend_model_methods(const addend_model* model, const 
     const std::vector<std::string> names = absl::StrSplit(Text(methods, "methods"), ',');
     RequireOut(out_model, "out_model");
     const TracingPause pause;
-    Give(out_model, BodyFor(MethodsOf(*body.model, names), body.path));
+    ModelSource source = *body.source;
+    source.methods = names;
+    Give(out_model, BodyFor(MethodsOf(*body.model, names), body.path, std::move(source)));
   });
 }
 

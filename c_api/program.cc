@@ -153,7 +153,15 @@ ADDEND_API addend_status* addend_program_model(const addend_program* program, ad
     const ProgramBody& body = Get(program, "program");
     RequireOut(out_model, "out_model");
     const TracingPause pause;
-    Give(out_model, FromProgram(body.program), body.input_names, body.path, body.program);
+    ModelBody made;
+    made.model = FromProgram(body.program);
+    made.input_names = body.input_names;
+    made.path = body.path;
+    made.program = body.program;
+    ModelSource source;
+    source.sha256 = LazyDigest::OfProgram(body.program);
+    made.source = std::make_shared<const ModelSource>(std::move(source));
+    Give(out_model, std::move(made));
   });
 }
 

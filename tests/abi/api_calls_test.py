@@ -6,7 +6,9 @@ usage: api_calls_test.py API LIBRARY
 
 import ctypes
 import json
+import os
 import sys
+import tempfile
 import unittest
 
 API = LIBRARY = None
@@ -100,6 +102,11 @@ class CallsTest(unittest.TestCase):
             return self.client.made("addend_context_create", self.handle("addend_context_options"))
         if kind == "addend_tensor":
             return self.client.made("addend_tensor_copy", (ctypes.c_float * 2)(1, 2), 8, 0x2002, (ctypes.c_int64 * 2)(1, 2), 2)
+        if kind == "addend_audit_log":  # a file of its own each time: it is locked
+            descriptor, path = tempfile.mkstemp()
+            os.close(descriptor)
+            self.addCleanup(os.remove, path)
+            return self.client.made("addend_audit_log_open", path.encode(), None)
         if kind == "addend_composition":
             return self.client.made("addend_composition_from_tensors", self.handle("addend_tensor"), None, None, 0)
         if kind == "addend_explanation":

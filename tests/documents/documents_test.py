@@ -127,8 +127,8 @@ class DocumentsTest(unittest.TestCase):
             with self.subTest(name), open(os.path.join(self.folder, name)) as file:
                 found[name] = self.expect(file.read(), name.split(".")[0])
         formats = {name.split(".")[0] for name in found}
-        self.assertEqual(formats, {"explanation", "report", "program_summary", "code_trace", "graph", "check_trace",
-                                   "requirements", "reasons", "interactions"})
+        self.assertEqual(formats, {"audit", "decision", "explanation", "report", "program_summary", "code_trace", "graph",
+                                   "check_trace", "requirements", "reasons", "interactions"})
         kinds = {name: found["explanation.%s.json" % name]["kind"] for name in ("image", "table", "text", "composition")}
         self.assertEqual(kinds, {name: "list" if name == "composition" else name for name in kinds})
 

@@ -86,6 +86,10 @@ class Schemas:
         if value not in choices:
             yield "%s: %r is none of %r" % (place, value, choices)
 
+    def _pattern(self, value, pattern, _, __, place):
+        if isinstance(value, str) and not re.search(pattern, value):
+            yield "%s: %r does not look like %s" % (place, value, pattern)
+
     def _items(self, value, schema, _, name, place):
         for k, item in enumerate(value if isinstance(value, list) else []):
             yield from self._check(item, schema, name, "%s[%d]" % (place, k))

@@ -64,6 +64,9 @@ class SchemaTest(unittest.TestCase):
             ("explanation.schema.json", "operators"),
             ("graph.schema.json", "title"),
             ("program.schema.json", "libtorch"),
+            ("decision.schema.json", "context"),
+            ("decision.schema.json", "reasons"),
+            ("decision.schema.json", "set_aside"),
         }
         for name, document in examples():
             for key in document:

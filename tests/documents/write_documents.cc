@@ -13,6 +13,7 @@
 namespace {
 
 using addend::api::Attribution;
+using addend::api::AuditLog;
 using addend::api::Composition;
 using addend::api::Context;
 using addend::api::Model;
@@ -101,6 +102,34 @@ void WriteAttributions(const Folder& folder) {
   folder.Write("explanation.inside.json", model.Attribute(inside).Json());
 }
 
+// Records of decisions, and what their verification finds: with inputs and without, and of a log that was changed.
+void WriteRecords(const Folder& folder, const std::string& path) {
+  const Model model = ExampleOf("breast_cancer");
+  Request table;
+  table.Input(SampleOf("breast_cancer"))
+      .SplitAlong({1})
+      .Baseline("mean:" + std::string(kExamples) + "breast_cancer/heldout.safetensors");
+  Request image;
+  image.Input(SampleOf("digits")).SplitAlong({2, 3}).Baseline("blur").Target("8").Target("8-3");
+  const std::string log = path + "/log.tmp";
+  {
+    const AuditLog plain(log);
+    folder.Write("decision.plain.json", plain.Append(model.Attribute(table)));
+    folder.Write("decision.again.json",
+                 plain.Append(model.Attribute(table), R"({"context": [1, "a"], "reasons": {"a": 1}})"));
+  }
+  {
+    const AuditLog keeping(log, R"({"keep_inputs": true})");
+    folder.Write("decision.kept.json", keeping.Append(ExampleOf("digits").Attribute(image)));
+  }
+  const std::string models = std::string(R"({"models": [")") + kExamples + "breast_cancer/model.pt\", \"" + kExamples +
+                             "digits/model.pt\"], \"sample\": 2}";
+  folder.Write("audit.json", AuditLog::Verify(log, models));
+  std::ofstream(log, std::ios::app) << "something else\n";
+  folder.Write("audit.changed.json", AuditLog::Verify(log, R"({"expect": ")" + std::string(64, 'a') + "\"}"));
+  std::remove(log.c_str());
+}
+
 void WritePrograms(const Folder& folder) {
   const Model digits = ExampleOf("digits");
   Request request;
@@ -139,6 +168,7 @@ int main(int argc, char** argv) {
     WriteExplanations(folder);
     WriteAttributions(folder);
     WritePrograms(folder);
+    WriteRecords(folder, argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

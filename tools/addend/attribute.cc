@@ -11,6 +11,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/audit/decision_log.h"
+#include "core/audit/model_source.h"
+#include "core/audit/record.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
 #include "core/document/reasons.h"
@@ -71,6 +75,22 @@ std::string PageOf(const Attribution& attribution, const LoadedRun& run, const E
   return GraphPage(Graph(program), run.model_path, numbers);
 }
 
+// Appends the decision to its log.
+void AppendRecord(const AttributeArguments& arguments, const LoadedRun& run, const AttributeOptions& options,
+                  const Explanation& explanation, DecisionLog& log) {
+  auto source = std::make_shared<ModelSource>();
+  source->sha256 = std::make_shared<const LazyDigest>([digest = run.model_sha256] { return digest; });
+  if (!arguments.run.dtype.empty()) source->dtype = DtypeOfWord(arguments.run.dtype);
+  AuditedDecision decision;
+  decision.explanation = &explanation;
+  decision.options = options;
+  decision.model = std::move(source);
+  decision.input_names = run.model->InputNames();
+  DecisionOptions record;
+  record.keep_inputs = arguments.keep_inputs;
+  log.Append(DecisionJson(decision, ThisProgram(), record));
+}
+
 }  // namespace
 
 int RunAttribute(const AttributeArguments& arguments) {
@@ -87,8 +107,17 @@ int RunAttribute(const AttributeArguments& arguments) {
   }
   std::optional<Concepts> concepts;
   if (!arguments.reasons.empty()) concepts = LoadConcepts(arguments.reasons);
+  if (arguments.keep_inputs && arguments.log.empty())
+    throw InvalidArgument("--keep-inputs needs a --log to keep them in");
+  std::optional<DecisionLog> log;
+  if (!arguments.log.empty()) {
+    CheckWritable(arguments.log, SourcesOf(arguments.run));
+    // One that is no log, or is open elsewhere, is found before anything is computed; a new one is begun behind that.
+    if (FileExists(arguments.log)) log.emplace(arguments.log);
+  }
 
   LoadedRun run = Load(arguments.run);
+  if (!arguments.log.empty() && !run.Several().empty()) throw InvalidArgument(kOneBaseline);
   FindInside(run);
   ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
   AttributeOptions options;
@@ -118,6 +147,10 @@ int RunAttribute(const AttributeArguments& arguments) {
     reasons->notes.insert(reasons->notes.end(), explanation.notes.begin(), explanation.notes.end());
   }
 
+  if (!arguments.log.empty()) {
+    if (!log) log.emplace(arguments.log);
+    AppendRecord(arguments, run, options, explanation, *log);
+  }
   std::string text;
   if (arguments.json) {
     text = Dump(reasons ? ReasonsJson(*reasons) : record, 1) + "\n";
@@ -130,6 +163,14 @@ int RunAttribute(const AttributeArguments& arguments) {
     for (size_t t = 1; t < explanation.targets.size(); ++t) {
       absl::StrAppend(&text, "\n", TargetTable(explanation, t, arguments.top, terminal));
     }
+  }
+  if (log && !arguments.json) {
+    const LogState state = log->state();
+    if (state.torn_bytes > 0) {
+      absl::StrAppend(&text, "\n", Plural(state.torn_bytes, "byte"),
+                      " of a record that was never acknowledged: moved to ", state.path, ".torn\n");
+    }
+    absl::StrAppend(&text, "\nRecord ", state.records, " written: ", state.path, "\n", "Its hash: ", state.hash, "\n");
   }
   if (!arguments.out.empty()) {
     WriteTensorFile(arguments.out, TensorsOf(attribution, run, record));

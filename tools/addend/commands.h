@@ -59,6 +59,8 @@ struct AttributeArguments {
   bool each_example = false;
   std::string reasons;  // a description of concepts
   std::string html;
+  std::string log;  // of decisions
+  bool keep_inputs = false;
   bool json = false;
 };
 
@@ -78,6 +80,24 @@ struct InteractionsArguments {
   std::string classes;   // the same
   int64_t top = 12;
   std::string html;
+  bool json = false;
+};
+
+struct AuditVerifyArguments {
+  std::string log;
+  std::vector<std::string> models;
+  std::vector<std::string> inputs;
+  std::optional<int64_t> sample;
+  std::optional<uint64_t> seed;
+  std::string expect;
+  bool json = false;
+};
+
+struct AuditShowArguments {
+  std::string log;
+  std::optional<int64_t> record;
+  int64_t last = 20;
+  int64_t top = 12;
   bool json = false;
 };
 
@@ -115,6 +135,8 @@ int RunDecompose(const DecomposeArguments& arguments);
 int RunAttribute(const AttributeArguments& arguments);
 int RunReasons(const ReasonsArguments& arguments);
 int RunInteractions(const InteractionsArguments& arguments);
+int RunAuditVerify(const AuditVerifyArguments& arguments);
+int RunAuditShow(const AuditShowArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "core/audit/model_source.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
 #include "core/exported/load_model.h"
@@ -303,7 +304,7 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
     ScriptOptions options;
     options.dtype = dtype;
     run.model = addend::LoadModel(run.model_path, options);
-    run.model_sha256 = Sha256OfFile(run.model_path);
+    run.model_sha256 = Sha256OfModel(run.model_path);
     return;
   }
   if (!FileExists(run.model_path + "/program.json")) {
@@ -315,7 +316,7 @@ void LoadModel(std::optional<at::ScalarType> dtype, LoadedRun& run) {
   if (dtype) program = InDtype(program, *dtype);
   run.program = std::make_shared<const RecordedProgram>(std::move(program));
   run.model = FromProgram(run.program);
-  run.model_sha256 = Sha256OfFile(run.model_path + "/program.json");
+  run.model_sha256 = Sha256OfModel(run.model_path);
 }
 
 }  // namespace

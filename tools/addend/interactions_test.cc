@@ -102,6 +102,7 @@ TEST_F(InteractionsTest, MeansOverRowsOfAFile) {
   ExpectError(command + Arguments{"--baseline", "nearest:3:" + path}, "holds 2 rows, which is fewer");
   ExpectError(command + Arguments{"--baseline", "nearest:x:" + path}, "whole number");
   ExpectError(command + Arguments{"--baseline", "rows:/nowhere.npy"}, "/nowhere.npy");
+  ExpectError(command + Arguments{"--baseline", "rows:" + path, "--log", Path("log.jsonl")}, "cannot be recorded");
   ExpectError(Arguments{"decompose"} + Examples()[0].input + Arguments{"--baseline", "rows:" + path},
               "for addend attribute");
 }

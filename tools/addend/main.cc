@@ -95,6 +95,23 @@ constexpr char kInteractionsExamples[] =
     "docs/interactions.md says what the numbers mean.\n"
     "\n";
 
+constexpr char kAuditExamples[] =
+    "Examples:\n"
+    "  addend attribute model.pt --input row.npy --baseline mean.npy --target 0 \\\n"
+    "      --log decisions.jsonl\n"
+    "      Decides, and appends a record of it.\n"
+    "  addend audit verify decisions.jsonl\n"
+    "      Is every record as it was written? Names those that are not.\n"
+    "  addend audit verify decisions.jsonl --model model.pt --inputs rows.npy \\\n"
+    "      --sample 100\n"
+    "      Computes 100 of them again, drawn at random, and compares the bits.\n"
+    "  addend audit show decisions.jsonl --record 17\n"
+    "\n"
+    "A log shows what was recorded and what can be computed again. Who holds the\n"
+    "whole of it can write it anew: keep the last hash elsewhere, and give it to\n"
+    "--expect. Exit code of verify: 0 if all is well, 1 if not, 2 if it cannot run.\n"
+    "\n";
+
 constexpr char kCheckExamples[] =
     "Example:\n"
     "  addend check model.pt --input row.npy --baseline mean.npy\n"
@@ -322,6 +339,11 @@ CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
   command->add_option("--out", arguments.out, "Writes contributions of parts and of all elements\nas .safetensors")
       ->check(NotEmpty, "", "")
       ->option_text("FILE");
+  command->add_option("--log", arguments.log, "Appends a record of the decision to a log; see\naddend audit --help")
+      ->check(NotEmpty, "", "")
+      ->option_text("LOG");
+  command->add_flag("--keep-inputs", arguments.keep_inputs,
+                    "The record holds the inputs themselves, not only\ntheir digest");
   command->add_flag("--json", arguments.json,
                     "Prints a record with all numbers, hashes and\nsettings instead of the table");
   command->footer(std::string(kAttributeExamples) + kTrust);
@@ -368,6 +390,51 @@ CLI::App* AddInteractions(CLI::App& app, InteractionsArguments& arguments) {
   command->add_flag("--json", arguments.json, "Prints a record with all numbers instead of the table");
   command->footer(std::string(kInteractionsExamples) + kTrust);
   return command;
+}
+
+// The command and its two parts.
+struct AuditCommands {
+  const CLI::App* whole = nullptr;
+  const CLI::App* verify = nullptr;
+};
+
+AuditCommands AddAudit(CLI::App& app, AuditVerifyArguments& verify, AuditShowArguments& show) {
+  CLI::App* command =
+      app.add_subcommand("audit", "Verifies and shows a log of decisions, which\nattribute --log writes");
+  command->require_subcommand(1);
+  command->footer(std::string(kAuditExamples) + kTrust);
+  CLI::App* first = command->add_subcommand(
+      "verify", "Reads every bit, names each record that is not as it\nwas written, and computes records again");
+  const auto add_log = [](CLI::App* to, std::string& log) {
+    to->add_option("LOG", log, "A file that addend attribute --log wrote, or a service")->required()->option_text(" ");
+  };
+  add_log(first, verify.log);
+  first
+      ->add_option(
+          "-m,--model", verify.models,
+          "Computes the records of this model again: a file, or\na folder of addend trace --save. May be repeated")
+      ->allow_extra_args(false)
+      ->option_text("MODEL");
+  first
+      ->add_option("-i,--inputs", verify.inputs,
+                   "Where inputs are found, by their salted digest, that\nrecords do not hold: tensors or rows of a\n"
+                   ".safetensors or .npy file. May be repeated")
+      ->allow_extra_args(false)
+      ->option_text("FILE");
+  first->add_option("--sample", verify.sample, "How many records, drawn at random (default: all)")->option_text("N");
+  first->add_option("--seed", verify.seed, "Of the draw (default: another one each time; it is\nprinted)")
+      ->option_text("N");
+  first->add_option("--expect", verify.expect, "A hash that some record has to have: one that was\nkept elsewhere")
+      ->option_text("HASH");
+  first->add_flag("--json", verify.json, "Prints JSON instead of text");
+  first->footer(std::string(kAuditExamples) + kTrust);
+  CLI::App* second = command->add_subcommand("show", "Shows records");
+  add_log(second, show.log);
+  second->add_option("--record", show.record, "All of one record, by its number")->option_text("N");
+  second->add_option("--last", show.last, "How many of the last ones (default: 20)")->option_text("N");
+  second->add_option("--top", show.top, "How many contributions of one record (default: 12)")->option_text("N");
+  second->add_flag("--json", show.json, "Prints the lines of the log instead");
+  return {command, first};
 }
 
 CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
@@ -437,6 +504,8 @@ int Run(int argc, char** argv) {
   AttributeArguments attribute_arguments;
   ReasonsArguments reasons_arguments;
   InteractionsArguments interactions_arguments;
+  AuditVerifyArguments audit_verify_arguments;
+  AuditShowArguments audit_show_arguments;
   CheckArguments check_arguments;
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
@@ -450,6 +519,7 @@ int Run(int argc, char** argv) {
   const CLI::App* attribute = AddAttribute(app, attribute_arguments);
   const CLI::App* reasons = AddReasons(app, reasons_arguments);
   const CLI::App* interactions = AddInteractions(app, interactions_arguments);
+  const AuditCommands audit = AddAudit(app, audit_verify_arguments, audit_show_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
   const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
@@ -470,6 +540,9 @@ int Run(int argc, char** argv) {
   if (attribute->parsed()) return RunAttribute(attribute_arguments);
   if (reasons->parsed()) return RunReasons(reasons_arguments);
   if (interactions->parsed()) return RunInteractions(interactions_arguments);
+  if (audit.whole->parsed()) {
+    return audit.verify->parsed() ? RunAuditVerify(audit_verify_arguments) : RunAuditShow(audit_show_arguments);
+  }
   if (check->parsed()) return RunCheck(check_arguments);
   if (trace->parsed()) return RunTrace(trace_arguments);
   return RunOps(ops_arguments);

@@ -33,6 +33,8 @@ TEST_F(MainTest, HelpFitsATerminalAndWarns) {
   for (const Arguments& arguments : {Arguments{"--help"},
                                      {"decompose", "--help"},
                                      {"attribute", "--help"},
+                                     {"audit", "--help"},
+                                     {"audit", "verify", "--help"},
                                      {"check", "--help"},
                                      {"ops", "--help"}}) {
     const Result result = Run(arguments);

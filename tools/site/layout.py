@@ -10,8 +10,9 @@ MENU = [
                    "docs/from_export.html", "docs/transformers.html"]),
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
                  "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
-    ("More", ["docs/policies.html", "docs/tracing.html", "docs/eager.html", "docs/extending.html", "docs/building.html",
-              "docs/services.html", "docs/architecture.html", "docs/glossary.html", "docs/conformance.html"]),
+    ("More", ["docs/policies.html", "docs/tracing.html", "docs/audit.html", "docs/eager.html", "docs/extending.html",
+              "docs/building.html", "docs/services.html", "docs/architecture.html", "docs/glossary.html",
+              "docs/conformance.html"]),
 ]
 # What the menu calls a page whose title is longer.
 NAMES = {

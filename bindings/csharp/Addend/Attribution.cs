@@ -30,7 +30,7 @@ public sealed class Attribution : AddendObject
     /// <summary>What passed through the operators; nothing unless the request asked for them. It is read once.</summary>
     public IReadOnlyList<AttributedOperator> Operators => _operators ??= ReadOperators();
 
-    private AttributionHandle Handle => (AttributionHandle)OwnedHandle;
+    internal AttributionHandle Handle => (AttributionHandle)OwnedHandle;
 
     /// <summary>One of the numbers, by component.</summary>
     /// <param name="target">Its position.</param>

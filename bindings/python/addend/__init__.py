@@ -18,6 +18,7 @@ from . import _load  # noqa: F401  # isort: skip: before everything that is nati
 from . import _native, ops
 from ._arguments import Plain
 from ._attribution import Attribution
+from ._audit import AuditLog
 from ._call import Operator, call, operators, shapley
 from ._cancellation import Cancellation
 from ._composition import Composition
@@ -74,6 +75,7 @@ def __dir__() -> List[str]:
 # Without `compile`, which `from addend import *` would put in the place of Python's own.
 __all__ = [
     "Attribution",
+    "AuditLog",
     "Cancellation",
     "Cancelled",
     "Code",

@@ -156,6 +156,9 @@ class _Found:
     def __init__(self, capsule: Any):
         self._capsule = capsule
 
+    def native(self) -> Any:
+        return self._capsule
+
     def size(self) -> int:
         return _native.attribution_num_targets(self._capsule)
 
@@ -179,6 +182,9 @@ class _Document:
         self._text = text
         self._capsule = _native.explanation_read(text)
         self._record = json.loads(text)
+
+    def native(self) -> Any:
+        raise TypeError("an attribution that was pickled does not hold its inputs; record it where it is made")
 
     def size(self) -> int:
         return len(self._record["targets"])

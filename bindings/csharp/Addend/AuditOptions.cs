@@ -1,0 +1,124 @@
+using System.Text.Json;
+using System.Text.Json.Nodes;
+using Addend.Native;
+
+namespace Addend;
+
+/// <summary>What a record of an <see cref="AuditLog"/> says beside its attribution.</summary>
+public sealed record RecordOptions
+{
+    /// <summary>What belongs to the decision, such as the number of an application: any JSON.</summary>
+    public string? Context { get; init; }
+
+    /// <summary>Reasons that were made of the contributions: any JSON.</summary>
+    public string? Reasons { get; init; }
+
+    /// <summary>The digest of a live model's file, of which Addend knows none: 64 hexadecimal digits.</summary>
+    public string? ModelSha256 { get; init; }
+
+    /// <summary>What is otherwise drawn at random, for tests: 64 hexadecimal digits.</summary>
+    public string? Salt { get; init; }
+
+    /// <summary>What the clock says otherwise, for tests: <c>2026-11-25T16:30:00.123456Z</c>.</summary>
+    public string? Time { get; init; }
+
+    internal string ToJson()
+    {
+        var json = new JsonObject();
+        void Add(string key, JsonNode? value)
+        {
+            if (value is not null)
+            {
+                json[key] = value;
+            }
+        }
+        Add("context", Parsed(Context, nameof(Context)));
+        Add("reasons", Parsed(Reasons, nameof(Reasons)));
+        Add("model_sha256", ModelSha256);
+        Add("salt", Salt);
+        Add("time", Time);
+        return json.ToJsonString();
+    }
+
+    private static JsonNode? Parsed(string? json, string name)
+    {
+        try
+        {
+            return json is null ? null : JsonNode.Parse(json);
+        }
+        catch (JsonException error)
+        {
+            throw new ArgumentException($"{name} is no JSON: {error.Message}", name, error);
+        }
+    }
+}
+
+/// <summary>What <see cref="AuditLog.Verify"/> looks at.</summary>
+public sealed record VerifyOptions
+{
+    /// <summary>Models, whose records are computed again: TorchScript files, exported programs and folders of recorded
+    /// programs.</summary>
+    public IReadOnlyList<string> Models { get; init; } = [];
+
+    /// <summary>Files of tensors, in which inputs are found that records do not hold.</summary>
+    public IReadOnlyList<string> Inputs { get; init; } = [];
+
+    /// <summary>How many records are computed again, drawn at random; null: all.</summary>
+    public long? Sample { get; init; }
+
+    /// <summary>The seed of the draw; null: another one each time.</summary>
+    public long? Seed { get; init; }
+
+    /// <summary>A hash that some record has to have: 64 hexadecimal digits.</summary>
+    public string? Expect { get; init; }
+
+    internal string ToJson()
+    {
+        var json = new JsonObject
+        {
+            ["models"] = OptionText.List(Models, nameof(Models)),
+            ["inputs"] = OptionText.List(Inputs, nameof(Inputs)),
+        };
+        if (Sample is not null)
+        {
+            json["sample"] = Sample;
+        }
+        if (Seed is not null)
+        {
+            json["seed"] = Seed;
+        }
+        if (Expect is not null)
+        {
+            json["expect"] = Expect;
+        }
+        return json.ToJsonString();
+    }
+}
+
+/// <summary>What <see cref="AuditLog.Verify"/> found.</summary>
+public sealed class AuditReport
+{
+    private readonly string _json;
+
+    internal AuditReport(string json)
+    {
+        _json = json;
+        using JsonDocument document = JsonDocument.Parse(json);
+        Verified = document.RootElement.Flag("verified");
+        Records = document.RootElement.Count("records");
+        Problems = document.RootElement.All("problems", problem => problem.Text("message"));
+    }
+
+    /// <summary>Whether nothing is wrong with the log, and whatever was to be computed again has the same bits.</summary>
+    public bool Verified { get; }
+
+    /// <summary>How many records are as they were written.</summary>
+    public long Records { get; }
+
+    /// <summary>What is not as it was written, one line each, which names record and line.</summary>
+    public IReadOnlyList<string> Problems { get; }
+
+    /// <summary>All of it, as the JSON document that docs/schemas calls audit.</summary>
+    /// <returns>The text.</returns>
+    public string ToJson() => _json;
+}

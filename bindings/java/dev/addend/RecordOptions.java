@@ -1,0 +1,87 @@
+package dev.addend;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/** What a record of an {@link AuditLog} says beside its attribution. Immutable: each method gives a changed copy. */
+public final class RecordOptions {
+  private static final RecordOptions DEFAULTS = new RecordOptions(Map.of());
+
+  private final Map<String, String> members;
+
+  private RecordOptions(Map<String, String> members) {
+    this.members = members;
+  }
+
+  /**
+   * Nothing beside the attribution.
+   *
+   * @return the options
+   */
+  public static RecordOptions defaults() {
+    return DEFAULTS;
+  }
+
+  /**
+   * What belongs to the decision, such as the number of an application.
+   *
+   * @param json any JSON
+   * @return the changed copy
+   */
+  public RecordOptions context(String json) {
+    return with("context", json);
+  }
+
+  /**
+   * Reasons that were made of the contributions.
+   *
+   * @param json any JSON
+   * @return the changed copy
+   */
+  public RecordOptions reasons(String json) {
+    return with("reasons", json);
+  }
+
+  /**
+   * The digest of a live model's file, of which Addend knows none.
+   *
+   * @param digest 64 hexadecimal digits
+   * @return the changed copy
+   */
+  public RecordOptions modelSha256(String digest) {
+    return with("model_sha256", JsonObject.quote(digest));
+  }
+
+  /**
+   * What is otherwise drawn at random, for tests.
+   *
+   * @param salt 64 hexadecimal digits
+   * @return the changed copy
+   */
+  public RecordOptions salt(String salt) {
+    return with("salt", JsonObject.quote(salt));
+  }
+
+  /**
+   * What the clock says otherwise, for tests.
+   *
+   * @param time as {@code 2026-11-25T16:30:00.123456Z}
+   * @return the changed copy
+   */
+  public RecordOptions time(String time) {
+    return with("time", JsonObject.quote(time));
+  }
+
+  String toJson() {
+    final JsonObject json = new JsonObject();
+    members.forEach(json::putJson);
+    return json.toString();
+  }
+
+  private RecordOptions with(String key, String json) {
+    final Map<String, String> changed = new LinkedHashMap<>(members);
+    changed.put(key, Objects.requireNonNull(json, key));
+    return new RecordOptions(changed);
+  }
+}

@@ -1,0 +1,154 @@
+"""Logs of decisions: what `AuditLog` promises beside what tests/audit shows of the bytes."""
+
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import torch
+
+import addend
+
+FOLDER = "docs/examples/models/breast_cancer/"
+MODEL = FOLDER + "model.pt"
+WRITER = os.environ["ADDEND_AUDIT_WRITER"]
+COUNT = int(os.environ.get("ADDEND_AUDIT_RECORDS", "200"))
+
+
+def options(k):
+    """What record `k` is given in place of random numbers and the clock; as tests/audit/write_records.cc."""
+    return {"salt": "%064x" % k, "time": "2026-01-01T00:00:00.%06dZ" % k, "context": {"application": k}}
+
+
+class AuditTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        addend.set_num_threads(1)
+        cls.model = addend.load_model(MODEL)
+        cls.rows = np.array(addend.read_tensors(FOLDER + "heldout.safetensors")["input"])
+        cls.baseline = np.array(addend.read_tensors(FOLDER + "baseline.npy")[""])
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "log")
+
+    def explained(self, k):
+        row = self.rows[k % len(self.rows)][None]
+        return self.model.explain(addend.Input(row, dims=1, baseline=self.baseline))
+
+    def test_records_are_those_of_every_language(self):
+        with addend.AuditLog(self.path) as log:
+            for k in range(COUNT):
+                log.append(self.explained(k), **options(k))
+        other = self.path + ".other"
+        subprocess.run([WRITER, "write", other, str(COUNT), "0"], check=True)
+        with open(self.path, "rb") as own, open(other, "rb") as theirs:
+            self.assertEqual(own.read(), theirs.read())
+        subprocess.run([WRITER, "verify", self.path, str(COUNT)], check=True)
+        found = addend.AuditLog.verify(other)
+        self.assertEqual((found["verified"], found["records"]), (True, COUNT))
+
+    def test_records_say_what_was_decided(self):
+        explained = self.explained(7)
+        with addend.AuditLog(self.path, keep_inputs=True) as log:
+            self.assertEqual((log.path, log.records, log.hash, log.torn_bytes), (self.path, 0, None, 0))
+            record = log.append(explained, context={"who": "\u00e4"}, reasons=[{"text": "too high", "rank": 1}])
+            again = log.append(explained)
+            self.assertEqual((log.records, log.hash), (2, again["hash"]))
+        self.assertEqual(again["previous"], record["hash"])
+        (target,) = record["targets"]
+        self.assertEqual(target["value"], explained[0].value)
+        self.assertEqual(target["contributions"], [part.value for part in explained[0].contributions])
+        self.assertEqual((record["context"], record["reasons"][0]["rank"]), ({"who": "\u00e4"}, 1))
+        # Another salt each time, so that equal inputs do not look equal.
+        self.assertNotEqual(record["inputs"]["sha256"], again["inputs"]["sha256"])
+        with open(self.path, encoding="utf-8") as file:
+            self.assertEqual(json.loads(file.readline()), record)
+
+    def test_records_are_computed_again(self):
+        with addend.AuditLog(self.path) as log:
+            for k in range(6):
+                log.append(self.explained(k))
+        rows = self.path + ".npy"
+        np.save(rows, self.rows)
+        end = log_hash(self.path)
+        found = addend.AuditLog.verify(self.path, models=[MODEL], inputs=[rows], sample=4, seed=1, expect=end)
+        self.assertTrue(found["verified"])
+        self.assertEqual((found["computed"]["same"], found["computed"]["of"]), (4, 6))
+        without = addend.AuditLog.verify(self.path, models=[MODEL])
+        self.assertFalse(without["verified"])
+        self.assertEqual(without["computed"]["not_computed"], 6)
+        self.assertIn("no file of inputs is given", without["computed"]["records"][0]["reason"])
+        np.save(rows, self.rows * 2)
+        other = addend.AuditLog.verify(self.path, models=[MODEL], inputs=[rows])
+        self.assertIn("holds tensors with its digest", other["computed"]["records"][0]["reason"])
+
+    def test_changed_records_are_named(self):
+        with addend.AuditLog(self.path) as log:
+            for k in range(3):
+                log.append(self.explained(k))
+        with open(self.path, "rb") as file:
+            lines = file.readlines()
+        lines[1] = lines[1].replace(b'"leftover":', b'"leftovex":')
+        with open(self.path, "wb") as file:
+            file.writelines(lines)
+        found = addend.AuditLog.verify(self.path)
+        self.assertFalse(found["verified"])
+        self.assertEqual([problem["first_record"] for problem in found["problems"]], [2])
+        self.assertIn("record 2 (line 2)", found["problems"][0]["message"])
+
+    def test_one_log_at_a_time_and_many_threads(self):
+        log = addend.AuditLog(self.path)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "open as a log already"):
+            addend.AuditLog(self.path)
+        explained = [self.explained(k) for k in range(4)]
+        threads = [threading.Thread(target=lambda one=one: [log.append(one) for _ in range(20)]) for one in explained]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        log.close()
+        self.assertEqual(addend.AuditLog.verify(self.path)["records"], 80)
+        with addend.AuditLog(self.path) as again:
+            self.assertEqual(again.records, 80)
+
+    def test_live_models_have_the_digest_that_they_are_given(self):
+        torch.manual_seed(1)
+        live = addend.compile(torch.nn.Linear(3, 2))
+        explained = live.explain(addend.Input(torch.ones(1, 3), dims=1))
+        with addend.AuditLog(self.path) as log:
+            self.assertIsNone(log.append(explained)["model"]["sha256"])
+            self.assertEqual(log.append(explained, model_sha256="a" * 64)["model"]["sha256"], "a" * 64)
+            with self.assertRaisesRegex(addend.InvalidArgument, "64 hexadecimal digits"):
+                log.append(explained, model_sha256="a")
+            with self.assertRaisesRegex(addend.InvalidArgument, "knows this one's digest"):
+                log.append(self.explained(0), model_sha256="a" * 64)
+        self.assertTrue(addend.AuditLog.verify(self.path)["verified"])
+
+    def test_what_is_no_log_is_left_alone(self):
+        with open(self.path, "w") as file:
+            file.write("a diary\n")
+        with self.assertRaisesRegex(addend.InvalidArgument, "no log of decisions"):
+            addend.AuditLog(self.path)
+        with open(self.path) as file:
+            self.assertEqual(file.read(), "a diary\n")
+        with self.assertRaises(addend.NotFound):
+            addend.AuditLog.verify(self.path + ".none")
+        with self.assertRaisesRegex(addend.InvalidArgument, "without a model"):
+            addend.AuditLog.verify(self.path, sample=3)
+        with self.assertRaisesRegex(addend.InvalidArgument, "2\\^53"):
+            os.remove(self.path)
+            addend.AuditLog(self.path).append(self.explained(0), context=2**60 + 1)
+
+
+def log_hash(path):
+    with addend.AuditLog(path) as log:
+        return log.hash
+
+
+if __name__ == "__main__":
+    unittest.main()
