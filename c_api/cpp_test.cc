@@ -286,7 +286,7 @@ TEST_F(CppTest, InteractionsAndSeveralBaselines) {
   EXPECT_NEAR(mean.recovery(), mean.value(), 1e-4 * std::abs(mean.value()) + 1e-4);
   EXPECT_THROW(model.Decompose(several), Error);
   EXPECT_THROW(model.InteractionsJson(several), Error);
-  AuditLog log = AuditLog::Open(testing::TempDir() + "several.jsonl");
+  const AuditLog log(testing::TempDir() + "several.jsonl");
   EXPECT_THROW(log.Append(model.Attribute(several)), Error);
   several.Baseline(0.0);  // in their place
   EXPECT_EQ(model.Attribute(several).Explain(0).num_baselines(), 1);

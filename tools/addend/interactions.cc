@@ -1,6 +1,4 @@
 // Shows what the contributions of groups owe to each other.
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
