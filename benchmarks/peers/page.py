@@ -26,8 +26,8 @@ _STYLE = """
 .wide th { font-weight: 600; } .wide :is(th, td):first-child { text-align: left; }
 td.own { color: var(--own); font-weight: 600; } td.bad { color: var(--soft); font-style: italic; }
 .wide td.bad { text-align: left; }
-@media (max-width: 40rem) { .wide table { font-size: .75rem; }
-  .wide th, .wide td { padding-right: .5rem; } .wide :is(th, td:first-child) { white-space: normal; } }
+@media (max-width: 40rem) { .wide table { font-size: .7rem; }
+  .wide th, .wide td { padding-right: .35rem; } .wide :is(th, td:first-child) { white-space: normal; } }
 """
 
 _ROW = 24

@@ -58,7 +58,7 @@ class Page(unittest.TestCase):
         self.assertIn("no rule for &lt;Softmax&gt;", table)
 
     def test_committed_pages_are_those_of_committed_results(self):
-        for name in ("cpu",):
+        for name in ("cpu", "rows"):
             with self.subTest(name):
                 stored = json.loads((RESULTS / (name + ".json")).read_text())
                 self.assertEqual(page.render(stored), (RESULTS / (name + ".html")).read_text())
