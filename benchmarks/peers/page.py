@@ -135,6 +135,6 @@ def _legend():
         "error says nothing about single contributions, which chance has a part in.</p>"
         "<p><b>Peak memory</b>: above what the process held with the network loaded; each method in a process of its own.</p>"
         "<p><b>Completeness error</b>: |sum of contributions - what they shall add up to|, relative to the latter: the output's "
-        "difference to that of the baseline, for LRP the output itself. Of several rows the plot has the worst. For decompositions it is what stays in the residual, "
-        "which is reported: components and residual together recover the output.</p>"
+        "difference to that of the baseline, for LRP the output itself. Of several rows the plot has the worst. For "
+        "decompositions it is what stays in the residual, which is reported: components and residual together recover the output.</p>"
     )
