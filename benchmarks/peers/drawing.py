@@ -97,6 +97,11 @@ def power(value):
     return "%se%d" % (mantissa, int(exponent))
 
 
+def thousands(value):
+    """Two significant digits of what may be large: 49,000."""
+    return format(float("%.2g" % value), ",.0f") if value >= 10 else digits(value)
+
+
 def digits(value):
     """Two significant digits, or the whole number where that has more."""
     if value == 0:

@@ -28,6 +28,10 @@ class Numbers(unittest.TestCase):
         told = [drawing.digits(value) for value in (0, 0.0312, 0.5, 3.0, 3.26, 41.2, 1234.5)]
         self.assertEqual(told, ["0", "0.031", "0.5", "3", "3.3", "41", "1234"])
 
+    def test_large_numbers_are_grouped(self):
+        told = [drawing.thousands(value) for value in (0.5, 43.2, 995.0, 48_812.0, 1_240_000.0)]
+        self.assertEqual(told, ["0.5", "43", "1,000", "49,000", "1,200,000"])
+
     def test_units(self):
         self.assertEqual(drawing.milliseconds(2500.0), "2.5 s")
         self.assertEqual(drawing.milliseconds(12.0), "12 ms")

@@ -7,6 +7,7 @@ are fast enough then take turns in one process per network, and the medians of t
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -29,7 +30,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pydec", type=Path, metavar="FOLDER", help="a checkout of PyDec 0.3")
     parser.add_argument("--captum", type=Path, metavar="FOLDER", help="a checkout of Captum")
-    parser.add_argument("--networks", nargs="+", choices=networks.NAMES, default=networks.NAMES, metavar="NAME")
+    parser.add_argument("--networks", nargs="+", choices=networks.ALL, default=networks.NAMES, metavar="NAME")
     parser.add_argument("--methods", nargs="+", choices=methods.METHODS, default=list(methods.METHODS), metavar="NAME")
     parser.add_argument("--seconds", type=float, default=20, help="for the rounds of each network (default: 20)")
     processes.add_limits(parser, seconds=120, memory=12)
@@ -97,7 +98,7 @@ def measure(arguments, network, names):
             entries[name].update(taken[name])
     if "reason" in taken:
         say("  the rounds failed: " + taken["reason"])
-    return {"title": networks.title(network), "methods": entries}
+    return {"title": networks.title(network), "rows": len(networks.make(network).input), "methods": entries}
 
 
 def ask_worker(arguments, job, seconds):
@@ -115,41 +116,55 @@ def find(job, arguments):
 
 
 def alone(setting, name, arguments):
-    """One run of a method: whether it can, its time, its memory over that of the network, its errors. None where it has
-    no meaning."""
+    """One run of a method: whether it can, its time, its memory over that of the network, how many inputs it gave the
+    network, its errors. None where it has no meaning."""
     import methods
 
     try:
+        counted = count_inputs(setting.network)
         method = make_method(setting, name, arguments)
         if method is None:
             return None
-        run, answer = method
-        plain, _ = methods.plain(setting, None)
+        plain = methods.plain(setting, None).run
         for _ in range(3):
             plain()
-        result, seconds, peak = processes.first_run(run, arguments.limit)
+        counted.clear()
+        result, seconds, peak = processes.first_run(method.run, arguments.limit)
         found = {"peak_mib": peak, **{key: arithmetic.summary([value]) for key, value in seconds.items()}}
-        if answer is not None:
-            found.update(errors(setting, answer(result)))
+        if method.counted is not method.run:
+            counted.clear()
+            method.counted()
+        found["model_runs"] = sum(counted)
+        if method.answer is not None:
+            found.update(errors(setting, method.answer(result)))
         return found
     except Exception as error:
         return {"reason": processes.reason_of(error, arguments.memory)}
 
 
+def count_inputs(network):
+    """A list of how many inputs each run of a network, or of a copy made from now on, has an output for."""
+    counted = []
+    network.register_forward_hook(lambda module, given, output: counted.append(len(output)))
+    return counted
+
+
 def errors(setting, answer):
-    aim = setting.gap if answer.aim == "difference" else setting.value
+    aims = setting.gaps if answer.aim == "difference" else setting.values
+    rows = list(map(arithmetic.completeness_error, answer.contributions, aims))
     found = {
-        "completeness_error": arithmetic.completeness_error(answer.contributions, aim),
+        "completeness_error": max(rows),
+        "completeness_error_median": statistics.median(rows),
         "aim": answer.aim,
     }
     if answer.recovery is not None:
-        found["recovery_error"] = arithmetic.recovery_error(answer.recovery, setting.output[0].double().tolist())
+        found["recovery_error"] = arithmetic.recovery_error(answer.recovery, setting.output.double().flatten().tolist())
     return found
 
 
 def in_turns(setting, names, count, arguments):
     """Times of methods that take turns, each round in another order."""
-    runs = {name: make_method(setting, name, arguments)[0] for name in names}
+    runs = {name: make_method(setting, name, arguments).run for name in names}
     for run in runs.values():
         run()
     times = {name: {"clock": [], "processor": []} for name in names}

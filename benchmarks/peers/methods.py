@@ -1,8 +1,7 @@
 """What is measured: Addend and its peers, each a function from a setting to the contributions of its components.
 
-A maker takes a setting and the checkouts, and returns what is called again and again and timed, and what makes an Answer
-of its result; or None where the method has no meaning. It may raise anything: what a peer says is the reason that is
-reported. Networks are copied first, since some peers leave hooks in them.
+A maker takes a setting and the checkouts, and returns a Method; or None where the method has no meaning. It may raise
+anything: what a peer says is the reason that is reported. Networks are copied first, since some peers leave hooks in them.
 """
 
 import copy
@@ -11,26 +10,48 @@ import io
 import torch
 
 import addend
+import coalitions
 from processes import Missing
 
 IG_STEPS = 50
+# Sampled coalitions for N components: KernelExplainer's default is 2 N and this many.
+COALITIONS = 2048
 
-# Forward runs of this many inputs at once: more take more memory and are not faster on a CPU.
+# Runs of this many inputs at once: more take more memory and are not faster on a CPU.
 ABLATION_BATCH = 32
+IG_BATCH = 1024
+# Coalitions run as many at once as there is room for in this many elements.
+COALITION_ELEMENTS = 2**20
+
+
+class Method:
+    """How a setting is explained.
+
+    Attributes:
+        run: what is called again and again and timed.
+        answer: makes an Answer of what it returns; None where there is nothing to explain.
+        counted: the same on the network itself, so that its runs can be counted; `run` where that calls it already.
+    """
+
+    def __init__(self, run, answer=None, counted=None):
+        self.run = run
+        self.answer = answer
+        self.counted = counted or run
 
 
 class Answer:
-    """Contributions to the output in question.
+    """Contributions to the outputs in question.
 
     Attributes:
-        contributions: one number for each component.
-        recovery: what components and rest add up to, for each output; None for methods that explain one output only.
+        contributions: for each row one number for each component.
+        recovery: what components and rest add up to, for each output of each row; None for methods that explain one output
+            only.
         aim: what contributions shall add up to: "difference" (the output's to that of the baseline) or "value".
     """
 
     def __init__(self, contributions, recovery=None, aim="difference"):
         self.contributions = contributions.detach().double().tolist()
-        self.recovery = None if recovery is None else recovery[0].double().tolist()
+        self.recovery = None if recovery is None else recovery.double().flatten().tolist()
         self.aim = aim
 
 
@@ -49,13 +70,13 @@ class Checkouts:
 
 def plain(setting, checkouts):
     """The network itself: what everything is compared with."""
-    return _without_gradients(lambda: setting.network(setting.input), None)
+    return _without_gradients(lambda: setting.network(setting.input))
 
 
 def plain_batch(setting, checkouts):
     """What a method takes at least that runs the network once for each component and once for the baseline."""
-    batch = setting.input.expand(setting.numc + 1, *setting.input.shape[1:]).contiguous()
-    return _without_gradients(lambda: setting.network(batch), None)
+    batch = setting.input.repeat_interleave(setting.numc + 1, 0)
+    return _without_gradients(lambda: setting.network(batch))
 
 
 def addend_decompose(preset):
@@ -67,24 +88,24 @@ def addend_decompose(preset):
             return model.decompose(split)[0]
 
         def answer(result):
-            return Answer(result.components.torch()[:, 0, setting.target], result.recovery.torch())
+            return Answer(setting.of_targets(result.components.torch()).T, result.recovery.torch())
 
         return _without_gradients(run, answer)
 
     return make
 
 
-def addend_attribute(preset):
-    """One sweep back from the output in question; recording and references are in it."""
+def addend_attribute(preset, **choices):
+    """One sweep back from the outputs in question; recording is in it, and so are references that are not kept."""
 
     def make(setting, checkouts):
-        if not hasattr(addend.Model, "attribute"):
-            raise Missing("this build of Addend has no attribute() in Python")
         script = io.BytesIO()
-        torch.jit.save(torch.jit.trace(copy.deepcopy(setting.network), setting.input), script)
-        model = addend.load_model(script.getvalue())
-        options = {"baselines": setting.baseline, "target": setting.target, "preset": preset}
-        return _elementwise(setting, model, **options)
+        network = copy.deepcopy(setting.network)
+        torch.jit.save(torch.jit.trace(network, setting.input), script)
+        options = {"baselines": setting.baseline, "target": setting.targets, "preset": preset}
+        method = _elementwise(setting, addend.load_model(script.getvalue()), **options, **choices)
+        method.counted = _elementwise(setting, addend.compile(network), **options).run
+        return method
 
     return make
 
@@ -109,27 +130,28 @@ def _pydec(setting, module, network):
     parts = setting.input * (setting.labels == components)
 
     def answer(output):
-        return Answer(output.components[:, 0, setting.target], output.recovery)
+        return Answer(setting.of_targets(output.components).T, output.recovery)
 
     return _without_gradients(lambda: network(module.Composition(parts)), answer)
 
 
 def deep_lift(setting, checkouts):
     method = checkouts.captum.DeepLift(copy.deepcopy(setting.network))
-    return _elementwise(setting, method, baselines=setting.baseline, target=setting.target)
+    return _elementwise(setting, method, baselines=setting.baseline, target=setting.targets)
 
 
 def lrp(setting, checkouts):
-    return _elementwise(setting, checkouts.captum.LRP(copy.deepcopy(setting.network)), "value", target=setting.target)
+    return _elementwise(setting, checkouts.captum.LRP(copy.deepcopy(setting.network)), "value", target=setting.targets)
 
 
 def input_x_gradient(setting, checkouts):
-    return _elementwise(setting, checkouts.captum.InputXGradient(copy.deepcopy(setting.network)), target=setting.target)
+    return _elementwise(setting, checkouts.captum.InputXGradient(copy.deepcopy(setting.network)), target=setting.targets)
 
 
 def integrated_gradients(setting, checkouts):
     method = checkouts.captum.IntegratedGradients(copy.deepcopy(setting.network))
-    return _elementwise(setting, method, baselines=setting.baseline, target=setting.target, n_steps=IG_STEPS)
+    options = {"baselines": setting.baseline, "target": setting.targets, "n_steps": IG_STEPS}
+    return _elementwise(setting, method, internal_batch_size=IG_BATCH, **options)
 
 
 def feature_ablation(setting, checkouts):
@@ -137,15 +159,14 @@ def feature_ablation(setting, checkouts):
 
     def answer(attributions):
         # Each element has the contribution of its whole component.
-        flat = attributions.reshape(-1)
-        labels = setting.labels.expand_as(setting.input).reshape(-1)
-        return Answer(torch.zeros(setting.numc, dtype=flat.dtype).index_copy_(0, labels, flat))
+        flat = attributions.flatten(1)
+        return Answer(flat.new_zeros(len(flat), setting.numc).index_copy_(1, _flat_labels(setting), flat))
 
     return _without_gradients(
         lambda: method.attribute(
             setting.input,
             baselines=setting.baseline,
-            target=setting.target,
+            target=setting.targets,
             feature_mask=setting.labels.expand_as(setting.input),
             perturbations_per_eval=ABLATION_BATCH,
         ),
@@ -153,19 +174,43 @@ def feature_ablation(setting, checkouts):
     )
 
 
+def kernel_shap(setting, checkouts):
+    """What SHAP's KernelExplainer does: each row has coalitions of its own, which the network runs in batches."""
+    network = copy.deepcopy(setting.network)
+    at_once = max(1, COALITION_ELEMENTS // setting.baseline.numel())
+
+    def run():
+        start = network(setting.baseline)[0]
+        wholes = setting.of_targets(network(setting.input) - start).double()
+        found = []
+        for x, target, whole in zip(setting.input.split(1), setting.targets, wholes):
+            sets, weights = coalitions.draw(setting.numc, 2 * setting.numc + COALITIONS)
+            outputs = [
+                network(torch.where(part[:, setting.labels[0]], x, setting.baseline)) for part in sets.split(at_once)
+            ]
+            gains = torch.cat(outputs)[:, target] - start[target]
+            found.append(coalitions.fit(sets, weights, gains, whole))
+        return torch.stack(found)
+
+    return _without_gradients(run, Answer)
+
+
 def _elementwise(setting, method, aim="difference", **options):
     """A method with Captum's arguments, which gives each element of the input its own contribution."""
 
     def answer(attributions):
-        flat = torch.as_tensor(attributions).detach().reshape(-1).double()
-        labels = setting.labels.expand_as(setting.input).reshape(-1)
-        return Answer(torch.zeros(setting.numc, dtype=torch.double).index_add_(0, labels, flat), aim=aim)
+        flat = torch.as_tensor(attributions).detach().flatten(1).double()
+        return Answer(flat.new_zeros(len(flat), setting.numc).index_add_(1, _flat_labels(setting), flat), aim=aim)
 
-    return (lambda: method.attribute(setting.input, **options)), answer
+    return Method(lambda: method.attribute(setting.input, **options), answer)
 
 
-def _without_gradients(run, answer):
-    return torch.no_grad()(run), answer
+def _flat_labels(setting):
+    return setting.labels.expand_as(setting.baseline).reshape(-1)
+
+
+def _without_gradients(run, answer=None):
+    return Method(torch.no_grad()(run), answer)
 
 
 # In the order of tables; the first part says whose it is.
@@ -176,6 +221,7 @@ METHODS = {
     "Addend decompose, faithful": addend_decompose("faithful"),
     "Addend attribute, fast": addend_attribute("fast"),
     "Addend attribute, faithful": addend_attribute("faithful"),
+    "Addend attribute, faithful, kept": addend_attribute("faithful", keep_references=True),
     "PyDec": pydec,
     "PyDec, attention frozen by hand": pydec_frozen_attention,
     "Captum DeepLift": deep_lift,
@@ -183,5 +229,6 @@ METHODS = {
     "Captum InputXGradient": input_x_gradient,
     "Captum IntegratedGradients, %d steps" % IG_STEPS: integrated_gradients,
     "Captum FeatureAblation": feature_ablation,
+    "Kernel SHAP by hand, 2 N + %d runs" % COALITIONS: kernel_shap,
 }
 PLAIN = "plain run"

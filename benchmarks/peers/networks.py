@@ -15,27 +15,31 @@ class Setting:
 
     Attributes:
         network: in evaluation mode, its parameters frozen.
-        input: [1, ...]; the baseline is zero.
+        input: [rows, ...]; the baseline is zero, [1, ...].
         labels: the component of each element, int64, broadcasts to the input.
         numc: the number of components.
-        target: the output whose contributions are wanted: the one that differs most from the baseline's.
-        value, gap: that output, and its difference to the baseline's.
+        targets: of each row the output whose contributions are wanted: the one that differs most from the baseline's.
+        values, gaps: these outputs, and their differences to the baseline's.
     """
 
-    def __init__(self, network, shape, labels):
+    def __init__(self, network, shape, labels, rows=1):
         self.network = _varied(network).eval()
         for parameter in network.parameters():
             parameter.requires_grad_(False)
-        self.input = torch.randn(1, *shape)
-        self.baseline = torch.zeros_like(self.input)
+        self.input = torch.randn(rows, *shape)
+        self.baseline = torch.zeros(1, *shape)
         self.labels = labels
         self.numc = int(labels.max()) + 1
         with torch.no_grad():
             self.output = network(self.input)
-            difference = (self.output - network(self.baseline))[0]
-        self.target = int(difference.abs().argmax())
-        self.value = float(self.output[0, self.target])
-        self.gap = float(difference[self.target])
+            differences = self.output - network(self.baseline)
+        self.targets = differences.abs().argmax(1).tolist()
+        self.values = self.of_targets(self.output).tolist()
+        self.gaps = self.of_targets(differences).tolist()
+
+    def of_targets(self, outputs):
+        """Of [..., rows, outputs] the numbers of each row's target, [..., rows]."""
+        return outputs[..., torch.arange(len(self.targets)), self.targets]
 
 
 class Block(nn.Module):
@@ -152,11 +156,11 @@ class Lstm(nn.Module):
         return self.head(state)
 
 
-def _mlp():
+def _mlp(rows=1):
     network = nn.Sequential(
         nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10)
     )
-    return Setting(network, [64], torch.arange(64).view(1, 64))
+    return Setting(network, [64], torch.arange(64).view(1, 64), rows)
 
 
 def _cnn():
@@ -182,7 +186,15 @@ _MAKERS = {
     "transformer_512": ("Transformer, width 256, 4 layers, 512 tokens", lambda: _transformer(512)),
 }
 
+# One input at a time.
 NAMES = tuple(_MAKERS)
+
+# Rows of a table in one batch, each with a target of its own.
+for _rows in (100, 128, 1024):
+    _MAKERS["mlp_%d" % _rows] = (
+        "MLP 64-256-256-10, 64 features, %s rows" % format(_rows, ","), lambda rows=_rows: _mlp(rows)
+    )
+ALL = tuple(_MAKERS)
 
 
 def title(name):

@@ -6,6 +6,7 @@ from drawing import (
     Axis,
     bar,
     conditions,
+    digits,
     document,
     factor,
     facts,
@@ -15,8 +16,19 @@ from drawing import (
     power,
     shortened,
     text,
+    thousands,
     which_time,
 )
+
+_STYLE = """
+.wide { overflow-x: auto; } .wide svg { min-width: 60rem; } .wide table { margin-top: .6rem; }
+.wide th, .wide td { padding: .15rem 1.2rem .15rem 0; text-align: right; white-space: nowrap; }
+.wide th { font-weight: 600; } .wide :is(th, td):first-child { text-align: left; }
+td.own { color: var(--own); font-weight: 600; } td.bad { color: var(--soft); font-style: italic; }
+.wide td.bad { text-align: left; }
+@media (max-width: 40rem) { .wide table { font-size: .7rem; }
+  .wide th, .wide td { padding-right: .35rem; } .wide :is(th, td:first-child) { white-space: normal; } }
+"""
 
 _ROW = 24
 _TOP = 44
@@ -32,15 +44,19 @@ def render(results):
     body = [
         "<h1>Addend beside its peers</h1>",
         "<p>What it takes to say how much each of N parts of an input contributes to one output, on the same networks, "
-        "inputs and threads. All scales are logarithmic; shorter bars, and errors further left, are better.</p>",
+        "inputs and threads; of several rows each has an output of its own. All scales are logarithmic; shorter bars, and "
+        "errors further left, are better.</p>",
         "<p class=soft>%s</p>" % html.escape(conditions(results)),
     ]
     for network in results["networks"].values():
         body.append("<h2>%s</h2>" % html.escape(network["title"]))
-        body.append(_plots(network["methods"], time))
+        body.append("<div class=wide>%s</div>" % _plots(network["methods"], time))
+        # Older results do not say how many runs there were.
+        if "rows" in network:
+            body.append("<div class=wide>%s</div>" % _table(network, time))
     body.append(_legend())
     body.append(facts(results))
-    return document("Addend beside its peers", body)
+    return document("Addend beside its peers", body, _STYLE)
 
 
 def _plots(entries, key):
@@ -85,13 +101,40 @@ def _plots(entries, key):
     return "\n".join(parts)
 
 
+def _table(network, key):
+    """What a row costs, and what is wrong with its sum, one line for each method."""
+    rows = network["rows"]
+    plain = network["methods"]["plain run"][key]["median"]
+    lines = ["<tr><th>method<th>rows a second<th>runs a row<th>time in plain runs<th>error, median<th>error, worst"]
+    for name, entry in network["methods"].items():
+        line = "<tr><td class=%s>%s" % (kind_of(name), html.escape(name))
+        if "reason" in entry:
+            lines.append("%s<td colspan=5 class=bad>%s" % (line, html.escape(shortened(entry["reason"], 70))))
+            continue
+        seconds = entry[key]["median"]
+        once = "" if entry[key]["runs"] > 1 else " *"
+        cells = [thousands(rows / seconds) + once, digits(entry["model_runs"] / rows), thousands(seconds / plain) + "x"]
+        if "completeness_error" in entry:
+            cells += [power(entry["completeness_error_median"]), power(entry["completeness_error"])]
+        else:
+            cells += ["", ""]
+        lines.append(line + "".join("<td>" + cell for cell in cells))
+    return "<table>%s</table>" % "\n".join(lines)
+
+
 def _legend():
     return (
         "<h2>What the numbers are</h2>"
         "<p><b>Time</b>: the median of runs in turns with the other methods, everything included, and how many plain runs "
-        "of the network that is; * one run. A decomposition gives the contributions to every output, the other methods to one.</p>"
+        "of the network that is; * one run. A decomposition, and PyDec, gives the contributions to every output, the other "
+        "methods to one. A plain run is of all rows at once. <i>Kept</i>: references of the baseline stay from run to run.</p>"
+        "<p><b>Runs a row</b>: how many inputs went through the network forward, over the number of rows, counted. Runs "
+        "backward, and the references that Addend computes beside its run, are in the time. PyDec's run has all N parts in "
+        "it. <b>Kernel SHAP by hand</b>: what SHAP's KernelExplainer does, a weighted regression on coalitions that are "
+        "drawn for each row, without its selection of features. Its sum is a condition of the regression, so that its "
+        "error says nothing about single contributions, which chance has a part in.</p>"
         "<p><b>Peak memory</b>: above what the process held with the network loaded; each method in a process of its own.</p>"
         "<p><b>Completeness error</b>: |sum of contributions - what they shall add up to|, relative to the latter: the output's "
-        "difference to that of the baseline, for LRP the output itself. For decompositions it is what stays in the residual, "
-        "which is reported: components and residual together recover the output.</p>"
+        "difference to that of the baseline, for LRP the output itself. Of several rows the plot has the worst. For "
+        "decompositions it is what stays in the residual, which is reported: components and residual together recover the output.</p>"
     )

@@ -1,7 +1,11 @@
+import json
 import unittest
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import page_lm
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def entry(seconds, runs=5, error=1e-6):
@@ -79,6 +83,10 @@ class Page(unittest.TestCase):
         text = page_lm.render(results(load=7.0))
         self.assertIn("not of the clock", text)
         self.assertIn("(150x)", text)
+
+    def test_the_committed_page_is_that_of_the_committed_results(self):
+        stored = json.loads((RESULTS / "lm.json").read_text())
+        self.assertEqual(page_lm.render(stored), (RESULTS / "lm.html").read_text())
 
     def test_nothing_is_fetched(self):
         text = page_lm.render(results())

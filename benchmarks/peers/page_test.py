@@ -1,7 +1,11 @@
+import json
 import unittest
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import page
+
+RESULTS = Path(__file__).parent / "results"
 
 
 def summary(median):
@@ -39,6 +43,25 @@ class Page(unittest.TestCase):
         self.assertIn("3 ms (3x)", words)
         self.assertIn("2 GiB", words)
         self.assertIn("one &amp; only", text)
+
+    def test_rows_of_a_table_have_what_one_costs(self):
+        found = results(load=0.4)
+        network = found["networks"]["mlp"]
+        self.assertNotIn("rows a second", page.render(found))  # nobody counted
+        network["rows"] = 100
+        network["methods"]["plain run"]["model_runs"] = 100
+        network["methods"]["Addend attribute, fast"].update(model_runs=217801, completeness_error_median=3e-8)
+        text = page.render(found)
+        table = text[text.index("<table>"):text.index("</table>")]
+        self.assertIn("fast<td>33,000<td>2178<td>3x<td>3e-8<td>2e-7", table)
+        self.assertIn("plain run<td>100,000<td>1<td>1x<td><td>", table)
+        self.assertIn("no rule for &lt;Softmax&gt;", table)
+
+    def test_committed_pages_are_those_of_committed_results(self):
+        for name in ("cpu", "rows"):
+            with self.subTest(name):
+                stored = json.loads((RESULTS / (name + ".json")).read_text())
+                self.assertEqual(page.render(stored), (RESULTS / (name + ".html")).read_text())
 
     def test_nothing_is_fetched(self):
         text = page.render(results(load=0.4))
