@@ -834,8 +834,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_c
  * group i's contribution owes to group j; the diagonal is the rest, so that rows add up to the contributions exactly. The
  * entries depend on the path that the policy follows, and phi_ij need not be phi_ji. Takes one attribution for each group
  * and one more, in one batch where the model takes batches.
- * in: context (borrowed, may be NULL), model, request (borrowed); concepts: the groups, where components that no concept
- * names are groups by themselves (borrowed; NULL: each component is a group).
+ * in: context (borrowed, may be NULL), model, request (borrowed), concepts (borrowed, may be NULL): the groups, where
+ * components that no concept names are groups by themselves; NULL: all are.
  * out: out_json (new), {"format": "addend.interactions", "version": 1, ..., "groups": [{"name", "components",
  * "contribution", "interactions", "value_without", "leftover_without"}], "asymmetry"}.
  * errors: as addend_model_attribute; INVALID_ARGUMENT for several targets and for targets of each example;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/document/interactions_json.h"
@@ -59,7 +60,8 @@ std::string Table(const Interactions& found, const std::vector<BoundConcept>& gr
   for (const double x : column) wide = std::max(wide, DisplayWidth(format.Signed(x)));
   const auto line = [&](const std::string& number, const std::string& other, const std::string& text) {
     const std::string begin = absl::StrCat(PadLeft(number, wide), "  ", PadLeft(other, wide), "  ");
-    return absl::StrCat(begin, CutEnd(Clean(text), terminal.width - DisplayWidth(begin), terminal), "\n");
+    const std::string whole = begin + CutEnd(Clean(text), terminal.width - DisplayWidth(begin), terminal);
+    return absl::StrCat(absl::StripTrailingAsciiWhitespace(whole), "\n");
   };
   std::string out = Wrap(absl::StrCat("What the parts of ", Clean(name), " = ", Number(found.numbers.value, 4),
                                       " (reference ", Number(found.numbers.reference, 4), ") owe to each other"),

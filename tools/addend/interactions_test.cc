@@ -76,7 +76,8 @@ TEST_F(InteractionsTest, SayWhatIsWrong) {
 TEST_F(InteractionsTest, MeansOverRowsOfAFile) {
   const at::Tensor rows = ReadTensorFile(HeldoutOf("breast_cancer")).Find("input")->narrow(0, 0, 2).contiguous();
   const std::string path = Save("rows.safetensors", rows);
-  const Arguments command = Arguments{"attribute"} + asked_ + Arguments{"--json"};
+  const Arguments sample = {ModelOf("breast_cancer"), "--input", SampleOf("breast_cancer"), "--target", "0", "--json"};
+  const Arguments command = Arguments{"attribute"} + sample;
   const auto numbers = [&](const std::string& baseline) {
     const Result result = Run(command + Arguments{"--baseline", baseline});
     EXPECT_EQ(result.code, 0) << result.err;
@@ -103,7 +104,7 @@ TEST_F(InteractionsTest, MeansOverRowsOfAFile) {
   ExpectError(command + Arguments{"--baseline", "nearest:x:" + path}, "whole number");
   ExpectError(command + Arguments{"--baseline", "rows:/nowhere.npy"}, "/nowhere.npy");
   ExpectError(command + Arguments{"--baseline", "rows:" + path, "--log", Path("log.jsonl")}, "cannot be recorded");
-  ExpectError(Arguments{"decompose"} + Examples()[0].input + Arguments{"--baseline", "rows:" + path},
+  ExpectError(Arguments{"decompose"} + sample + Arguments{"--baseline", "rows:" + path},
               "for addend attribute");
 }
 
