@@ -73,7 +73,6 @@ Json InputsJson(const AuditedDecision& decision, const DecisionOptions& options)
   const ExplainedRun& run = *decision.explanation->run;
   const std::vector<std::string>& names = decision.input_names;
   const std::string salt = options.salt.empty() ? NewSalt() : options.salt;
-  if (!IsHex64(salt)) throw InvalidArgument("a salt is 64 lower-case hexadecimal digits");
   std::vector<DigestedTensor> digested;
   Json tensors = Json::array();
   for (const ExplainedInput& own : run.inputs) {
@@ -153,15 +152,9 @@ Json RequestJson(const AuditedDecision& decision) {
   for (const Target& target : options.targets) targets.push_back(TargetText(target));
   Json inputs = Json::array();
   for (const ExplainedInput& own : decision.explanation->run->inputs) inputs.push_back(InputRequestJson(own.input));
-  return {{"at", OrNull(options.at)},
-          {"each_example", options.each_example},
-          {"every_target", options.every_target},
-          {"inputs", std::move(inputs)},
-          {"memory", options.memory_bytes},
-          {"own_rules", decision.own_rules},
-          {"policy", std::move(policy)},
-          {"structured", decision.structured},
-          {"targets", std::move(targets)}};
+  return {{"at", OrNull(options.at)},    {"each_example", options.each_example}, {"every_target", options.every_target},
+          {"inputs", std::move(inputs)}, {"memory", options.memory_bytes},       {"own_rules", decision.own_rules},
+          {"policy", std::move(policy)}, {"structured", decision.structured},    {"targets", std::move(targets)}};
 }
 
 Json DecisionJson(const AuditedDecision& decision, const Writer& writer, const DecisionOptions& options) {

@@ -14,6 +14,7 @@
 #include "core/audit/model_source.h"
 #include "core/audit/recompute.h"
 #include "core/audit/record.h"
+#include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/program/sha256.h"
 
@@ -70,8 +71,8 @@ class Verifier {
     if (options_.models.empty() && (options_.sample || !options_.inputs.empty())) {
       throw InvalidArgument("nothing is computed again without a model; name its file");
     }
-    if (!options_.expect.empty() && options_.expect.size() != 64) {
-      throw InvalidArgument("expect is the hash of a record, 64 hexadecimal digits");
+    if (!options_.expect.empty() && !IsHex64(options_.expect)) {
+      throw InvalidArgument("expect is the hash of a record, 64 hexadecimal digits (0-9, a-f)");
     }
     std::map<std::string, std::string> models;  // files by digest
     for (const std::string& file : options_.models) models.emplace(Sha256OfModel(file), file);
