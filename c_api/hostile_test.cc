@@ -575,7 +575,7 @@ TEST_F(HostileTest, NumbersThatFitNothing) {
   }
   EXPECT_EQ(Outcome(addend_set_num_threads(0)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(addend_debug_live(-1), -1);
-  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_CONCEPTS + 1), -1);
+  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_AUDIT_LOG + 1), -1);
 }
 
 TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {
