@@ -56,6 +56,26 @@ final class JsonObject {
     return this;
   }
 
+  /** A value that a caller wrote; refused where it would bring further members of an object with it. */
+  static String one(String key, String json) {
+    int depth = 0;
+    boolean quoted = false;
+    for (int k = 0; k < json.length(); k++) {
+      final char c = json.charAt(k);
+      if (quoted) {
+        k += c == '\\' ? 1 : 0;
+        quoted = c != '"';
+        continue;
+      }
+      quoted = c == '"';
+      depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
+      if (depth < 0 || depth == 0 && c == ',') {
+        throw new IllegalArgumentException(key + " is not one JSON value");
+      }
+    }
+    return json;
+  }
+
   static String quote(String text) {
     final StringBuilder quoted = new StringBuilder("\"");
     for (char c : text.toCharArray()) {

@@ -30,7 +30,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions context(String json) {
-    return with("context", json);
+    return with("context", JsonObject.one("context", json));
   }
 
   /**
@@ -40,7 +40,7 @@ public final class RecordOptions {
    * @return the changed copy
    */
   public RecordOptions reasons(String json) {
-    return with("reasons", json);
+    return with("reasons", JsonObject.one("reasons", json));
   }
 
   /**

@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -15,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -120,7 +120,7 @@ class AuditLogTest extends ScopedTest {
   }
 
   @Test
-  void changedRecordsAreNamed() throws IOException {
+  void aBitThatChangedIsFoundAndNamed() throws IOException {
     final Path path = folder.resolve("log");
     final Model model = Model.load(MODEL);
     try (AuditLog log = new AuditLog(path)) {
@@ -128,13 +128,42 @@ class AuditLogTest extends ScopedTest {
         log.append(attributed(model, rows(), baseline(), k));
       }
     }
-    final List<String> lines = Files.readAllLines(path);
-    lines.set(1, lines.get(1).replace("\"leftover\":", "\"leftovex\":"));
-    Files.write(path, lines, StandardCharsets.UTF_8);
-    final AuditReport report = AuditLog.verify(path, VerifyOptions.defaults());
-    assertFalse(report.verified());
-    assertEquals(1, report.problems().size());
-    assertTrue(report.problems().get(0).startsWith("record 2 (line 2): "), report.problems().get(0));
+    final byte[] whole = Files.readAllBytes(path);
+    final Random draw = new Random(31);
+    for (int k = 0; k < 40; k++) {
+      final int at = draw.nextInt(whole.length);
+      final byte[] changed = whole.clone();
+      changed[at] ^= (byte) (1 << draw.nextInt(8));
+      Files.write(path, changed);
+      int line = 1;
+      for (int before = 0; before < at; before++) {
+        line += whole[before] == '\n' ? 1 : 0;
+      }
+      final AuditReport report = AuditLog.verify(path, VerifyOptions.defaults());
+      assertFalse(report.verified());
+      assertEquals(1, report.problems().size());
+      final String problem = report.problems().get(0);
+      assertTrue(problem.matches("records? " + line + " .*"), problem);
+    }
+  }
+
+  @Test
+  void jsonThatIsNoneIsRefused() {
+    final RecordOptions options = RecordOptions.defaults();
+    // A text that brings further members with it would say what it was not asked to.
+    for (String json : List.of("1, \"salt\": \"\"", "{}, \"reasons\": []", "1}", "]", "{\"a\": \"\\\\\"}, \"b\": 1")) {
+      assertThrows(IllegalArgumentException.class, () -> options.context(json), json);
+    }
+    try (AuditLog log = new AuditLog(folder.resolve("log"));
+        Attribution found = attributed(Model.load(MODEL), rows(), baseline(), 1)) {
+      for (String json : List.of("", "{", "[1", "nothing", "9007199254740993")) {
+        final RecordOptions given = options.reasons(json);
+        assertThrows(AddendException.class, () -> log.append(found, given), json);
+      }
+      assertEquals(0, log.records());
+      final String line = log.append(found, options.context("[{\"a, }\": \"\\\"],\"}, 2]"));
+      assertTrue(line.contains("\"context\":[{\"a, }\":\"\\\"],\"},2]"), line);
+    }
   }
 
   @Test
