@@ -244,7 +244,7 @@ public sealed class Model : AddendObject
         Ask(request, asked =>
         {
             AddendNative.addend_model_interactions(
-                context?.Handle ?? ContextHandle.Null, Handle, asked, concepts?.Handle ?? ConceptsHandle.Null,
+                Context.HandleOf(context), Handle, asked, concepts?.Handle ?? ConceptsHandle.Null,
                 out StringHandle json);
             return new Interactions(Text.Taken(json));
         }, cancellationToken);
