@@ -37,7 +37,7 @@ std::string OptionsOf(int64_t k) {
 void Write(const std::string& path, int64_t count, bool keep) {
   const std::string folder = kFolder;
   const Model model = Model::Load(folder + "model.pt");
-  const std::vector<float> rows = TensorFile::Read(folder + "heldout.safetensors").tensor("input").values<float>();
+  const std::vector<float> rows = TensorFile::Read(folder + "heldout.safetensors").tensor("input").To<float>();
   const Tensor baseline = TensorFile::Read(folder + "baseline.npy").tensor("");
   const AuditLog log(path, keep ? "{\"keep_inputs\": true}" : "{}");
   for (int64_t k = 0; k < count; ++k) {
