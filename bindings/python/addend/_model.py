@@ -3,7 +3,7 @@
 import functools
 import json
 import os
-from typing import Any, List, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from . import _native
 from ._arguments import add_arguments
@@ -17,6 +17,7 @@ from ._dtype import to_code
 from ._handle import Handle
 from ._input import Inside, add_inside, as_insides, new_request
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
+from ._reasons import Concepts, Interactions, as_concepts
 from ._results import Results
 
 
@@ -330,7 +331,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.interactions)
         request = new_model_request([inputs], cancellation=cancellation)
-        add_targets(request, target, at, False, False)
+        add_targets(request, target, at, False, False, False)
         groups = None if concepts is None else as_concepts(concepts)
         return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
 
