@@ -11,12 +11,14 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import check_log
 
 ADDEND = WRITERS = None
 COUNT = int(os.environ.get("ADDEND_AUDIT_RECORDS", "300"))
+KILLS = int(os.environ.get("ADDEND_AUDIT_KILLS", "5"))
 FOLDER = "docs/examples/models/breast_cancer/"
 MODEL = FOLDER + "model.pt"
 
@@ -53,6 +55,9 @@ class AuditTest(unittest.TestCase):
         verified = json.loads(run(ADDEND, "audit", "verify", logs[0], "--model", MODEL, "--inputs",
                                   FOLDER + "heldout.safetensors", "--sample", "25", "--seed", "3", "--json"))
         self.assertEqual((verified["computed"]["same"], verified["computed"]["seed"]), (25, 3))
+        # The program says of itself what the library says: nothing of the environment differs but the threads.
+        for record in verified["computed"]["records"]:
+            self.assertEqual([line for line in record["differences"] if not line.startswith("threads: ")], [])
 
     def test_records_with_their_inputs_need_nothing_else(self):
         log = self.written(WRITERS[0], 20, keep=1)
@@ -115,6 +120,29 @@ class AuditTest(unittest.TestCase):
             file.write(check_log.canonical(record) + "\n")
         found = json.loads(run(ADDEND, "audit", "verify", log, "--model", MODEL, "--json", code=1))
         self.assertRegex(found["computed"]["records"][0]["differences"][0], "^LibTorch: 0.9 then, .* now$")
+
+    def test_a_writer_that_is_killed_loses_nothing_acknowledged(self):
+        log = self.path("killed")
+        draw = random.Random(13)
+        acknowledged = []
+        for _ in range(KILLS):
+            with subprocess.Popen([WRITERS[0], "endless", log], stdout=subprocess.PIPE) as writer:
+                told = [writer.stdout.readline()]  # from here on it appends
+                time.sleep(draw.random() * 0.05)
+                self.assertIsNone(writer.poll())
+                writer.kill()
+                told += writer.stdout.readlines()
+            if not told[-1].endswith(b"\n"):  # cut off while it was told, and so nobody knows of it
+                told.pop()
+            acknowledged += told
+        run(WRITERS[0], "context", log, "1")  # sets aside what was cut off last
+        with open(log, "rb") as file:
+            written = set(file)
+        self.assertEqual([line for line in acknowledged if line not in written], [])
+        records, _ = check_log.check(log, MODEL)
+        # Of each writer one record more may be whole, of which it could not tell.
+        self.assertGreater(records, len(acknowledged))
+        self.assertLessEqual(records, len(acknowledged) + KILLS + 1)
 
     def test_changed_and_cut_off_logs(self):
         log = self.written(WRITERS[0], 30)

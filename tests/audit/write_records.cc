@@ -1,12 +1,14 @@
 // Writes a log of decisions, record by record the same as in every other language, and verifies logs that others wrote.
 //
 // usage: write_records write LOG COUNT KEEP_INPUTS
+//        write_records endless LOG
 //        write_records context LOG JSON
 //        write_records verify LOG COUNT
 #include <addend/addend.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -34,7 +36,8 @@ std::string OptionsOf(int64_t k) {
   return text;
 }
 
-void Write(const std::string& path, int64_t count, bool keep) {
+// `tell`: prints each record as soon as it is acknowledged.
+void Write(const std::string& path, int64_t count, bool keep, bool tell) {
   const std::string folder = kFolder;
   const Model model = Model::Load(folder + "model.pt");
   const std::vector<float> rows = TensorFile::Read(folder + "heldout.safetensors").tensor("input").To<float>();
@@ -45,7 +48,11 @@ void Write(const std::string& path, int64_t count, bool keep) {
     Request request;
     request.Input(Tensor::Copy(std::vector<float>(first, first + kColumns), {1, kColumns}));
     request.SplitAlong({1}).Baseline(baseline);
-    log.Append(model.Attribute(request), OptionsOf(k));
+    const std::string line = log.Append(model.Attribute(request), OptionsOf(k));
+    if (tell) {
+      std::puts(line.c_str());
+      std::fflush(stdout);
+    }
   }
 }
 
@@ -72,7 +79,11 @@ int main(int argc, char** argv) {
   try {
     addend::api::SetNumThreads(1);
     if (what == "write" && argc == 5) {
-      Write(argv[2], std::atoll(argv[3]), std::string(argv[4]) == "1");
+      Write(argv[2], std::atoll(argv[3]), std::string(argv[4]) == "1", false);
+      return 0;
+    }
+    if (what == "endless" && argc == 3) {
+      Write(argv[2], std::numeric_limits<int64_t>::max(), false, true);
       return 0;
     }
     if (what == "context" && argc == 4) {
@@ -84,6 +95,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;
   }
-  std::fprintf(stderr, "usage: %s write LOG COUNT KEEP_INPUTS | context LOG JSON | verify LOG COUNT\n", argv[0]);
+  std::fprintf(stderr, "usage: %s write LOG COUNT KEEP_INPUTS | endless LOG | context LOG JSON | verify LOG COUNT\n",
+               argv[0]);
   return 2;
 }

@@ -75,9 +75,9 @@ std::string PageOf(const Attribution& attribution, const LoadedRun& run, const E
   return GraphPage(Graph(program), run.model_path, numbers);
 }
 
-// Appends the decision to its log.
+// Appends the decision to its log, with the reasons that are told of it, if there are some.
 void AppendRecord(const AttributeArguments& arguments, const LoadedRun& run, const AttributeOptions& options,
-                  const Explanation& explanation, DecisionLog& log) {
+                  const Explanation& explanation, const std::optional<Reasons>& reasons, DecisionLog& log) {
   auto source = std::make_shared<ModelSource>();
   source->sha256 = std::make_shared<const LazyDigest>([digest = run.model_sha256] { return digest; });
   if (!arguments.run.dtype.empty()) source->dtype = DtypeOfWord(arguments.run.dtype);
@@ -88,6 +88,8 @@ void AppendRecord(const AttributeArguments& arguments, const LoadedRun& run, con
   decision.input_names = run.model->InputNames();
   DecisionOptions record;
   record.keep_inputs = arguments.keep_inputs;
+  // As they are told: what is not finite is null there.
+  if (reasons) record.reasons = Json::parse(Dump(ReasonsJson(*reasons)));
   log.Append(DecisionJson(decision, ThisProgram(), record));
 }
 
@@ -149,7 +151,7 @@ int RunAttribute(const AttributeArguments& arguments) {
 
   if (!arguments.log.empty()) {
     if (!log) log.emplace(arguments.log);
-    AppendRecord(arguments, run, options, explanation, *log);
+    AppendRecord(arguments, run, options, explanation, reasons, *log);
   }
   std::string text;
   if (arguments.json) {

@@ -123,7 +123,20 @@ std::string ReportText(const std::string& path, const Json& found, const Termina
   return text;
 }
 
-// The number of a record with four digits that matter, or what it is instead.
+// Of reasons that Addend told, their texts, one decision behind the other; of any others, all.
+std::string ReasonsText(const Json& reasons) {
+  if (!reasons.is_object() || reasons.value("format", Json()) != "addend.reasons") return CanonicalJson(reasons);
+  std::string text;
+  for (const Json& decision : reasons.at("decisions")) {
+    absl::StrAppend(&text, text.empty() ? "" : ". ", TextOf(decision.at("name")), ": ");
+    const Json& told = decision.at("reasons");
+    for (size_t k = 0; k < told.size(); ++k) absl::StrAppend(&text, k == 0 ? "" : "; ", TextOf(told[k].at("text")));
+    if (told.empty()) absl::StrAppend(&text, "none");
+  }
+  return text;
+}
+
+// The number of a record with six digits that matter, or what it is instead.
 std::string Shown(const Json& recorded) {
   return recorded.is_number() ? Number(recorded.get<double>(), 6) : Clean(TextOf(recorded));
 }
@@ -189,7 +202,7 @@ std::string RecordText(const PlacedRecord& placed, size_t top, const Terminal& t
                    TextOf(libtorch["device"]), " (", TextOf(libtorch["cpu"]), "), ",
                    Plural(libtorch["threads"].get<size_t>(), "thread"), ", ", TextOf(libtorch["blas"])));
   if (record.contains("context")) add("Context", CanonicalJson(record["context"]));
-  if (record.contains("reasons")) add("Reasons", CanonicalJson(record["reasons"]));
+  if (record.contains("reasons")) add("Reasons", ReasonsText(record["reasons"]));
   for (const Json& note : record["notes"]) add("Note", TextOf(note));
   for (const Json& target : record["targets"]) {
     absl::StrAppend(&text, "\n", Labelled("Target", TextOf(target["name"]), terminal));

@@ -1,7 +1,6 @@
 #include "tools/addend/describe.h"
 
 #include <ATen/TensorOperators.h>
-#include <torch/version.h>
 
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/release.h"
 #include "core/program/tensor_io.h"
+#include "third_party/torch/version.h"
 #include "tools/addend/files.h"
 
 namespace addend::cli {
@@ -66,7 +66,7 @@ ExplainedInput DescribeLoaded(const LoadedInput& loaded, std::optional<int64_t> 
 }  // namespace
 
 Writer ThisProgram() {
-  Writer writer = {kRelease, "", TORCH_VERSION};
+  Writer writer = {kRelease, "", LibTorchVersion()};
   try {
     writer.sha256 = Sha256OfFile("/proc/self/exe");
   } catch (const Error&) {

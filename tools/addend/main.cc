@@ -1,7 +1,6 @@
 // The command line of Addend: what can be typed, and the one place that turns what goes wrong into a line of text.
 #include <ATen/core/Tensor.h>
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/policy_keys.h"
 #include "core/base/release.h"
+#include "third_party/torch/version.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/text.h"
 
@@ -510,7 +510,7 @@ int Run(int argc, char** argv) {
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
   app.get_formatter()->column_width(kOptionColumn);
-  app.set_version_flag("--version", std::string("addend ") + kRelease + " (LibTorch " + TORCH_VERSION + ")");
+  app.set_version_flag("--version", std::string("addend ") + kRelease + " (LibTorch " + LibTorchVersion() + ")");
   app.require_subcommand(1);
   app.footer(std::string("Example:\n  addend decompose model.pt --input row.npy --baseline mean.npy\n\n"
                          "addend decompose --help has more of them.\n") +
