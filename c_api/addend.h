@@ -558,13 +558,14 @@ ADDEND_API double addend_explanation_contribution(const addend_explanation* expl
                                                   int64_t component) ADDEND_NOEXCEPT;
 /* Returns how many baselines the numbers are means over; 1 where there was one. */
 ADDEND_API int64_t addend_explanation_num_baselines(const addend_explanation* explanation) ADDEND_NOEXCEPT;
-/* Returns the standard error of a component's contribution, which is a mean over several baselines; NaN where there were
- * fewer than two, or no such component. */
+/* Returns the standard error of a component's contribution, which is a mean over several baselines; NaN where there
+ * were fewer than two, or no such component. */
 ADDEND_API double addend_explanation_standard_error(const addend_explanation* explanation,
                                                     int64_t component) ADDEND_NOEXCEPT;
 /* Returns the share of baselines, from 0 to 1, under which a component's contribution has the sign of their mean; NaN
  * where there was one baseline, or no such component. */
-ADDEND_API double addend_explanation_same_sign(const addend_explanation* explanation, int64_t component) ADDEND_NOEXCEPT;
+ADDEND_API double addend_explanation_same_sign(const addend_explanation* explanation,
+                                               int64_t component) ADDEND_NOEXCEPT;
 /* Returns the name of a component; NULL where there is no such component. Borrowed. */
 ADDEND_API const char* addend_explanation_name(const addend_explanation* explanation,
                                                int64_t component) ADDEND_NOEXCEPT;
@@ -830,10 +831,10 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_attribute(const addend_c
                                                                   const addend_request* request,
                                                                   addend_attribution** out_attribution) ADDEND_NOEXCEPT;
 /* Finds the interactions of groups of components in one target of one example: a matrix whose row i says what group i's
- * contribution is made of. An entry off the diagonal, phi_ij = phi_i(x) - phi_i(x with group j at its baseline), is what
- * group i's contribution owes to group j; the diagonal is the rest, so that rows add up to the contributions exactly. The
- * entries depend on the path that the policy follows, and phi_ij need not be phi_ji. Takes one attribution for each group
- * and one more, in one batch where the model takes batches.
+ * contribution is made of. An entry off the diagonal, phi_ij = phi_i(x) - phi_i(x with group j at its baseline), is
+ * what group i's contribution owes to group j; the diagonal is the rest, so that rows add up to the contributions
+ * exactly. The entries depend on the path that the policy follows, and phi_ij need not be phi_ji. Takes one attribution
+ * for each group and one more, in one batch where the model takes batches.
  * in: context (borrowed, may be NULL), model, request (borrowed), concepts (borrowed, may be NULL): the groups, where
  * components that no concept names are groups by themselves; NULL: all are.
  * out: out_json (new), {"format": "addend.interactions", "version": 1, ..., "groups": [{"name", "components",

@@ -959,9 +959,10 @@ class Model : public Handle<addend_model, addend_model_release> {
     Check(addend_model_check_trace(get(), request.get(), options.c_str(), &text));
     return Take(text);
   }
-  // Finds the interactions of groups in one target, {"format": "addend.interactions", ...}; see addend.h. Without concepts
-  // each component is a group.
-  std::string InteractionsJson(const Request& request, const Concepts& concepts = {}, const Context& context = {}) const {
+  // Finds the interactions of groups in one target, {"format": "addend.interactions", ...}; see addend.h. Without
+  // concepts each component is a group.
+  std::string InteractionsJson(const Request& request, const Concepts& concepts = {},
+                               const Context& context = {}) const {
     addend_string* text = nullptr;
     Check(addend_model_interactions(context.get(), get(), request.get(), concepts.get(), &text));
     return Take(text);

@@ -13,7 +13,7 @@
 
 namespace addend {
 
-// SweepBackward, as many targets at a time as keep the cotangents of every tensor within 16 MiB, at least one. All at
+// SweepBackward, as many targets at a time as keep the cotangents of every tensor within 4 MiB, at least one. All at
 // once where a linearization is made again for each sweep (Linearization::stretches), or the options ask about
 // operators. A product of matrices may round otherwise with other targets beside it.
 AdjointResult SweepTargets(const Linearization& linearization, const std::vector<at::Tensor>& cotangents,

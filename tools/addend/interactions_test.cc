@@ -104,8 +104,7 @@ TEST_F(InteractionsTest, MeansOverRowsOfAFile) {
   ExpectError(command + Arguments{"--baseline", "nearest:x:" + path}, "whole number");
   ExpectError(command + Arguments{"--baseline", "rows:/nowhere.npy"}, "/nowhere.npy");
   ExpectError(command + Arguments{"--baseline", "rows:" + path, "--log", Path("log.jsonl")}, "cannot be recorded");
-  ExpectError(Arguments{"decompose"} + sample + Arguments{"--baseline", "rows:" + path},
-              "for addend attribute");
+  ExpectError(Arguments{"decompose"} + sample + Arguments{"--baseline", "rows:" + path}, "for addend attribute");
 }
 
 }  // namespace
