@@ -38,21 +38,35 @@ int64_t LargestBytes(const Linearization& linearization) {
   return largest;
 }
 
-// What was found for later targets, after what was found for earlier ones.
-void Append(AdjointResult more, AdjointResult& all) {
+// One part of all results, one behind the other.
+template <typename PartOf>
+at::Tensor Joined(const std::vector<AdjointResult>& results, const PartOf& part_of) {
+  std::vector<at::Tensor> parts;
+  for (const AdjointResult& result : results) parts.push_back(part_of(result));
+  return at::cat(parts, 0);
+}
+
+// What was found for some targets after the others, in their order.
+AdjointResult Join(std::vector<AdjointResult> results) {
+  AdjointResult all = results[0];
   for (at::Tensor AdjointResult::*part : {&AdjointResult::components, &AdjointResult::terms, &AdjointResult::value,
                                           &AdjointResult::reference, &AdjointResult::leftover, &AdjointResult::mass}) {
-    all.*part = at::cat({all.*part, more.*part}, 0);
+    all.*part = Joined(results, [&](const AdjointResult& result) { return result.*part; });
   }
   // Whether a start is reached depends on the probes alone.
   for (size_t s = 0; s < all.starts.size(); ++s) {
-    if (all.starts[s].defined()) all.starts[s] = at::cat({all.starts[s], more.starts[s]}, 0);
+    if (!all.starts[s].defined()) continue;
+    all.starts[s] = Joined(results, [&](const AdjointResult& result) { return result.starts[s]; });
   }
-  if (!std::isnan(all.recovery_error) && !(more.recovery_error <= all.recovery_error)) {
-    all.recovery_error = more.recovery_error;
-    all.tolerance = more.tolerance;
+  for (size_t k = 1; k < results.size(); ++k) {
+    AdjointResult& more = results[k];
+    if (!std::isnan(all.recovery_error) && !(more.recovery_error <= all.recovery_error)) {
+      all.recovery_error = more.recovery_error;
+      all.tolerance = more.tolerance;
+    }
+    std::move(more.failures.begin(), more.failures.end(), std::back_inserter(all.failures));
   }
-  std::move(more.failures.begin(), more.failures.end(), std::back_inserter(all.failures));
+  return all;
 }
 
 int64_t TargetsAtATime(const Linearization& linearization, int64_t targets, const AdjointOptions& options) {
@@ -68,7 +82,7 @@ AdjointResult SweepTargets(const Linearization& linearization, const std::vector
   const int64_t at_a_time = TargetsAtATime(linearization, targets, options);
   if (at_a_time >= targets) return SweepBackward(linearization, cotangents, options);
   const int64_t sweeps = (targets + at_a_time - 1) / at_a_time;
-  AdjointResult all;
+  std::vector<AdjointResult> results;
   for (int64_t k = 0; k < sweeps; ++k) {
     const int64_t first = k * at_a_time;
     std::vector<at::Tensor> some = cotangents;
@@ -81,14 +95,9 @@ AdjointResult SweepTargets(const Linearization& linearization, const std::vector
         options.progress(k * total + done, sweeps * total);
       };
     }
-    AdjointResult result = SweepBackward(linearization, some, own);
-    if (k == 0) {
-      all = std::move(result);
-    } else {
-      Append(std::move(result), all);
-    }
+    results.push_back(SweepBackward(linearization, some, own));
   }
-  return all;
+  return Join(std::move(results));
 }
 
 }  // namespace addend
