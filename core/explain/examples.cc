@@ -42,14 +42,9 @@ bool Same(const ExampleAttribution& a, const ExampleAttribution& b, bool exact) 
 
 }  // namespace
 
-std::vector<at::Tensor> CutExample(const std::vector<at::Tensor>& wholes, bool each_example, int64_t example,
-                                   int64_t examples) {
-  std::vector<at::Tensor> cut;
-  for (const at::Tensor& whole : wholes) {
-    const bool counts = each_example && whole.defined() && whole.dim() > 0 && whole.size(0) == examples;
-    cut.push_back(counts ? whole.narrow(0, example, 1) : whole);
-  }
-  return cut;
+at::Tensor CutExample(const at::Tensor& whole, bool each_example, int64_t example, int64_t examples) {
+  const bool counts = each_example && whole.defined() && whole.dim() > 0 && whole.size(0) == examples;
+  return counts ? whole.narrow(0, example, 1) : whole;
 }
 
 Target OfFirstExample(Target target) {
@@ -197,8 +192,7 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
       if (!Same(first, results.front(), exact_) || !Same(Alone(batch.back()), results.back(), exact_)) {
         throw FailedPrecondition(
             "the examples of a batch influence each other, as in batch normalization in training mode, so that they "
-            "have "
-            "no contributions of their own; put the model into evaluation mode");
+            "have no contributions of their own; put the model into evaluation mode");
       }
     }
     for (size_t i = 0; i < results.size(); ++i) take(done + static_cast<int64_t>(i), std::move(results[i]));

@@ -20,9 +20,8 @@
 
 namespace addend {
 
-// The inputs of one of the examples that a batch counts, or whole inputs where there is one: [1, *row] or [*S].
-std::vector<at::Tensor> CutExample(const std::vector<at::Tensor>& wholes, bool each_example, int64_t example,
-                                   int64_t examples);
+// Of one of the examples that a batch counts, or the whole input where there is one: [1, *row] or [*S].
+at::Tensor CutExample(const at::Tensor& whole, bool each_example, int64_t example, int64_t examples);
 
 // What one example is attributed with. By input of the model, each of the shape that one example has.
 struct Example {

@@ -91,8 +91,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     if (i == 0) {
       // That of the same batch, so that rounding is the same in all.
       result.contributions = std::move(sums);
-      std::vector<double> components = std::move(one.numbers.contributions);
-      result.numbers.contributions = std::move(components);
+      result.numbers.contributions = std::move(one.numbers.contributions);
       result.numbers.reference = one.numbers.reference;
       result.numbers.leftover = one.numbers.leftover;
       AddUp(result.numbers);

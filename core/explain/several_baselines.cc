@@ -58,21 +58,64 @@ ParsedWord ParseWord(const std::string& word) {
   return parsed;
 }
 
-// The positions of the nearest rows. rows: [rows, elements], example: [elements], float64.
-at::Tensor Nearest(const at::Tensor& rows, const at::Tensor& example, int64_t count) {
-  const at::Tensor deviation = rows.std(0, /*unbiased=*/rows.size(0) > 1);
-  const at::Tensor apart = (rows - example) / deviation;
-  const at::Tensor counted = at::where(deviation.gt(0), apart, at::zeros_like(apart));
-  const at::Tensor squares = counted.mul(counted).sum(1);
-  // Sorted by hand: a stable order in every LibTorch.
-  const at::Tensor flat = squares.contiguous();
-  std::vector<int64_t> order(static_cast<size_t>(flat.numel()));
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  const double* distance = flat.data_ptr<double>();
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return distance[a] < distance[b]; });
-  order.resize(static_cast<size_t>(count));
-  return at::tensor(order, at::kLong);
-}
+// The rows of a file that a word names, read once for all examples.
+class FileRows {
+ public:
+  explicit FileRows(const std::string& word) : word_(word) {
+    const ParsedWord parsed = ParseWord(word);
+    const TensorPlace place = ParseTensorPlace(parsed.place);
+    const TensorFile file = ReadTensorFile(place.path);
+    rows_ = SelectTensor(file, place, {"baseline", "input"}).second;
+    if (rows_.dim() == 0 || rows_.size(0) == 0) Refuse(word, absl::StrCat(place.path, " holds no rows"));
+    nearest_ = parsed.count;
+    if (nearest_ == 0) return;
+    if (nearest_ > rows_.size(0)) {
+      Refuse(word, absl::StrCat(place.path, " holds ", rows_.size(0), " rows, which is fewer"));
+    }
+    if (!Continuous(rows_.scalar_type()) || rows_.is_complex()) {
+      Refuse(word, "the distance is one of real floating-point numbers");
+    }
+    flat_ = rows_.reshape({rows_.size(0), -1}).to(at::kDouble);
+    deviation_ = flat_.std(0, /*unbiased=*/flat_.size(0) > 1);
+    finite_ = at::isfinite(flat_).all().item<bool>();
+  }
+
+  // Those that are baselines of an example.
+  at::Tensor Of(const at::Tensor& example) const {
+    if (nearest_ == 0) return rows_;
+    const at::Tensor own = example.detach().to(at::kCPU, at::kDouble).reshape({-1});
+    if (own.size(0) != flat_.size(1)) {
+      Refuse(word_, absl::StrCat("rows of shape ", ShapeText(rows_.sizes().slice(1)), " do not fit an input of shape ",
+                                 ShapeText(example.sizes())));
+    }
+    if (!finite_ || !at::isfinite(own).all().item<bool>()) {
+      Refuse(word_, "an input or a row is not finite, so that there is no distance");
+    }
+    return rows_.index_select(0, Nearest(own));
+  }
+
+ private:
+  // The positions of the rows that are nearest to [elements], float64.
+  at::Tensor Nearest(const at::Tensor& example) const {
+    const at::Tensor apart = (flat_ - example) / deviation_;
+    const at::Tensor counted = at::where(deviation_.gt(0), apart, at::zeros_like(apart));
+    const at::Tensor squares = counted.mul(counted).sum(1).contiguous();
+    // Sorted by hand: a stable order in every LibTorch.
+    std::vector<int64_t> order(static_cast<size_t>(squares.numel()));
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+    const double* distance = squares.data_ptr<double>();
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return distance[a] < distance[b]; });
+    order.resize(static_cast<size_t>(nearest_));
+    return at::tensor(order, at::kLong);
+  }
+
+  std::string word_;
+  at::Tensor rows_;
+  int64_t nearest_ = 0;   // how many; 0: all, and then nothing follows
+  at::Tensor flat_;       // [rows, elements], float64
+  at::Tensor deviation_;  // [elements]
+  bool finite_ = true;
+};
 
 // The sums over baselines of one target, by Welford's recurrence, which loses nothing to cancellation.
 class Running {
@@ -99,7 +142,6 @@ class Running {
     const int64_t same = mean_[i] > 0 ? above_[i] : mean_[i] < 0 ? below_[i] : count_ - above_[i] - below_[i];
     return static_cast<double>(same) / static_cast<double>(count_);
   }
-  int64_t count() const { return count_; }
 
  private:
   int64_t count_ = 0;
@@ -123,26 +165,6 @@ struct BaselineRows {
   }
 };
 
-std::vector<at::Tensor> ValuesOf(const PreparedInputs& prepared) {
-  std::vector<at::Tensor> values;
-  for (const PreparedInput& own : prepared.inputs) values.push_back(own.value);
-  return values;
-}
-
-std::vector<at::Tensor> LabelsOf(const PreparedInputs& prepared) {
-  std::vector<at::Tensor> labels;
-  for (const PreparedInput& own : prepared.inputs) labels.push_back(own.labels);
-  return labels;
-}
-
-std::vector<at::Tensor> ReferencesOf(const PreparedInputs& prepared) {
-  std::vector<at::Tensor> references;
-  for (const PreparedInput& own : prepared.inputs) {
-    references.push_back(own.kind == Split::Kind::kPlain ? at::Tensor() : own.reference);
-  }
-  return references;
-}
-
 // By input; no rows where its own baseline serves. Throws where the numbers of rows differ.
 std::vector<BaselineRows> FindRows(const std::vector<Input>& inputs, const std::vector<SeveralBaselines>& several,
                                    bool each_example, int64_t examples, int64_t* count) {
@@ -156,9 +178,8 @@ std::vector<BaselineRows> FindRows(const std::vector<Input>& inputs, const std::
     if (several[k].word.empty()) {
       found[k].rows = {several[k].rows};
     } else if (absl::StartsWith(several[k].word, kNearest) && each_example) {
-      for (int64_t r = 0; r < examples; ++r) {
-        found[k].rows.push_back(RowsOfWord(several[k].word, inputs[k].value.narrow(0, r, 1)));
-      }
+      const FileRows rows(several[k].word);
+      for (int64_t r = 0; r < examples; ++r) found[k].rows.push_back(rows.Of(inputs[k].value.narrow(0, r, 1)));
     } else {
       found[k].rows = {RowsOfWord(several[k].word, inputs[k].value)};
     }
@@ -184,30 +205,7 @@ bool IsSeveralBaselinesWord(const std::string& text) {
 
 std::string FileOfSeveralBaselinesWord(const std::string& word) { return ParseTensorPlace(ParseWord(word).place).path; }
 
-at::Tensor RowsOfWord(const std::string& word, const at::Tensor& example) {
-  const ParsedWord parsed = ParseWord(word);
-  const TensorPlace place = ParseTensorPlace(parsed.place);
-  const TensorFile file = ReadTensorFile(place.path);
-  const at::Tensor rows = SelectTensor(file, place, {"baseline", "input"}).second;
-  if (rows.dim() == 0 || rows.size(0) == 0) Refuse(word, absl::StrCat(place.path, " holds no rows"));
-  if (parsed.count == 0) return rows;
-  if (parsed.count > rows.size(0)) {
-    Refuse(word, absl::StrCat(place.path, " holds ", rows.size(0), " rows, which is fewer"));
-  }
-  if (!Continuous(rows.scalar_type()) || rows.is_complex()) {
-    Refuse(word, "the distance is one of real floating-point numbers");
-  }
-  const at::Tensor flat = rows.reshape({rows.size(0), -1}).to(at::kDouble);
-  const at::Tensor own = example.detach().to(at::kCPU, at::kDouble).reshape({-1});
-  if (own.size(0) != flat.size(1)) {
-    Refuse(word, absl::StrCat("rows of shape ", ShapeText(rows.sizes().slice(1)), " do not fit an input of shape ",
-                              ShapeText(example.sizes())));
-  }
-  if (!at::isfinite(own).all().item<bool>() || !at::isfinite(flat).all().item<bool>()) {
-    Refuse(word, "an input or a row is not finite, so that there is no distance");
-  }
-  return rows.index_select(0, Nearest(flat, own, parsed.count));
-}
+at::Tensor RowsOfWord(const std::string& word, const at::Tensor& example) { return FileRows(word).Of(example); }
 
 BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vector<Input>& inputs,
                                         const std::vector<SeveralBaselines>& several, const AttributeOptions& options,
@@ -228,7 +226,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
     if (rows[k].rows.empty()) continue;
     std::vector<at::Tensor> of_examples;
     for (int64_t r = 0; r < examples; ++r) {
-      const at::Tensor value = CutExample({first[k].value}, each, r, examples)[0];
+      const at::Tensor value = CutExample(first[k].value, each, r, examples);
       of_examples.push_back(rows[k].Of(r, 0, value, InputName(first[k], k)));
     }
     first[k].baseline = Baseline::Of(examples == 1 ? of_examples[0] : at::cat(of_examples));
@@ -240,9 +238,6 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
   once.references = nullptr;
   BaselinesAttribution result;
   result.mean = Attribute(model, first, once);
-  const std::vector<at::Tensor> values = ValuesOf(prepared);
-  const std::vector<at::Tensor> labels = LabelsOf(prepared);
-  const std::vector<at::Tensor> references = ReferencesOf(prepared);
   const size_t targets = result.mean.targets.size();  // or examples
   const auto numc = static_cast<size_t>(prepared.numc);
   std::vector<Running> sums(targets, Running(numc + 2));  // contributions, reference, leftover
@@ -253,16 +248,23 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
     const int64_t t = i / count;
     const int64_t r = each ? t % examples : 0;  // with every_target each target has all examples
     Example own;
-    own.values = CutExample(values, each, r, examples);
-    own.baselines = CutExample(references, each, r, examples);
-    own.labels = CutExample(labels, each, r, examples);
     own.target = result.mean.targets[t].target;
     if (each && examples > 1) own.target = OfFirstExample(own.target);
-    for (size_t k = 0; k < rows.size(); ++k) {
-      if (rows[k].rows.empty()) continue;
-      const at::Tensor asked = rows[k].Of(r, i % count, own.values[k], InputName(first[k], k));
-      // What belongs to no component takes part with its value.
-      own.baselines[k] = at::where(own.labels[k].lt(0), own.values[k], asked).contiguous();
+    for (size_t k = 0; k < prepared.inputs.size(); ++k) {
+      const PreparedInput& whole = prepared.inputs[k];
+      const at::Tensor value = CutExample(whole.value, each, r, examples);
+      const at::Tensor labels = CutExample(whole.labels, each, r, examples);
+      at::Tensor baseline;
+      if (!rows[k].rows.empty()) {
+        const at::Tensor asked = rows[k].Of(r, i % count, value, InputName(first[k], k));
+        // What belongs to no component takes part with its value.
+        baseline = at::where(labels.lt(0), value, asked).contiguous();
+      } else if (whole.kind != Split::Kind::kPlain) {
+        baseline = CutExample(whole.reference, each, r, examples);
+      }
+      own.values.push_back(value);
+      own.baselines.push_back(baseline);
+      own.labels.push_back(labels);
     }
     return own;
   };
