@@ -123,7 +123,7 @@ def addend_cc_test(
         **kwargs
     )
 
-def embedded_text(name, src, out, header, symbol):
+def embedded_text(name, src, out, header, symbol, parts = []):
     """A source of C++ that defines `const char symbol[]` with the content of a text file.
 
     Args:
@@ -132,19 +132,24 @@ def embedded_text(name, src, out, header, symbol):
       out: the source that is made, for `srcs` of a library.
       header: what declares the symbol, as an #include names it.
       symbol: the qualified name.
+      parts: files in the same folder as `src`, each of which stands in place of its line "@include FILE".
     """
+    insert = " ".join([
+        "-e '/^@include {}$$/{{r $(location {})' -e 'd' -e '}}'".format(part.split("/")[-1], part)
+        for part in parts
+    ])
     native.genrule(
         name = name,
-        srcs = [src],
+        srcs = [src] + parts,
         outs = [out],
         cmd = """
             {{
               printf '%s\\n' '#include "{header}"'
               printf '%s' 'const char {symbol}[] = R"ADDEND_TEXT('
-              cat $<
+              sed {insert} $(location {src})
               printf '%s\\n' ')ADDEND_TEXT";'
             }} > $@
-        """.format(header = header, symbol = symbol),
+        """.format(header = header, insert = insert or "''", src = src, symbol = symbol),
     )
 
 _STALENESS_SCRIPT = """#!/bin/sh
