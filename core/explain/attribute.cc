@@ -75,18 +75,6 @@ void CheckExamples(const PreparedInputs& prepared, const at::Tensor& value) {
   }
 }
 
-// The tensor that is asked for: an output by its name, or a probe.
-RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at) {
-  if (at.empty()) return outputs[0];
-  for (const RecordedOutput& output : outputs) {
-    if (output.name == at) return output;
-  }
-  if (at == "output" || absl::StartsWith(at, "output.")) RequireOutput(outputs, at);
-  const Probe probe = FindReached(trace, at, outputs[0].probe);
-  Restore(trace, probe.operand);
-  return {at, trace.Value(probe.operand), probe, {}};
-}
-
 // What each element and each component gives to the targets.
 struct Given {
   std::vector<at::Tensor> inputs;  // as of Attribution
@@ -216,6 +204,17 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
   return passed;
 }
 
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at) {
+  if (at.empty()) return outputs[0];
+  for (const RecordedOutput& output : outputs) {
+    if (output.name == at) return output;
+  }
+  if (at == "output" || absl::StartsWith(at, "output.")) RequireOutput(outputs, at);
+  const Probe probe = FindReached(trace, at, outputs[0].probe);
+  Restore(trace, probe.operand);
+  return {at, trace.Value(probe.operand), probe, {}};
+}
+
 RunFor PurposeOf(const AttributeOptions& options) {
   return options.operators ? RunFor::kBackwardByOperator : RunFor::kBackward;
 }
@@ -248,7 +247,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     return {cotangent};
   };
   Attributed swept = LinearizeAndTranspose(run.trace, options.Rules(), run.policy, {explained.probe}, cotangents,
-                                           options.operators, options.progress);
+                                           options.operators, options.progress, run.prepared);
   AdjointResult& adjoint = swept.adjoint;
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;

@@ -77,6 +77,9 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
 // position of an operator that no rule covers, Internal with the position of a tracing failure.
 Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options = {});
 
+// The tensor that AttributeOptions::at names, in a recorded run. Throws what finding a probe throws.
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at);
+
 // Linearizes a recorded run, whose ids were labelled by LabelEveryId(), and sweeps backward from the targets. The
 // policy is that of the run; that of the options is as asked for. Throws what Attribute() throws.
 Attribution AttributeRun(RecordedRun run, const AttributeOptions& options);

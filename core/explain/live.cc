@@ -192,6 +192,7 @@ class LiveTrace::Recording : public CallHandler {
     run.outputs = std::move(outputs_);
     run.inputs = asked_;
     run.declared = declared_;
+    run.storages = storages_of_;
     run.policy = policy_;
     run.seconds = seconds_ + SecondsSince(start);
     return run;
@@ -264,6 +265,7 @@ class LiveTrace::Recording : public CallHandler {
   void Declare(size_t input, const at::Tensor& value) {
     AddInput(prepared_.inputs[input], value, tracer_);
     declared_.push_back(input);
+    storages_of_[input] = tracer_.recorder().FindStorage(value);
   }
 
   const std::vector<Input> inputs_;
@@ -278,6 +280,7 @@ class LiveTrace::Recording : public CallHandler {
   StorageTable storages_;
   LiveMemory memory_{&storages_};  // inputs and named tensors are declared by their positions in inputs_ and named_
   std::vector<size_t> declared_;   // inputs, in the order in which the tracer was told of them
+  std::vector<int> storages_of_ = std::vector<int>(inputs_.size(), -1);  // by input, as of RecordedRun
   std::vector<RecordedOutput> outputs_;
   std::vector<std::string> notes_;
   std::function<std::vector<SourceFrame>()> frames_;

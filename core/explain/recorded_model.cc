@@ -67,8 +67,9 @@ class BaselineRun {
   std::optional<RandomState> before_;  // puts the state back when it goes
 };
 
-// Runs the model with tracing on, on copies of the inputs.
-c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptions& options, Tracer& tracer) {
+// Runs the model with tracing on, on copies of the inputs. `storages`: gets, by input, the storage of each.
+c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptions& options, Tracer& tracer,
+                      std::vector<int>& storages) {
   for (const auto& [name, tensor] : model.NamedTensors()) tracer.recorder().NameStorage(tensor, name);
   tracer.recorder().SetModulePaths(model.ModulePaths());
   std::vector<c10::IValue> arguments;
@@ -77,6 +78,7 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
     const at::Tensor value = input.value.clone();
     if (input.inside.call < 0) arguments.emplace_back(value);
     AddInput(input, value, tracer);
+    storages.push_back(tracer.recorder().FindStorage(value));
   }
   ReportingRecorder recorder(&tracer, &options.progress);
   try {
@@ -142,7 +144,7 @@ RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOp
   if (options.progress) options.progress("trace", 0, 1);
   std::optional<BaselineRun> baseline;
   if (options.verify_reference) baseline.emplace(model, traced);
-  AddOutputs(RunTraced(model, traced, options, tracer), tracer, run);
+  AddOutputs(RunTraced(model, traced, options, tracer, run.storages), tracer, run);
   if (baseline) {
     const std::vector<at::Tensor> found = baseline->Run();
     for (size_t k = 0; k < run.outputs.size(); ++k) {

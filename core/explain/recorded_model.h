@@ -46,7 +46,10 @@ struct RecordedRun {
   PreparedInputs inputs;  // as their owner split them; those of an attribution were traced by LabelEveryId
   // The numbers of the inputs in the order in which the tracer was told of them, which plain ones may be among.
   std::vector<size_t> declared;
+  // By input: the storage that the tracer knows it as; -1: a plain one, or no operator has met it.
+  std::vector<int> storages;
   Policy policy;  // resolved
+  std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
   double seconds = 0;
 };
 

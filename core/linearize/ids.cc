@@ -18,13 +18,6 @@ namespace {
 constexpr int64_t kNone = -1;   // depends on no component
 constexpr int64_t kMixed = -2;  // depends on several, or on what no component has
 
-// Whether a tensor argument of an operator that moves elements is what it moves, and not where to.
-bool IsMoved(const std::string& argument) {
-  static const auto& names =
-      *new absl::flat_hash_set<std::string>{"self", "input", "tensors", "src", "source", "value", "values", "other"};
-  return names.contains(argument);
-}
-
 // Numbers that fill in, as arguments of operators that move elements.
 bool FillsIn(const c10::Argument& argument) { return argument.name() == "value"; }
 
@@ -83,6 +76,12 @@ IdLabels Combined(const std::vector<IdOperand>& operands, at::IntArrayRef sizes,
 }
 
 }  // namespace
+
+bool IsMoved(const std::string& argument) {
+  static const auto& names =
+      *new absl::flat_hash_set<std::string>{"self", "input", "tensors", "src", "source", "value", "values", "other"};
+  return names.contains(argument);
+}
 
 IdLabels CarryLabels(IdFlow flow, const Operator& op, const std::vector<c10::IValue>& arguments,
                      const std::vector<IdOperand>& operands, at::IntArrayRef sizes) {

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <string>
 #include <vector>
 
 #include "core/intercept/operator.h"
@@ -29,6 +30,9 @@ struct IdLabels {
   at::Tensor labels;   // int64, of the result's shape; undefined: no element has one
   bool mixed = false;  // an element depends on several components, or on what no component has
 };
+
+// Whether a tensor argument of an operator that moves elements is what it moves, and not where to.
+bool IsMoved(const std::string& argument);
 
 // Returns the labels of the first result of a call. `arguments`: as the model passed them; `operands`: its tensors, in
 // schema order, lists flattened; `sizes`: of the result.

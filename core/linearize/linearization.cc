@@ -199,31 +199,58 @@ std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& re
   return rules;
 }
 
+struct Preparation::Parts {
+  Parts(const TracedRun& trace, const Registry& registry, const Policy& own_policy, std::vector<Probe> asked,
+        bool all)
+      : policy(own_policy),
+        probes(std::move(asked)),
+        everything(all),
+        choices(MakeChoices(trace, registry, policy, probes)),
+        may_matter(FindLive(trace, probes, everything)) {}
+
+  const Policy policy;
+  const std::vector<Probe> probes;
+  const bool everything;
+  const Choices choices;  // refer to the policy
+  const std::vector<bool> may_matter;
+};
+
+Preparation::Preparation(const TracedRun& trace, const Registry& registry, const Policy& policy,
+                         std::vector<Probe> probes, bool everything)
+    : parts_(std::make_unique<const Parts>(trace, registry, policy, std::move(probes), everything)) {}
+
+Preparation::~Preparation() = default;
+
 Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything) {
+  const Preparation preparation(*trace, registry, policy, std::move(probes), everything);
+  return Linearize(std::move(trace), preparation);
+}
+
+Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparation& preparation) {
   c10::AutoGradMode grad(trace->differentiable);
-  const Choices choices = MakeChoices(*trace, registry, policy, probes);
+  const Preparation::Parts& parts = *preparation.parts_;
+  const Choices& choices = parts.choices;
 
   Linearization result;
-  result.policy = policy;
-  result.probes = std::move(probes);
+  result.policy = parts.policy;
+  result.probes = parts.probes;
   result.probe_marks = choices.marks.of_probes();
 
-  const std::vector<bool> may_matter = FindLive(*trace, result.probes, everything);
   std::vector<bool> is_finite(trace->program.calls.size(), false);
   References references(std::move(trace));
-  EarlyNodes early = policy.anchor == Anchor::kResidual
-                         ? AnchorAtResiduals(references, choices, may_matter)
-                         : ReplaceBrokenReferences(references, choices, may_matter, is_finite);
+  EarlyNodes early = parts.policy.anchor == Anchor::kResidual
+                         ? AnchorAtResiduals(references, choices, parts.may_matter)
+                         : ReplaceBrokenReferences(references, choices, parts.may_matter, is_finite);
   result.trace = references.trace();
   result.recorded = references.recorded();
   // A stand-in is reported even if a later policy freezes the operator's result: its reference was replaced all the
   // same.
   for (const auto& [c, node] : early) {
-    if (node.stand_in && may_matter[c]) result.stand_ins.push_back(c);
+    if (node.stand_in && parts.may_matter[c]) result.stand_ins.push_back(c);
   }
   std::sort(result.stand_ins.begin(), result.stand_ins.end());
-  result.nodes = MakeNodes(*result.trace, choices, result.probes, everything, std::move(early), is_finite);
+  result.nodes = MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), is_finite);
   result.lives = FindLives(result);
   return result;
 }

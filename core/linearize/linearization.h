@@ -87,10 +87,29 @@ const std::vector<Node>& NodesOf(const Linearization& linearization);
 // The rule of each call, or null.
 std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& registry);
 
+// What a linearization is made with that does not depend on values: which rule, which policy and which marks each call
+// has, and which calls matter. Found once for runs that differ in their values only.
+class Preparation {
+ public:
+  // `everything`: for all traced calls. The policy is copied; the registry must outlive the preparation.
+  Preparation(const TracedRun& trace, const Registry& registry, const Policy& policy, std::vector<Probe> probes,
+              bool everything);
+  ~Preparation();
+  Preparation(const Preparation&) = delete;
+  Preparation& operator=(const Preparation&) = delete;
+
+ private:
+  friend Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparation& preparation);
+  struct Parts;
+  std::unique_ptr<const Parts> parts_;
+};
+
 // Linearizes the calls that the probes depend on; rules are not asked about others. The trace stays as it is.
 // `everything`: linearizes all traced calls. Throws Error with the operator's position if a rule cannot cover a call.
 Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything);
+// The same of a run that is like the one that the preparation was made of, but for its values.
+Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparation& preparation);
 
 // Counts the nodes of a kind.
 int64_t CountOf(const Linearization& linearization, Kind kind);

@@ -1,5 +1,6 @@
 #include "core/linearize/rerun.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/GradMode.h>
 
@@ -20,31 +21,52 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<at::Tensor>& o
   return Rerun(call, call.arguments, operands);
 }
 
-Stack StackOf(const Call& call, const std::vector<c10::IValue>& given, const std::vector<at::Tensor>& operands,
-              bool without_out) {
-  Stack stack;
-  size_t k = 0;
+StackRecipe::StackRecipe(const Call& call, bool without_out) {
   const auto& arguments = call.op.schema().arguments();
-  for (size_t a = 0; a < given.size(); ++a) {
-    std::vector<at::Tensor> own;
-    while (k < operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) own.push_back(operands[k++]);
-    if (without_out && arguments[a].is_out()) continue;
+  size_t k = 0;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    Argument own;
+    while (k < call.operands.size() && call.operands[k].argument == static_cast<int16_t>(a)) {
+      ++own.operands;
+      ++k;
+    }
     const c10::TypePtr type = arguments[a].type();
-    const bool optional_list = type->kind() == c10::TypeKind::ListType &&
-                               type->expect<c10::ListType>()->getElementType()->kind() == c10::TypeKind::OptionalType;
-    if (optional_list && given[a].isIntList()) {
-      c10::impl::GenericList list(type->expect<c10::ListType>()->getElementType());
-      size_t next = 0;
+    if (without_out && arguments[a].is_out()) {
+      own.kind = Argument::Kind::kLeftOut;
+    } else if (type->kind() == c10::TypeKind::ListType) {
+      own.element = type->expect<c10::ListType>()->getElementType();
+      own.kind = own.element->kind() == c10::TypeKind::OptionalType ? Argument::Kind::kOptionalList
+                                                                    : Argument::Kind::kList;
+    } else if (own.operands > 0) {
+      own.kind = Argument::Kind::kTensor;
+    }
+    arguments_.push_back(std::move(own));
+  }
+}
+
+Stack StackRecipe::Make(const std::vector<c10::IValue>& given, const std::vector<at::Tensor>& operands) const {
+  Stack stack;
+  stack.reserve(given.size());
+  size_t k = 0;
+  for (size_t a = 0; a < given.size(); ++a) {
+    const Argument& own = arguments_[a];
+    const size_t first = k;
+    k += own.operands;
+    if (own.kind == Argument::Kind::kLeftOut) continue;
+    const bool list = own.kind == Argument::Kind::kList || own.kind == Argument::Kind::kOptionalList;
+    if (own.kind == Argument::Kind::kOptionalList && given[a].isIntList()) {
+      c10::impl::GenericList made(own.element);
+      size_t next = first;
       for (const int64_t present : given[a].toIntVector()) {
-        list.push_back(present ? c10::IValue(own[next++]) : c10::IValue());
+        made.push_back(present ? c10::IValue(operands[next++]) : c10::IValue());
       }
-      stack.emplace_back(list);
-    } else if (type->kind() == c10::TypeKind::ListType && (!own.empty() || given[a].isNone())) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor& tensor : own) list.push_back(tensor);
-      stack.emplace_back(list);
-    } else if (!own.empty()) {
-      stack.emplace_back(own[0]);
+      stack.emplace_back(std::move(made));
+    } else if (list && (own.operands > 0 || given[a].isNone())) {
+      c10::List<at::Tensor> made;
+      for (size_t o = first; o < k; ++o) made.push_back(operands[o]);
+      stack.emplace_back(std::move(made));
+    } else if (own.kind == Argument::Kind::kTensor) {
+      stack.emplace_back(operands[first]);
     } else {
       stack.push_back(given[a]);
     }
@@ -66,9 +88,20 @@ std::vector<at::Tensor> Rerun(const Call& call, const std::vector<c10::IValue>& 
       own[k] = own[k].clone();
     }
   }
-  Stack stack = StackOf(call, given, own, functional.has_value());
+  Stack stack = StackRecipe(call, functional.has_value()).Make(given, own);
   (functional ? *functional : call.op).Run(&stack);
   return TensorsIn(stack);
+}
+
+bool HasLayout(const at::Tensor& tensor, const Operand& operand) {
+  return tensor.defined() && tensor.scalar_type() == operand.dtype && tensor.sizes() == operand.geometry.sizes &&
+         tensor.strides() == operand.geometry.strides && tensor.storage_offset() == operand.geometry.offset;
+}
+
+bool SameBits(const at::Tensor& a, const at::Tensor& b) {
+  // equal() takes NaN for different from itself.
+  if (a.equal(b)) return true;
+  return a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all().item<bool>();
 }
 
 }  // namespace addend

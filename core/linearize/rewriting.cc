@@ -102,7 +102,7 @@ std::vector<c10::IValue> Rewriting::Run(CallAtHand& own, const std::vector<c10::
   for (size_t k = 0; k < count; ++k) {
     const at::Tensor& value = expected.values[k];
     if (!value.defined() || !results[k].defined() || results[k].is_same(value)) continue;
-    Adopt(own, results[k], value, expected.references[k], first, expected.known);
+    Adopt(own, k, results[k], value, expected.references[k], first, expected.known);
   }
   size_t next = 0;
   std::vector<c10::IValue> own_results;
@@ -183,7 +183,7 @@ Call* Rewriting::MakerOf(int storage, size_t first) {
 }
 
 // Puts the operator's own numbers in the place of those that its rewrite gave.
-void Rewriting::Adopt(const CallAtHand& own, const at::Tensor& result, const at::Tensor& value,
+void Rewriting::Adopt(const CallAtHand& own, size_t k, const at::Tensor& result, const at::Tensor& value,
                       const at::Tensor& reference, size_t first, bool known) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
@@ -214,6 +214,7 @@ void Rewriting::Adopt(const CallAtHand& own, const at::Tensor& result, const at:
   }
   if (Call* maker = MakerOf(operand.storage, first)) {
     maker->adopted = std::max(maker->adopted, same ? 2 * tolerance : std::numeric_limits<double>::infinity());
+    maker->adoptions.push_back({std::make_shared<const Call>(own.call), k, operand});
   }
 }
 

@@ -58,8 +58,8 @@ class Rewriting {
   at::Tensor ResultFor(const CallAtHand& own, size_t k, const at::Tensor& result, const at::Tensor& value,
                        const Targets& targets, size_t first) const;
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
-  void Adopt(const CallAtHand& own, const at::Tensor& result, const at::Tensor& value, const at::Tensor& reference,
-             size_t first, bool known);
+  void Adopt(const CallAtHand& own, size_t k, const at::Tensor& result, const at::Tensor& value,
+             const at::Tensor& reference, size_t first, bool known);
   Call* MakerOf(int storage, size_t first);
 
   const Policy* policy_;

@@ -60,20 +60,9 @@ std::vector<at::Tensor> Give(const TracedRun& trace, const Call& call, bool on_b
     operands.push_back(aside ? tensor.clone() : tensor);
     if (operand.written) given.push_back(tensor);
   }
-  Stack stack = StackOf(call, call.arguments, operands, /*without_out=*/false);
+  Stack stack = StackRecipe(call, /*without_out=*/false).Make(call.arguments, operands);
   call.op.Run(&stack);
   return given.empty() ? TensorsIn(stack) : given;
-}
-
-bool SameLayout(const at::Tensor& tensor, const Operand& output) {
-  return tensor.defined() && tensor.scalar_type() == output.dtype && tensor.sizes() == output.geometry.sizes &&
-         tensor.strides() == output.geometry.strides && tensor.storage_offset() == output.geometry.offset;
-}
-
-// Bit for bit; equal() takes NaN for different from itself.
-bool SameBits(const at::Tensor& a, const at::Tensor& b) {
-  if (a.equal(b)) return true;
-  return a.eq(b).logical_or_(a.ne(a).logical_and_(b.ne(b))).all().item<bool>();
 }
 
 void KeepOrCompare(const Call& call, const Operand& output, const at::Tensor& again, at::Tensor& kept) {
@@ -124,7 +113,7 @@ void RunAgain(TracedRun& trace, const Call& linearized) {
     if (!CarriesRows(output)) continue;
     Kept& kept = KeptOf(trace, output);
     const bool outdated = output.written && values_written.count(output.storage) == 0;
-    if (outdated || k >= values.size() || !SameLayout(values[k], output)) Differs(call, "another layout");
+    if (outdated || k >= values.size() || !HasLayout(values[k], output)) Differs(call, "another layout");
     if (output.written) {
       KeepOrCompare(call, output, values_written[output.storage], kept.value);
       KeepOrCompare(call, output, references_written[output.storage], kept.reference);

@@ -129,7 +129,7 @@ void Add(SweepResult piece, SweepResult& sum) {
 // Linearizes every piece of the line and gives it to `sweep` with a progress of its own. Fills the fields that both
 // directions have in common.
 void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry& registry, const Policy& policy,
-                  const std::vector<Probe>& probes, bool everything, const StageProgress& progress,
+                  const Preparation& preparation, const StageProgress& progress,
                   const std::function<void(const Linearization&, int64_t piece, const Progress&)>& sweep, Pieces& all) {
   const int64_t pieces = std::max<int64_t>(policy.segments, 1);
   const auto report = [&](const char* stage, int64_t done, int64_t total) {
@@ -138,7 +138,7 @@ void ForEachPiece(const std::shared_ptr<const TracedRun>& trace, const Registry&
   const auto run = [&](const std::shared_ptr<const TracedRun>& piece, int64_t k) {
     auto start = Clock::now();
     report("linearize", k, pieces);
-    Linearization linearization = Linearize(piece, registry, policy, probes, everything);
+    Linearization linearization = Linearize(piece, preparation);
     all.linearize_seconds += SecondsSince(start);
     report("linearize", k + 1, pieces);
     start = Clock::now();
@@ -226,13 +226,14 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
     if (piece > 0) return Add(std::move(result), all.sweep);
     all.sweep = std::move(result);
   };
-  ForEachPiece(trace, registry, policy, probes, everything, progress, sweep, all);
+  ForEachPiece(trace, registry, policy, Preparation(*trace, registry, policy, probes, everything), progress, sweep, all);
   return all;
 }
 
 Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
-                                 const CotangentsFor& cotangents, bool nodes, const StageProgress& progress) {
+                                 const CotangentsFor& cotangents, bool nodes, const StageProgress& progress,
+                                 std::shared_ptr<const Preparation> prepared) {
   if (!trace->stretches.empty()) {
     try {
       return TransposeInStretches(trace, registry, policy, probes, cotangents, nodes, progress);
@@ -251,7 +252,10 @@ Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const 
     if (piece > 0) return Add(std::move(result), all.adjoint);
     all.adjoint = std::move(result);
   };
-  ForEachPiece(trace, registry, policy, probes, /*everything=*/false, progress, sweep, all);
+  if (prepared == nullptr) {
+    prepared = std::make_shared<const Preparation>(*trace, registry, policy, probes, /*everything=*/false);
+  }
+  ForEachPiece(trace, registry, policy, *prepared, progress, sweep, all);
   return all;
 }
 

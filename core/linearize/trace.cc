@@ -242,7 +242,7 @@ void Tracer::TraceGuard(const CallAtHand& own) {
     const std::vector<c10::IValue> references = reference_run_.RunForIds(own);
     same = !references.empty() && SameNumber(own.results[0], references[0]);
   }
-  trace_.guards.push_back({ids_.OriginOf(own.call), own.call.position, same});
+  trace_.guards.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
 }
 
 // A call that gives integers and booleans only: rules take them from the value, for every row. What they are on the
@@ -277,7 +277,7 @@ bool Tracer::NoteConditions(const CallAtHand& own) {
                                    [](const Operand& operand) { return operand.storage >= 0 && operand.labelled; });
   if (!tracked) return true;
   const bool same = ids_.SameOnBaseline(own);
-  trace_.conditions.push_back({ids_.OriginOf(own.call), own.call.position, same});
+  trace_.conditions.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
   if (ids_.ReadsIds(own.call)) trace_.unattributed.push_back(own.call.position);
   return same;
 }

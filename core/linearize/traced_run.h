@@ -50,6 +50,7 @@ struct Condition {
   Position origin;    // the operator that derived them
   Position use;       // the operator that read them
   bool same = false;  // on the baseline they are the same
+  int64_t call = -1;  // the number of the call that read them
 };
 
 // Rows that begin in what a call gives, because ids become numbers there.

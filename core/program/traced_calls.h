@@ -49,6 +49,15 @@ struct Operand {
   }
 };
 
+struct Call;
+
+// A result of a rewrite that was replaced by the rewritten operator's own numbers.
+struct Adoption {
+  std::shared_ptr<const Call> whole;  // the rewritten operator, as it was called
+  size_t result = 0;                  // which tensor of its results
+  Operand place;                      // where the rewrite's result lies
+};
+
 struct Call {
   explicit Call(const Operator& called) : op(called) {}
 
@@ -62,6 +71,7 @@ struct Call {
   // Set on the calls of a rewrite that made its results, which were replaced by the rewritten operator's own numbers
   // (see Note [Rewrites] in core/rules/rewrite.h): how far those may be off, relative to the largest; 0: not set.
   double adopted = 0;
+  std::vector<Adoption> adoptions;        // what was replaced
   bool resized_output = false;            // out= into a tensor that the call gave a new size: nothing of it was kept
   std::vector<c10::IValue> arguments;     // as called, tensors replaced by None (they are operands)
   c10::SmallVector<Operand, 4> operands;  // tensor arguments in schema order, lists flattened
