@@ -19,6 +19,7 @@
 
 #include "benchmarks/spent.h"
 #include "core/explain/attribute.h"
+#include "core/explain/plan.h"
 #include "core/linearize/reference_cache.h"
 #include "core/model/model.h"
 
@@ -130,6 +131,7 @@ struct Asked {
   int64_t targets = 1;
   bool own_baselines = false;
   bool kept = false;  // references are kept from one batch to the next
+  bool planned = false;
 };
 
 void Measure(benchmark::State& state, const Setting& setting, int64_t rows, const Asked& asked) {
@@ -145,6 +147,19 @@ void Measure(benchmark::State& state, const Setting& setting, int64_t rows, cons
   for (int64_t t = 0; t < asked.targets; ++t) options.targets.push_back(addend::ParseTarget(std::to_string(t)));
   if (asked.kept) options.references = std::make_shared<addend::ReferenceCache>();
   const addend::TracedModel model = addend::Trace(addend::LoadTorchScript(setting.path));
+  const auto inputs_of = [&](const std::vector<at::Tensor>& batch) {
+    std::vector<addend::Input> inputs(batch.size());
+    for (size_t k = 0; k < batch.size(); ++k) {
+      inputs[k].value = batch[k];
+      inputs[k].split = addend::Split::AlongDims(setting.dims[k]);
+      inputs[k].baseline = asked.own_baselines ? addend::Baseline::Of(baselines[k])
+                           : setting.images    ? addend::Baseline::Of(0.0)
+                                               : addend::Baseline::Of(baselines[k].narrow(0, 0, 1));
+    }
+    return inputs;
+  };
+  std::shared_ptr<const addend::AttributionPlan> plan;
+  if (asked.planned) plan = addend::AttributionPlan::Make(model.model(), inputs_of(setting.inputs(rows)), options);
   Spent plain, gradients, attributed;
   std::vector<double> traced, linearized, swept;
   double worst = 0;
@@ -165,15 +180,7 @@ void Measure(benchmark::State& state, const Setting& setting, int64_t rows, cons
     for (const at::Tensor& parameter : plain_model.parameters()) parameter.mutable_grad().reset();
     addend::Attribution result;
     attributed.Measure([&] {
-      std::vector<addend::Input> inputs(batch.size());
-      for (size_t k = 0; k < batch.size(); ++k) {
-        inputs[k].value = batch[k];
-        inputs[k].split = addend::Split::AlongDims(setting.dims[k]);
-        inputs[k].baseline = asked.own_baselines ? addend::Baseline::Of(baselines[k])
-                             : setting.images    ? addend::Baseline::Of(0.0)
-                                                 : addend::Baseline::Of(baselines[k].narrow(0, 0, 1));
-      }
-      result = addend::Attribute(model, inputs, options);
+      result = plan != nullptr ? plan->Attribute(batch) : addend::Attribute(model, inputs_of(batch), options);
     });
     for (const addend::Contributions& target : result.targets) {
       worst = std::max(worst, std::abs(target.recovery - target.value) / std::max(1.0, std::abs(target.value)));
@@ -196,6 +203,8 @@ void Measure(benchmark::State& state, const Setting& setting, int64_t rows, cons
   state.counters["autograd"] = Median(gradients.clock) / forward;
   state.counters["plain_ms"] = 1e3 * forward;
   state.counters["us_per_row"] = 1e6 * Median(attributed.clock) / static_cast<double>(rows);
+  std::sort(attributed.clock.begin(), attributed.clock.end());
+  state.counters["p99"] = attributed.clock[attributed.clock.size() * 99 / 100] / Median(attributed.clock);
   state.counters["trace"] = Median(traced) / forward;
   state.counters["linearize"] = Median(linearized) / forward;
   state.counters["sweep"] = Median(swept) / forward;
@@ -207,6 +216,7 @@ void RegisterAll(const std::vector<Setting>& settings, const std::vector<std::st
     for (const int64_t rows : {1, 128, 1024, 8192}) {
       const std::vector<std::pair<std::string, Asked>> all = {{"one_baseline", {1, false, false}},
                                                               {"kept", {1, false, true}},
+                                                              {"planned", {1, false, false, true}},
                                                               {"own_baselines", {1, true, false}},
                                                               {"ten_targets", {10, false, false}}};
       for (const auto& [word, asked] : all) {
@@ -215,7 +225,7 @@ void RegisterAll(const std::vector<Setting>& settings, const std::vector<std::st
                                        Measure(state, setting, rows, asked);
                                      })
             ->UseManualTime()
-            ->Iterations(rows > 1024 ? 9 : 25)
+            ->Iterations(rows > 1024 ? 9 : rows == 1 ? 2000 : 25)
             ->Unit(benchmark::kMillisecond);
       }
     }

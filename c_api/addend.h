@@ -112,6 +112,7 @@ typedef struct addend_model addend_model;
 typedef struct addend_request addend_request;
 typedef struct addend_results addend_results;
 typedef struct addend_attribution addend_attribution;
+typedef struct addend_plan addend_plan;
 typedef struct addend_program addend_program;
 typedef struct addend_audit_log addend_audit_log;
 typedef struct addend_trace addend_trace;
@@ -214,7 +215,8 @@ enum addend_handle_kind {
   ADDEND_HANDLE_ATTRIBUTION = 17,
   ADDEND_HANDLE_PROGRAM = 18,
   ADDEND_HANDLE_CONCEPTS = 19,
-  ADDEND_HANDLE_AUDIT_LOG = 20
+  ADDEND_HANDLE_AUDIT_LOG = 20,
+  ADDEND_HANDLE_PLAN = 21
 };
 
 /* Returns how many handles of a kind are not released yet; -1 where there is no such kind. For tests: a program that
@@ -1021,6 +1023,45 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_attribution_html(const addend_
                                                                    addend_string** out_html) ADDEND_NOEXCEPT;
 ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDEND_NOEXCEPT;
 
+/* ---- Plans: an attribution made ready for many rows ---------------------------------------------------------------
+ *
+ * A plan fixes model, sizes, splits, baselines, targets and policy. The model runs when the plan is made; later rows go
+ * through the operators that it called, with nothing looked up again. A plan gives the bits that addend_model_attribute
+ * would give, or refuses. It keeps what the model's parameters were, and notices those that are written in place. Any
+ * number of threads may use one plan at once. */
+
+/* Plans attributions of requests like this one. If the request asks for the target of each example, later requests may
+ * have another number of examples, for which the model runs once more; everything else keeps its size.
+ * in: context (borrowed, may be NULL), model, request (borrowed).
+ * out: out_plan (new).
+ * errors: as addend_model_attribute; FAILED_PRECONDITION, with the position of an operator, where the model cannot be
+ * planned: it draws random numbers, writes its own memory, gives sizes that depend on elements, or computes what no
+ * operator shows; INVALID_ARGUMENT for a memory limit, several baselines, explicit parts and splits inside the model. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_model_plan(const addend_context* context, const addend_model* model,
+                                                             const addend_request* request,
+                                                             addend_plan** out_plan) ADDEND_NOEXCEPT;
+/* Attributes the plan's targets for the inputs of a request. Of the request, only the values of its inputs and its
+ * cancellation are looked at; inputs that are not split have to be as they were when the plan was made.
+ * in: plan, request (borrowed).
+ * out: out_attribution (new).
+ * errors: INVALID_ARGUMENT for inputs of another size, dtype or device, for NaN and infinity, and where an input that is
+ * not split differs; FAILED_PRECONDITION where the model would take another branch, or its parameters were written;
+ * CANCELLED. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute(const addend_plan* plan, const addend_request* request,
+                                                                 addend_attribution** out_attribution) ADDEND_NOEXCEPT;
+/* The same into the caller's memory, without a handle for the result. A request that was made once over memory of the
+ * caller's (addend_tensor_wrap) can be used again for each row that is written there.
+ * in: plan, request (borrowed); contributions: a float64 tensor on the CPU, contiguous, with one number for each
+ * target and component, [targets, components]; sums: the same [targets, 3], which gets value, reference and leftover of
+ * each target, or NULL.
+ * errors: as addend_plan_attribute; INVALID_ARGUMENT for tensors that do not fit; INTERNAL where the parts of a target
+ * do not add up, if the policy lets that pass elsewhere. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute_into(const addend_plan* plan,
+                                                                      const addend_request* request,
+                                                                      const addend_tensor* contributions,
+                                                                      const addend_tensor* sums) ADDEND_NOEXCEPT;
+ADDEND_API void addend_plan_release(addend_plan* plan) ADDEND_NOEXCEPT;
+
 /* ---- Reasons: what people are told of a decision ------------------------------------------------------------------
  */
 
@@ -1279,6 +1320,13 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_begin_attribution(const 
  * thread: that of addend_trace_begin_attribution. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_attribution(
     addend_trace* trace, addend_attribution** out_attribution) ADDEND_NOEXCEPT;
+/* Ends the recording and plans attributions as addend_trace_end_attribution would give, for inputs of the same sizes.
+ * What addend_trace_add_on_baseline told is compared with what the plan computes there.
+ * out: out_plan (new).
+ * errors: as addend_model_plan; FAILED_PRECONDITION also where notes were added to the trace.
+ * thread: that of addend_trace_begin_attribution. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_trace_end_plan(addend_trace* trace,
+                                                                 addend_plan** out_plan) ADDEND_NOEXCEPT;
 /* Begins the second run of the model, where the request splits a tensor inside the model. The first run has found that
  * tensor, and its outputs were named. The model now runs once more, with the same numbers (random ones included); the
  * second run is decomposed or attributed, and its outputs are to be named again.

@@ -810,6 +810,27 @@ class Request : public Handle<addend_request, addend_request_release> {
 
 class Model;
 
+// An attribution made ready for many rows; see addend.h.
+class Plan : public Handle<addend_plan, addend_plan_release> {
+ public:
+  using Handle::Handle;
+
+  // Attributes the plan's targets for the inputs of a request.
+  Attribution Attribute(const Request& request) const {
+    addend_attribution* attribution = nullptr;
+    Check(addend_plan_attribute(get(), request.get(), &attribution));
+    return Attribution(attribution);
+  }
+  // The same into float64 tensors over the caller's memory: [targets, components], and value, reference and leftover of
+  // each target, [targets, 3].
+  void AttributeInto(const Request& request, const Tensor& contributions) const {
+    Check(addend_plan_attribute_into(get(), request.get(), contributions.get(), nullptr));
+  }
+  void AttributeInto(const Request& request, const Tensor& contributions, const Tensor& sums) const {
+    Check(addend_plan_attribute_into(get(), request.get(), contributions.get(), sums.get()));
+  }
+};
+
 // A program: what a model did, to be read, kept and run again. `options` are JSON as addend.h describes it.
 class Program : public Handle<addend_program, addend_program_release> {
  public:
@@ -946,6 +967,12 @@ class Model : public Handle<addend_model, addend_model_release> {
     addend_attribution* attribution = nullptr;
     Check(addend_model_attribute(context.get(), get(), request.get(), &attribution));
     return Attribution(attribution);
+  }
+  // Plans attributions of requests like this one.
+  Plan MakePlan(const Request& request, const Context& context = {}) const {
+    addend_plan* plan = nullptr;
+    Check(addend_model_plan(context.get(), get(), request.get(), &plan));
+    return Plan(plan);
   }
   // Records the model as a program. Further examples of the request teach the program other sizes.
   Program Record(const Request& request) const {
@@ -1120,6 +1147,12 @@ class AttributionScope : public LiveScope {
     addend_attribution* attribution = nullptr;
     Check(addend_trace_end_attribution(get(), &attribution));
     return Attribution(attribution);
+  }
+  // Stops recording, and plans attributions for inputs of the same sizes.
+  Plan EndPlan() {
+    addend_plan* plan = nullptr;
+    Check(addend_trace_end_plan(get(), &plan));
+    return Plan(plan);
   }
 };
 

@@ -17,7 +17,7 @@
 namespace addend::c_api {
 
 // Kinds of addend_handle_kind.
-constexpr int32_t kNumKinds = ADDEND_HANDLE_AUDIT_LOG + 1;
+constexpr int32_t kNumKinds = ADDEND_HANDLE_PLAN + 1;
 // Behind them those that live as long as a callback runs.
 constexpr int32_t kNumCounts = kNumKinds + 3;
 

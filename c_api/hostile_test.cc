@@ -39,6 +39,7 @@ class HostileTest : public CApiTest {
     addend_results* results = nullptr;
     addend_attribution* attribution = nullptr;
     addend_program* program = nullptr;
+    addend_plan* plan = nullptr;
     addend_audit_log* log = nullptr;
     addend_trace* trace = nullptr;
     addend_frames* frames = nullptr;
@@ -55,7 +56,7 @@ class HostileTest : public CApiTest {
       ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
     };
     set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
-        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.trace, h.frames, h.arguments,
+        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.plan, h.trace, h.frames, h.arguments,
         h.rules, h.rule_call, h.rule_result);
     return h;
   }
@@ -88,6 +89,7 @@ class HostileTest : public CApiTest {
     }();
     ExpectOk(addend_model_attribute(nullptr, h.model, DigitRequest().get(), &h.attribution));
     ExpectOk(addend_model_record(h.model, DigitRequest().get(), &h.program));
+    ExpectOk(addend_model_plan(nullptr, h.model, DigitRequest().get(), &h.plan));
     ExpectOk(addend_audit_log_open((testing::TempDir() + "/released.log").c_str(), nullptr, &h.log));
     ExpectOk(addend_trace_begin(nullptr, live.get(), &h.trace));
     ExpectOk(addend_rules_create(&h.rules));
@@ -108,6 +110,7 @@ class HostileTest : public CApiTest {
     static addend_results* r = nullptr;
     static addend_attribution* a = nullptr;
     static addend_program* p = nullptr;
+    static addend_plan* plan = nullptr;
     static addend_model* m = nullptr;
     static addend_trace* trace = nullptr;
     static addend_context* context = nullptr;
@@ -169,6 +172,9 @@ class HostileTest : public CApiTest {
         {"model_run", [=] { return addend_model_run(h.model, h.request, &r); }},
         {"model_decompose", [=] { return addend_model_decompose(h.context, h.model, h.request, &r); }},
         {"model_attribute", [=] { return addend_model_attribute(h.context, h.model, h.request, &a); }},
+        {"model_plan", [=] { return addend_model_plan(h.context, h.model, h.request, &plan); }},
+        {"plan_attribute", [=] { return addend_plan_attribute(h.plan, h.request, &a); }},
+        {"plan_attribute_into", [=] { return addend_plan_attribute_into(h.plan, h.request, h.tensor, nullptr); }},
         {"model_record", [=] { return addend_model_record(h.model, h.request, &p); }},
         {"model_check_trace", [=] { return addend_model_check_trace(h.model, h.request, nullptr, &s); }},
         {"model_methods", [=] { return addend_model_methods(h.model, "forward", &m); }},
@@ -307,6 +313,7 @@ class HostileTest : public CApiTest {
     addend_results_release(h.results);
     addend_attribution_release(h.attribution);
     addend_program_release(h.program);
+    addend_plan_release(h.plan);
     addend_audit_log_release(h.log);
     addend_trace_release(h.trace);
     addend_arguments_release(h.arguments);
@@ -581,7 +588,7 @@ TEST_F(HostileTest, NumbersThatFitNothing) {
   }
   EXPECT_EQ(Outcome(addend_set_num_threads(0)).code, ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(addend_debug_live(-1), -1);
-  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_AUDIT_LOG + 1), -1);
+  EXPECT_EQ(addend_debug_live(ADDEND_HANDLE_PLAN + 1), -1);
 }
 
 TEST_F(HostileTest, FilesThatEndEarlyOrAreDamaged) {

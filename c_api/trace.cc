@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "c_api/attribution.h"
+#include "c_api/plan.h"
 #include "c_api/program.h"
 #include "c_api/run.h"
 #include "c_api/structure.h"
@@ -267,6 +268,21 @@ ADDEND_API addend_status* addend_trace_end_attribution(addend_trace* trace,
     LiveTrace& run = DecomposedBy(body);
     Stop(body);
     return AttributionOf(run.FinishAttribution(), *body.attribution, body.inputs, body.context, "");
+  });
+}
+
+ADDEND_API addend_status* addend_trace_end_plan(addend_trace* trace, addend_plan** out_plan) noexcept {
+  return EndTrace(trace, "out_plan", out_plan, [](const TraceBody& body) {
+    LiveTrace& run = DecomposedBy(body);
+    Stop(body);
+    PlanBody made;
+    made.plan = run.FinishPlan();
+    made.asked = *body.attribution;
+    made.asked.progress = nullptr;
+    made.inputs = body.inputs;
+    made.context = body.context;
+    for (const RequestInput& input : body.inputs) made.input_names.push_back(input.input.name);
+    return made;
   });
 }
 

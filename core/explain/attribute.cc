@@ -28,11 +28,6 @@
 namespace addend {
 namespace {
 
-std::vector<double> Numbers(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.to(at::kCPU, at::kDouble).contiguous();
-  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
-}
-
 // The place of each target in the whole tensor.
 std::vector<Target> FindTargets(const at::Tensor& value, const AttributeOptions& options) {
   std::vector<Target> found;
@@ -175,8 +170,8 @@ std::vector<OperatorRelevance> ByOperator(const TracedRun& trace, const AdjointR
   std::vector<OperatorRelevance> operators;
   for (const NodeRelevance& node : adjoint.nodes) {
     const Call& call = trace.program.calls[node.call];
-    operators.push_back({call.position, DescribeCall(call), call.program_call, node.output, Numbers(node.passed),
-                         Numbers(node.leftover)});
+    operators.push_back({call.position, DescribeCall(call), call.program_call, node.output, Doubles(node.passed),
+                         Doubles(node.leftover)});
   }
   return operators;
 }
@@ -256,7 +251,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
 
   Given given = ByElement(run, adjoint, count, together, options);
   result.inputs = std::move(given.inputs);
-  ByTarget(targets, numbers, given.components, options.each_example ? std::vector<double>() : Numbers(adjoint.leftover),
+  ByTarget(targets, numbers, given.components, options.each_example ? std::vector<double>() : Doubles(adjoint.leftover),
            result);
   result.operators = ByOperator(*run.trace, adjoint);
 

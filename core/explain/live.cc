@@ -175,6 +175,12 @@ class LiveTrace::Recording : public CallHandler {
     return attribution;
   }
 
+  std::shared_ptr<const AttributionPlan> FinishPlan() {
+    if (!purpose_.attribution) throw FailedPrecondition("this trace decomposes; end it so");
+    if (!notes_.empty()) throw FailedPrecondition(absl::StrCat("the model cannot be planned: ", notes_[0]));
+    return AttributionPlan::Of(End(), inputs_, *purpose_.attribution, named_);
+  }
+
  private:
   void RequireOutputs() const {
     if (outputs_.empty()) throw InvalidArgument("no output of the trace was named");
@@ -358,6 +364,11 @@ Decomposition LiveTrace::Finish() {
 Attribution LiveTrace::FinishAttribution() {
   Stop();
   return recording_->FinishAttribution();
+}
+
+std::shared_ptr<const AttributionPlan> LiveTrace::FinishPlan() {
+  Stop();
+  return recording_->FinishPlan();
 }
 
 }  // namespace addend

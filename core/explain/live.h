@@ -18,6 +18,7 @@
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/input.h"
+#include "core/explain/plan.h"
 #include "core/intercept/script_frames.h"
 #include "core/model/live_run.h"
 #include "core/model/live_scope.h"
@@ -68,6 +69,9 @@ class LiveTrace : public LiveRun {
   Decomposition Finish();
   // Stops, and attributes the targets of the options, once. Throws what Attribute() throws.
   Attribution FinishAttribution();
+  // Stops, and plans attributions as FinishAttribution() would give, once. Throws what AttributionPlan::Of() throws, and
+  // FailedPrecondition where notes were added: they tell of what no operator shows.
+  std::shared_ptr<const AttributionPlan> FinishPlan();
 
  private:
   class Recording;

@@ -239,27 +239,31 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   const Probe& probe = linearization.probes[0];
   if (!CarriesRows(probe.operand) || value.numel() == 0 || policy.check == Check::kOff) return outcome;
   if (!result.failures.empty() && policy.on_failure != OnFailure::kAbsorb) return outcome;
-  const at::Tensor recovery = result.components.sum(1) + result.leftover + result.reference;
-  const at::Tensor counted = at::isfinite(result.value);
-  const at::Tensor missing = at::where(counted, result.value - recovery, at::zeros_like(recovery));
-  const at::Tensor weights = MagnitudeOfEach(cotangent);
+  const std::vector<double> components = Doubles(result.components.sum(1));
+  const std::vector<double> leftover = Doubles(result.leftover);
+  const std::vector<double> references = Doubles(result.reference);
+  const std::vector<double> values = Doubles(result.value);
+  const std::vector<double> weights = Doubles(MagnitudeOfEach(cotangent));
   const bool single = result.single[0];
   const double scale = LargestFinite(value);
-  for (int64_t t = 0; t < missing.size(0); ++t) {
-    const double weight = std::max(weights[t].item<double>(), std::numeric_limits<double>::min());
-    const double error = std::abs(missing[t].item<double>()) / weight;
-    const double reference = std::abs(result.reference[t].item<double>()) / weight;
+  for (size_t t = 0; t < values.size(); ++t) {
+    const double missing =
+        std::isfinite(values[t]) ? values[t] - (components[t] + leftover[t] + references[t]) : 0;
+    const double weight = std::max(weights[t], std::numeric_limits<double>::min());
+    const double error = std::abs(missing) / weight;
+    const double reference = std::abs(references[t]) / weight;
     const double terms = OwnTerms(linearization, probe, reference);
     const double allowed = OwnAllowance(single, scale, terms, policy.tolerance);
     if (error <= allowed) continue;
     Sizes sizes;
-    sizes.components = result.components[t].abs().sum().item<double>();
-    sizes.leftover = std::abs(result.leftover[t].item<double>());
-    sizes.move = std::abs((result.value[t] - result.reference[t]).item<double>());
-    sizes.value = std::abs(result.value[t].item<double>());
+    const auto row = static_cast<int64_t>(t);
+    sizes.components = result.components[row].abs().sum().item<double>();
+    sizes.leftover = std::abs(leftover[t]);
+    sizes.move = std::abs(values[t] - references[t]);
+    sizes.value = std::abs(values[t]);
     Outcome own;
     const Judged judged = Measure(
-        linearization, name, sizes, single, 0, [&] { return cotangent.narrow(0, t, 1); }, own);
+        linearization, name, sizes, single, 0, [&] { return cotangent.narrow(0, row, 1); }, own);
     const double over = std::max(scale > 0 ? scale : terms, std::numeric_limits<double>::min());
     const double relative = error / over;
     if (!(relative <= outcome.worst_error)) outcome.worst_error = relative;
@@ -267,7 +271,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
     const bool first = outcome.failures.empty();
     Outcome more;
     if (FailRecovery(linearization, judged, relative, allowed / over, first ? outcome : more)) {
-      result.leftover[t] += missing[t];
+      result.leftover[row] += missing;
     }
   }
   return outcome;

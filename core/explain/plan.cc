@@ -75,9 +75,11 @@ class AttributionPlan::Sized {
       repeated.push_back({IsPlain(asked_.inputs[k]) ? -1 : run.storages[k], !varies});
       references_vary_ = references_vary_ || varies;
     }
-    prepared_ = std::make_shared<const Preparation>(*run.trace, options.Rules(), policy_,
-                                                    std::vector<Probe>{explained_.probe}, /*everything=*/false);
+    prepared_ = std::make_shared<Preparation>(*run.trace, options.Rules(), policy_,
+                                              std::vector<Probe>{explained_.probe}, /*everything=*/false);
     run_ = std::make_unique<const RepeatedRun>(std::move(run.trace), options.Rules(), std::move(repeated));
+    // Pieces of the line have references of their own.
+    if (policy_.segments <= 1) prepared_->KeepNodes(Linearize(run_->first(), *prepared_), run_->SteadyCalls());
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
@@ -220,7 +222,7 @@ class AttributionPlan::Sized {
   NamedTensors held_;
   std::vector<int64_t> versions_;
   bool references_vary_ = false;
-  std::shared_ptr<const Preparation> prepared_;
+  std::shared_ptr<Preparation> prepared_;
   std::unique_ptr<const RepeatedRun> run_;
 };
 
@@ -273,10 +275,11 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(RecordedRun run, cons
   parts->inputs = inputs;
   parts->options = options;
   parts->options.references = nullptr;
+  // The run may have written the inputs themselves.
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : run.inputs.inputs) values.push_back(input.value);
   auto sized = std::make_shared<const Sized>(std::move(run), inputs, parts->options, held);
   sized->CompareWithModel(nullptr);
-  std::vector<at::Tensor> values;
-  for (const Input& input : inputs) values.push_back(input.value);
   sized->Attribute(values, parts->options);
   parts->first = std::move(sized);
   parts->options.progress = nullptr;
@@ -299,6 +302,7 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
   for (size_t k = 0; k < values.size(); ++k) {
     const at::Tensor& planned = asked.inputs[k].value;
     if (IsPlain(asked.inputs[k])) {
+      with[k].value = planned;
       if (!values[k].defined() || values[k].sizes() == planned.sizes()) continue;
     } else if (values[k].defined() && parts_->options.each_example && values[k].dim() == planned.dim() &&
                values[k].dim() > 0 && values[k].sizes().slice(1) == planned.sizes().slice(1) && values[k].size(0) > 0 &&

@@ -39,11 +39,6 @@ at::Tensor InDouble(const at::Tensor& tensor) {
   return (own.is_cpu() || own.is_cuda() ? own : own.to(at::kCPU)).to(at::kDouble);
 }
 
-std::vector<double> Numbers(const at::Tensor& tensor) {
-  const at::Tensor own = tensor.to(at::kCPU, at::kDouble).contiguous();
-  return {own.data_ptr<double>(), own.data_ptr<double>() + own.numel()};
-}
-
 template <typename Item, typename Read>
 at::Tensor IndexOf(const std::vector<Item>& items, Read read, const at::Device& device) {
   std::vector<int64_t> index;
@@ -160,8 +155,8 @@ class Reader {
     if (all.empty()) return;
     const auto place = [&](const TargetNumbers::ElementWeight& one) { return one.row * classes_ + one.place; };
     const at::Tensor index = IndexOf(all, place, value_.device());
-    const std::vector<double> values = Numbers(value_.detach().reshape({-1}).index_select(0, index));
-    const std::vector<double> references = Numbers(reference_.detach().reshape({-1}).index_select(0, index));
+    const std::vector<double> values = Doubles(value_.detach().reshape({-1}).index_select(0, index));
+    const std::vector<double> references = Doubles(reference_.detach().reshape({-1}).index_select(0, index));
     for (size_t k = 0; k < all.size(); ++k) {
       found_.values[all[k].target] += all[k].number * values[k];
       found_.references[all[k].target] += all[k].number * references[k];
@@ -180,11 +175,11 @@ class Reader {
     const at::Tensor weights = exact.to(found_.options.dtype().toScalarType()).to(at::kDouble);
     const std::vector<double> values = NumbersOf(terms, value);
     const std::vector<double> references = NumbersOf(terms, reference);
-    const std::vector<double> moved = Numbers(Weighted(value - reference, weights));
+    const std::vector<double> moved = Doubles(Weighted(value - reference, weights));
     const at::Tensor sizes = weights.abs();
-    const std::vector<double> at_value = Numbers(Weighted(value.abs(), sizes));
-    const std::vector<double> at_reference = Numbers(Weighted(reference.abs(), sizes));
-    const std::vector<double> already = Numbers(AreDistributions(value));
+    const std::vector<double> at_value = Doubles(Weighted(value.abs(), sizes));
+    const std::vector<double> at_reference = Doubles(Weighted(reference.abs(), sizes));
+    const std::vector<double> already = Doubles(AreDistributions(value));
     TargetNumbers::RowWeights own;
     own.weights = weights;
     for (size_t k = 0; k < terms.size(); ++k) {
@@ -204,12 +199,12 @@ class Reader {
   static std::vector<double> NumbersOf(const std::vector<Term>& terms, const at::Tensor& rows) {
     const at::Tensor log_p = at::log_softmax(rows, -1);
     const auto place = [](const Term& term) { return std::max<int64_t>(term.place, 0); };
-    std::vector<double> numbers = Numbers(log_p.gather(1, IndexOf(terms, place, rows.device()).unsqueeze(1)));
+    std::vector<double> numbers = Doubles(log_p.gather(1, IndexOf(terms, place, rows.device()).unsqueeze(1)));
     std::vector<double> entropies;
     for (size_t k = 0; k < terms.size(); ++k) {
       if (terms[k].quantity == Quantity::kProbability) numbers[k] = std::exp(numbers[k]);
       if (terms[k].quantity != Quantity::kEntropy) continue;
-      if (entropies.empty()) entropies = Numbers(SumOfEach(Surprise(log_p)));
+      if (entropies.empty()) entropies = Doubles(SumOfEach(Surprise(log_p)));
       numbers[k] = 0 - entropies[k];
     }
     return numbers;
@@ -227,7 +222,7 @@ class Reader {
     if (AllFinite(value) && AllFinite(reference)) return MeanGradients(terms, value, reference);
     const at::Tensor kept = value.eq(-kInfinity).logical_and_(reference.eq(-kInfinity)).logical_not_();
     const at::Tensor known = at::isfinite(value).logical_and_(at::isfinite(reference));
-    const std::vector<double> fits = Numbers(kept.eq(known).all(1).logical_and_(kept.any(1)));
+    const std::vector<double> fits = Doubles(kept.eq(known).all(1).logical_and_(kept.any(1)));
     for (size_t k = 0; k < terms.size(); ++k) {
       if (fits[k] != 0) continue;
       throw InvalidArgument(absl::StrCat(
@@ -265,7 +260,7 @@ class Reader {
     // A softmax ignores shifts.
     const at::Tensor begin = reference - reference.amax(1, /*keepdim=*/true);
     const at::Tensor move = value - value.amax(1, /*keepdim=*/true) - begin;
-    const std::vector<double> half_ranges = Numbers((move.amax(1) - move.amin(1)) / 2);
+    const std::vector<double> half_ranges = Doubles((move.amax(1) - move.amin(1)) / 2);
     // Rows that take the same nodes are averaged together.
     std::vector<std::shared_ptr<const Quadrature>> rules;
     std::vector<std::vector<int64_t>> groups;
@@ -498,7 +493,7 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   result.reference = numbers.references[0];
   result.leftover = numbers.Weigh(composition.leftover().unsqueeze(0)).item<double>() + numbers.brackets[0];
   result.terms = numbers.terms[0];
-  result.contributions = Numbers(numbers.Weigh(composition.components()));
+  result.contributions = Doubles(numbers.Weigh(composition.components()));
   AddUp(result);
   const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
   result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,

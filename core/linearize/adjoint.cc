@@ -4,13 +4,11 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/real.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -31,6 +29,9 @@
 
 namespace addend {
 namespace {
+
+// NaN is larger than anything.
+double Larger(double a, double b) { return a >= b || std::isnan(a) ? a : b; }
 
 int64_t TargetsOf(const std::vector<at::Tensor>& seeds) {
   for (const at::Tensor& seed : seeds) {
@@ -78,8 +79,7 @@ class Adjoint {
 
   AdjointResult Run() {
     result_.components = products_.Zeros(trace_.numc);
-    terms_at_starts_ = products_.Zeros();
-    for (at::Tensor* sum : {&result_.value, &result_.reference, &result_.leftover}) *sum = products_.Zeros();
+    result_.leftover = products_.Zeros();
     for (size_t p = 0; p < seeds_.size() && !options_.components_only; ++p) ReadTarget(p);
     const auto calls = static_cast<int64_t>(trace_.program.calls.size());
     ForEachNodeBackward(linearization_, /*hold=*/!observers_.empty(), [&](const Node& node, int64_t n) {
@@ -91,9 +91,7 @@ class Adjoint {
     if (options_.progress && linearization_.stretches != nullptr) options_.progress(calls, calls);
     Seed(-1);
     for (const Start& start : trace_.starts) result_.starts.push_back(End(start));
-    const at::Tensor terms = result_.components.abs().sum(1);
-    result_.mass = terms + result_.leftover.abs() + result_.reference.abs();
-    result_.terms = terms.maximum(terms_at_starts_);
+    AddUp();
     return std::move(result_);
   }
 
@@ -110,14 +108,44 @@ class Adjoint {
     n < 0 ? options_.progress(calls - node.call, calls) : options_.progress(nodes - n, nodes);
   }
 
+  // Fills what the others are judged by.
+  void AddUp() {
+    for (at::Tensor* sum : {&result_.value, &result_.reference, &terms_at_starts_}) {
+      if (!sum->defined()) *sum = products_.Zeros();
+    }
+    const std::vector<double> parts = Doubles(MagnitudeOfEach(result_.components));
+    const std::vector<double> leftover = Doubles(result_.leftover);
+    const std::vector<double> reference = Doubles(result_.reference);
+    const std::vector<double> at_starts = Doubles(terms_at_starts_);
+    std::vector<double> mass(parts.size());
+    std::vector<double> terms(parts.size());
+    for (size_t t = 0; t < parts.size(); ++t) {
+      mass[t] = parts[t] + std::abs(leftover[t]) + std::abs(reference[t]);
+      terms[t] = Larger(parts[t], at_starts[t]);
+    }
+    result_.mass = OfDoubles(mass, result_.components.options());
+    result_.terms = OfDoubles(terms, result_.components.options());
+  }
+
+  static void AddTo(at::Tensor& sum, const at::Tensor& part) {
+    if (sum.defined()) {
+      sum += part;
+    } else {
+      sum = part;
+    }
+  }
+
   void ReadTarget(size_t p) {
     const at::Tensor& seed = seeds_[p];
     if (!seed.defined()) return;
     const Operand& operand = linearization_.probes[p].operand;
-    // Elements that no target asks for may be infinite.
-    const at::Tensor unasked = seed.eq(0);
-    result_.value += SumOfEach(RealProduct(seed, products_.Value(operand)).masked_fill_(unasked, 0));
-    result_.reference += SumOfEach(RealProduct(seed, products_.Reference(operand)).masked_fill_(unasked, 0));
+    const auto weighed = [&](const at::Tensor& numbers) {
+      if (AllFinite(numbers)) return ProductsOfEach(seed, numbers);
+      // Elements that no target asks for may be infinite.
+      return SumOfEach(RealProduct(seed, numbers).masked_fill_(seed.eq(0), 0));
+    };
+    AddTo(result_.value, weighed(products_.Value(operand)));
+    AddTo(result_.reference, weighed(products_.Reference(operand)));
   }
 
   // Adds the cotangents of the probes that are taken at `call` or later.
@@ -272,7 +300,7 @@ class Adjoint {
   // products: [targets, elements], labels: [elements].
   void AddLabelled(const at::Tensor& products, const at::Tensor& labels) {
     const at::Tensor own = labels.to(products.device()).unsqueeze(0);
-    terms_at_starts_ += AddByLabel(products.unsqueeze(1), own, result_.components.unsqueeze(1)).select(1, 0);
+    AddTo(terms_at_starts_, AddByLabel(products.unsqueeze(1), own, result_.components.unsqueeze(1)).select(1, 0));
   }
 
   const Linearization& linearization_;
@@ -322,32 +350,58 @@ void NoteFailure(const Linearization& linearization, const OperatorCheck& check,
 // rounding may come to and names the operator.
 void JudgeTargets(const Linearization& linearization, const std::vector<at::Tensor>& cotangents, double relative,
                   AdjointResult& result) {
-  const at::Tensor recovery = result.components.sum(1) + result.leftover + result.reference;
-  // Like the forward sweep, nothing is said about values that are not finite.
-  const at::Tensor counted = at::isfinite(result.value);
-  const at::Tensor missing = (result.value - recovery).masked_fill(counted.logical_not(), 0);
-  const at::Tensor scale = result.value.abs();
-  const at::Tensor terms = result.mass.maximum(result.terms + result.reference.abs());
-  at::Tensor allowed = at::where(counted, terms.maximum(scale), scale) * relative;
-  const auto holds = [&] { return missing.abs().le(allowed).logical_or(counted.logical_not()); };
+  const std::vector<double> components = Doubles(result.components.sum(1));
+  const std::vector<double> leftover = Doubles(result.leftover);
+  const std::vector<double> reference = Doubles(result.reference);
+  const std::vector<double> value = Doubles(result.value);
+  const std::vector<double> mass = Doubles(result.mass);
+  const std::vector<double> terms = Doubles(result.terms);
+  const size_t count = value.size();
+  std::vector<double> missing(count, 0);
+  std::vector<double> allowed(count);
+  for (size_t t = 0; t < count; ++t) {
+    // Like the forward sweep, nothing is said about values that are not finite.
+    const bool counted = std::isfinite(value[t]);
+    const double scale = std::abs(value[t]);
+    if (counted) missing[t] = value[t] - (components[t] + leftover[t] + reference[t]);
+    const double own = Larger(mass[t], terms[t] + std::abs(reference[t]));
+    allowed[t] = (counted ? Larger(own, scale) : scale) * relative;
+  }
+  const auto holds = [&](size_t t) { return !std::isfinite(value[t]) || std::abs(missing[t]) <= allowed[t]; };
+  const auto all_hold = [&] {
+    for (size_t t = 0; t < count; ++t) {
+      if (!holds(t)) return false;
+    }
+    return true;
+  };
   std::optional<OperatorCheck> failure;
-  if (!holds().all().item<bool>()) {
+  if (!all_hold()) {
     // What components cancel to may be much smaller than what they were summed from on the way.
     const AdjointOptions no_options;
     TermsObserver observer;
     Adjoint(linearization, cotangents, no_options, {&observer}).Run();
-    if (observer.largest_terms().defined()) allowed = allowed.maximum(observer.largest_terms() * relative);
-    if (!holds().all().item<bool>()) failure = observer.worst().value_or(OperatorCheck());
+    if (observer.largest_terms().defined()) {
+      const std::vector<double> largest = Doubles(observer.largest_terms());
+      for (size_t t = 0; t < count; ++t) allowed[t] = Larger(allowed[t], largest[t] * relative);
+    }
+    if (!all_hold()) failure = observer.worst().value_or(OperatorCheck());
   }
-  const at::Tensor over = at::where(scale.gt(0), scale, at::ones_like(scale));
-  const at::Tensor errors = missing.abs() / over;
-  result.recovery_error = errors.numel() == 0 ? 0 : errors.max().item<double>();
-  result.tolerance = errors.numel() == 0 ? 0 : (allowed / over).index({errors.argmax()}).item<double>();
+  for (size_t t = 0; t < count; ++t) {
+    const double over = std::abs(value[t]) > 0 ? std::abs(value[t]) : 1;
+    const double error = std::abs(missing[t]) / over;
+    if (t > 0 && (std::isnan(result.recovery_error) || error <= result.recovery_error)) continue;
+    result.recovery_error = error;
+    result.tolerance = allowed[t] / over;
+  }
   if (!failure) return;
   failure->recovery_error = result.recovery_error;
   failure->tolerance = result.tolerance;
   if (linearization.policy.on_failure == OnFailure::kAbsorb) {
-    result.leftover = result.leftover + at::where(holds(), at::zeros_like(missing), missing);
+    std::vector<double> absorbed = leftover;
+    for (size_t t = 0; t < count; ++t) {
+      if (!holds(t)) absorbed[t] += missing[t];
+    }
+    result.leftover = OfDoubles(absorbed, result.leftover.options());
     failure->absorbed = true;
   }
   NoteFailure(linearization, *failure, result);

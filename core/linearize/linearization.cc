@@ -24,6 +24,8 @@ namespace {
 
 // Nodes that had to be made in the order of the calls, because later references depend on them.
 using EarlyNodes = absl::flat_hash_map<int64_t, Node>;
+// Nodes that no value changes, by call.
+using KeptNodes = absl::flat_hash_map<int64_t, Node>;
 
 void Replace(const Call& call, const std::vector<at::Tensor>& stand_ins, References& references) {
   for (size_t k = 0; k < stand_ins.size(); ++k) {
@@ -104,16 +106,29 @@ EarlyNodes AnchorAtResiduals(References& references, const Choices& choices, con
   return nodes;
 }
 
+// Whether what a kept node's map is applied to is finite.
+bool AllOperandsFinite(const TracedRun& trace, const Call& call) {
+  return std::all_of(call.operands.begin(), call.operands.end(),
+                     [&](const Operand& operand) { return !CarriesRows(operand) || trace.ValueIsFinite(operand); });
+}
+
 // Backwards: a call is asked for its rule only when something later reads what it gives.
 std::vector<Node> MakeNodes(const TracedRun& trace, const Choices& choices, const std::vector<Probe>& probes,
-                            bool everything, EarlyNodes made, const std::vector<bool>& is_finite) {
+                            bool everything, EarlyNodes made, const KeptNodes& kept,
+                            const std::vector<bool>& is_finite) {
   std::vector<Node> nodes;
   NeededRows needed(trace, probes, everything);
   for (int64_t c = static_cast<int64_t>(trace.program.calls.size()) - 1; c >= 0; --c) {
     if (!needed.OfCall(c)) continue;
     const auto known = made.find(c);
-    nodes.push_back(known != made.end() ? std::move(known->second)
-                                        : MakeNode(trace, c, choices, nullptr, is_finite[c]));
+    const auto same = kept.find(c);
+    if (known != made.end()) {
+      nodes.push_back(std::move(known->second));
+    } else if (same != kept.end() && AllOperandsFinite(trace, trace.program.calls[c])) {
+      nodes.push_back(same->second);
+    } else {
+      nodes.push_back(MakeNode(trace, c, choices, nullptr, is_finite[c]));
+    }
     needed.Add(nodes.back());
   }
   std::reverse(nodes.begin(), nodes.end());
@@ -213,13 +228,28 @@ struct Preparation::Parts {
   const bool everything;
   const Choices choices;  // refer to the policy
   const std::vector<bool> may_matter;
+  KeptNodes kept;
 };
 
 Preparation::Preparation(const TracedRun& trace, const Registry& registry, const Policy& policy,
                          std::vector<Probe> probes, bool everything)
-    : parts_(std::make_unique<const Parts>(trace, registry, policy, std::move(probes), everything)) {}
+    : parts_(std::make_unique<Parts>(trace, registry, policy, std::move(probes), everything)) {}
 
 Preparation::~Preparation() = default;
+
+void Preparation::KeepNodes(const Linearization& linearization, const std::vector<bool>& steady) {
+  const TracedRun& trace = *linearization.trace;
+  for (const Node& node : linearization.nodes) {
+    const Call& call = trace.program.calls[node.call];
+    const Rule* rule = parts_->choices.rules[node.call];
+    const ValuesRead reads = ValuesReadBy(rule, call);
+    // What a row adds, masks or pays depends on its values.
+    const bool same = rule != nullptr && rule->addends.count == 0 && !reads.operands && !reads.outputs && node.map &&
+                      !node.joint && !node.starts && !node.keeps_bracket && !node.stand_in && !node.constant.defined() &&
+                      call.made == nullptr && steady[node.call];
+    if (same && AllOperandsFinite(trace, call)) parts_->kept.emplace(node.call, node);
+  }
+}
 
 Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Registry& registry, const Policy& policy,
                         std::vector<Probe> probes, bool everything) {
@@ -250,7 +280,8 @@ Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparatio
     if (node.stand_in && parts.may_matter[c]) result.stand_ins.push_back(c);
   }
   std::sort(result.stand_ins.begin(), result.stand_ins.end());
-  result.nodes = MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), is_finite);
+  result.nodes = MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), parts.kept,
+                           is_finite);
   result.lives = FindLives(result);
   return result;
 }

@@ -121,7 +121,7 @@ void RepeatedRun::RequireRepeatable(const Registry& /*registry*/) {
   for (const RepeatedInput& input : inputs_) made.insert(input.storage);
   for (const Call& call : trace.program.calls) {
     const OperatorTraits traits(call.op.schema());
-    if (traits.Draws(call.arguments)) Refuse(call, "draws random numbers");
+    if (call.draws) Refuse(call, "draws random numbers");
     if (UpdatesStatistics(traits, call)) Refuse(call, "updates running statistics; set the model to evaluation mode");
     if (call.Traced() && traits.SizesFromData(call.arguments)) Refuse(call, "gives a size that depends on elements");
     for (const Adoption& adoption : call.adoptions) {
@@ -209,6 +209,22 @@ void RepeatedRun::AddStep(const Call& linearized, const Registry& registry) {
     step.wholes.push_back(std::move(whole));
   }
   steps_.push_back(std::move(step));
+}
+
+std::vector<bool> RepeatedRun::SteadyCalls() const {
+  std::vector<bool> steady;
+  const auto stays = [&](const Operand& operand) {
+    if (operand.storage < 0) return true;
+    const auto found = slot_of_.find(std::make_pair(operand.storage, operand.version));
+    if (found == slot_of_.end()) return true;
+    const Slot& slot = slots_[found->second];
+    return !slot.reference_varies && (operand.decomposed || !slot.value_varies);
+  };
+  for (const Call& call : first_->program.calls) {
+    steady.push_back(std::all_of(call.operands.begin(), call.operands.end(), stays) &&
+                     std::all_of(call.outputs.begin(), call.outputs.end(), stays));
+  }
+  return steady;
 }
 
 void RepeatedRun::AddComparisons() {

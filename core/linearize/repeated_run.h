@@ -66,6 +66,8 @@ class RepeatedRun {
   Repetition Run(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& references) const;
 
   const std::shared_ptr<const TracedRun>& first() const { return first_; }
+  // By call of the trace: whether all references that it reads or gives stay, and all plain operands too.
+  std::vector<bool> SteadyCalls() const;
 
  private:
   // One version of a storage.

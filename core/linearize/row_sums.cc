@@ -177,6 +177,19 @@ bool LiesFlat(const at::Tensor& tensor, at::ScalarType dtype) {
 
 }  // namespace
 
+std::vector<double> Doubles(const at::Tensor& tensor) {
+  const bool as_it_is = tensor.device().is_cpu() && tensor.scalar_type() == at::kDouble && tensor.is_contiguous() &&
+                        tensor.layout() == at::kStrided && !tensor.is_neg();
+  const at::Tensor own = as_it_is ? tensor : tensor.detach().to(at::kCPU, at::kDouble).contiguous();
+  return {own.data_ptr<double>(), own.data_ptr<double>() + own.numel()};
+}
+
+at::Tensor OfDoubles(const std::vector<double>& numbers, const at::TensorOptions& options) {
+  const at::Tensor made = at::empty({static_cast<int64_t>(numbers.size())}, at::kDouble);
+  std::copy(numbers.begin(), numbers.end(), made.data_ptr<double>());
+  return options.device().is_cpu() ? made : made.to(options.device());
+}
+
 double LargestFinite(const at::Tensor& tensor) {
   const at::ScalarType dtype = tensor.scalar_type();
   if (tensor.numel() == 0) return 0;

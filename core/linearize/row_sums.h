@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace addend {
 
 // The move value - reference: zero where both are equal, and where the value is not finite, because nothing can be
@@ -23,6 +25,11 @@ at::Tensor ProductsWithMoveByOperators(const at::Tensor& cotangents, const at::T
 // it is not finite. rows [R, *S], value and reference [*S] -> [*S].
 at::Tensor MissingOf(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
 at::Tensor MissingOfByOperators(const at::Tensor& rows, const at::Tensor& value, const at::Tensor& reference);
+
+// The elements of a tensor as numbers of the host, in their order.
+std::vector<double> Doubles(const at::Tensor& tensor);
+// A tensor [n], float64, of these numbers; `options` say where.
+at::Tensor OfDoubles(const std::vector<double>& numbers, const at::TensorOptions& options);
 
 // The largest finite magnitude of a tensor; 0 where there is none.
 double LargestFinite(const at::Tensor& tensor);

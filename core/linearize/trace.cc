@@ -104,6 +104,7 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   if (role.expands && call.Traced()) return RunExpanded(own_op, stack);
   CallAtHand own = {role, call};
   own.arguments = recorder_.Place(*stack, call);
+  call.draws = role.traits.Draws(call.arguments);
   if (role.rewrite != nullptr && call.Traced()) {
     std::vector<c10::IValue> results = RunRewrite(own);
     if (!results.empty()) {

@@ -68,6 +68,7 @@ struct Call {
   int64_t program_call = 0;
   int16_t depth = 0;     // how many composite operators were expanded around it
   bool is_view = false;  // every result aliases an argument and nothing is written
+  bool draws = false;    // from a generator
   // Set on the calls of a rewrite that made its results, which were replaced by the rewritten operator's own numbers
   // (see Note [Rewrites] in core/rules/rewrite.h): how far those may be off, relative to the largest; 0: not set.
   double adopted = 0;

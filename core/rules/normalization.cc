@@ -515,8 +515,12 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
   const Sharing sharing = SharingOf(*call.policy);
   const bool frozen = sharing == Sharing::kFrozen && variance.decomposed;
   const at::Tensor inverse = at::rsqrt(variance.value + eps);
-  const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
   const RuleOperand* scale = call.Find("weight");
+  if (!ParametersMove(call) && !mean.decomposed && !variance.decomposed) {
+    const at::Tensor factor = scale == nullptr ? inverse : inverse * scale->value;
+    return Elementwise(call, Kind::kAffine, {{call.OperandAt("input"), factor.view(shape)}});
+  }
+  const at::Tensor inverse_reference = frozen ? inverse : at::rsqrt(variance.reference + eps);
   const at::Tensor one = at::ones_like(inverse);
   const at::Tensor scale_value = scale == nullptr ? one : scale->value;
   const at::Tensor scale_reference = scale == nullptr ? one : scale->reference;
@@ -543,9 +547,6 @@ RuleResult BatchNormInEvaluation(const RuleCall& call, double eps) {
       {"bias", at::ones_like(factor)},
       {"running_mean", -factor},
       {"running_var", frozen ? at::Tensor() : met * (scale_middle * bend).view(shape)}};
-  if (!ParametersMove(call) && !mean.decomposed && !variance.decomposed) {
-    return Elementwise(call, Kind::kAffine, {{call.OperandAt("input"), factor}});
-  }
   RuleResult result = SumByChannel(call, parts, shape);
   result.exact = !frozen;
   return result;

@@ -34,9 +34,43 @@ std::vector<int64_t> Spread(std::vector<int64_t> values, size_t count, int64_t o
   return values;
 }
 
-at::Tensor WithinInput(const at::Tensor& positions, int64_t size) {
-  const at::Tensor outside = positions.lt(0).logical_or_(positions.ge(size));
-  return positions.masked_fill(outside, kNoElement);
+// Windows of `width` elements that lie `dilation` apart, which begin `stride` apart, the first at -padding.
+at::Tensor SlidingWindows(int64_t outputs, int64_t width, int64_t stride, int64_t padding, int64_t dilation,
+                          int64_t size, const at::TensorOptions& options) {
+  const at::Tensor windows = at::empty({1, outputs, width}, at::kLong);
+  auto* place = windows.data_ptr<int64_t>();
+  for (int64_t o = 0; o < outputs; ++o) {
+    for (int64_t k = 0; k < width; ++k) {
+      const int64_t position = o * stride - padding + k * dilation;
+      *place++ = position >= 0 && position < size ? position : kNoElement;
+    }
+  }
+  return windows.to(options.device());
+}
+
+// Combine() of two tables on the host.
+at::Tensor CombineOnCpu(const at::Tensor& slow, const at::Tensor& fast, int64_t size) {
+  const int64_t planes = std::max(slow.size(0), fast.size(0));
+  const at::Tensor both = at::empty({planes, slow.size(1) * fast.size(1), slow.size(2) * fast.size(2)}, at::kLong);
+  const auto* of_slow = slow.data_ptr<int64_t>();
+  const auto* of_fast = fast.data_ptr<int64_t>();
+  auto* place = both.data_ptr<int64_t>();
+  for (int64_t p = 0; p < planes; ++p) {
+    const int64_t* s = of_slow + (slow.size(0) == 1 ? 0 : p * slow.size(1) * slow.size(2));
+    const int64_t* f = of_fast + (fast.size(0) == 1 ? 0 : p * fast.size(1) * fast.size(2));
+    for (int64_t i = 0; i < slow.size(1); ++i) {
+      for (int64_t j = 0; j < fast.size(1); ++j) {
+        for (int64_t k = 0; k < slow.size(2); ++k) {
+          const int64_t row = s[i * slow.size(2) + k];
+          for (int64_t l = 0; l < fast.size(2); ++l) {
+            const int64_t column = f[j * fast.size(2) + l];
+            *place++ = row < 0 || column < 0 ? kNoElement : row * size + column;
+          }
+        }
+      }
+    }
+  }
+  return both;
 }
 
 // One table for all spatial dimensions together, from that of each: [planes or 1, outputs, window] of numbers within a
@@ -44,6 +78,10 @@ at::Tensor WithinInput(const at::Tensor& positions, int64_t size) {
 at::Tensor Combine(const Windows& windows, at::IntArrayRef sizes) {
   at::Tensor table = windows[0];
   for (size_t d = 1; d < windows.size(); ++d) {
+    if (table.device().is_cpu()) {
+      table = CombineOnCpu(table.contiguous(), windows[d].contiguous(), sizes[d]);
+      continue;
+    }
     const at::Tensor slow = table.unsqueeze(2).unsqueeze(4);
     const at::Tensor fast = windows[d].unsqueeze(1).unsqueeze(3);
     const at::Tensor outside = slow.lt(0).logical_or(fast.lt(0));
@@ -156,9 +194,8 @@ RuleResult SlidingMaxPool(const RuleCall& call, int64_t spatial) {
   const auto options = output.options().dtype(at::kLong);
   Windows windows;
   for (int64_t d = 0; d < spatial; ++d) {
-    const at::Tensor start = at::arange(output.size(d - spatial), options) * stride[d] - padding[d];
-    const at::Tensor offset = at::arange(size[d], options) * dilation[d];
-    windows.push_back(WithinInput(start.unsqueeze(1) + offset, input.size(d - spatial)).unsqueeze(0));
+    windows.push_back(SlidingWindows(output.size(d - spatial), size[d], stride[d], padding[d], dilation[d],
+                                     input.size(d - spatial), options));
   }
   return MaxPool(call, windows);
 }

@@ -115,7 +115,11 @@ class CallsTest(unittest.TestCase):
             return self.client.made("addend_concepts_read", b'{"format": "addend.concepts", "version": 1}')
         if kind == "addend_model":
             return self.client.made(*model)
-        run = {"addend_results": "addend_model_decompose", "addend_attribution": "addend_model_attribute"}.get(kind)
+        run = {
+            "addend_results": "addend_model_decompose",
+            "addend_attribution": "addend_model_attribute",
+            "addend_plan": "addend_model_plan",
+        }.get(kind)
         arguments = (None,) if run else ()
         return self.client.made(run or "addend_model_record", *arguments, self.client.made(*model), self.request())
 

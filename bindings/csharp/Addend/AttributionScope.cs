@@ -39,4 +39,13 @@ public sealed class AttributionScope : LiveScope
             _request.OwnNames,
             [.. _request.Inside.Select(inside => inside.Selector)]);
     }
+
+    /// <summary>Stops recording and plans attributions for inputs of the same sizes.</summary>
+    /// <returns>A plan, whose requests give the inputs in the order of this scope's request.</returns>
+    /// <exception cref="InvalidOperationException">The model cannot be planned.</exception>
+    public Plan EndPlan()
+    {
+        AddendNative.addend_trace_end_plan(Handle, out PlanHandle plan);
+        return new Plan(Callbacks.Finished(plan), _request.OwnNames);
+    }
 }

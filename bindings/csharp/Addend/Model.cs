@@ -181,6 +181,22 @@ public sealed class Model : AddendObject
         Input input, Target target = default, Context? context = null, CancellationToken cancellationToken = default) =>
         Attribute(new Request(input) { Targets = [target] }, context, cancellationToken);
 
+    /// <summary>Makes attributions of requests like this one ready for many rows. Where the request asks for the target of
+    /// each example, later ones may have another number of examples.</summary>
+    /// <param name="request">An example of what will be asked.</param>
+    /// <param name="context">The policy; null: that of the defaults.</param>
+    /// <param name="cancellationToken">Ends the run before its next operator.</param>
+    /// <returns>The plan.</returns>
+    /// <exception cref="InvalidOperationException">The model cannot be planned: it draws random numbers, writes its own
+    /// memory, gives sizes that depend on elements, or computes what no operator shows.</exception>
+    /// <exception cref="OperationCanceledException">The run was ended.</exception>
+    public Plan Plan(Request request, Context? context = null, CancellationToken cancellationToken = default) =>
+        Ask(request, asked =>
+        {
+            AddendNative.addend_model_plan(Context.HandleOf(context), Handle, asked, out PlanHandle plan);
+            return new Plan(Callbacks.Finished(plan), request.StructuredNames ?? InputNames);
+        }, cancellationToken);
+
     /// <summary>Runs the model once and keeps what it did. From the <see cref="Request.Others"/>, of other sizes, the program
     /// learns which numbers follow which size, so that it runs for other sizes too; what it learned from two it tries on a
     /// third. Without others it runs for the sizes of the recording.</summary>
@@ -273,7 +289,7 @@ public sealed class Model : AddendObject
         return names;
     }
 
-    private static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)
+    internal static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)
     {
         ArgumentNullException.ThrowIfNull(request);
         return Cancellation.Run(

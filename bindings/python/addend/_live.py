@@ -23,6 +23,7 @@ from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled,
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
+from ._plan import Plan
 from ._results import Results, result_at
 from ._source_lines import SourceLines, caller
 from ._structure import map_leaves
@@ -251,6 +252,17 @@ class _AttributionTrace(Trace):
         self.found = _native.trace_end_attribution(trace)
 
 
+class _PlanTrace(_AttributionTrace):
+    """The same for a plan.
+
+    Attributes:
+        found: the native plan, once the block has ended.
+    """
+
+    def _finish(self, trace: Any) -> None:
+        self.found = _native.trace_end_plan(trace)
+
+
 class Recording(_Block):
     """The block of `recording`. It belongs to the thread that enters it.
 
@@ -412,6 +424,34 @@ class TracedModel:
         asked = {"targets": targets, "at": at, "each_example": each_example}
         asked.update(every_target=every_target, operators=operators)
         return self._explain(args, kwargs, asked)[0]
+
+    def plan(
+        self,
+        *args: Any,
+        targets: Any = "top1",
+        at: Optional[str] = None,
+        each_example: bool = False,
+        every_target: bool = False,
+        operators: bool = False,
+        **kwargs: Any,
+    ) -> Plan:
+        """Makes an attribution ready for many rows by the run that this call is, and one more on the baseline; see
+        `Model.plan`. The plan takes the tensors that are an `Input` here, in their order, of the sizes that they have
+        here; everything else is as it was.
+        """
+        asked = {"targets": targets, "at": at, "each_example": each_example}
+        asked.update(every_target=every_target, operators=operators)
+        chosen, kwargs = self._choices(kwargs)
+        chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
+        if as_insides(chosen.pop("inside", None)):
+            raise ValueError("a split that starts inside the model cannot be planned")
+        chosen.pop("verify_reference", None)
+        call = _Call(self.model, args, kwargs)
+        request, context = _request_of(chosen)
+        add_targets(request, **asked)
+        trace = self._traced(_PlanTrace, call, (), request, context)
+        self._run(call, trace, (), None, True)
+        return Plan(trace.found, modules_of(self.model))
 
     def attribute(
         self,

@@ -16,6 +16,7 @@ from ._context import Context, as_context, require_options
 from ._dtype import to_code
 from ._handle import Handle
 from ._input import Inside, add_inside, as_insides, new_request
+from ._plan import Plan
 from ._program import Program, Requirement, TraceCheck, read_check, read_requirements
 from ._reasons import Concepts, Interactions, as_concepts
 from ._results import Results
@@ -189,6 +190,37 @@ class Model(Handle):
         _native.request_set_keep_references(request, keep_references)
         _native.request_set_verify_reference(request, verify_reference)
         return Attribution(_native.model_attribute(chosen._handle, self._handle, request), len(insides))
+
+    def plan(
+        self,
+        *inputs: Any,
+        targets: Any = "top1",
+        at: Optional[str] = None,
+        each_example: bool = False,
+        every_target: bool = False,
+        operators: bool = False,
+        verify_reference: bool = False,
+        cancellation: Optional[Cancellation] = None,
+        context: Optional[Context] = None,
+        **policy: Any,
+    ) -> Plan:
+        """Makes an attribution ready for many rows: the model runs now, and later rows go through the operators that it
+        called, with nothing looked up again. What a plan gives has the bits of `explain`.
+
+        Args:
+            inputs: an example of what the model will be given, split as for `decompose`; its baselines are the plan's.
+            targets: as for `explain`, and so are all others. With `each_example`, later batches may have another number
+                of examples.
+
+        Raises:
+            FailedPrecondition: the model cannot be planned: it draws random numbers, writes its own memory, gives sizes
+                that depend on elements, or computes what no operator shows. The payload says where.
+        """
+        chosen = as_context(context, policy, self.plan)
+        request = new_model_request([inputs], cancellation=cancellation)
+        add_targets(request, targets, at, each_example, every_target, operators)
+        _native.request_set_verify_reference(request, verify_reference)
+        return Plan(_native.model_plan(chosen._handle, self._handle, request))
 
     def attribute(
         self,

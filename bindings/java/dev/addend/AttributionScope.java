@@ -59,4 +59,17 @@ public final class AttributionScope extends LiveScope {
           request.insideSelectors()));
     }
   }
+
+  /**
+   * Stops recording and plans attributions for inputs of the same sizes.
+   *
+   * @return a plan, whose requests give the inputs in the order of this scope's request
+   */
+  public Plan endPlan() {
+    try (Borrow borrow = new Borrow()) {
+      final long trace = borrow.of(this);
+      return Thrown.finished(new Plan(
+          Out.handle(out -> AddendNative.addend_trace_end_plan(trace, out)), request.ownNames()));
+    }
+  }
 }

@@ -243,6 +243,31 @@ public final class Model extends NativeObject {
   }
 
   /**
+   * Makes attributions of requests like this one ready for many rows, under the default context.
+   *
+   * @param request an example of what will be asked
+   * @return the plan
+   */
+  public Plan plan(Request request) {
+    return plan(request, null);
+  }
+
+  /**
+   * Makes attributions of requests like this one ready for many rows. Where the request asks for the target of each
+   * example, later ones may have another number of examples.
+   *
+   * @param request an example of what will be asked
+   * @param context policy and listeners; {@code null} for the defaults
+   * @return the plan
+   * @throws AddendException if the model cannot be planned: it draws random numbers, writes its own memory, gives sizes
+   *     that depend on elements, or computes what no operator shows
+   */
+  public Plan plan(Request request, Context context) {
+    return Thrown.finished(
+        new Plan(ask(request, context, AddendNative::addend_model_plan), request.namesOr(inputNames)));
+  }
+
+  /**
    * Runs the model once and keeps what it did, for inputs of these sizes.
    *
    * @param inputs in the order of the model's arguments

@@ -1,0 +1,92 @@
+namespace Addend.Tests;
+
+/// <summary>Plans: what an attribution without one gives, bit for bit, or a refusal that says why.</summary>
+public sealed class PlanTests : IDisposable
+{
+    private readonly Scope _scope = new();
+    private readonly Model _model = Samples.Conformance("awkward", DType.Float64);
+
+    public void Dispose()
+    {
+        _model.Dispose();
+        _scope.Dispose();
+    }
+
+    [Fact]
+    public void Gives_the_same_bits()
+    {
+        using Plan plan = _model.Plan(Asked(Scaled(1)));
+        foreach (double factor in new[] { 1, 0.5, 2 })
+        {
+            Attribution expected = _model.Attribute(Asked(Scaled(factor)));
+            Attribution found = plan.Attribute(Asked(Scaled(factor)));
+            Assert.Equal(Parts(expected), Parts(found));
+            Assert.Equal(expected.Input().ToArray<double>(), found.Input().ToArray<double>());
+            Assert.Equal(expected.Explain().Value, found.Explain().Value);
+        }
+    }
+
+    [Fact]
+    public void Writes_into_the_callers_memory()
+    {
+        double[] row = Scaled(1);
+        Tensor input = Tensor.Wrap(row, [2, 6]);
+        Request request = Asked(input);
+        using Plan plan = _model.Plan(request);
+        double[] contributions = new double[6];
+        double[] sums = new double[3];
+        Tensor parts = Tensor.Wrap(contributions, [1, 6]);
+        Tensor more = Tensor.Wrap(sums, [1, 3]);
+        foreach (double factor in new[] { 1, 0.5 })
+        {
+            Scaled(factor).CopyTo(row, 0);
+            plan.AttributeInto(request, parts, more);
+            Explanation expected = _model.Attribute(Asked(Scaled(factor))).Explain();
+            Assert.Equal(expected.Contributions.Select(one => one.Value), contributions);
+            Assert.Equal([expected.Value, expected.Reference, expected.Leftover], sums);
+        }
+        Samples.Refuses(() =>
+        {
+            plan.AttributeInto(request, more);
+            return null;
+        });
+    }
+
+    [Fact]
+    public void Refuses_other_sizes_branches_and_numbers()
+    {
+        using Plan plan = _model.Plan(Asked(Scaled(1)));
+        Assert.Contains(
+            "the plan is for",
+            Samples.Refuses(() => plan.Attribute(Asked(Tensor.From(new double[18], [3, 6])))).Message,
+            StringComparison.Ordinal);
+        InvalidOperationException branch =
+            Assert.Throws<InvalidOperationException>(() => plan.Attribute(Asked(Table("other_branch"))));
+        Assert.Contains("does not hold for this input", branch.Message, StringComparison.Ordinal);
+        Samples.Refuses(() => plan.Attribute(Asked(Scaled(double.NaN))));
+    }
+
+    [Fact]
+    public void Threads_share_one()
+    {
+        using Plan plan = _model.Plan(Asked(Scaled(1)));
+        double[] expected = Parts(_model.Attribute(Asked(Scaled(0.5))));
+        Parallel.For(0, 40, _ =>
+        {
+            using Attribution found = plan.Attribute(Asked(Scaled(0.5)));
+            Assert.Equal(expected, Parts(found));
+        });
+    }
+
+    private static double[] Table(string name) => Samples.Conformance("awkward", name).To(DType.Float64).ToArray<double>();
+
+    private static double[] Scaled(double factor) => [.. Table("same_branch").Select(x => x * factor)];
+
+    private static Request Asked(double[] row) => Asked(Tensor.From(row, [2, 6]));
+
+    private static Request Asked(Tensor row) =>
+        new(new Input(row) { Split = Split.Along(1), Baseline = 0.25 }) { Targets = ["0,1"] };
+
+    private static double[] Parts(Attribution attribution) =>
+        [.. attribution.Explain().Contributions.Select(one => one.Value)];
+}

@@ -1,0 +1,68 @@
+package dev.addend;
+
+import java.util.List;
+
+/**
+ * An attribution made ready for many rows: model, sizes, splits, baselines, targets and policy are fixed, and nothing is
+ * looked up again. It gives what {@link Model#attribute(Request)} would give, bit for bit, or refuses. Any number of
+ * threads may use one.
+ *
+ * <pre>{@code
+ * FloatBuffer row = ByteBuffer.allocateDirect(4 * columns).order(ByteOrder.nativeOrder()).asFloatBuffer();
+ * Request request = Request.of(Input.of(Tensor.wrap(row, 1, columns)).splitAlong(1).baseline(0)).target(Target.element(2));
+ * try (Plan plan = model.plan(request); Tensor parts = Tensor.wrap(buffer, 1, columns)) {
+ *   row.duplicate().put(values);
+ *   plan.attributeInto(request, parts, null);
+ * }
+ * }</pre>
+ */
+public final class Plan extends NativeObject {
+  private final List<String> inputNames;
+
+  Plan(long address, List<String> inputNames) {
+    super("plan", address, AddendNative::addend_plan_release);
+    this.inputNames = inputNames;
+  }
+
+  /**
+   * Attributes the plan's targets for the inputs of a request.
+   *
+   * @param request whose values and cancellation are taken; how they are split is the plan's
+   * @return an explanation for each target, and a tensor for each input
+   * @throws AddendException if an input has another size or type, or the model would take another branch
+   */
+  public Attribution attribute(Request request) {
+    try (Borrow borrow = new Borrow()) {
+      final long plan = borrow.of(this);
+      final long r = request.create(inputNames, borrow);
+      try {
+        return Thrown.finished(new Attribution(
+            Out.handle(out -> AddendNative.addend_plan_attribute(plan, r, out)), inputNames, List.of()));
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
+    }
+  }
+
+  /**
+   * The same into memory of the caller's, without objects for the result.
+   *
+   * @param request whose values and cancellation are taken
+   * @param contributions double, contiguous, one number for each target and component
+   * @param sums double, contiguous, gets value, reference and leftover of each target; {@code null} for none
+   * @throws AddendException as for {@link #attribute}, and if a tensor does not fit
+   */
+  public void attributeInto(Request request, Tensor contributions, Tensor sums) {
+    try (Borrow borrow = new Borrow()) {
+      final long plan = borrow.of(this);
+      final long parts = borrow.of(contributions);
+      final long more = borrow.of(sums);
+      final long r = request.create(inputNames, borrow);
+      try {
+        AddendNative.addend_plan_attribute_into(plan, r, parts, more);
+      } finally {
+        AddendNative.addend_request_release(r);
+      }
+    }
+  }
+}

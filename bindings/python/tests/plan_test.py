@@ -1,0 +1,128 @@
+"""Plans: the bits of an attribution without a plan, or a refusal that says why."""
+
+import threading
+import unittest
+
+import numpy as np
+import torch
+
+import addend
+
+MODELS = "tests/conformance/models/"
+
+
+def parts(attribution):
+    return [list(explanation.contributions) for explanation in attribution]
+
+
+class PlanTest(unittest.TestCase):
+    def setUp(self):
+        self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
+        tables = addend.read_tensors(MODELS + "awkward.safetensors")
+        self.row = np.asarray(tables["same_branch"], dtype=np.float64)
+        self.other = np.asarray(tables["other_branch"], dtype=np.float64)
+
+    def asked(self, row):
+        return addend.Input(row, dims=1, baseline=0.25)
+
+    def test_gives_the_same_bits(self):
+        for targets in ("0,1", ["0,0", "0,1-0,0"]):
+            plan = self.model.plan(self.asked(self.row), targets=targets)
+            for factor in (1, 0.5, 2):
+                expected = self.model.explain(self.asked(self.row * factor), targets=targets)
+                found = plan.attribute(self.row * factor)
+                self.assertEqual(found, expected)
+                self.assertEqual(parts(found), parts(expected))
+                self.assertTrue(np.array_equal(np.asarray(found.inputs[0]), np.asarray(expected.inputs[0])))
+
+    def test_writes_into_arrays(self):
+        plan = self.model.plan(self.asked(self.row), targets="0,1")
+        contributions, sums = np.zeros((1, 6)), np.zeros((1, 3))
+        plan.attribute_into(self.row * 0.5, contributions=contributions, sums=sums)
+        expected = self.model.explain(self.asked(self.row * 0.5), targets="0,1")[0]
+        self.assertEqual(list(contributions[0]), list(expected.contributions))
+        self.assertEqual(list(sums[0]), [expected.value, expected.reference, expected.leftover])
+        with self.assertRaisesRegex(addend.InvalidArgument, "contributions is f64"):
+            plan.attribute_into(self.row, contributions=sums)
+
+    def test_refuses_other_sizes_branches_and_numbers(self):
+        plan = self.model.plan(self.asked(self.row), targets="0,1")
+        with self.assertRaisesRegex(addend.InvalidArgument, "the plan is for f64"):
+            plan.attribute(np.zeros((3, 6)))
+        with self.assertRaisesRegex(addend.InvalidArgument, "the plan is for f64"):
+            plan.attribute(self.row.astype(np.float32))
+        with self.assertRaisesRegex(addend.FailedPrecondition, "does not hold for this input"):
+            plan.attribute(self.other)
+        with self.assertRaisesRegex(addend.InvalidArgument, "NaN or infinity"):
+            plan.attribute(self.row * np.nan)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            plan.close()
+            plan.attribute(self.row)
+
+    def test_takes_other_numbers_of_examples(self):
+        model = addend.load_model(MODELS + "mlp.pt", dtype="float64")
+        rows = np.asarray(addend.read_tensors(MODELS + "mlp.safetensors")["table"], dtype=np.float64)
+        plan = model.plan(addend.Input(rows, dims=1, baseline=0.1), targets="1", each_example=True)
+        for count in (1, 2, 5):
+            batch = np.tile(rows, (3, 1))[:count] * 1.5
+            expected = model.explain(addend.Input(batch, dims=1, baseline=0.1), targets="1", each_example=True)
+            self.assertEqual(parts(plan.attribute(batch)), parts(expected))
+
+    def test_live_models(self):
+        torch.manual_seed(0)
+        module = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3)).double().eval()
+        live = addend.compile(module)
+        plan = live.plan(addend.Input(torch.from_numpy(self.row), dims=1, baseline=0.25), targets="0,1")
+        for factor in (1, 0.5):
+            row = torch.from_numpy(self.row * factor)
+            expected = live.explain(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
+            found = plan.attribute(row)
+            self.assertEqual(parts(found), parts(expected))
+            self.assertEqual(found[0].value, module(row)[0, 1].item())
+        with torch.no_grad():
+            module[0].weight.mul_(2)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written since the plan was made"):
+            plan.attribute(row)
+        plan = live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
+        module[0].weight = torch.nn.Parameter(module[0].weight.detach().clone())
+        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written since the plan was made"):
+            plan.attribute(row)
+
+    def test_live_models_that_hide_something_are_refused(self):
+        class Hides(torch.nn.Module):
+            def forward(self, x):
+                return x * torch.from_numpy(np.tanh(x.detach().numpy()))
+
+        class Draws(torch.nn.Module):
+            def forward(self, x):
+                return torch.nn.functional.dropout(x, 0.5, training=True)
+
+        class Counts(torch.nn.BatchNorm1d):
+            pass
+
+        row = torch.from_numpy(self.row)
+        for module in (Hides(), Draws(), Counts(6).double().train()):
+            live = addend.compile(module)
+            # What is read outside is seen, and has to be what it was.
+            with self.subTest(type(module).__name__), self.assertRaises(addend.FailedPrecondition):
+                live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1").attribute(row * 0.5)
+
+    def test_threads_share_one(self):
+        plan = self.model.plan(self.asked(self.row), targets="0,1")
+        expected = parts(self.model.explain(self.asked(self.row * 0.5), targets="0,1"))
+        found = []
+
+        def run():
+            for _ in range(20):
+                found.append(parts(plan.attribute(self.row * 0.5)))
+
+        threads = [threading.Thread(target=run) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, [expected] * 80)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+// Plans through the C interface: what addend_model_attribute gives, or a refusal that says why.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "c_api/testing.h"
+
+namespace addend::api {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kModels = "tests/conformance/models/";
+
+// By component.
+std::vector<double> Parts(const Explanation& explanation) {
+  std::vector<double> parts(explanation.numc());
+  for (const auto& one : explanation.Top(explanation.numc())) parts[one.component] = one.value;
+  return parts;
+}
+
+class PlanTest : public CApiTest {
+ protected:
+  Request Asked(const std::vector<double>& row) const {
+    Request request;
+    request.Input(Tensor::Copy(row, {2, 6})).SplitAlong({1}).Baseline(0.25).Target("0,1");
+    return request;
+  }
+  std::vector<double> Row(const std::string& name) const {
+    return Numbers(TensorFile::Read(kModels + "awkward.safetensors").tensor(name));
+  }
+  std::vector<double> Scaled(double factor) const {
+    std::vector<double> row = Row("same_branch");
+    for (double& number : row) number *= factor;
+    return row;
+  }
+  std::string Refused(const Plan& plan, const Request& request, int32_t code) const {
+    addend_attribution* attribution = nullptr;
+    const Outcome outcome(addend_plan_attribute(plan.get(), request.get(), &attribution));
+    EXPECT_EQ(attribution, nullptr);
+    EXPECT_EQ(outcome.code, code) << outcome.message;
+    return outcome.message;
+  }
+
+  const Model model_ = Model::Load(kModels + "awkward.pt", ADDEND_FLOAT64);
+};
+
+TEST_F(PlanTest, GivesTheSameBits) {
+  const Plan plan = model_.MakePlan(Asked(Row("same_branch")));
+  for (const double factor : {1.0, 0.5, 2.0}) {
+    const Request request = Asked(Scaled(factor));
+    const Attribution expected = model_.Attribute(request);
+    const Attribution found = plan.Attribute(request);
+    EXPECT_EQ(Numbers(found.input()), Numbers(expected.input()));
+    EXPECT_EQ(Parts(found.Explain()), Parts(expected.Explain()));
+    EXPECT_EQ(found.Explain().value(), expected.Explain().value());
+    EXPECT_EQ(found.Json().substr(0, 200), expected.Json().substr(0, 200));
+  }
+}
+
+TEST_F(PlanTest, WritesIntoTheCallersMemory) {
+  std::vector<double> row = Row("same_branch");
+  std::vector<double> contributions(6);
+  std::vector<double> sums(3);
+  Request request;
+  request.Input(Tensor::Wrap(row.data(), {2, 6})).SplitAlong({1}).Baseline(0.25).Target("0,1");
+  const Plan plan = model_.MakePlan(request);
+  const Tensor parts = Tensor::Wrap(contributions.data(), {1, 6});
+  const Tensor more = Tensor::Wrap(sums.data(), {1, 3});
+  for (const double factor : {1.0, 0.5}) {
+    const std::vector<double> scaled = Scaled(factor);
+    std::copy(scaled.begin(), scaled.end(), row.begin());  // the request sees it
+    plan.AttributeInto(request, parts, more);
+    const Explanation expected = model_.Attribute(Asked(Scaled(factor))).Explain();
+    EXPECT_EQ(contributions, Parts(expected));
+    EXPECT_EQ(sums, (std::vector<double>{expected.value(), expected.reference(), expected.leftover()}));
+    std::fill(contributions.begin(), contributions.end(), 0);
+    plan.AttributeInto(request, parts);
+    EXPECT_EQ(contributions, Parts(expected));
+  }
+  const Tensor small = Tensor::Wrap(sums.data(), {1, 3});
+  const Outcome outcome(addend_plan_attribute_into(plan.get(), request.get(), small.get(), nullptr));
+  EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_THAT(outcome.message, HasSubstr("contributions is f64[1, 3]; it gets float64 numbers, 1 times 6"));
+}
+
+TEST_F(PlanTest, RefusesOtherSizesBranchesAndNumbers) {
+  const Plan plan = model_.MakePlan(Asked(Row("same_branch")));
+  Request other;
+  other.Input(Tensor::Copy(std::vector<double>(18), {3, 6}));
+  EXPECT_THAT(Refused(plan, other, ADDEND_INVALID_ARGUMENT), HasSubstr("f64[3, 6]; the plan is for f64[2, 6]"));
+  EXPECT_THAT(Refused(plan, Asked(Row("other_branch")), ADDEND_FAILED_PRECONDITION),
+              HasSubstr("the plan does not hold for this input"));
+  EXPECT_THAT(Refused(plan, Asked(Scaled(NAN)), ADDEND_INVALID_ARGUMENT), HasSubstr("NaN or infinity"));
+  Request none;
+  EXPECT_THAT(Refused(plan, none, ADDEND_INVALID_ARGUMENT), HasSubstr("for 1 inputs, but 0 are given"));
+}
+
+TEST_F(PlanTest, RefusesWhatCannotBePlanned) {
+  Request limited = Asked(Row("same_branch"));
+  limited.Memory(1000);
+  addend_plan* plan = nullptr;
+  const Outcome outcome(addend_model_plan(nullptr, model_.get(), limited.get(), &plan));
+  EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_THAT(outcome.message, HasSubstr("memory limit"));
+  EXPECT_EQ(plan, nullptr);
+}
+
+TEST_F(PlanTest, OutlivesItsModelAndServesThreads) {
+  Plan plan = [] {
+    Request request;
+    request.Input(TensorFile::Read(kDigitsSample).tensor("input")).SplitAlong({2, 3}).Baseline(0.0);
+    return Model::Load("docs/examples/models/digits/model.pt2").MakePlan(request);
+  }();
+  const std::vector<double> expected = Parts(plan.Attribute(DigitRequest()).Explain());
+  std::vector<std::thread> threads;
+  for (int k = 0; k < 4; ++k) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 10; ++round) {
+        EXPECT_EQ(Parts(plan.Attribute(DigitRequest()).Explain()), expected);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace addend::api
