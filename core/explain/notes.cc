@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/linearize/view.h"
-#include "core/program/operator_traits.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
@@ -118,6 +117,8 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
 
 // Where the model makes numbers of its inputs that are plain to rules, and what that means for the reference.
 std::vector<Note> NotesOnReference(const TracedRun& trace) {
+  const Note random = About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
+  if (trace.guards.empty() && trace.conditions.empty()) return {random};
   const bool guards_differ = !OriginsOf(trace.guards, /*only_other=*/true).empty();
   const std::vector<Position> other_conditions = OriginsOf(trace.conditions, /*only_other=*/true);
   const std::string conditions = absl::StrCat(
@@ -131,7 +132,7 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
       guards_differ ? ": " : ", and on the baseline they are the same: ");
   return {
       About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),
-      About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws"),
+      random,
       About(conditions.c_str(),
             other_conditions.empty() ? OriginsOf(trace.conditions, /*only_other=*/false) : other_conditions),
   };

@@ -20,6 +20,7 @@
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
 #include "core/program/geometry.h"
+#include "core/rules/for_loops.h"
 #include "core/rules/rows.h"
 #include "core/rules/softmax_path.h"
 
@@ -154,6 +155,17 @@ class Reader {
     const std::vector<TargetNumbers::ElementWeight>& all = found_.elements;
     if (all.empty()) return;
     const auto place = [&](const TargetNumbers::ElementWeight& one) { return one.row * classes_ + one.place; };
+    if (ForFlatLoops(value_, reference_)) {
+      DispatchReal(value_.scalar_type(), [&](auto zero) {
+        const auto* value = value_.data_ptr<decltype(zero)>();
+        const auto* reference = reference_.data_ptr<decltype(zero)>();
+        for (const TargetNumbers::ElementWeight& one : all) {
+          found_.values[one.target] += one.number * static_cast<double>(value[place(one)]);
+          found_.references[one.target] += one.number * static_cast<double>(reference[place(one)]);
+        }
+      });
+      return;
+    }
     const at::Tensor index = IndexOf(all, place, value_.device());
     const std::vector<double> values = Doubles(value_.detach().reshape({-1}).index_select(0, index));
     const std::vector<double> references = Doubles(reference_.detach().reshape({-1}).index_select(0, index));
@@ -384,10 +396,17 @@ at::Tensor TargetNumbers::Cotangent(int64_t together) const {
   const auto row = [&](int64_t target, int64_t own) { return target / together * rows_of_each + own; };
   if (!elements.empty()) {
     const auto place = [&](const ElementWeight& one) { return row(one.target, one.row) * classes + one.place; };
-    std::vector<double> numbers;
-    numbers.reserve(elements.size());
-    for (const ElementWeight& one : elements) numbers.push_back(one.number);
-    cotangent.view({-1}).index_add_(0, IndexOf(elements, place, options.device()), at::tensor(numbers, options));
+    if (ForFlatLoops(cotangent)) {
+      DispatchReal(cotangent.scalar_type(), [&](auto zero) {
+        auto* weights = cotangent.data_ptr<decltype(zero)>();
+        for (const ElementWeight& one : elements) weights[place(one)] += static_cast<decltype(zero)>(one.number);
+      });
+    } else {
+      std::vector<double> numbers;
+      numbers.reserve(elements.size());
+      for (const ElementWeight& one : elements) numbers.push_back(one.number);
+      cotangent.view({-1}).index_add_(0, IndexOf(elements, place, options.device()), at::tensor(numbers, options));
+    }
   }
   for (const RowWeights& own : rows) {
     std::vector<int64_t> places;
