@@ -1,5 +1,7 @@
 // What it costs to cross the border from C#: nanoseconds per call, bytes copied per tensor passed.
 //   bazel run //benchmarks/csharp:calls
+//   bazel run //benchmarks/csharp:calls -- planned FOLDER [ROWS]: what one row of a plan costs in a long run, with
+//   model.pt and heldout.safetensors of that folder
 using System.Diagnostics;
 using System.Globalization;
 using System.Runtime.CompilerServices;
@@ -7,6 +9,11 @@ using Addend;
 
 CultureInfo.CurrentCulture = CultureInfo.InvariantCulture;
 
+if (args is ["planned", string folder, ..])
+{
+    Planned(folder, args.Length > 2 ? int.Parse(args[2], CultureInfo.InvariantCulture) : 1_000_000);
+    return;
+}
 using Tensor small = Tensor.From(new float[] { 1, 2 });
 Time("call without arguments", () => AddendLibrary.AbiVersion);
 Time("call with a handle", () => small.DType);
@@ -94,4 +101,43 @@ static void Pass(string what, Func<Tensor> pass, Func<Tensor, int> copied)
     }
     Array.Sort(rounds);
     Console.WriteLine($"{what,-32} {rounds[Rounds / 2],10:F1} us of 64 MiB {bytes,10} bytes copied");
+}
+
+static void Planned(string folder, int calls)
+{
+    AddendLibrary.SetThreads(1);
+    using TensorFile file = TensorFile.Load(Path.Combine(folder, "heldout.safetensors"));
+    using Tensor all = file["input"];
+    float[] rows = all.ToArray<float>();
+    int columns = (int)all.Shape[1];
+    float[] row = rows[..columns];
+    double[] parts = new double[columns];
+    using Model model = Model.Load(Path.Combine(folder, "model.pt"));
+    using Tensor input = Tensor.Wrap(row, 1, columns);
+    using Tensor contributions = Tensor.Wrap(parts, 1, columns);
+    var request = new Request(new Input(input) { Split = Split.Along(1), Baseline = 0.0 }) { Targets = ["0,1"] };
+    using Plan plan = model.Plan(request);
+    long[] Run(int count)
+    {
+        var times = new long[count];
+        for (int k = 0; k < count; k++)
+        {
+            long start = Stopwatch.GetTimestamp();
+            Array.Copy(rows, k % (rows.Length / columns) * columns, row, 0, columns);
+            plan.AttributeInto(request, contributions);
+            times[k] = Stopwatch.GetTimestamp() - start;
+        }
+        return times;
+    }
+    Run(calls / 10);
+    long before = Environment.WorkingSet >> 10;
+    long[] times = Run(calls);
+    long after = Environment.WorkingSet >> 10;
+    Array.Sort(times);
+    double Micro(int place) => times[place] * 1e6 / Stopwatch.Frequency;
+    double median = Micro(calls / 2), percentile = Micro((int)(calls * 0.99));
+    Console.WriteLine(
+        $"{calls} rows: median {median:F1} us, 99th percentile {percentile:F1} us ({percentile / median:F2} medians), " +
+        $"longest {Micro(calls - 1):F0} us");
+    Console.WriteLine($"resident memory: {before} KiB before, {after} KiB after");
 }

@@ -11,8 +11,8 @@ MENU = [
     ("Look up", ["words.html", "names.html", "reference/python.html", "reference/java.html", "reference/csharp.html",
                  "reference/cpp.html", "reference/c.html", "docs/ops.html", "docs/schemas/README.html"]),
     ("More", ["docs/policies.html", "docs/tracing.html", "docs/audit.html", "docs/eager.html", "docs/extending.html",
-              "docs/building.html", "docs/services.html", "docs/architecture.html", "docs/glossary.html",
-              "docs/conformance.html"]),
+              "docs/building.html", "docs/services.html", "docs/plans.html", "docs/architecture.html",
+              "docs/glossary.html", "docs/conformance.html"]),
 ]
 # What the menu calls a page whose title is longer.
 NAMES = {

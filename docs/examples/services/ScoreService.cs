@@ -126,31 +126,33 @@ internal sealed class Scorer : IDisposable
     // The logit of the first class minus that of the second: positive where the model takes the row for the first.
     private static readonly Target Margin = Target.At(0, 0).Minus(Target.At(0, 1));
 
-    private readonly Model _model;
-    private readonly Tensor _baseline;
+    private readonly Plan _plan;
 
     internal Scorer(string modelPath, string baselinePath, string samplePath)
     {
         // Requests are computed beside each other, each on the thread of its worker.
         AddendLibrary.SetThreads(1);
-        _model = Model.Load(modelPath);
-        using (TensorFile file = TensorFile.Load(baselinePath))
-        {
-            _baseline = file.First();
-        }
+        using Model model = Model.Load(modelPath);
+        using TensorFile file = TensorFile.Load(baselinePath);
+        using Tensor baseline = file.First();
         using (TensorFile sample = TensorFile.Load(samplePath))
         {
             string names = sample.Metadata("names")
                 ?? throw new ArgumentException($"{samplePath} has no names of columns in its metadata");
             Columns = [.. JsonDocument.Parse(names).RootElement.EnumerateArray().Select(name => name.GetString()!)];
         }
-        if (_baseline.Count != Columns.Count)
+        if (baseline.Count != Columns.Count)
         {
             throw new ArgumentException(
-                $"{baselinePath} has {_baseline.Count} numbers, and there are {Columns.Count} columns");
+                $"{baselinePath} has {baseline.Count} numbers, and there are {Columns.Count} columns");
         }
-        // The first run resolves operators and keeps the references: it is none of a caller.
-        Score(_baseline.ToArray<float>(), CancellationToken.None);
+        // What every request asks is made ready once; the model runs for it here, and for no caller.
+        using Tensor row = Tensor.From(baseline.ToArray<float>(), 1, baseline.Count);
+        _plan = model.Plan(
+            new Request(new Input(row) { Split = Split.Along(1), Baseline = baseline, Names = Columns })
+            {
+                Targets = [Margin],
+            });
     }
 
     internal IReadOnlyList<string> Columns { get; }
@@ -159,20 +161,11 @@ internal sealed class Scorer : IDisposable
     internal Explanation Score(float[] row, CancellationToken cancellation)
     {
         using Tensor tensor = Tensor.From(row, 1, row.Length);
-        var request = new Request(new Input(tensor) { Split = Split.Along(1), Baseline = _baseline, Names = Columns })
-        {
-            Targets = [Margin],
-            KeepReferences = true,
-        };
-        using Attribution attribution = _model.Attribute(request, cancellationToken: cancellation);
+        using Attribution attribution = _plan.Attribute(new Request(new Input(tensor)), cancellation);
         return attribution.Explain();
     }
 
-    public void Dispose()
-    {
-        _baseline.Dispose();
-        _model.Dispose();
-    }
+    public void Dispose() => _plan.Dispose();
 }
 
 /// <summary>An answer that is not the one that was asked for.</summary>

@@ -8,6 +8,7 @@ import dev.addend.Contribution;
 import dev.addend.Explanation;
 import dev.addend.Input;
 import dev.addend.Model;
+import dev.addend.Plan;
 import dev.addend.Request;
 import dev.addend.Target;
 import dev.addend.Tensor;
@@ -130,47 +131,40 @@ public final class ScoreService {
     private static final Target TARGET = Target.difference(new long[] {0, 0}, new long[] {0, 1});
 
     final List<String> columns;
-    private final Model model;
-    private final Tensor baseline;
+    private final Plan plan;
 
     Scorer(Path modelPath, Path baselinePath, Path samplePath) {
       // Requests are computed beside each other, each on the thread of its worker.
       Addend.setNumThreads(1);
-      model = Model.load(modelPath);
-      try (TensorFile file = TensorFile.read(baselinePath)) {
-        baseline = file.tensor();
-      }
       try (TensorFile sample = TensorFile.read(samplePath)) {
         final String names = sample.metadata("names").orElseThrow(
             () -> new IllegalArgumentException(samplePath + " has no names of columns in its metadata"));
         columns = new Json(names).texts();
       }
-      if (baseline.numel() != columns.size()) {
-        throw new IllegalArgumentException(
-            baselinePath + " has " + baseline.numel() + " numbers, and there are " + columns.size() + " columns");
-      }
-      // The first run resolves operators and keeps the references: it is none of a caller.
-      try (Cancellation nobody = new Cancellation()) {
-        score(baseline.toFloatArray(), nobody);
+      try (Model model = Model.load(modelPath);
+          TensorFile file = TensorFile.read(baselinePath);
+          Tensor baseline = file.tensor();
+          Tensor row = Tensor.of(baseline.toFloatArray(), 1, baseline.numel())) {
+        if (baseline.numel() != columns.size()) {
+          throw new IllegalArgumentException(
+              baselinePath + " has " + baseline.numel() + " numbers, and there are " + columns.size() + " columns");
+        }
+        // What every request asks is made ready once; the model runs for it here, and for no caller.
+        plan = model.plan(Request.of(Input.of(row).splitAlong(1).baseline(baseline).names(columns)).target(TARGET));
       }
     }
 
     /** The score of a row and what each column gave to it, by one forward run and one sweep back. */
     Explanation score(float[] row, Cancellation cancellation) {
       try (Tensor tensor = Tensor.of(row, 1, row.length);
-          Attribution attribution = model.attribute(
-              Request.of(Input.of(tensor).splitAlong(1).baseline(baseline).names(columns))
-                  .target(TARGET)
-                  .keepReferences(true)
-                  .cancellation(cancellation))) {
+          Attribution attribution = plan.attribute(Request.of(Input.of(tensor)).cancellation(cancellation))) {
         return attribution.explain(0);
       }
     }
 
     @Override
     public void close() {
-      baseline.close();
-      model.close();
+      plan.close();
     }
   }
 
