@@ -83,8 +83,8 @@ class AttributionPlan::Sized {
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
-  // Compares a repetition with what the model gives. on_model: runs the plain model; null: only what the recorded run
-  // tells of the baseline is compared.
+  // Compares repetitions with what the plain model gives. `model`: null where its owner runs it; then only what the
+  // recorded run tells of the baseline is compared.
   void CompareWithModel(Model* model) const {
     std::vector<at::Tensor> baseline;
     std::vector<at::Tensor> near;
@@ -193,7 +193,13 @@ class AttributionPlan::Sized {
     if (model != nullptr) {
       std::vector<c10::IValue> arguments;
       for (const at::Tensor& value : values) arguments.emplace_back(value.clone(at::MemoryFormat::Contiguous));
-      ForEachTensor(RunModel(*model, arguments, "the plan's check"), [&](const at::Tensor& tensor) {
+      c10::IValue result;
+      try {
+        result = RunModel(*model, arguments, "the plan's check");
+      } catch (const Error&) {
+        return;  // it does not take such an input
+      }
+      ForEachTensor(result, [&](const at::Tensor& tensor) {
         if (tensor.defined() && Continuous(tensor.scalar_type())) given.push_back(tensor.detach());
       });
     }

@@ -83,12 +83,7 @@ using PlannedScripts = ScriptTest;
 TEST_P(PlannedScripts, HaveTheSameBits) {
   const TracedModel model = Trace(model_);
   std::vector<Input> inputs;
-  for (const Tensor& tensor : inputs_) {
-    Input input;
-    input.value = tensor;
-    input.split = Split::AlongDims({1});
-    inputs.push_back(input);
-  }
+  for (const Tensor& tensor : inputs_) inputs.push_back(SplitInput(tensor, {1}));
   for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
     AttributeOptions options;
     options.policy.preset = preset;
@@ -277,6 +272,24 @@ TEST(Plan, RefusesPlacesThatDependOnIds) {
   const Input ids = SplitInput(at::zeros({2, 3}, at::kLong), {1}, Baseline::Token(0));
   ExpectError(absl::StatusCode::kFailedPrecondition, {"cannot be planned", "places that depend on ids"},
               [&] { PlanOf(model, {ids}); });
+}
+
+TEST(Plan, RefusesAttentionUnderMasksOfTheInput) {
+  const auto attention = [](const Tensor& x, const Tensor& hidden) {
+    const Tensor scores = at::matmul(x.matmul(Weight()), x.transpose(-2, -1)) * 0.5;
+    return at::matmul(at::softmax(scores.masked_fill(hidden, -INFINITY), -1), x);
+  };
+  const TracedModel fixed = ModelOf([&](const Tensor& x) {
+    return attention(x, at::ones({4, 4}, at::kBool).triu(1));
+  });
+  const Input input = SplitInput(Random({2, 4, 6}, 1), {1}, Baseline::Of(0.1));
+  const Plan plan = PlanOf(fixed, {input});
+  ExpectPlanChangesNothing(plan, fixed, {Random({2, 4, 6}, 2)});
+  const TracedModel moves = ModelOf([&](const Tensor& x) {
+    return attention(x, x.select(-1, 0).gt(x.select(-1, 0).mean(-1, true)).unsqueeze(1));
+  });
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"cannot be planned", "whose mask is computed of the input"},
+              [&] { PlanOf(moves, {input}); });
 }
 
 TEST(Plan, SegmentsAndStandInsHaveTheSameBits) {

@@ -76,7 +76,7 @@ class RepeatedRun::Memory {
 RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry& registry,
                          std::vector<RepeatedInput> inputs)
     : first_(std::move(first)), inputs_(std::move(inputs)) {
-  RequireRepeatable(registry);
+  RequireRepeatable();
   for (size_t s = 0; s < first_->storages.size(); ++s) {
     for (size_t v = 0; v < first_->storages[s].size(); ++v) {
       slot_of_.emplace(std::make_pair(static_cast<int>(s), first_->storages[s][v].version),
@@ -102,7 +102,7 @@ RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry&
 
 RepeatedRun::~RepeatedRun() = default;
 
-void RepeatedRun::RequireRepeatable(const Registry& /*registry*/) {
+void RepeatedRun::RequireRepeatable() const {
   const TracedRun& trace = *first_;
   if (trace.memory_limit > 0 || trace.dropped) {
     throw FailedPrecondition("a plan keeps what it needs; it has no memory limit");
@@ -200,6 +200,13 @@ void RepeatedRun::AddStep(const Call& linearized, const Registry& registry) {
       step.on_reference = step.on_reference || result.reference;
     }
     step.outputs.push_back(result);
+  }
+  if (linearized.made != nullptr) {
+    // Whether attention is taken as one operator depends on what its masks hide.
+    for (const Operand& operand : linearized.operands) {
+      if (operand.storage < 0 || operand.decomposed || !slots_[SlotOf(operand)].value_varies) continue;
+      Refuse(call, "is the last of an attention whose mask is computed of the input");
+    }
   }
   for (const Adoption& adoption : call.adoptions) {
     auto whole = std::make_shared<Placed>(*adoption.whole);

@@ -10,7 +10,7 @@
 // draw random numbers, writes to memory that was there before the run, results whose sizes depend on elements, integers
 // that depend on several ids. Where it tells, the repetition looks: numbers that the model read, to take a branch for
 // example, have to be what they were, and every result has to have the layout that it had. What no operator shows is
-// seen by whoever makes the plan: it compares with the model (core/explain/plan.h).
+// seen by whoever makes a plan of it, which is compared with the model (core/explain/plan.h).
 #ifndef ADDEND_CORE_LINEARIZE_REPEATED_RUN_H_
 #define ADDEND_CORE_LINEARIZE_REPEATED_RUN_H_
 
@@ -109,8 +109,7 @@ class RepeatedRun {
   };
 
   int SlotOf(const Operand& operand);
-  bool Varies(const Operand& operand) const;
-  void RequireRepeatable(const Registry& registry);
+  void RequireRepeatable() const;
   void AddStep(const Call& call, const Registry& registry);
   void AddComparisons();
   bool Place(const Call& call, bool starts, Placed& placed);
