@@ -225,7 +225,9 @@ void RegisterAll(const std::vector<Setting>& settings, const std::vector<std::st
                                        Measure(state, setting, rows, asked);
                                      })
             ->UseManualTime()
-            ->Iterations(rows > 1024 ? 9 : rows == 1 ? 2000 : 25)
+            ->Iterations(rows > 1024 ? 9
+                         : rows == 1 ? 2000
+                                     : 25)
             ->Unit(benchmark::kMillisecond);
       }
     }

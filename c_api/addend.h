@@ -1036,7 +1036,7 @@ ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDE
  * out: out_plan (new).
  * errors: as addend_model_attribute; FAILED_PRECONDITION, with the position of an operator, where the model cannot be
  * planned: it draws random numbers, writes its own memory, gives sizes that depend on elements, or computes what no
- * operator shows; INVALID_ARGUMENT for a memory limit, several baselines, explicit parts and splits inside the model. */
+ * operator shows; INVALID_ARGUMENT for a memory limit, several baselines, explicit parts, splits inside the model. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_plan(const addend_context* context, const addend_model* model,
                                                              const addend_request* request,
                                                              addend_plan** out_plan) ADDEND_NOEXCEPT;
@@ -1044,8 +1044,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_model_plan(const addend_contex
  * cancellation are looked at; inputs that are not split have to be as they were when the plan was made.
  * in: plan, request (borrowed).
  * out: out_attribution (new).
- * errors: INVALID_ARGUMENT for inputs of another size, dtype or device, for NaN and infinity, and where an input that is
- * not split differs; FAILED_PRECONDITION where the model would take another branch, or its parameters were written;
+ * errors: INVALID_ARGUMENT for inputs of another size, dtype or device, for NaN and infinity, and where an input that
+ * is not split differs; FAILED_PRECONDITION where the model would take another branch, or its parameters were written;
  * CANCELLED. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute(const addend_plan* plan, const addend_request* request,
                                                                  addend_attribution** out_attribution) ADDEND_NOEXCEPT;

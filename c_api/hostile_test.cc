@@ -56,8 +56,8 @@ class HostileTest : public CApiTest {
       ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
     };
     set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
-        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.plan, h.trace, h.frames, h.arguments,
-        h.rules, h.rule_call, h.rule_result);
+        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.plan, h.trace, h.frames,
+        h.arguments, h.rules, h.rule_call, h.rule_result);
     return h;
   }
 

@@ -14,8 +14,7 @@ namespace {
 
 // The values of a request in the order of the plan's inputs.
 std::vector<at::Tensor> ValuesOf(const PlanBody& body, const RequestBody& request) {
-  const std::vector<RequestInput> inputs =
-      body.structured ? request.inputs : Arrange(body.input_names, request.inputs);
+  const std::vector<RequestInput> inputs = body.structured ? request.inputs : Arrange(body.input_names, request.inputs);
   std::vector<at::Tensor> values;
   for (const RequestInput& input : inputs) values.push_back(input.input.value);
   return values;
@@ -32,8 +31,8 @@ double* Room(const addend_tensor* tensor, const char* name, size_t targets, size
   const at::Tensor& room = TensorOf(tensor, name);
   const auto numel = static_cast<int64_t>(targets * count);
   if (!room.device().is_cpu() || room.scalar_type() != at::kDouble || !room.is_contiguous() || room.numel() != numel) {
-    throw InvalidArgument(absl::StrCat(name, " is ", TensorText(room), "; it gets float64 numbers, ", targets, " times ",
-                                       count, ", in a contiguous tensor on the CPU"));
+    throw InvalidArgument(absl::StrCat(name, " is ", TensorText(room), "; it gets float64 numbers, ", targets,
+                                       " times ", count, ", in a contiguous tensor on the CPU"));
   }
   return room.data_ptr<double>();
 }

@@ -14,7 +14,7 @@ namespace addend::c_api {
 struct PlanBody {
   std::shared_ptr<const AttributionPlan> plan;
   AttributeOptions asked;
-  std::vector<RequestInput> inputs;       // in the order of the model's arguments
+  std::vector<RequestInput> inputs;  // in the order of the model's arguments
   ContextBody context;
   std::string model_path;
   std::shared_ptr<const ModelSource> source;  // null: a live model

@@ -69,8 +69,8 @@ class LiveTrace : public LiveRun {
   Decomposition Finish();
   // Stops, and attributes the targets of the options, once. Throws what Attribute() throws.
   Attribution FinishAttribution();
-  // Stops, and plans attributions as FinishAttribution() would give, once. Throws what AttributionPlan::Of() throws, and
-  // FailedPrecondition where notes were added: they tell of what no operator shows.
+  // Stops, and plans attributions as FinishAttribution() would give, once. Throws what AttributionPlan::Of() throws,
+  // and FailedPrecondition where notes were added: they tell of what no operator shows.
   std::shared_ptr<const AttributionPlan> FinishPlan();
 
  private:

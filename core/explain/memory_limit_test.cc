@@ -164,9 +164,8 @@ TEST(MemoryLimit, StandInsAreFound) {
   EXPECT_GT(whole.report.stand_in_references, 0);
   ExpectLimitChangesNothing(ModelOf(run), {input}, options);
   const std::vector<std::string> notes = Within(ModelOf(run), {input}, options, kTiny).report.notes;
-  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
-    return note.find("memory limit") != std::string::npos;
-  }));
+  EXPECT_TRUE(std::any_of(notes.begin(), notes.end(),
+                          [](const std::string& note) { return note.find("memory limit") != std::string::npos; }));
 }
 
 // An operator with a memory of its own.

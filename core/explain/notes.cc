@@ -117,7 +117,8 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
 
 // Where the model makes numbers of its inputs that are plain to rules, and what that means for the reference.
 std::vector<Note> NotesOnReference(const TracedRun& trace) {
-  const Note random = About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
+  const Note random =
+      About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
   if (trace.guards.empty() && trace.conditions.empty()) return {random};
   const bool guards_differ = !OriginsOf(trace.guards, /*only_other=*/true).empty();
   const std::vector<Position> other_conditions = OriginsOf(trace.conditions, /*only_other=*/true);

@@ -247,8 +247,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   const bool single = result.single[0];
   const double scale = LargestFinite(value);
   for (size_t t = 0; t < values.size(); ++t) {
-    const double missing =
-        std::isfinite(values[t]) ? values[t] - (components[t] + leftover[t] + references[t]) : 0;
+    const double missing = std::isfinite(values[t]) ? values[t] - (components[t] + leftover[t] + references[t]) : 0;
     const double weight = std::max(weights[t], std::numeric_limits<double>::min());
     const double error = std::abs(missing) / weight;
     const double reference = std::abs(references[t]) / weight;

@@ -50,8 +50,8 @@ void RequirePlannable(const std::vector<Input>& inputs, const AttributeOptions& 
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!inputs[k].inside.empty()) throw InvalidArgument("a split that starts inside the model cannot be planned");
     if (inputs[k].split.kind == Split::Kind::kParts) {
-      throw InvalidArgument(absl::StrCat(InputName(inputs[k], k),
-                                         " is given as explicit parts, which belong to one value; they cannot be planned"));
+      throw InvalidArgument(absl::StrCat(
+          InputName(inputs[k], k), " is given as explicit parts, which belong to one value; they cannot be planned"));
     }
   }
 }
@@ -151,14 +151,15 @@ class AttributionPlan::Sized {
       if (values[k].scalar_type() != input.value.scalar_type() || values[k].device() != input.value.device() ||
           values[k].layout() != at::kStrided) {
         throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k), " is ", TensorText(values[k]), " on ",
-                                           values[k].device().str(), "; the plan is for ", TensorText(input.value), " on ",
-                                           input.value.device().str()));
+                                           values[k].device().str(), "; the plan is for ", TensorText(input.value),
+                                           " on ", input.value.device().str()));
       }
       if (IsPlain(input)) {
         if (values[k].equal(input.value)) continue;
-        throw InvalidArgument(absl::StrCat(InputName(inputs_[k], k),
-                                           " is plain and differs from what the plan was made of, which keeps it; make a "
-                                           "plan for each of its values"));
+        throw InvalidArgument(
+            absl::StrCat(InputName(inputs_[k], k),
+                         " is plain and differs from what the plan was made of, which keeps it; make a "
+                         "plan for each of its values"));
       }
       input.value = values[k].detach().clone(at::MemoryFormat::Contiguous);
       if (!input.ids && !AllFinite(input.value)) {
@@ -205,9 +206,9 @@ class AttributionPlan::Sized {
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const RecordedOutput& output = outputs_[k];
-      const at::Tensor expected = model == nullptr        ? output.on_baseline
-                                  : k < given.size()      ? given[k]
-                                                          : output.value.new_empty({0});
+      const at::Tensor expected = model == nullptr   ? output.on_baseline
+                                  : k < given.size() ? given[k]
+                                                     : output.value.new_empty({0});
       if (!expected.defined()) continue;
       Report report;
       CompareReference(output.name, repetition->trace()->Value(output.probe.operand), expected, report);
@@ -273,9 +274,9 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   return std::shared_ptr<const AttributionPlan>(new AttributionPlan(std::move(parts)));
 }
 
-std::shared_ptr<const AttributionPlan> AttributionPlan::Of(RecordedRun run, const std::vector<Input>& inputs,
-                                                           const AttributeOptions& options,
-                                                           const std::vector<std::pair<std::string, at::Tensor>>& held) {
+std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
+    RecordedRun run, const std::vector<Input>& inputs, const AttributeOptions& options,
+    const std::vector<std::pair<std::string, at::Tensor>>& held) {
   RequirePlannable(inputs, options);
   auto parts = std::make_unique<Parts>();
   parts->inputs = inputs;

@@ -3,11 +3,11 @@
 //
 // Note [Plans]
 // A plan gives what Attribute() gives, bit for bit, or refuses. The recorded run is repeated on each input (Note
-// [Repeated runs] in core/linearize/repeated_run.h); references, rules, policies and marks of all calls are those of the
-// first run. Everything behind it is the code that attributes any run. Whether the record tells all that the model does
-// is asked when the plan is made: the plain model runs on the baseline and on a point near the plan's own input, and a
-// repetition has to give the same there, to rounding. This finds what bypasses LibTorch's dispatcher: numbers that a
-// program reads through NumPy or a pointer.
+// [Repeated runs] in core/linearize/repeated_run.h); references, rules, policies and marks of all calls are those of
+// the first run. Everything behind it is the code that attributes any run. Whether the record tells all that the model
+// does is asked when the plan is made: the plain model runs on the baseline and on a point near the plan's own input,
+// and a repetition has to give the same there, to rounding. This finds what bypasses LibTorch's dispatcher: numbers
+// that a program reads through NumPy or a pointer.
 //
 // A plan holds the model's parameters as they were. Those that were written in place since are noticed, as autograd
 // counts writes; a parameter that was replaced by another tensor is not.
@@ -40,8 +40,8 @@ class AttributionPlan {
   static std::shared_ptr<const AttributionPlan> Make(std::shared_ptr<Model> model, const std::vector<Input>& example,
                                                      const AttributeOptions& options);
   // Plans repetitions of a run that the caller's own program made, as Attribute() of it would be recorded. `inputs`: of
-  // the run; `held`: the model's parameters and buffers. Its outputs tell what they are on the baseline, where that is known; without it, what bypasses the
-  // dispatcher is not found. Batches keep their size.
+  // the run; `held`: the model's parameters and buffers. Its outputs tell what they are on the baseline, where that is
+  // known; without it, what bypasses the dispatcher is not found. Batches keep their size.
   static std::shared_ptr<const AttributionPlan> Of(RecordedRun run, const std::vector<Input>& inputs,
                                                    const AttributeOptions& options,
                                                    const std::vector<std::pair<std::string, at::Tensor>>& held = {});

@@ -65,8 +65,10 @@ TEST_P(SmallModelsPlanned, HaveTheSameBits) {
       if (GetParam().name == "branch_on_value") {
         // Another sum is another number that the program reads.
         ExpectPlanChangesNothing(plan, model, {input.value});
-        ExpectError(absl::StatusCode::kFailedPrecondition, {"does not hold for this input", "aten::_local_scalar_dense"},
-                    [&] { plan->Attribute({Random({2, 6}, 3)}); });
+        ExpectError(absl::StatusCode::kFailedPrecondition,
+                    {"does not hold for this input", "aten::_local_scalar_dense"}, [&] {
+                      plan->Attribute({Random({2, 6}, 3)});
+                    });
         continue;
       }
       for (int seed = 3; seed < 6; ++seed) ExpectPlanChangesNothing(plan, model, {Random({2, 6}, seed)});
@@ -124,8 +126,10 @@ TEST(Plan, TakesBatchesOfAnotherSize) {
     SCOPED_TRACE(rows);
     ExpectPlanChangesNothing(plan, model, {Random({rows, 6}, static_cast<int>(rows) + 20)});
   }
-  ExpectError(absl::StatusCode::kInvalidArgument, {"input 0 is f64[3, 5]", "the plan is for f64[3, 6]", "another number"},
-              [&] { plan->Attribute({Random({3, 5}, 1)}); });
+  ExpectError(absl::StatusCode::kInvalidArgument,
+              {"input 0 is f64[3, 5]", "the plan is for f64[3, 6]", "another number"}, [&] {
+                plan->Attribute({Random({3, 5}, 1)});
+              });
 }
 
 TEST(Plan, RefusesOtherSizesAndTypes) {
@@ -141,14 +145,15 @@ TEST(Plan, RefusesOtherSizesAndTypes) {
 }
 
 TEST(Plan, KeepsPlainInputs) {
-  const TracedModel model = Trace(FromFunction(
-      [](const std::vector<Tensor>& in) { return at::softmax(in[0].mm(Weight()) * in[1], 1); }));
+  const TracedModel model =
+      Trace(FromFunction([](const std::vector<Tensor>& in) { return at::softmax(in[0].mm(Weight()) * in[1], 1); }));
   const Input plain = Input::Plain(Random({3, 6}, 2));
   const Plan plan = PlanOf(model, {SplitInput(Random({3, 6}, 1), {1}), plain});
   ExpectPlanChangesNothing(plan, model, {Random({3, 6}, 5), plain.value.clone()});
   ExpectSameBits(plan->Attribute({Random({3, 6}, 5), Tensor()}), plan->Attribute({Random({3, 6}, 5), plain.value}));
-  ExpectError(absl::StatusCode::kInvalidArgument, {"input 1 is plain and differs"},
-              [&] { plan->Attribute({Random({3, 6}, 5), Random({3, 6}, 3)}); });
+  ExpectError(absl::StatusCode::kInvalidArgument, {"input 1 is plain and differs"}, [&] {
+    plan->Attribute({Random({3, 6}, 5), Random({3, 6}, 3)});
+  });
 }
 
 TEST(Plan, NoticesParametersThatWereWritten) {
@@ -157,8 +162,9 @@ TEST(Plan, NoticesParametersThatWereWritten) {
   const Plan plan = PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})});
   plan->Attribute({Random({3, 6}, 2)});
   weight.mul_(2);
-  ExpectError(absl::StatusCode::kFailedPrecondition, {"weight was written since the plan was made"},
-              [&] { plan->Attribute({Random({3, 6}, 2)}); });
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"weight was written since the plan was made"}, [&] {
+    plan->Attribute({Random({3, 6}, 2)});
+  });
 }
 
 TEST(Plan, RefusesWhatNoOperatorShows) {
@@ -167,8 +173,9 @@ TEST(Plan, RefusesWhatNoOperatorShows) {
     const double read = *x.contiguous().data_ptr<double>();
     return x.mm(Weight()) * read;
   });
-  ExpectError(absl::StatusCode::kFailedPrecondition, {"cannot be planned", "does not see"},
-              [&] { PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})}); });
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"cannot be planned", "does not see"}, [&] {
+    PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})});
+  });
 }
 
 TEST(Plan, RefusesWritesOfItsOwnMemory) {
@@ -178,35 +185,42 @@ TEST(Plan, RefusesWritesOfItsOwnMemory) {
     return x * steps;
   });
   ExpectError(absl::StatusCode::kFailedPrecondition, {"aten::add_", "writes memory that was there before the run"},
-              [&] { PlanOf(counts, {SplitInput(Random({3, 6}, 1), {1})}); });
+              [&] {
+                PlanOf(counts, {SplitInput(Random({3, 6}, 1), {1})});
+              });
   Tensor cache = at::zeros({3, 6}, at::kDouble);
   const TracedModel caches = ModelOf([&](const Tensor& x) {
     cache.copy_(x);
     return cache * 2;
   });
   ExpectError(absl::StatusCode::kFailedPrecondition, {"aten::copy_", "writes memory that was there before the run"},
-              [&] { PlanOf(caches, {SplitInput(Random({3, 6}, 1), {1})}); });
+              [&] {
+                PlanOf(caches, {SplitInput(Random({3, 6}, 1), {1})});
+              });
   Tensor mean = at::zeros({6}, at::kDouble);
   Tensor variance = at::ones({6}, at::kDouble);
   const TracedModel trains = ModelOf([&](const Tensor& x) {
     return at::batch_norm(x, Weight()[0], Weight()[1], mean, variance, /*training=*/true, 0.1, 1e-5, false);
   });
-  ExpectError(absl::StatusCode::kFailedPrecondition, {"updates running statistics", "evaluation mode"},
-              [&] { PlanOf(trains, {SplitInput(Random({3, 6}, 1), {1})}); });
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"updates running statistics", "evaluation mode"}, [&] {
+    PlanOf(trains, {SplitInput(Random({3, 6}, 1), {1})});
+  });
 }
 
 TEST(Plan, RefusesSizesThatDependOnElements) {
   const TracedModel model = ModelOf([](const Tensor& x) { return x.masked_select(x.gt(0)).sum(); });
-  ExpectError(absl::StatusCode::kFailedPrecondition, {"aten::masked_select", "a size that depends on elements"},
-              [&] { PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})}); });
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"aten::masked_select", "a size that depends on elements"}, [&] {
+    PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})});
+  });
 }
 
 TEST(Plan, RefusesWhatItCannotKeep) {
   const TracedModel model = ModelOf(TwoLayers);
   AttributeOptions options;
   options.memory_bytes = 1000;
-  ExpectError(absl::StatusCode::kInvalidArgument, {"memory limit"},
-              [&] { PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})}, options); });
+  ExpectError(absl::StatusCode::kInvalidArgument, {"memory limit"}, [&] {
+    PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})}, options);
+  });
   Input parts;
   parts.value = Random({3, 6}, 1);
   parts.split = Split::Parts(parts.value.unsqueeze(0));
@@ -240,7 +254,8 @@ TEST(Plan, FollowsReferencesThatDependOnTheRow) {
   some.split = Split::ByLabels(at::tensor({0, -1, 1, 1, -1, 0}, at::kLong).expand({3, 6}).contiguous());
   const Plan plan = PlanOf(model, {some});
   for (int seed = 2; seed < 6; ++seed) ExpectPlanChangesNothing(plan, model, {Random({3, 6}, seed)});
-  const TracedModel of_images = ModelOf([](const Tensor& x) { return at::tanh(x.select(0, 0).matmul(Weight())).sum(1); });
+  const TracedModel of_images =
+      ModelOf([](const Tensor& x) { return at::tanh(x.select(0, 0).matmul(Weight())).sum(1); });
   const Plan mean = PlanOf(of_images, {SplitInput(Random({1, 2, 3, 6}, 1), {1}, Baseline::Named("mean"))});
   for (int seed = 2; seed < 6; ++seed) ExpectPlanChangesNothing(mean, of_images, {Random({1, 2, 3, 6}, seed)});
 }
@@ -279,15 +294,12 @@ TEST(Plan, RefusesAttentionUnderMasksOfTheInput) {
     const Tensor scores = at::matmul(x.matmul(Weight()), x.transpose(-2, -1)) * 0.5;
     return at::matmul(at::softmax(scores.masked_fill(hidden, -INFINITY), -1), x);
   };
-  const TracedModel fixed = ModelOf([&](const Tensor& x) {
-    return attention(x, at::ones({4, 4}, at::kBool).triu(1));
-  });
+  const TracedModel fixed = ModelOf([&](const Tensor& x) { return attention(x, at::ones({4, 4}, at::kBool).triu(1)); });
   const Input input = SplitInput(Random({2, 4, 6}, 1), {1}, Baseline::Of(0.1));
   const Plan plan = PlanOf(fixed, {input});
   ExpectPlanChangesNothing(plan, fixed, {Random({2, 4, 6}, 2)});
-  const TracedModel moves = ModelOf([&](const Tensor& x) {
-    return attention(x, x.select(-1, 0).gt(x.select(-1, 0).mean(-1, true)).unsqueeze(1));
-  });
+  const TracedModel moves = ModelOf(
+      [&](const Tensor& x) { return attention(x, x.select(-1, 0).gt(x.select(-1, 0).mean(-1, true)).unsqueeze(1)); });
   ExpectError(absl::StatusCode::kFailedPrecondition, {"cannot be planned", "whose mask is computed of the input"},
               [&] { PlanOf(moves, {input}); });
 }
@@ -347,9 +359,8 @@ TEST(Plan, ServesThreads) {
 TEST(Plan, CanBeCancelled) {
   const Plan plan = PlanOf(ModelOf(TwoLayers), {SplitInput(Random({3, 6}, 1), {1})});
   ExpectError(absl::StatusCode::kCancelled, {"enough"}, [&] {
-    plan->Attribute({Random({3, 6}, 2)}, [](const std::string&, int64_t, int64_t) {
-      throw Error(absl::StatusCode::kCancelled, "enough");
-    });
+    plan->Attribute({Random({3, 6}, 2)},
+                    [](const std::string&, int64_t, int64_t) { throw Error(absl::StatusCode::kCancelled, "enough"); });
   });
   plan->Attribute({Random({3, 6}, 2)});
 }

@@ -48,7 +48,7 @@ struct RecordedRun {
   std::vector<size_t> declared;
   // By input: the storage that the tracer knows it as; -1: a plain one, or no operator has met it.
   std::vector<int> storages;
-  Policy policy;  // resolved
+  Policy policy;                                // resolved
   std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
   double seconds = 0;
 };

@@ -215,8 +215,7 @@ std::vector<const Rule*> RulesOfCalls(const TracedRun& trace, const Registry& re
 }
 
 struct Preparation::Parts {
-  Parts(const TracedRun& trace, const Registry& registry, const Policy& own_policy, std::vector<Probe> asked,
-        bool all)
+  Parts(const TracedRun& trace, const Registry& registry, const Policy& own_policy, std::vector<Probe> asked, bool all)
       : policy(own_policy),
         probes(std::move(asked)),
         everything(all),
@@ -245,8 +244,8 @@ void Preparation::KeepNodes(const Linearization& linearization, const std::vecto
     const ValuesRead reads = ValuesReadBy(rule, call);
     // What a row adds, masks or pays depends on its values.
     const bool same = rule != nullptr && rule->addends.count == 0 && !reads.operands && !reads.outputs && node.map &&
-                      !node.joint && !node.starts && !node.keeps_bracket && !node.stand_in && !node.constant.defined() &&
-                      call.made == nullptr && steady[node.call];
+                      !node.joint && !node.starts && !node.keeps_bracket && !node.stand_in &&
+                      !node.constant.defined() && call.made == nullptr && steady[node.call];
     if (same && AllOperandsFinite(trace, call)) parts_->kept.emplace(node.call, node);
   }
 }
@@ -280,8 +279,8 @@ Linearization Linearize(std::shared_ptr<const TracedRun> trace, const Preparatio
     if (node.stand_in && parts.may_matter[c]) result.stand_ins.push_back(c);
   }
   std::sort(result.stand_ins.begin(), result.stand_ins.end());
-  result.nodes = MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), parts.kept,
-                           is_finite);
+  result.nodes =
+      MakeNodes(*result.trace, choices, result.probes, parts.everything, std::move(early), parts.kept, is_finite);
   result.lives = FindLives(result);
   return result;
 }

@@ -98,9 +98,9 @@ class Preparation {
   Preparation(const Preparation&) = delete;
   Preparation& operator=(const Preparation&) = delete;
 
-  // Keeps nodes that are the same whatever the values are, as long as these are finite: of rules that read none of them,
-  // such as a product with weights. steady: by call, whether what it reads beside decomposed tensors is the same in all
-  // runs, and so is every reference. Call it once, before the preparation is shared.
+  // Keeps nodes that are the same whatever the values are, as long as these are finite: of rules that read none of
+  // them, such as a product with weights. steady: by call, whether what it reads beside decomposed tensors is the same
+  // in all runs, and so is every reference. Call it once, before the preparation is shared.
   void KeepNodes(const Linearization& linearization, const std::vector<bool>& steady);
 
  private:

@@ -38,7 +38,8 @@ namespace {
 
 bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
   if (a.tagKind() != b.tagKind()) return false;
-  if (a.isDouble()) return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
+  if (a.isDouble())
+    return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
   return a == b;
 }
 
@@ -58,8 +59,7 @@ bool UpdatesStatistics(const OperatorTraits& traits, const Call& call) {
   const c10::IValue& flag = call.arguments[traits.statistics_flag];
   if (!flag.isBool() || !flag.toBool()) return false;
   return std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return operand.storage >= 0 &&
-           std::count(traits.statistics.begin(), traits.statistics.end(), operand.argument) > 0;
+    return operand.storage >= 0 && std::count(traits.statistics.begin(), traits.statistics.end(), operand.argument) > 0;
   });
 }
 
@@ -187,9 +187,8 @@ void RepeatedRun::AddStep(const Call& linearized, const Registry& registry) {
   const bool reference_varies = Place(call, first_->StartsRows(linearized), step);
   for (const Operand& output : call.outputs) {
     Result result;
-    const bool alias = !output.written && std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& o) {
-      return o.storage == output.storage;
-    });
+    const bool alias = !output.written && std::any_of(call.operands.begin(), call.operands.end(),
+                                                      [&](const Operand& o) { return o.storage == output.storage; });
     if (output.storage >= 0 && !alias) {
       result.slot = SlotOf(output);
       result.value = true;

@@ -98,7 +98,7 @@ class RepeatedRun {
     using Placed::Placed;
     std::vector<Result> outputs;
     std::vector<std::shared_ptr<const Placed>> wholes;  // of the call's adoptions
-    bool on_reference = false;  // some output's reference varies
+    bool on_reference = false;                          // some output's reference varies
     bool is_guard = false;
     c10::IValue number;  // of a guard
   };

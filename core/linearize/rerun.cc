@@ -35,8 +35,8 @@ StackRecipe::StackRecipe(const Call& call, bool without_out) {
       own.kind = Argument::Kind::kLeftOut;
     } else if (type->kind() == c10::TypeKind::ListType) {
       own.element = type->expect<c10::ListType>()->getElementType();
-      own.kind = own.element->kind() == c10::TypeKind::OptionalType ? Argument::Kind::kOptionalList
-                                                                    : Argument::Kind::kList;
+      own.kind =
+          own.element->kind() == c10::TypeKind::OptionalType ? Argument::Kind::kOptionalList : Argument::Kind::kList;
     } else if (own.operands > 0) {
       own.kind = Argument::Kind::kTensor;
     }

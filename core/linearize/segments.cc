@@ -226,7 +226,8 @@ Explained LinearizeAndSweep(const std::shared_ptr<const TracedRun>& trace, const
     if (piece > 0) return Add(std::move(result), all.sweep);
     all.sweep = std::move(result);
   };
-  ForEachPiece(trace, registry, policy, Preparation(*trace, registry, policy, probes, everything), progress, sweep, all);
+  ForEachPiece(trace, registry, policy, Preparation(*trace, registry, policy, probes, everything), progress, sweep,
+               all);
   return all;
 }
 

@@ -52,7 +52,8 @@ using CotangentsFor = std::function<std::vector<at::Tensor>(const Linearization&
 
 // Linearizes and sweeps backward. All pieces are swept from the same cotangents. A run with stretches is swept stretch
 // by stretch: it may lack values afterwards, or, where a stand-in was needed, have no stretches any more. `nodes`: as
-// SweepBackward takes it. `prepared`: for a run like this one, with this policy and these probes; null: is made. Throws what Linearize, SweepBackward and `cotangents` throw.
+// SweepBackward takes it. `prepared`: for a run like this one, with this policy and these probes; null: is made. Throws
+// what Linearize, SweepBackward and `cotangents` throw.
 Attributed LinearizeAndTranspose(const std::shared_ptr<TracedRun>& trace, const Registry& registry,
                                  const Policy& policy, const std::vector<Probe>& probes,
                                  const CotangentsFor& cotangents, bool nodes = false,
