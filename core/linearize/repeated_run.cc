@@ -335,25 +335,28 @@ void RepeatedRun::Keep(const Step& step, const std::vector<at::Tensor>& given, b
   }
 }
 
+// Makes one call and keeps what it gives. Returns its results, where it gives the program a number.
+std::vector<c10::IValue> RepeatedRun::RunStep(const Step& step, Memory& memory) const {
+  std::vector<c10::IValue> numbers;
+  const std::vector<at::Tensor> given = Give(step, /*on_reference=*/false, memory, step.is_guard ? &numbers : nullptr);
+  if (step.is_guard) return numbers;
+  if (!step.wholes.empty()) Adopt(step, given, memory);
+  // Before the call's own results take the place of what it reads.
+  std::vector<at::Tensor> references;
+  if (step.on_reference) references = Give(step, /*on_reference=*/true, memory, nullptr);
+  Keep(step, given, /*on_reference=*/false, memory);
+  if (step.on_reference) Keep(step, references, /*on_reference=*/true, memory);
+  return numbers;
+}
+
 void RepeatedRun::RunSteps(Memory& memory) const {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   for (const Step& step : steps_) {
-    std::vector<c10::IValue> numbers;
-    std::vector<at::Tensor> given = Give(step, /*on_reference=*/false, memory, step.is_guard ? &numbers : nullptr);
-    if (step.is_guard) {
-      const bool same = !numbers.empty() && SameNumber(numbers[0], step.number);
-      if (!step.number.isNone() && !same) GoesAnotherWay(*step.call, "gives the program another number");
-      continue;
+    const std::vector<c10::IValue> numbers = RunStep(step, memory);
+    if (step.is_guard && (numbers.empty() || !SameNumber(numbers[0], step.number))) {
+      GoesAnotherWay(*step.call, "gives the program another number");
     }
-    if (!step.wholes.empty()) Adopt(step, given, memory);
-    if (!step.on_reference) {
-      Keep(step, given, /*on_reference=*/false, memory);
-      continue;
-    }
-    const std::vector<at::Tensor> references = Give(step, /*on_reference=*/true, memory, nullptr);
-    Keep(step, given, /*on_reference=*/false, memory);
-    Keep(step, references, /*on_reference=*/true, memory);
   }
   for (const Comparison& comparison : comparisons_) {
     bool same = true;
@@ -370,15 +373,12 @@ void RepeatedRun::CompareWithFirst() {
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
     for (Step& step : steps_) {
-      std::vector<c10::IValue> numbers;
-      const std::vector<at::Tensor> given = Give(step, /*on_reference=*/false, *memory, &numbers);
+      const std::vector<c10::IValue> numbers = RunStep(step, *memory);
       if (step.is_guard) {
         if (numbers.empty()) Refuse(*step.call, "gives no number");
         step.number = numbers[0];
         continue;
       }
-      if (!step.wholes.empty()) Adopt(step, given, *memory);
-      Keep(step, given, /*on_reference=*/false, *memory);
       for (const Result& result : step.outputs) {
         if (result.slot < 0 || slots_[result.slot].kept < 0) continue;
         const Kept& kept = first_->storages[slots_[result.slot].storage][slots_[result.slot].kept];

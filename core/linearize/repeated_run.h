@@ -117,6 +117,7 @@ class RepeatedRun {
                                std::vector<c10::IValue>* plain) const;
   void Adopt(const Step& step, const std::vector<at::Tensor>& given, Memory& memory) const;
   void Keep(const Step& step, const std::vector<at::Tensor>& given, bool on_reference, Memory& memory) const;
+  std::vector<c10::IValue> RunStep(const Step& step, Memory& memory) const;
   void RunSteps(Memory& memory) const;
   void CompareWithFirst();
   std::unique_ptr<Memory> NewMemory() const;
