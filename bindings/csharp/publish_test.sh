@@ -45,6 +45,9 @@ ls -l out
 
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 "$reference" "$model" "$sample" >expected
-DOTNET_ROOT=$(dirname "$(readlink -f "$DOTNET")") out/Publish "$model" "$sample" >printed
+# What is called dotnet may be a script that calls it.
+DOTNET_ROOT=$("$DOTNET" --list-runtimes | sed -n 's:.* \[\(.*\)/shared/.*:\1:p' | head -n 1)
+export DOTNET_ROOT
+out/Publish "$model" "$sample" >printed
 diff expected printed
 [[ -s printed ]]

@@ -128,13 +128,15 @@ Tensors SafeSoftmax(const RewriteCall& call) {
 
 // _masked_softmax(input, mask, dim, mask_type): true hides; types: 0 [L, L], 1 [batch, L] of [batch, heads, L, L], 2 as
 // the input
-at::Tensor SpreadMask(const at::Tensor& mask, const at::Tensor& scores, int64_t type) {
+// A mask of numbers hides where it is not zero: what PyTorch's modules make of a boolean one has -inf there.
+at::Tensor SpreadMask(const at::Tensor& given, const at::Tensor& scores, int64_t type) {
+  const at::Tensor mask = given.to(at::kBool);
   return mask.dim() == 2 && type == 1 ? mask.view({mask.size(0), 1, 1, mask.size(1)}).expand_as(scores) : mask;
 }
 
 Tensors MaskedSoftmax(const RewriteCall& call) {
   const at::Tensor input = call.Tensor("self");
-  const at::Tensor mask = SpreadMask(call.Tensor("mask").to(at::kBool), input, call.Int("mask_type", 2));
+  const at::Tensor mask = SpreadMask(call.Tensor("mask"), input, call.Int("mask_type", 2));
   const int64_t dim = call.Int("dim", -1);
   return {at::softmax(input.masked_fill(mask, -kInfinity), dim)};
 }
@@ -154,7 +156,7 @@ struct MultiHead {
   int64_t heads = 1;
 };
 
-// `mask`: boolean, true hides. Gives the output and the weights of all heads.
+// `mask`: true hides. Gives the output and the weights of all heads.
 Tensors AttendWithHeads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                         const MultiHead& parameters, const at::Tensor& mask, int64_t mask_type) {
   Tensors inputs;

@@ -171,6 +171,9 @@ def python_test(name, package, main = None, size = "small", **kwargs):
     if HAVE_PYTHON and not _MISSING_PACKAGES:
         # LibTorch's and Python's own leaks and threads are noise to sanitizers, which the interpreter has not loaded.
         tags = kwargs.pop("tags", []) + ["no-sanitizer"]
+        if kwargs.get("timeout") == "long" and "long" not in tags:
+            # Filters of tags take it for one: the test would run with tools/test --full only.
+            fail("%s: Bazel takes the time limit \"long\" for a tag; choose a size" % name)
         _python_test(name = name, package = package, main = main or name + ".py", size = size, tags = tags, **kwargs)
 
 def python_genrule(name, script, path, srcs, outs, helpers = [], **kwargs):

@@ -7,6 +7,7 @@ from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._dtype import DType, from_code, is_dtype, to_code
+from ._errors import InvalidArgument
 from ._handle import Handle
 
 _NUMPY_TYPES = {
@@ -284,6 +285,8 @@ def _capsule(value: Any) -> Any:
         return value.__dlpack__(max_version=(1, 0))
     except TypeError:  # from before DLPack 1.0
         return value.__dlpack__()
+    except BufferError as error:  # sparse, say
+        raise InvalidArgument("the tensor cannot be shared by DLPack: %s" % error) from error
 
 
 def _from_numbers(value: Any) -> Tensor:
