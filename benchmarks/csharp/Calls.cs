@@ -117,27 +117,35 @@ static void Planned(string folder, int calls)
     using Tensor contributions = Tensor.Wrap(parts, 1, columns);
     var request = new Request(new Input(input) { Split = Split.Along(1), Baseline = 0.0 }) { Targets = ["0,1"] };
     using Plan plan = model.Plan(request);
-    long[] Run(int count)
+    var times = new long[calls];
+    Array.Fill(times, 1);  // its memory is there before the first measurement
+    void Run(int first, int end)
     {
-        var times = new long[count];
-        for (int k = 0; k < count; k++)
+        for (int k = first; k < end; k++)
         {
             long start = Stopwatch.GetTimestamp();
             Array.Copy(rows, k % (rows.Length / columns) * columns, row, 0, columns);
             plan.AttributeInto(request, contributions);
             times[k] = Stopwatch.GetTimestamp() - start;
         }
-        return times;
     }
-    Run(calls / 10);
-    long before = Environment.WorkingSet >> 10;
-    long[] times = Run(calls);
-    long after = Environment.WorkingSet >> 10;
+    const int Stretches = 10;
+    Run(0, calls / Stretches);
+    var resident = new List<string> { Resident() };
+    for (int k = 0; k < Stretches; k++)
+    {
+        Run((int)((long)calls * k / Stretches), (int)((long)calls * (k + 1) / Stretches));
+        resident.Add(Resident());
+    }
     Array.Sort(times);
     double Micro(int place) => times[place] * 1e6 / Stopwatch.Frequency;
     double median = Micro(calls / 2), percentile = Micro((int)(calls * 0.99));
     Console.WriteLine(
         $"{calls} rows: median {median:F1} us, 99th percentile {percentile:F1} us ({percentile / median:F2} medians), " +
         $"longest {Micro(calls - 1):F0} us");
-    Console.WriteLine($"resident memory: {before} KiB before, {after} KiB after");
+    Console.WriteLine("resident memory in MiB, of it committed by .NET, before and after each tenth of the rows:");
+    Console.WriteLine(string.Join(", ", resident));
 }
+
+static string Resident() =>
+    $"{Environment.WorkingSet / 1048576.0:F1} ({GC.GetGCMemoryInfo(GCKind.Any).TotalCommittedBytes / 1048576.0:F1})";
