@@ -12,6 +12,7 @@
 #include "core/audit/environment.h"
 #include "core/audit/model_source.h"
 #include "core/audit/record.h"
+#include "core/audit/request.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/explain/attribute.h"
@@ -75,37 +76,6 @@ void Compare(const Json& recorded, const ExplainedTarget& computed, Comparison* 
   const Json& contributions = recorded.at("contributions");
   if (contributions.size() != numbers.contributions.size()) return comparison->AddOther();
   for (size_t k = 0; k < contributions.size(); ++k) comparison->Add(contributions[k], numbers.contributions[k]);
-}
-
-AttributeOptions OptionsOf(const Json& content) {
-  AttributeOptions options;
-  for (const auto& entry : content.at("policy").items()) {
-    SetPolicyField(options.policy, entry.key(), entry.value().get<std::string>());
-  }
-  if (!content.at("at").is_null()) options.at = content["at"].get<std::string>();
-  options.each_example = content.at("each_example").get<bool>();
-  options.every_target = content.at("every_target").get<bool>();
-  options.memory_bytes = content.at("memory").get<int64_t>();
-  options.targets.clear();
-  for (const Json& target : content.at("targets")) options.targets.push_back(ParseTarget(target.get<std::string>()));
-  return options;
-}
-
-Baseline BaselineOf(const Json& recorded, const at::Device& device) {
-  if (recorded.is_null()) return {};
-  if (recorded.contains("word")) return Baseline::Named(recorded["word"].get<std::string>());
-  if (recorded.contains("tensor")) return Baseline::Of(TensorOfJson(recorded["tensor"]).to(device));
-  return Baseline::Of(NumberOf(recorded.at("number")));
-}
-
-Split SplitOf(const Json& recorded, const Json* tensor, const at::Device& device) {
-  const std::string kind = recorded.at("split").get<std::string>();
-  if (kind == "dims") return Split::AlongDims(recorded.at("dims").get<std::vector<int64_t>>());
-  if (kind == "labels") return Split::ByLabels(TensorOfJson(recorded.at("labels")).to(device));
-  if (kind == "plain") return Split::Plain();
-  if (tensor == nullptr || !tensor->contains("parts"))
-    NotComputed("its input was given in parts, which it does not hold");
-  return Split::Parts(TensorOfJson((*tensor)["parts"]).to(device));
 }
 
 // A tensor in the dtype of an input, to which floating-point numbers may have been converted; undefined where it is of
@@ -219,29 +189,17 @@ Json Recomputer::Compute(const Json& record, const Json& content) {
     if (Sha256(CanonicalJson(content)) != record.at("request").at("sha256").get<std::string>()) {
       NotComputed("its request does not have the digest that it holds");
     }
-    if (content.at("own_rules").get<bool>()) NotComputed("its rules were not Addend's own");
-    if (content.at("structured").get<bool>()) NotComputed("its model took arguments that are no tensors");
+    const at::Device where(device);
+    AskedRequest asked = RequestOfJson(content, record.at("inputs").at("tensors"), where);
     const std::vector<at::Tensor> values = FindInputs(record.at("inputs"));
     const std::shared_ptr<Model> model = ModelOf(record.at("model"), device);
-    const at::Device where(device);
-    std::vector<Input> inputs;
-    for (const Json& asked : content.at("inputs")) {
-      const bool inside = !asked.at("inside").is_null();
-      const Json* tensor = inside ? nullptr : &record["inputs"]["tensors"].at(inputs.size());
-      Input input;
-      input.split = SplitOf(asked, tensor, where);
-      input.baseline = BaselineOf(asked.at("baseline"), where);
-      input.first_component = asked.at("first_component").get<int64_t>();
-      if (inside) {
-        input.inside = input.name = asked["inside"].get<std::string>();
-      } else {
-        input.value = values.at(inputs.size()).to(where);
-        input.name = (*tensor)["name"].get<std::string>();
-      }
-      inputs.push_back(std::move(input));
+    size_t argument = 0;
+    for (Input& input : asked.inputs) {
+      if (!input.inside.empty()) continue;
+      input.name = record["inputs"]["tensors"].at(argument).at("name").get<std::string>();
+      input.value = values.at(argument++).to(where);
     }
-    const AttributeOptions options = OptionsOf(content);
-    const Attribution attribution = Attribute(Trace(model), inputs, options);
+    const Attribution attribution = Attribute(Trace(model), asked.inputs, asked.options);
     const Json& targets = record.at("targets");
     Comparison comparison;
     if (targets.size() != attribution.targets.size()) comparison.AddOther();

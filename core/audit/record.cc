@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/canonical_json.h"
 #include "core/audit/environment.h"
+#include "core/audit/request.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/file_error.h"
 #include "core/base/tensor_text.h"
-#include "core/explain/baselines.h"
 #include "core/explain/target.h"
 #include "core/program/sha256.h"
 
@@ -30,43 +30,6 @@ std::string Now() {
   std::snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02d.%06ldZ", parts.tm_year + 1900, parts.tm_mon + 1,
                 parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_nsec / 1000);
   return text;
-}
-
-const char* SplitWord(Split::Kind kind) {
-  switch (kind) {
-    case Split::Kind::kPlain:
-      return "plain";
-    case Split::Kind::kDims:
-      return "dims";
-    case Split::Kind::kLabels:
-      return "labels";
-    default:
-      return "parts";
-  }
-}
-
-// A word that reads a file stands for the numbers that it reads: the file may be another one later.
-Json BaselineJson(const Input& input) {
-  const Baseline& baseline = input.baseline;
-  if (!baseline.given) return nullptr;
-  if (!FileOfBaselineWord(baseline.word).empty()) {
-    return {{"tensor", TensorJson(BaselineOfWord(baseline.word, input.value, {}))}};
-  }
-  if (!baseline.word.empty()) return {{"word", baseline.word}};
-  if (baseline.tensor.defined()) return {{"tensor", TensorJson(baseline.tensor)}};
-  return {{"number", RecordedNumber(baseline.number)}};
-}
-
-Json InputRequestJson(const Input& input) {
-  const Split& split = input.split;
-  const bool labels = split.kind == Split::Kind::kLabels;
-  const bool dims = split.kind == Split::Kind::kDims;
-  return {{"baseline", BaselineJson(input)},
-          {"dims", dims ? Json(split.dims) : Json(nullptr)},
-          {"first_component", input.first_component},
-          {"inside", OrNull(input.inside)},
-          {"labels", labels ? TensorJson(split.labels) : Json(nullptr)},
-          {"split", SplitWord(split.kind)}};
 }
 
 Json InputsJson(const AuditedDecision& decision, const DecisionOptions& options) {
@@ -145,16 +108,12 @@ void RequireTime(const std::string& time) {
 }
 
 Json RequestJson(const AuditedDecision& decision) {
-  const AttributeOptions& options = decision.options;
-  Json policy = Json::object();
-  for (const auto& [key, value] : DescribePolicy(options.policy)) policy[key] = value;
-  Json targets = Json::array();
-  for (const Target& target : options.targets) targets.push_back(TargetText(target));
-  Json inputs = Json::array();
-  for (const ExplainedInput& own : decision.explanation->run->inputs) inputs.push_back(InputRequestJson(own.input));
-  return {{"at", OrNull(options.at)},    {"each_example", options.each_example}, {"every_target", options.every_target},
-          {"inputs", std::move(inputs)}, {"memory", options.memory_bytes},       {"own_rules", decision.own_rules},
-          {"policy", std::move(policy)}, {"structured", decision.structured},    {"targets", std::move(targets)}};
+  AskedRequest asked;
+  for (const ExplainedInput& own : decision.explanation->run->inputs) asked.inputs.push_back(own.input);
+  asked.options = decision.options;
+  asked.own_rules = decision.own_rules;
+  asked.structured = decision.structured;
+  return RequestJson(asked);
 }
 
 Json DecisionJson(const AuditedDecision& decision, const Writer& writer, const DecisionOptions& options) {

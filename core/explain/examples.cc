@@ -30,17 +30,19 @@ bool Apart(double a, double b, double allowance) {
   return !(std::abs(a - b) <= allowance);
 }
 
-bool Same(const ExampleAttribution& a, const ExampleAttribution& b, bool exact) {
-  const double allowance = Allowance(a.numbers, b.numbers, exact);
-  if (Apart(a.numbers.value, b.numbers.value, allowance)) return false;
-  if (Apart(a.numbers.reference, b.numbers.reference, allowance)) return false;
-  for (size_t c = 0; c < a.numbers.contributions.size(); ++c) {
-    if (Apart(a.numbers.contributions[c], b.numbers.contributions[c], allowance)) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+void RequireNoInfluence(const Contributions& among, const Contributions& alone, bool exact) {
+  const double allowance = Allowance(among, alone, exact);
+  bool apart = Apart(among.value, alone.value, allowance) || Apart(among.reference, alone.reference, allowance);
+  for (size_t c = 0; c < among.contributions.size(); ++c) {
+    apart = apart || Apart(among.contributions[c], alone.contributions[c], allowance);
+  }
+  if (!apart) return;
+  throw FailedPrecondition(
+      "the examples of a batch influence each other, as in batch normalization in training mode, so that they have no "
+      "contributions of their own; put the model into evaluation mode");
+}
 
 at::Tensor CutExample(const at::Tensor& whole, bool each_example, int64_t example, int64_t examples) {
   const bool counts = each_example && whole.defined() && whole.dim() > 0 && whole.size(0) == examples;
@@ -189,11 +191,8 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
       break;
     }
     if (done == 0) {
-      if (!Same(first, results.front(), exact_) || !Same(Alone(batch.back()), results.back(), exact_)) {
-        throw FailedPrecondition(
-            "the examples of a batch influence each other, as in batch normalization in training mode, so that they "
-            "have no contributions of their own; put the model into evaluation mode");
-      }
+      RequireNoInfluence(results.front().numbers, first.numbers, exact_);
+      RequireNoInfluence(results.back().numbers, Alone(batch.back()).numbers, exact_);
     }
     for (size_t i = 0; i < results.size(); ++i) take(done + static_cast<int64_t>(i), std::move(results[i]));
     done += static_cast<int64_t>(batch.size());

@@ -71,6 +71,10 @@ class Examples {
   std::vector<std::string> notes_;
 };
 
+// Throws FailedPrecondition where an example that was attributed among others has other numbers than alone, beyond what
+// rounding may do, so that examples influence each other. exact: all inputs are float64 or ids.
+void RequireNoInfluence(const Contributions& among, const Contributions& alone, bool exact);
+
 // A target of any example of a batch as that of an example alone, which is the first of its batch.
 Target OfFirstExample(Target target);
 // A target without the first dimension of its indices, which counts examples.

@@ -5,10 +5,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "core/program/tensor_layout.h"
 
 namespace addend {
 
@@ -41,6 +44,32 @@ TensorPlace ParseTensorPlace(const std::string& text);
 // file's only tensor. Throws InvalidArgument that lists the tensors of the file.
 const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, const TensorPlace& place,
                                                        const std::vector<std::string>& usual);
+
+// A tensor in a .npy or .safetensors file, of which rows are read without the rest; dimension 0 counts them. Any number
+// of threads may read at once.
+class StoredRows {
+ public:
+  // Reads the file's header. The tensor is chosen as SelectTensor() does. Throws NotFound if there is no such file, and
+  // InvalidArgument for one that is malformed, for a tensor without dimensions, and for a .npy file in Fortran order,
+  // in which rows do not stand together.
+  StoredRows(const TensorPlace& place, const std::vector<std::string>& usual);
+
+  // "rows.npy", "rows.safetensors: tensor x": for messages.
+  const std::string& place() const { return stored_.place; }
+  int64_t rows() const { return stored_.shape[0]; }
+  const std::vector<int64_t>& shape() const { return stored_.shape; }
+  at::ScalarType dtype() const { return stored_.dtype->type; }
+  // The metadata of the file.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // The rows [first, first + count), contiguous, on the CPU. Throws NotFound where the file is gone, and
+  // InvalidArgument for rows that there are not, and where the file became shorter.
+  at::Tensor Read(int64_t first, int64_t count) const;
+
+ private:
+  std::string path_;
+  StoredTensor stored_;
+  std::map<std::string, std::string> metadata_;
+};
 
 // Writes .safetensors. Tensors with larger elements come first, otherwise in the given order: the format allows no
 // gaps, and readers that map the file need each tensor aligned. Throws InvalidArgument for what the format cannot hold.

@@ -428,6 +428,63 @@ TEST(ReadTensorFileTest, SaysWhichFileIsWrong) {
   MessageOf([&] { ReadTensorFile(folder / "text/below"); }, absl::StatusCode::kNotFound);
 }
 
+TEST(StoredRowsTest, EveryRangeIsThatOfTheWholeTensor) {
+  const Folder folder;
+  TensorFile file;
+  file.tensors.emplace_back("input", at::arange(35, at::kFloat).reshape({7, 5}));
+  file.tensors.emplace_back("ids", at::arange(14, at::kLong).reshape({7, 2}));
+  file.tensors.emplace_back("flags", at::tensor({1, 0, 1, 1, 0, 0, 1}).to(at::kBool));
+  file.metadata["kind"] = "table";
+  WriteTensorFile(folder / "rows.safetensors", file);
+  for (const auto& [name, whole] : file.tensors) {
+    const StoredRows rows({folder / "rows.safetensors", name}, {"input"});
+    EXPECT_EQ(rows.rows(), 7);
+    EXPECT_EQ(rows.dtype(), whole.scalar_type());
+    EXPECT_EQ(rows.metadata().at("kind"), "table");
+    for (int64_t first = 0; first <= 7; ++first) {
+      for (int64_t count = 0; first + count <= 7; ++count) {
+        EXPECT_TRUE(rows.Read(first, count).equal(whole.narrow(0, first, count))) << name << first << count;
+      }
+    }
+    EXPECT_THAT(MessageOf([&] { rows.Read(5, 3); }), HasSubstr("has 7, counted from 0"));
+    EXPECT_THAT(MessageOf([&] { rows.Read(-1, 1); }), HasSubstr("has 7, counted from 0"));
+  }
+  // The usual name, where none is given.
+  EXPECT_EQ(StoredRows({folder / "rows.safetensors", ""}, {"input"}).shape(), (std::vector<int64_t>{7, 5}));
+}
+
+TEST(StoredRowsTest, ReadsNpyAndRefusesWhatHasNoRows) {
+  const Folder folder;
+  const std::vector<float> numbers = {0, 1, 2, 3, 4, 5};
+  WriteFileWhole(folder / "rows.npy", NpyOf("<f4", "(3, 2)", Bytes(numbers)));
+  EXPECT_TRUE(StoredRows({folder / "rows.npy", ""}, {})
+                  .Read(1, 2)
+                  .equal(at::tensor({2., 3., 4., 5.}, at::kFloat).reshape({2, 2})));
+  WriteFileWhole(folder / "turned.npy", NpyOf("<f4", "(3, 2)", Bytes(numbers), /*fortran=*/true));
+  EXPECT_THAT(MessageOf([&] { StoredRows({folder / "turned.npy", ""}, {}); }), HasSubstr("Fortran order"));
+  WriteFileWhole(folder / "one.npy", NpyOf("<f4", "()", Bytes(std::vector<float>{1})));
+  EXPECT_THAT(MessageOf([&] { StoredRows({folder / "one.npy", ""}, {}); }), HasSubstr("has no rows"));
+  const StoredRows rows({folder / "rows.npy", ""}, {});
+  WriteFileWhole(folder / "rows.npy", NpyOf("<f4", "(3, 2)", Bytes(numbers)).substr(0, 90));
+  EXPECT_THAT(MessageOf([&] { rows.Read(2, 1); }), HasSubstr("became shorter"));
+}
+
+// Whatever is cut off or flipped in a header is refused, as when the file is read as a whole.
+TEST(StoredRowsTest, RefusesWhatReadersOfWholeFilesRefuse) {
+  const Folder folder;
+  TensorFile file;
+  file.tensors.emplace_back("input", at::arange(6, at::kFloat).reshape({3, 2}));
+  for (const std::string& bytes :
+       {EncodeSafetensors(file), NpyOf("<f4", "(3, 2)", Bytes(std::vector<float>{0, 1, 2, 3, 4, 5}))}) {
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      WriteFileWhole(folder / "rows", bytes.substr(0, size));
+      const auto whole = MessageOf([&] { ReadTensorFile(folder / "rows"); });
+      EXPECT_EQ(MessageOf([&] { StoredRows({folder / "rows", ""}, {"input"}); }), whole) << size;
+      EXPECT_NE(whole, "(no error)");
+    }
+  }
+}
+
 TEST(WriteTensorFileTest, SaysWhichFileCannotBeWritten) {
   const Folder folder;
   TensorFile file;

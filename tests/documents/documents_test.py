@@ -36,6 +36,10 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(self.schemas.problems(document), [])
         return document
 
+    def expect_file(self, path, format):
+        with open(path) as file:
+            return self.expect(file.read(), format)
+
     def written(self, format, *arguments, code=0):
         """What `addend` with these arguments gives."""
         with self.subTest(arguments):
@@ -112,6 +116,22 @@ class DocumentsTest(unittest.TestCase):
         rows = "rows:" + EXAMPLES + "breast_cancer/heldout.safetensors"
         asked = self.written("explanation", "attribute", *example("breast_cancer"), "--target", "0", "--baseline", rows, "--json")
         self.assertGreater(asked["targets"][0]["baselines"]["count"], 1)
+
+    def test_jobs_of_the_command_line(self):
+        rows = os.path.abspath(EXAMPLES + "breast_cancer/heldout.safetensors")
+        plan = os.path.join(self.folder, "plan.json")
+        command = example("breast_cancer")
+        arguments = [command[0], "--input", rows, "--target", "0", "--shards", "3", "--batch", "16", "--out", plan]
+        self.written("job_made", "job", "plan", *arguments, "--json")
+        self.expect_file(plan, "job")
+        subprocess.run([ADDEND, "job", "run", plan], check=True, stdout=subprocess.PIPE)
+        self.assertGreater(self.written("job_status", "job", "status", plan, "--json")["done"], 1)
+        shards = os.path.join(self.folder, "plan.out", "shards")
+        for name in os.listdir(shards):
+            if name.endswith(".json"):
+                self.expect_file(os.path.join(shards, name), "shard")
+        self.written("job_merged", "job", "merge", plan, "--json")
+        self.expect_file(os.path.join(self.folder, "plan.out", "merged.json"), "job_result")
 
     def test_the_file_of_a_program(self):
         subprocess.run([ADDEND, "trace", *example("digits"), "--save", self.folder], check=True, stdout=subprocess.PIPE)

@@ -46,7 +46,7 @@ class SchemaTest(unittest.TestCase):
 
     def test_an_unknown_key_is_found_wherever_it_is(self):
         # What maps names to things, which may be any.
-        named = {"operators_by_kind", "words"}
+        named = {"operators_by_kind", "words", "mapping"}
         # Values of arguments and guards are whatever operators take.
         for name, document in examples():
             for place in objects(document):

@@ -24,16 +24,6 @@ namespace {
 constexpr size_t kMostTold = 20;
 constexpr int kLabel = 11;
 
-// A text behind `first`, its further lines indented by as much.
-std::string Hanging(const std::string& first, const std::string& text, const Terminal& terminal) {
-  const auto indent = static_cast<int>(first.size());
-  std::string lines = first + Wrap(Clean(text), terminal.width - indent);
-  for (size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 1)) {
-    lines.insert(end + 1, indent, ' ');
-  }
-  return lines;
-}
-
 std::string Labelled(const std::string& label, const std::string& text, const Terminal& terminal) {
   return Hanging(PadRight(label, kLabel), text, terminal);
 }

@@ -101,6 +101,41 @@ struct AuditShowArguments {
   bool json = false;
 };
 
+struct JobPlanArguments {
+  RunArguments run;
+  std::vector<std::string> targets;  // empty: top1
+  std::string at;
+  std::string names;    // as above
+  std::string classes;  // the same
+  std::string reasons;  // a description of concepts
+  bool no_contributions = false;
+  std::string format = "safetensors";
+  std::vector<std::string> groups;
+  int64_t shards = 0;  // 0: of about ten seconds each
+  int64_t batch = 256;
+  int64_t threads = 1;
+  bool stop_at_refusal = false;
+  std::string out;
+  bool slurm = false;
+  bool json = false;
+};
+
+struct JobRunArguments {
+  std::string plan;
+  std::vector<int64_t> shards;  // empty: all that are missing
+  bool again = false;
+};
+
+struct JobStatusArguments {
+  std::string plan;
+  bool json = false;
+};
+
+struct JobMergeArguments {
+  std::string plan;
+  bool json = false;
+};
+
 struct CheckArguments {
   RunArguments run;
   bool all = false;
@@ -137,6 +172,10 @@ int RunReasons(const ReasonsArguments& arguments);
 int RunInteractions(const InteractionsArguments& arguments);
 int RunAuditVerify(const AuditVerifyArguments& arguments);
 int RunAuditShow(const AuditShowArguments& arguments);
+int RunJobPlan(const JobPlanArguments& arguments);
+int RunJobRun(const JobRunArguments& arguments);
+int RunJobStatus(const JobStatusArguments& arguments);
+int RunJobMerge(const JobMergeArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <csv.h>
 
 #include <algorithm>
@@ -92,11 +93,13 @@ struct Parser {
   Parser& operator=(const Parser&) = delete;
 };
 
-std::vector<Record> ReadRecords(const std::string& bytes, const std::string& path) {
+// `line`: of the file, on which the bytes begin.
+std::vector<Record> ReadRecords(const std::string& bytes, const std::string& path, int64_t line = 1) {
   constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
   const size_t begin = absl::StartsWith(bytes, kByteOrderMark) ? 3 : 0;
   Parser parser;
   Collector found;
+  found.line = line;
   const size_t size = bytes.size() - begin;
   const bool whole =
       csv_parse(&parser.state, bytes.data() + begin, size, Collector::OnField, Collector::OnEnd, &found) == size &&
@@ -105,9 +108,9 @@ std::vector<Record> ReadRecords(const std::string& bytes, const std::string& pat
     throw OutOfMemory(absl::StrCat(path, " takes more memory than there is"));
   }
   if (!whole) {
-    const int64_t line = found.current.fields.empty() ? found.line : found.current.line;
+    const int64_t wrong = found.current.fields.empty() ? found.line : found.current.line;
     throw InvalidArgument(
-        absl::StrCat(path, ": line ", line,
+        absl::StrCat(path, ": line ", wrong,
                      " has a quotation mark in the wrong place; a field with quotation marks, commas "
                      "or line breaks stands between quotation marks, and each one inside is doubled"));
   }
@@ -174,7 +177,6 @@ std::vector<std::string> ReadHeader(const std::vector<Record>& records, const st
                                          " does not have (it has ", absl::StrJoin(names, ", "), ")"));
     }
   }
-  if (records.size() == 1) throw InvalidArgument(absl::StrCat(path, " has names of columns, but no rows"));
   return names;
 }
 
@@ -209,6 +211,73 @@ size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, const
 }
 
 std::string DumpList(const std::vector<std::string>& list) { return nlohmann::json(list).dump(); }
+
+// What the first line and a mapping make of the fields of a row.
+class Columns {
+ public:
+  Columns(const std::vector<std::string>& header, const std::string& path, const Mapping& mapping)
+      : header_(header), path_(path) {
+    for (size_t field = 0; field < header.size(); ++field) {
+      const auto mapped = mapping.find(header[field]);
+      const ColumnMapping* own = mapped == mapping.end() ? nullptr : &mapped->second;
+      if (own != nullptr && own->skipped) continue;
+      const bool one_hot = own != nullptr && own->one_hot;
+      for (size_t k = 0; k < (one_hot ? own->values.size() : 1); ++k) {
+        names_.push_back(one_hot ? absl::StrCat(header[field], "=", own->values[k].first) : header[field]);
+        labels_.push_back(static_cast<int64_t>(columns_.size()));
+      }
+      columns_.push_back({field, own});
+      own_names_.push_back(header[field]);
+    }
+    if (columns_.empty()) throw InvalidArgument(absl::StrCat(path, " has no column that is an input of the model"));
+  }
+
+  int64_t width() const { return static_cast<int64_t>(names_.size()); }
+
+  // The numbers of a row: `width` of them. Throws InvalidArgument for a field that is none.
+  void Read(const Record& record, int64_t row, c10::ScalarType dtype, double* to) const {
+    const std::string at_row = absl::StrCat(path_, ": row ", row, " (counted from 0; line ", record.line, ")");
+    if (record.fields.size() != header_.size()) {
+      throw InvalidArgument(absl::StrCat(at_row, " has ", record.fields.size(), " fields, and the first line names ",
+                                         header_.size(), " columns"));
+    }
+    for (const Column& column : columns_) {
+      const std::string& text = record.fields[column.field];
+      const std::string where = absl::StrCat(at_row, ", column \"", header_[column.field], "\"");
+      const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
+      if (column.mapping == nullptr || !column.mapping->one_hot) {
+        *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
+        RequireFinite(*to++, dtype, text, where);
+        continue;
+      }
+      for (size_t k = 0; k < column.mapping->values.size(); ++k) *to++ = k == category ? 1 : 0;
+    }
+  }
+
+  // A table of these numbers.
+  TensorFile File(const at::Tensor& input) const {
+    TensorFile file;
+    file.tensors.emplace_back("input", input);
+    if (columns_.size() != names_.size()) {
+      file.tensors.emplace_back("columns", at::tensor(labels_, at::kLong).unsqueeze(0));
+    }
+    file.metadata = {{"kind", "table"}, {"columns", DumpList(own_names_)}, {"names", DumpList(names_)}};
+    return file;
+  }
+
+ private:
+  struct Column {
+    size_t field;
+    const ColumnMapping* mapping;  // null: numbers
+  };
+
+  const std::vector<std::string>& header_;
+  const std::string& path_;
+  std::vector<Column> columns_;
+  std::vector<std::string> names_;
+  std::vector<std::string> own_names_;
+  std::vector<int64_t> labels_;
+};
 
 }  // namespace
 
@@ -267,57 +336,50 @@ bool IsCsvPath(const std::string& path) { return absl::EndsWithIgnoreCase(path, 
 TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype) {
   const std::vector<Record> records = ReadRecords(bytes, path);
   const std::vector<std::string> header = ReadHeader(records, path, mapping);
-  struct Column {
-    size_t field;
-    const ColumnMapping* mapping;  // null: numbers
-  };
-  std::vector<Column> columns;
-  std::vector<std::string> names, own_names;
-  std::vector<int64_t> labels;
-  for (size_t field = 0; field < header.size(); ++field) {
-    const auto mapped = mapping.find(header[field]);
-    const ColumnMapping* own = mapped == mapping.end() ? nullptr : &mapped->second;
-    if (own != nullptr && own->skipped) continue;
-    const bool one_hot = own != nullptr && own->one_hot;
-    for (size_t k = 0; k < (one_hot ? own->values.size() : 1); ++k) {
-      names.push_back(one_hot ? absl::StrCat(header[field], "=", own->values[k].first) : header[field]);
-      labels.push_back(static_cast<int64_t>(columns.size()));
-    }
-    columns.push_back({field, own});
-    own_names.push_back(header[field]);
-  }
-  if (columns.empty()) throw InvalidArgument(absl::StrCat(path, " has no column that is an input of the model"));
-
+  if (records.size() == 1) throw InvalidArgument(absl::StrCat(path, " has names of columns, but no rows"));
+  const Columns columns(header, path, mapping);
   const auto rows = static_cast<int64_t>(records.size()) - 1;
-  const auto width = static_cast<int64_t>(names.size());
-  at::Tensor input = at::empty({rows, width}, at::kDouble);
-  auto* to = input.data_ptr<double>();
+  at::Tensor input = at::empty({rows, columns.width()}, at::kDouble);
   for (int64_t row = 0; row < rows; ++row) {
-    const Record& record = records[row + 1];
-    const std::string at_row = absl::StrCat(path, ": row ", row, " (counted from 0; line ", record.line, ")");
-    if (record.fields.size() != header.size()) {
-      throw InvalidArgument(absl::StrCat(at_row, " has ", record.fields.size(), " fields, and the first line names ",
-                                         header.size(), " columns"));
-    }
-    for (const Column& column : columns) {
-      const std::string& text = record.fields[column.field];
-      const std::string where = absl::StrCat(at_row, ", column \"", header[column.field], "\"");
-      const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
-      if (column.mapping == nullptr || !column.mapping->one_hot) {
-        *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
-        RequireFinite(*to++, dtype, text, where);
-        continue;
-      }
-      for (size_t k = 0; k < column.mapping->values.size(); ++k) *to++ = k == category ? 1 : 0;
+    columns.Read(records[row + 1], row, dtype, input.data_ptr<double>() + row * columns.width());
+  }
+  return columns.File(input.to(dtype));
+}
+
+CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const CsvRange& range,
+                      const std::string& path, const Mapping& mapping, c10::ScalarType dtype) {
+  const std::vector<std::string> names = ReadHeader(ReadRecords(header, path), path, mapping);
+  const Columns columns(names, path, mapping);
+  std::vector<Record> records = ReadRecords(rows, path, range.line);
+  // Empty lines at the end are none of a whole file.
+  if (static_cast<int64_t>(records.size()) < range.count) records.resize(static_cast<size_t>(range.count));
+  const int64_t count = range.count;
+  if (static_cast<int64_t>(records.size()) != count) {
+    throw InvalidArgument(absl::StrCat(path, ": rows ", range.first, " to ", range.first + count - 1, " are ",
+                                       records.size(), " lines; lines have to end with LF or CR LF"));
+  }
+  CsvRows found;
+  at::Tensor input = at::zeros({count, columns.width()}, at::kDouble);
+  for (int64_t row = 0; row < count; ++row) {
+    double* to = input.data_ptr<double>() + row * columns.width();
+    try {
+      columns.Read(records[row], range.first + row, dtype, to);
+    } catch (const Error& error) {
+      std::fill(to, to + columns.width(), 0.0);
+      found.refused.emplace_back(range.first + row, error.what());
     }
   }
-  TensorFile file;
-  file.tensors.emplace_back("input", input.to(dtype));
-  if (columns.size() != names.size()) {
-    file.tensors.emplace_back("columns", at::tensor(labels, at::kLong).unsqueeze(0));
+  found.table = columns.File(input.to(dtype));
+  for (const std::string& group : range.groups) {
+    const auto place = std::find(names.begin(), names.end(), group);
+    if (place == names.end()) {
+      throw InvalidArgument(absl::StrCat(path, " has no column \"", group, "\"; it has ", absl::StrJoin(names, ", ")));
+    }
+    const auto field = static_cast<size_t>(place - names.begin());
+    std::vector<std::string>& texts = found.groups.emplace_back();
+    for (const Record& record : records) texts.push_back(field < record.fields.size() ? record.fields[field] : "");
   }
-  file.metadata = {{"kind", "table"}, {"columns", DumpList(own_names)}, {"names", DumpList(names)}};
-  return file;
+  return found;
 }
 
 }  // namespace addend::cli

@@ -38,6 +38,60 @@ bool IsCsvPath(const std::string& path);
 // column that the file does not have.
 TensorFile DecodeCsv(const std::string& bytes, const std::string& path, const Mapping& mapping, c10::ScalarType dtype);
 
+// Rows of a CSV file that is read by ranges.
+struct CsvRange {
+  int64_t first = 0;                // the number of the first row, from 0
+  int64_t count = 0;                // of rows
+  int64_t line = 2;                 // of the file, on which they begin
+  std::vector<std::string> groups;  // columns whose texts are asked for beside the numbers
+};
+struct CsvRows {
+  TensorFile table;                                      // as DecodeCsv() gives it; rows that are refused hold zeros
+  std::vector<std::pair<int64_t, std::string>> refused;  // rows whose fields are no input, and why
+  std::vector<std::vector<std::string>> groups;          // by column, then by row
+};
+// Decodes `rows`, the bytes of some whole lines, of a file whose first line is `header`. What DecodeCsv() throws for a
+// field, refuses its row here; what it throws for the first line and for quotation marks is thrown. Throws
+// InvalidArgument for a column of `groups` that there is not, and where these are not `count` lines.
+CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const CsvRange& range,
+                      const std::string& path, const Mapping& mapping, c10::ScalarType dtype);
+
+// Where rows of a CSV file begin.
+struct CsvMark {
+  int64_t row = 0;  // from 0; of the end of the file: how many there are
+  uint64_t offset = 0;
+  int64_t line = 1;
+};
+// Finds where lines end in a file that comes in pieces: at line feeds outside of quotation marks.
+class CsvLines {
+ public:
+  // The file goes on with these bytes. `take` is called with the offset behind each line, where the next one begins,
+  // and with the number of that next line, from 1.
+  template <typename Take>
+  void Add(const char* data, size_t size, const Take& take) {
+    for (size_t k = 0; k < size; ++k) {
+      ++offset_;
+      if (data[k] == '"') quoted_ = !quoted_;
+      if (data[k] != '\n') continue;
+      ++line_;
+      if (quoted_) continue;
+      begin_ = offset_;
+      take(begin_, line_);
+    }
+  }
+  // The file ends here: a last line may lack its line feed.
+  template <typename Take>
+  void End(const Take& take) const {
+    if (begin_ < offset_) take(offset_, line_ + 1);
+  }
+
+ private:
+  uint64_t offset_ = 0;
+  uint64_t begin_ = 0;  // of the line
+  int64_t line_ = 1;
+  bool quoted_ = false;
+};
+
 }  // namespace addend::cli
 
 #endif  // ADDEND_TOOLS_ADDEND_CSV_FILE_H_

@@ -149,16 +149,16 @@ void PickRow(int64_t row, LoadedInput& loaded) {
 }
 
 // `whole`: no input may be split; `inside`: something inside the model is, so that inputs are plain unless they say
-// otherwise.
+// otherwise. `first`: what stands for the file; null: it is read.
 LoadedInput LoadInput(const InputText& text, std::optional<at::ScalarType> dtype, const FileFormat& format, bool whole,
-                      bool inside) {
+                      bool inside, const TensorFile* first = nullptr) {
   LoadedInput loaded;
   loaded.path = text.file.path;
-  const TensorFile file = ReadInputFile(loaded.path, format);
-  const auto& [name, value] = SelectTensor(file, text.file, {"input"});
+  const TensorFile file = first != nullptr ? *first : ReadInputFile(loaded.path, format);
+  const auto& [name, value] = SelectTensor(file, first != nullptr ? TensorPlace() : text.file, {"input"});
   loaded.name = name;
   loaded.metadata = file.metadata;
-  loaded.sha256 = Sha256OfFile(loaded.path);
+  if (first == nullptr) loaded.sha256 = Sha256OfFile(loaded.path);
   Input& input = loaded.input;
   input.name = loaded.path;
   input.value = dtype && at::isFloatingType(value.scalar_type()) ? value.to(*dtype) : value;
@@ -369,7 +369,13 @@ std::vector<std::string> SourcesOf(const RunArguments& arguments) {
   return sources;
 }
 
-LoadedRun Load(const RunArguments& arguments) {
+std::vector<TensorPlace> InputPlaces(const RunArguments& arguments) {
+  std::vector<TensorPlace> places;
+  for (const std::string& input : arguments.inputs) places.push_back(ParseInput(input).file);
+  return places;
+}
+
+LoadedRun Load(const RunArguments& arguments, const std::vector<TensorFile>* first) {
   LoadedRun run;
   run.policy = ParsePolicy(arguments.policy);
   run.verify_reference = arguments.verify_reference;
@@ -377,7 +383,8 @@ LoadedRun Load(const RunArguments& arguments) {
   const std::optional<at::ScalarType> dtype = ParseDtype(arguments.dtype);
   const FileFormat format = ReadFormat(arguments);
   for (const std::string& text : arguments.inputs) {
-    run.inputs.push_back(LoadInput(ParseInput(text), dtype, format, arguments.whole, !arguments.inside.empty()));
+    const TensorFile* own = first == nullptr ? nullptr : &first->at(run.inputs.size());
+    run.inputs.push_back(LoadInput(ParseInput(text), dtype, format, arguments.whole, !arguments.inside.empty(), own));
   }
   for (const std::string& text : arguments.inside) run.inputs.push_back(LoadInside(text));
   LoadBaselines(arguments.baselines, format, run.inputs);

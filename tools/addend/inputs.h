@@ -14,6 +14,7 @@
 #include "core/explain/several_baselines.h"
 #include "core/model/model.h"
 #include "core/program/recorded_program.h"
+#include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
 
 namespace addend::cli {
@@ -53,8 +54,11 @@ struct LoadedRun {
   std::vector<at::Tensor> Values() const;
 };
 
-// Throws addend::Error for whatever is missing, malformed or contradictory.
-LoadedRun Load(const RunArguments& arguments);
+// Throws addend::Error for whatever is missing, malformed or contradictory. first: what stands for the files of the
+// inputs, by input; their digests are then not taken. Null: they are read.
+LoadedRun Load(const RunArguments& arguments, const std::vector<TensorFile>* first = nullptr);
+// Where --input says that the inputs are.
+std::vector<TensorPlace> InputPlaces(const RunArguments& arguments);
 // A tensor alone: FILE[#NAME], as an input of such a run and, where it says so, its one row.
 at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments);
 // The policy alone, to complain about it before anything is read.

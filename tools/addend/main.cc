@@ -112,6 +112,31 @@ constexpr char kAuditExamples[] =
     "--expect. Exit code of verify: 0 if all is well, 1 if not, 2 if it cannot run.\n"
     "\n";
 
+constexpr char kJobExamples[] =
+    "Examples:\n"
+    "  addend job plan model.pt --input rows.npy --baseline mean:rows.npy \\\n"
+    "      --target 0 --shards 100 --out plan.json\n"
+    "      Cuts the rows into shards, and tries the request on the first of them.\n"
+    "  addend job run plan.json\n"
+    "      Computes all shards that are missing: also after a crash.\n"
+    "  seq 0 99 | xargs -P 2 -n 1 addend job run plan.json --shard\n"
+    "      The same by two processes; with any engine that can start a command.\n"
+    "  addend job status plan.json\n"
+    "  addend job merge plan.json\n"
+    "      Checks every shard by its digest, and writes one file: plan.out/merged.*\n"
+    "\n"
+    "A shard is computed from the plan alone, and becomes visible as a whole, under\n"
+    "the digest of its bytes. Shards may be started twice, and killed at any time.\n"
+    "\n";
+
+constexpr char kJobData[] =
+    "--input names one .csv file; one folder, each file of which is a row, in the\n"
+    "order of names (PNG, JPEG, or a tensor [1, ...]); or .npy and .safetensors\n"
+    "files, one for each input of the model, whose dimension 0 counts rows. Splits\n"
+    "are of a batch of rows: dim=1 is the first dimension of a row. Labels and\n"
+    "baselines that are tensors are of one row.\n"
+    "\n";
+
 constexpr char kCheckExamples[] =
     "Example:\n"
     "  addend check model.pt --input row.npy --baseline mean.npy\n"
@@ -290,18 +315,22 @@ CLI::App* AddDecompose(CLI::App& app, DecomposeArguments& arguments) {
   return command;
 }
 
-CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
-  CLI::App* command = app.add_subcommand(
-      "attribute", "The same for chosen outputs alone, at the same price\nfor ten parts and for ten thousand");
-  AddRunOptions(*command, arguments.run);
+void AddTargets(CLI::App& command, std::vector<std::string>& targets) {
   command
-      ->add_option(
-          "-t,--target", arguments.targets,
+      .add_option(
+          "-t,--target", targets,
           "The number to explain: top1 (the largest; the\ndefault), an index such as 3 or 0,3, a class name,\n"
           "or a difference such as 3-5 or German-Dutch; of a\nsoftmax probability:3, log_probability:3, entropy;\n"
           "continuation:12,55,7 (the input's last ids), or a\nsum of such targets, sum:3+5. May be repeated")
       ->allow_extra_args(false)
       ->option_text("TARGET");
+}
+
+CLI::App* AddAttribute(CLI::App& app, AttributeArguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "attribute", "The same for chosen outputs alone, at the same price\nfor ten parts and for ten thousand");
+  AddRunOptions(*command, arguments.run);
+  AddTargets(*command, arguments.targets);
   command
       ->add_option("--at", arguments.at,
                    "Explains an inner tensor instead of the output:\nlogits (before a final softmax), the path of a\n"
@@ -437,6 +466,91 @@ AuditCommands AddAudit(CLI::App& app, AuditVerifyArguments& verify, AuditShowArg
   return {command, first};
 }
 
+// The sub-commands of job.
+struct JobCommands {
+  CLI::App* command;
+  CLI::App* plan;
+  CLI::App* run;
+  CLI::App* status;
+  CLI::App* merge;
+};
+struct JobArguments {
+  JobPlanArguments plan;
+  JobRunArguments run;
+  JobStatusArguments status;
+  JobMergeArguments merge;
+};
+
+JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("job", "Attributes all rows of a data set, in shards that any\nengine may run");
+  command->require_subcommand(1);
+  command->footer(std::string(kJobExamples) + kTrust);
+
+  CLI::App* plan = command->add_subcommand("plan", "Makes the plan of a job, and tries it on some rows");
+  JobPlanArguments& own = arguments.plan;
+  AddRunOptions(*plan, own.run);
+  AddTargets(*plan, own.targets);
+  plan->add_option("--at", own.at, "Explains an inner tensor, as for addend attribute")->option_text("WHERE");
+  plan->add_option("--names", own.names, "Names of the parts: a list with commas, or a file")->option_text("NAMES");
+  plan->add_option("--classes", own.classes, "Names of the outputs, in the same way")->option_text("NAMES");
+  plan->add_option("--reasons", own.reasons,
+                   "Results hold the reasons of each row, as this\ndescription tells them (docs/reasons.md)")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  plan->add_flag("--no-contributions", own.no_contributions, "Results hold reasons only");
+  plan->add_option("--format", own.format, "Of results: safetensors (default) or csv")->option_text("FORMAT");
+  plan->add_option(
+          "--group", own.groups,
+          "Reports tell of the rows by this column of the table,\nor by this tensor of integers. May be repeated")
+      ->allow_extra_args(false)
+      ->option_text("COLUMN");
+  plan->add_option("--shards", own.shards, "How many there are, about (default: as many as take\nten seconds each)")
+      ->check(CLI::PositiveNumber, "", "")
+      ->option_text("N");
+  plan->add_option("--batch", own.batch,
+                   "How many rows are attributed together (default: 256).\nBits depend on it, and not on the shards")
+      ->check(CLI::PositiveNumber, "", "")
+      ->option_text("N");
+  plan->add_option("--threads", own.threads, "Of each worker (default: 1). Bits depend on it")
+      ->check(CLI::PositiveNumber, "", "")
+      ->option_text("N");
+  plan->add_flag("--stop-at-refusal", own.stop_at_refusal,
+                 "A row that cannot be attributed ends its shard; it is\nlisted otherwise");
+  plan->add_option("-o,--out", own.out, "Where the plan is written; results come beside it")
+      ->required()
+      ->check(NotEmpty, "", "")
+      ->option_text("PLAN");
+  plan->add_flag("--slurm", own.slurm, "Prints a script for sbatch that runs all shards");
+  plan->add_flag("--json", own.json, "Prints what the plan says, and the rows a second that\nwere measured");
+  plan->footer(std::string(kJobData) + kTrust);
+
+  const auto add_plan = [](CLI::App* to, std::string& path) {
+    to->add_option("PLAN", path, "What addend job plan wrote")->required()->option_text(" ");
+  };
+  CLI::App* run = command->add_subcommand("run", "Computes shards, and commits each of them");
+  add_plan(run, arguments.run.plan);
+  run->add_option("--shard", arguments.run.shards,
+                  "Which one, from 0. May be repeated (default: all that\nare missing)")
+      ->allow_extra_args(false)
+      ->check(CLI::NonNegativeNumber, "", "")
+      ->option_text("K");
+  run->add_flag("--again", arguments.run.again,
+                "Computes a shard that is there once more: bits are\ncompared when shards are merged");
+  run->footer(std::string(kJobExamples) + kTrust);
+
+  CLI::App* status = command->add_subcommand("status", "Shows what is done, what is missing and what is wrong");
+  add_plan(status, arguments.status.plan);
+  status->add_flag("--json", arguments.status.json, "Prints JSON instead of text");
+  status->footer(std::string(kJobExamples) + kTrust);
+
+  CLI::App* merge = command->add_subcommand("merge", "Checks all shards, and puts them into one file");
+  add_plan(merge, arguments.merge.plan);
+  merge->add_flag("--json", arguments.merge.json, "Prints JSON instead of text");
+  merge->footer(std::string(kJobExamples) + kTrust);
+  return {command, plan, run, status, merge};
+}
+
 CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
   CLI::App* command =
       app.add_subcommand("check", "Checks every operator of a run, worst first; exit\ncode 1 where one fails");
@@ -509,6 +623,7 @@ int Run(int argc, char** argv) {
   CheckArguments check_arguments;
   TraceArguments trace_arguments;
   OpsArguments ops_arguments;
+  JobArguments job_arguments;
   app.get_formatter()->column_width(kOptionColumn);
   app.set_version_flag("--version", std::string("addend ") + kRelease + " (LibTorch " + LibTorchVersion() + ")");
   app.require_subcommand(1);
@@ -520,6 +635,7 @@ int Run(int argc, char** argv) {
   const CLI::App* reasons = AddReasons(app, reasons_arguments);
   const CLI::App* interactions = AddInteractions(app, interactions_arguments);
   const AuditCommands audit = AddAudit(app, audit_verify_arguments, audit_show_arguments);
+  const JobCommands job = AddJob(app, job_arguments);
   const CLI::App* check = AddCheck(app, check_arguments);
   const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
@@ -542,6 +658,11 @@ int Run(int argc, char** argv) {
   if (interactions->parsed()) return RunInteractions(interactions_arguments);
   if (audit.whole->parsed()) {
     return audit.verify->parsed() ? RunAuditVerify(audit_verify_arguments) : RunAuditShow(audit_show_arguments);
+  }
+  if (job.command->parsed()) {
+    if (job.plan->parsed()) return RunJobPlan(job_arguments.plan);
+    if (job.run->parsed()) return RunJobRun(job_arguments.run);
+    return job.status->parsed() ? RunJobStatus(job_arguments.status) : RunJobMerge(job_arguments.merge);
   }
   if (check->parsed()) return RunCheck(check_arguments);
   if (trace->parsed()) return RunTrace(trace_arguments);

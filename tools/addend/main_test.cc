@@ -35,6 +35,11 @@ TEST_F(MainTest, HelpFitsATerminalAndWarns) {
                                      {"attribute", "--help"},
                                      {"audit", "--help"},
                                      {"audit", "verify", "--help"},
+                                     {"job", "--help"},
+                                     {"job", "plan", "--help"},
+                                     {"job", "run", "--help"},
+                                     {"job", "status", "--help"},
+                                     {"job", "merge", "--help"},
                                      {"check", "--help"},
                                      {"ops", "--help"}}) {
     const Result result = Run(arguments);

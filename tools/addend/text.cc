@@ -161,6 +161,15 @@ std::string Wrap(const std::string& text, int width, int indent) {
   return absl::StrCat(out, line, "\n");
 }
 
+std::string Hanging(const std::string& first, const std::string& text, const Terminal& terminal) {
+  const auto indent = static_cast<int>(first.size());
+  std::string lines = first + Wrap(Clean(text), terminal.width - indent);
+  for (size_t end = lines.find('\n'); end + 1 < lines.size(); end = lines.find('\n', end + 1)) {
+    lines.insert(end + 1, indent, ' ');
+  }
+  return lines;
+}
+
 std::string Plural(size_t count, const std::string& noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }

@@ -29,6 +29,8 @@ std::string PadLeft(const std::string& text, int width);
 // Lines of at most `width` columns, broken at spaces; all but the first begin with `indent` spaces. Every line ends
 // with "\n". Words that are longer than a line stay whole.
 std::string Wrap(const std::string& text, int width, int indent = 0);
+// A text, cleaned and wrapped behind `first`, its further lines indented by as much.
+std::string Hanging(const std::string& first, const std::string& text, const Terminal& terminal);
 // "3 words", "1 word"
 std::string Plural(size_t count, const std::string& noun);
 

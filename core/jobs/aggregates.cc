@@ -1,0 +1,345 @@
+#include "core/jobs/aggregates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/audit/canonical_json.h"
+#include "core/base/error.h"
+
+namespace addend {
+namespace {
+
+constexpr int kDropped = 46;  // bits of the mantissa that a bucket does not tell
+
+uint64_t BitsOf(double number) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  return bits;
+}
+
+double NumberOfBits(uint64_t bits) {
+  double number = 0;
+  std::memcpy(&number, &bits, sizeof(number));
+  return number;
+}
+
+// Whether a row belongs to a sample is told by its number, which SplitMix64's finalizer (Steele, Lea, Flood 2014)
+// spreads evenly over all 64-bit numbers.
+uint64_t Spread(uint64_t number) {
+  number += 0x9e3779b97f4a7c15;
+  number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+  number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+  return number ^ (number >> 31);
+}
+
+Json NumbersJson(const std::vector<double>& numbers) {
+  Json list = Json::array();
+  for (const double number : numbers) list.push_back(RecordedNumber(number));
+  return list;
+}
+
+std::vector<double> NumbersOf(const Json& list) {
+  std::vector<double> numbers;
+  for (const Json& number : list) numbers.push_back(NumberOf(number));
+  return numbers;
+}
+
+Json ComponentJson(const ComponentAggregate& own) {
+  return {{"negative", own.negative},
+          {"positive", own.positive},
+          {"sketch", own.sketch.ToJson()},
+          {"sum", RecordedNumber(own.sum)},
+          {"sum_of_magnitudes", RecordedNumber(own.sum_of_magnitudes)}};
+}
+
+ComponentAggregate ComponentOf(const Json& json) {
+  ComponentAggregate own;
+  own.negative = json.at("negative").get<int64_t>();
+  own.positive = json.at("positive").get<int64_t>();
+  own.sketch = QuantileSketch::OfJson(json.at("sketch"));
+  own.sum = NumberOf(json.at("sum"));
+  own.sum_of_magnitudes = NumberOf(json.at("sum_of_magnitudes"));
+  return own;
+}
+
+void AddTo(std::vector<double>& sums, const std::vector<double>& more) {
+  if (sums.empty()) sums.resize(more.size());
+  for (size_t k = 0; k < sums.size(); ++k) sums[k] += more[k];
+}
+
+}  // namespace
+
+int32_t QuantileSketch::BucketOf(double number) {
+  if (number == 0) return 0;
+  const auto bucket = static_cast<int32_t>(BitsOf(std::abs(number)) >> kDropped) + 1;
+  return number < 0 ? -bucket : bucket;
+}
+
+double QuantileSketch::MiddleOf(int32_t bucket) {
+  if (bucket == 0) return 0;
+  const auto place = static_cast<uint64_t>(std::abs(bucket) - 1);
+  const double low = NumberOfBits(place << kDropped);
+  const double high = NumberOfBits((place + 1) << kDropped);
+  const double middle = std::isfinite(high) ? low / 2 + high / 2 : low;
+  return bucket < 0 ? -middle : middle;
+}
+
+void QuantileSketch::Add(double number) {
+  if (!std::isfinite(number)) {
+    ++not_finite_;
+    return;
+  }
+  least_ = count_ == 0 ? number : std::min(least_, number);
+  largest_ = count_ == 0 ? number : std::max(largest_, number);
+  ++buckets_[BucketOf(number)];
+  ++count_;
+}
+
+void QuantileSketch::Merge(const QuantileSketch& other) {
+  not_finite_ += other.not_finite_;
+  if (other.count_ == 0) return;
+  least_ = count_ == 0 ? other.least_ : std::min(least_, other.least_);
+  largest_ = count_ == 0 ? other.largest_ : std::max(largest_, other.largest_);
+  for (const auto& [bucket, count] : other.buckets_) buckets_[bucket] += count;
+  count_ += other.count_;
+}
+
+double QuantileSketch::Quantile(double share) const {
+  if (count_ == 0) return 0;
+  const auto rank = static_cast<int64_t>(std::llround(share * static_cast<double>(count_ - 1)));
+  if (rank <= 0) return least_;
+  if (rank >= count_ - 1) return largest_;
+  int64_t before = 0;
+  for (const auto& [bucket, count] : buckets_) {
+    before += count;
+    if (rank < before) return std::clamp(MiddleOf(bucket), least_, largest_);
+  }
+  return largest_;
+}
+
+double QuantileSketch::ShareUpTo(double number) const {
+  if (count_ == 0) return 0;
+  const int32_t limit = BucketOf(number);
+  int64_t below = 0;
+  for (const auto& [bucket, count] : buckets_) below += bucket <= limit ? count : 0;
+  return static_cast<double>(below) / static_cast<double>(count_);
+}
+
+bool operator==(const QuantileSketch& a, const QuantileSketch& b) {
+  return a.buckets_ == b.buckets_ && a.count_ == b.count_ && a.not_finite_ == b.not_finite_ && a.least_ == b.least_ &&
+         a.largest_ == b.largest_;
+}
+
+Json QuantileSketch::ToJson() const {
+  Json buckets = Json::array();
+  Json counts = Json::array();
+  for (const auto& [bucket, count] : buckets_) {
+    buckets.push_back(bucket);
+    counts.push_back(count);
+  }
+  return {{"buckets", std::move(buckets)},
+          {"counts", std::move(counts)},
+          {"largest", RecordedNumber(largest_)},
+          {"least", RecordedNumber(least_)},
+          {"not_finite", not_finite_}};
+}
+
+QuantileSketch QuantileSketch::OfJson(const Json& json) {
+  QuantileSketch sketch;
+  const Json& buckets = json.at("buckets");
+  const Json& counts = json.at("counts");
+  if (buckets.size() != counts.size()) throw InvalidArgument("a sketch has as many counts as buckets");
+  for (size_t k = 0; k < buckets.size(); ++k) {
+    const auto count = counts[k].get<int64_t>();
+    sketch.buckets_[buckets[k].get<int32_t>()] = count;
+    sketch.count_ += count;
+  }
+  sketch.largest_ = NumberOf(json.at("largest"));
+  sketch.least_ = NumberOf(json.at("least"));
+  sketch.not_finite_ = json.at("not_finite").get<int64_t>();
+  return sketch;
+}
+
+void ComponentAggregate::Add(double number) {
+  sketch.Add(number);
+  if (!std::isfinite(number)) return;
+  positive += number > 0 ? 1 : 0;
+  negative += number < 0 ? 1 : 0;
+  sum += number;
+  sum_of_magnitudes += std::abs(number);
+}
+
+void ComponentAggregate::Merge(const ComponentAggregate& other) {
+  positive += other.positive;
+  negative += other.negative;
+  sum += other.sum;
+  sum_of_magnitudes += other.sum_of_magnitudes;
+  sketch.Merge(other.sketch);
+}
+
+void GroupAggregate::Merge(const GroupAggregate& other) {
+  rows += other.rows;
+  sum_of_values += other.sum_of_values;
+  AddTo(sums, other.sums);
+  AddTo(sums_of_magnitudes, other.sums_of_magnitudes);
+}
+
+void WorstRows::Add(int64_t row, double size) {
+  if (std::isnan(size)) size = std::numeric_limits<double>::infinity();
+  if (size == 0) return;
+  const auto worse = [](const WorstRow& a, const WorstRow& b) {
+    return a.size != b.size ? a.size > b.size : a.row < b.row;
+  };
+  const WorstRow own = {row, size};
+  if (rows_.size() == kMost && !worse(own, rows_.back())) return;
+  rows_.insert(std::upper_bound(rows_.begin(), rows_.end(), own, worse), own);
+  if (rows_.size() > kMost) rows_.pop_back();
+}
+
+void WorstRows::Merge(const WorstRows& other) {
+  for (const WorstRow& own : other.rows_) Add(own.row, own.size);
+}
+
+Json WorstRows::ToJson() const {
+  Json list = Json::array();
+  for (const WorstRow& own : rows_) list.push_back({{"row", own.row}, {"size", RecordedNumber(own.size)}});
+  return list;
+}
+
+WorstRows WorstRows::OfJson(const Json& json) {
+  WorstRows worst;
+  for (const Json& own : json) worst.Add(own.at("row").get<int64_t>(), NumberOf(own.at("size")));
+  return worst;
+}
+
+Aggregates::Aggregates(int64_t components, double sampled, size_t grouped)
+    : sampled_(sampled), components_(static_cast<size_t>(components)), groups_(grouped) {}
+
+bool Aggregates::Samples(int64_t row) const {
+  // Of 53 bits, which a double holds exactly.
+  return static_cast<double>(Spread(static_cast<uint64_t>(row)) >> 11) < sampled_ * 9007199254740992.0;
+}
+
+void Aggregates::Add(const RowNumbers& numbers) {
+  ++rows_;
+  const size_t count = components_.size();
+  for (size_t k = 0; k < count; ++k) components_[k].Add(numbers.contributions[k]);
+  values_.Add(numbers.value);
+  const double move = std::abs(numbers.value - numbers.reference);
+  leftover_shares_.Add(numbers.leftover == 0 ? 0 : std::abs(numbers.leftover) / move);
+  conditionings_.Add(numbers.conditioning);
+  worst_leftover_.Add(numbers.row, std::abs(numbers.leftover));
+  worst_recovery_.Add(numbers.row, std::abs(numbers.recovery_error));
+  if (Samples(numbers.row)) {
+    SampledRow& own = sample_[numbers.row];
+    own.row = numbers.row;
+    own.value = numbers.value;
+    own.contributions.assign(numbers.contributions, numbers.contributions + count);
+    if (numbers.elements != nullptr) own.elements.assign(numbers.elements, numbers.elements + count);
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    GroupAggregate& own = groups_[g][numbers.groups.at(g)];
+    if (groups_[g].size() > kMostGroups) {
+      throw InvalidArgument(absl::StrCat("rows are put together by a column with more than ", kMostGroups,
+                                         " different texts; name one with fewer"));
+    }
+    ++own.rows;
+    own.sum_of_values += numbers.value;
+    own.sums.resize(count);
+    own.sums_of_magnitudes.resize(count);
+    for (size_t k = 0; k < count; ++k) {
+      own.sums[k] += numbers.contributions[k];
+      own.sums_of_magnitudes[k] += std::abs(numbers.contributions[k]);
+    }
+  }
+}
+
+void Aggregates::Merge(const Aggregates& other) {
+  if (other.components_.size() != components_.size() || other.groups_.size() != groups_.size()) {
+    throw InvalidArgument("these aggregates are of other components or other columns");
+  }
+  rows_ += other.rows_;
+  refused_ += other.refused_;
+  for (size_t k = 0; k < components_.size(); ++k) components_[k].Merge(other.components_[k]);
+  values_.Merge(other.values_);
+  leftover_shares_.Merge(other.leftover_shares_);
+  conditionings_.Merge(other.conditionings_);
+  worst_leftover_.Merge(other.worst_leftover_);
+  worst_recovery_.Merge(other.worst_recovery_);
+  sample_.insert(other.sample_.begin(), other.sample_.end());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    for (const auto& [text, own] : other.groups_[g]) groups_[g][text].Merge(own);
+  }
+}
+
+Json Aggregates::ToJson() const {
+  Json components = Json::array();
+  for (const ComponentAggregate& own : components_) components.push_back(ComponentJson(own));
+  Json sample = Json::array();
+  for (const auto& [row, own] : sample_) {
+    sample.push_back({{"contributions", NumbersJson(own.contributions)},
+                      {"elements", NumbersJson(own.elements)},
+                      {"row", row},
+                      {"value", RecordedNumber(own.value)}});
+  }
+  Json groups = Json::array();
+  for (const auto& column : groups_) {
+    Json texts = Json::array();
+    for (const auto& [text, own] : column) {
+      texts.push_back({{"rows", own.rows},
+                       {"sum_of_values", RecordedNumber(own.sum_of_values)},
+                       {"sums", NumbersJson(own.sums)},
+                       {"sums_of_magnitudes", NumbersJson(own.sums_of_magnitudes)},
+                       {"text", text}});
+    }
+    groups.push_back(std::move(texts));
+  }
+  return {{"components", std::move(components)},
+          {"conditioning", conditionings_.ToJson()},
+          {"groups", std::move(groups)},
+          {"leftover_share", ComponentJson(leftover_shares_)},
+          {"refused", refused_},
+          {"rows", rows_},
+          {"sample", std::move(sample)},
+          {"sampled", RecordedNumber(sampled_)},
+          {"value", ComponentJson(values_)},
+          {"worst_leftover", worst_leftover_.ToJson()},
+          {"worst_recovery", worst_recovery_.ToJson()}};
+}
+
+Aggregates Aggregates::OfJson(const Json& json) {
+  const Json& components = json.at("components");
+  const Json& groups = json.at("groups");
+  Aggregates own(static_cast<int64_t>(components.size()), NumberOf(json.at("sampled")), groups.size());
+  own.rows_ = json.at("rows").get<int64_t>();
+  own.refused_ = json.at("refused").get<int64_t>();
+  for (size_t k = 0; k < components.size(); ++k) own.components_[k] = ComponentOf(components[k]);
+  own.values_ = ComponentOf(json.at("value"));
+  own.leftover_shares_ = ComponentOf(json.at("leftover_share"));
+  own.conditionings_ = QuantileSketch::OfJson(json.at("conditioning"));
+  own.worst_leftover_ = WorstRows::OfJson(json.at("worst_leftover"));
+  own.worst_recovery_ = WorstRows::OfJson(json.at("worst_recovery"));
+  for (const Json& row : json.at("sample")) {
+    SampledRow& sampled = own.sample_[row.at("row").get<int64_t>()];
+    sampled.row = row.at("row").get<int64_t>();
+    sampled.value = NumberOf(row.at("value"));
+    sampled.contributions = NumbersOf(row.at("contributions"));
+    sampled.elements = NumbersOf(row.at("elements"));
+  }
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const Json& text : groups[g]) {
+      GroupAggregate& group = own.groups_[g][text.at("text").get<std::string>()];
+      group.rows = text.at("rows").get<int64_t>();
+      group.sum_of_values = NumberOf(text.at("sum_of_values"));
+      group.sums = NumbersOf(text.at("sums"));
+      group.sums_of_magnitudes = NumbersOf(text.at("sums_of_magnitudes"));
+    }
+  }
+  return own;
+}
+
+}  // namespace addend

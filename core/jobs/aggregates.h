@@ -1,0 +1,168 @@
+// What the contributions of many rows have in common: sums, signs, quantiles and a sample of rows, all of which can be
+// found for parts of the rows and put together.
+//
+// Note [What can be put together]
+// Counts, sketches and samples of two disjoint sets of rows give those of both in any order, bit for bit. Sums of
+// floating-point numbers depend on the order: they are of shards, and are put together in the order of shards, so that
+// whoever computed which shard, and when, changes nothing.
+#ifndef ADDEND_CORE_JOBS_AGGREGATES_H_
+#define ADDEND_CORE_JOBS_AGGREGATES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+
+namespace addend {
+
+// Quantiles of numbers, each known to 1 part in 128 of its magnitude: counts by the exponent and the first six bits of
+// the mantissa (a sketch by logarithmic buckets, as DDSketch is, with buckets that need no logarithm and so are the
+// same on every machine). Numbers that are not finite are counted apart.
+class QuantileSketch {
+ public:
+  void Add(double number);
+  void Merge(const QuantileSketch& other);
+
+  int64_t count() const { return count_; }            // of finite numbers
+  int64_t not_finite() const { return not_finite_; }  // of the others
+  double least() const { return least_; }             // exactly; 0 without numbers
+  double largest() const { return largest_; }
+  // The number of rank share * (count - 1), rounded to the nearest rank: the middle of its bucket, and exactly the
+  // least or the largest at the ends. 0 without numbers. share: from 0 to 1.
+  double Quantile(double share) const;
+  // The share of the numbers that are at most this; numbers in one bucket count as equal.
+  double ShareUpTo(double number) const;
+
+  Json ToJson() const;
+  // Throws InvalidArgument for what no ToJson() wrote.
+  static QuantileSketch OfJson(const Json& json);
+
+  friend bool operator==(const QuantileSketch& a, const QuantileSketch& b);
+
+ private:
+  // Of a number: its sign, exponent and six bits, in the order of numbers; 0 for zeros of either sign.
+  static int32_t BucketOf(double number);
+  static double MiddleOf(int32_t bucket);
+
+  std::map<int32_t, int64_t> buckets_;
+  int64_t count_ = 0;
+  int64_t not_finite_ = 0;
+  double least_ = 0;
+  double largest_ = 0;
+};
+
+// Of one component over rows, or of another number that each row has.
+struct ComponentAggregate {
+  int64_t positive = 0;
+  int64_t negative = 0;  // zeros are neither
+  double sum = 0;
+  double sum_of_magnitudes = 0;
+  QuantileSketch sketch;
+
+  void Add(double number);
+  void Merge(const ComponentAggregate& other);
+};
+
+// A row as pages show it.
+struct SampledRow {
+  int64_t row = 0;
+  double value = 0;                   // of the target
+  std::vector<double> contributions;  // by component
+  std::vector<double> elements;       // the number that each component is, NaN where it is none; may be empty
+};
+
+// Of the rows of one group: as little as a page needs.
+struct GroupAggregate {
+  int64_t rows = 0;
+  double sum_of_values = 0;
+  std::vector<double> sums;  // by component
+  std::vector<double> sums_of_magnitudes;
+
+  void Merge(const GroupAggregate& other);
+};
+
+// The rows that a page points to because something is worst there, at most kMostWorst, worst first; rows that are alike
+// in the order of rows.
+struct WorstRow {
+  int64_t row = 0;
+  double size = 0;
+};
+class WorstRows {
+ public:
+  static constexpr size_t kMost = 10;
+  // Zeros are not bad at all.
+  void Add(int64_t row, double size);
+  void Merge(const WorstRows& other);
+  const std::vector<WorstRow>& rows() const { return rows_; }
+  Json ToJson() const;
+  static WorstRows OfJson(const Json& json);
+
+ private:
+  std::vector<WorstRow> rows_;
+};
+
+// One row's numbers, as aggregates take them.
+struct RowNumbers {
+  int64_t row = 0;
+  double value = 0;
+  double reference = 0;
+  double leftover = 0;
+  double recovery_error = 0;  // recovery - value
+  double conditioning = 1;
+  const double* contributions = nullptr;  // by component
+  const double* elements = nullptr;       // likewise, or null
+  std::vector<std::string> groups;        // by column that rows are put together by
+};
+
+// Of all rows of a shard, or of several.
+class Aggregates {
+ public:
+  // `components`: how many there are. `sampled`: the share of rows in the sample, from 0 to 1; rows are drawn by their
+  // numbers, so that a row is in it or not whatever else was computed. `grouped`: how many columns rows are put
+  // together by.
+  Aggregates(int64_t components, double sampled, size_t grouped);
+
+  // Throws InvalidArgument beyond kMostGroups different texts of one column.
+  void Add(const RowNumbers& numbers);
+  void AddRefused() { ++refused_; }
+  // Of rows behind those that are in already. Throws InvalidArgument where the other has other components or columns.
+  void Merge(const Aggregates& other);
+
+  int64_t rows() const { return rows_; }
+  int64_t refused() const { return refused_; }
+  const std::vector<ComponentAggregate>& components() const { return components_; }
+  const ComponentAggregate& values() const { return values_; }
+  const ComponentAggregate& leftover_shares() const { return leftover_shares_; }  // |leftover| / |value - reference|
+  const QuantileSketch& conditionings() const { return conditionings_; }
+  const WorstRows& worst_leftover() const { return worst_leftover_; }  // by |leftover|
+  const WorstRows& worst_recovery() const { return worst_recovery_; }  // by |recovery - value|
+  const std::map<int64_t, SampledRow>& sample() const { return sample_; }
+  // By column, then by text.
+  const std::vector<std::map<std::string, GroupAggregate>>& groups() const { return groups_; }
+
+  Json ToJson() const;
+  static Aggregates OfJson(const Json& json);
+
+  static constexpr size_t kMostGroups = 1000;
+
+ private:
+  bool Samples(int64_t row) const;
+
+  double sampled_ = 0;
+  int64_t rows_ = 0;
+  int64_t refused_ = 0;
+  std::vector<ComponentAggregate> components_;
+  ComponentAggregate values_;
+  ComponentAggregate leftover_shares_;
+  QuantileSketch conditionings_;
+  WorstRows worst_leftover_;
+  WorstRows worst_recovery_;
+  std::map<int64_t, SampledRow> sample_;
+  std::vector<std::map<std::string, GroupAggregate>> groups_;
+};
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_JOBS_AGGREGATES_H_

@@ -1,0 +1,186 @@
+#include "core/jobs/commit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/audit/canonical_json.h"
+#include "core/audit/tensors.h"
+#include "core/base/error.h"
+#include "core/base/file_error.h"
+#include "core/program/sha256.h"
+#include "core/program/tensor_io.h"
+
+namespace addend {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kAttempts[] = "/attempts";
+constexpr char kShards[] = "/shards";
+constexpr char kReceiptEnding[] = "json";
+
+void MakeFolder(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw FileError("make the folder", path, error.value());
+}
+
+// Makes the names in a folder last. Some file systems cannot, and need not.
+void SyncFolder(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+// A file under "attempts" that goes with its owner unless it was renamed.
+class Attempt {
+ public:
+  Attempt(const std::string& folder, int64_t shard, const std::string& bytes)
+      : path_(absl::StrCat(folder, kAttempts, "/", ShardName(shard), ".", NewSalt().substr(0, 16))) {
+    const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) throw FileError("write", path_, errno);
+    int error = Write(fd, bytes);
+    if (error == 0 && ::fsync(fd) != 0) error = errno;
+    if (::close(fd) != 0 && error == 0) error = errno;
+    if (error == 0) return;
+    ::unlink(path_.c_str());
+    throw FileError("write", path_, error);
+  }
+  ~Attempt() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Gives the file its name, in place of one that has it. False where somebody removed the attempt.
+  bool Rename(const std::string& name) {
+    if (::rename(path_.c_str(), name.c_str()) != 0) {
+      if (errno == ENOENT) return false;
+      throw FileError("write", name, errno);
+    }
+    path_.clear();
+    return true;
+  }
+
+ private:
+  static int Write(int fd, const std::string& bytes) {
+    for (size_t done = 0; done < bytes.size();) {
+      const ssize_t size = ::write(fd, bytes.data() + done, bytes.size() - done);
+      if (size < 0 && errno != EINTR) return errno;
+      if (size > 0) done += static_cast<size_t>(size);
+    }
+    return 0;
+  }
+
+  std::string path_;
+};
+
+// The parts of "00042.SHA256.safetensors"; false for another name.
+bool ParseName(const std::string& name, int64_t* shard, std::string* sha256, std::string* ending) {
+  const size_t first = name.find('.');
+  const size_t second = first == std::string::npos ? first : name.find('.', first + 1);
+  if (second == std::string::npos || !absl::SimpleAtoi(name.substr(0, first), shard) || *shard < 0) return false;
+  *sha256 = name.substr(first + 1, second - first - 1);
+  *ending = name.substr(second + 1);
+  return IsHex64(*sha256);
+}
+
+// The names of files in a folder, in order; none where there is no such folder.
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) throw FileError("read", folder, error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::string ShardName(int64_t shard) { return absl::StrFormat("%05d", shard); }
+
+CommittedShards FindCommitted(const std::string& folder) {
+  CommittedShards found;
+  const std::string shards = folder + kShards;
+  for (const std::string& name : NamesIn(shards)) {
+    int64_t shard = 0;
+    CommittedShard own;
+    std::string ending;
+    if (!ParseName(name, &shard, &own.sha256, &ending) || ending == kReceiptEnding) continue;
+    own.path = absl::StrCat(shards, "/", name);
+    own.receipt = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".", kReceiptEnding);
+    found[shard].push_back(std::move(own));
+  }
+  return found;
+}
+
+CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::string& bytes,
+                           const std::string& ending, Json receipt) {
+  const std::string shards = folder + kShards;
+  MakeFolder(folder + kAttempts);
+  MakeFolder(shards);
+  CommittedShard own;
+  own.sha256 = Sha256(bytes);
+  const std::string stem = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".");
+  own.path = stem + ending;
+  own.receipt = stem + kReceiptEnding;
+  receipt["result"] = {{"bytes", bytes.size()}, {"sha256", own.sha256}};
+  receipt["hash"] = Sha256(CanonicalJson(receipt));
+  Attempt result(folder, shard, bytes);
+  Attempt beside(folder, shard, CanonicalJson(receipt) + "\n");
+  if (!beside.Rename(own.receipt) || !result.Rename(own.path)) {
+    // Attempts are removed where all shards are there.
+    if (FindCommitted(folder).count(shard) != 0) return own;
+    throw FailedPrecondition(absl::StrCat("somebody removed what was being written under ", folder, kAttempts));
+  }
+  SyncFolder(shards);
+  return own;
+}
+
+Json ReadReceipt(const std::string& path) {
+  const std::string text = ReadFileWhole(path);
+  Json receipt = ReadJson(text, path);
+  const auto hash = receipt.is_object() ? receipt.find("hash") : receipt.end();
+  if (!receipt.is_object() || hash == receipt.end() || !hash->is_string()) {
+    throw InvalidArgument(absl::StrCat(path, " is no receipt of a shard"));
+  }
+  const std::string recorded = hash->get<std::string>();
+  // Two texts may be one number.
+  const bool canonical = CanonicalJson(receipt) + "\n" == text;
+  receipt.erase("hash");
+  if (!canonical || Sha256(CanonicalJson(receipt)) != recorded) {
+    throw InvalidArgument(absl::StrCat(path, " is damaged: its hash is not that of its content"));
+  }
+  return receipt;
+}
+
+Leftovers FindAttempts(const std::string& folder) {
+  Leftovers found;
+  for (const std::string& name : NamesIn(folder + kAttempts)) {
+    ++found.files;
+    struct stat status = {};
+    if (::stat(absl::StrCat(folder, kAttempts, "/", name).c_str(), &status) == 0) found.bytes += status.st_size;
+  }
+  return found;
+}
+
+void RemoveAttempts(const std::string& folder) {
+  for (const std::string& name : NamesIn(folder + kAttempts)) {
+    ::unlink(absl::StrCat(folder, kAttempts, "/", name).c_str());
+  }
+}
+
+}  // namespace addend

@@ -1,0 +1,387 @@
+#include "core/jobs/job_runner.h"
+
+#include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/tensor.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/audit/canonical_json.h"
+#include "core/audit/environment.h"
+#include "core/audit/model_source.h"
+#include "core/base/error.h"
+#include "core/base/tensor_text.h"
+#include "core/explain/examples.h"
+#include "core/program/tensor_io.h"
+
+namespace addend {
+namespace {
+
+// Failures that another machine, or the same one later, does not have: no row is to blame.
+bool IsOfMachine(const Error& error) {
+  return error.code() == absl::StatusCode::kResourceExhausted || error.code() == absl::StatusCode::kCancelled ||
+         absl::StrContains(error.what(), "allocate memory") || absl::StrContains(error.what(), "out of memory");
+}
+
+// "[3]" of the element with this number in a row.
+std::string PlaceText(int64_t number, at::IntArrayRef row) {
+  std::vector<int64_t> index(row.size());
+  for (size_t d = row.size(); d-- > 0;) {
+    index[d] = number % row[d];
+    number /= row[d];
+  }
+  return absl::StrCat("[", absl::StrJoin(index, ", "), "]");
+}
+
+// Why each row cannot be a model's input; empty texts where it can.
+std::vector<std::string> WhyRefused(const JobPlan& plan, const DataRows& rows) {
+  std::vector<std::string> why(static_cast<size_t>(rows.count()));
+  for (const RefusedRow& refused : rows.refused) why.at(static_cast<size_t>(refused.row - rows.first)) = refused.reason;
+  for (size_t k = 0; k < rows.inputs.size(); ++k) {
+    const at::Tensor& all = rows.inputs[k];
+    if (!at::isFloatingType(all.scalar_type()) || at::isfinite(all).all().item<bool>()) continue;
+    for (int64_t row = 0; row < all.size(0); ++row) {
+      std::string& own = why[static_cast<size_t>(row)];
+      const at::Tensor finite = at::isfinite(all[row]).reshape({-1});
+      if (!own.empty() || finite.all().item<bool>()) continue;
+      const int64_t number = finite.logical_not().to(at::kByte).argmax().item<int64_t>();
+      own = absl::StrCat("element ", PlaceText(number, all[row].sizes()), " of ", plan.inputs.at(k).name,
+                         " is no finite number");
+    }
+  }
+  return why;
+}
+
+// The places in [begin, end) of rows that are not refused.
+std::vector<int64_t> Accepted(const std::vector<std::string>& why, int64_t begin, int64_t end) {
+  std::vector<int64_t> places;
+  for (int64_t place = begin; place < end; ++place) {
+    if (why[static_cast<size_t>(place)].empty()) places.push_back(place);
+  }
+  return places;
+}
+
+// Rows of each tensor, by their places.
+std::vector<at::Tensor> Choose(const std::vector<at::Tensor>& tensors, const std::vector<int64_t>& places) {
+  const auto count = static_cast<int64_t>(places.size());
+  const bool together = count > 0 && places.back() - places.front() == count - 1;
+  std::vector<at::Tensor> chosen;
+  for (const at::Tensor& all : tensors) {
+    chosen.push_back(together ? all.narrow(0, places.front(), count) : all.index_select(0, at::tensor(places)));
+  }
+  return chosen;
+}
+
+// By component: which element of a row it is, where it is one and no more; input after input.
+std::vector<int64_t> SingleElements(const PreparedInputs& prepared, int64_t numc) {
+  std::vector<int64_t> single(static_cast<size_t>(numc), -1);
+  std::vector<bool> several(static_cast<size_t>(numc), false);
+  int64_t before = 0;
+  for (const PreparedInput& input : prepared.inputs) {
+    if (input.labels.defined()) {
+      const at::Tensor labels = input.labels.contiguous();
+      for (int64_t e = 0; e < labels.numel(); ++e) {
+        const int64_t label = labels.data_ptr<int64_t>()[e];
+        if (label < 0 || label >= numc) continue;
+        const auto c = static_cast<size_t>(label);
+        several[c] = several[c] || single[c] >= 0;
+        single[c] = before + e;
+      }
+    }
+    before += input.value.numel();
+  }
+  for (size_t c = 0; c < single.size(); ++c) {
+    if (several[c]) single[c] = -1;
+  }
+  return single;
+}
+
+std::string MachineName() {
+  struct utsname names = {};
+  return ::uname(&names) == 0 ? names.nodename : "unknown";
+}
+
+int64_t PeakMemory() {
+  struct rusage usage = {};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? int64_t{usage.ru_maxrss} * 1024 : 0;
+}
+
+}  // namespace
+
+std::unique_ptr<RowSource> OpenRows(const JobPlan& plan, const std::string& plan_path) {
+  const std::string kind = plan.data.value("kind", "");
+  if (kind != "tensors") {
+    throw Unimplemented(
+        absl::StrCat("rows of the kind \"", kind, "\" are read by the program addend: addend job run ", plan_path));
+  }
+  const auto places = [&](const char* key) {
+    std::vector<TensorPlace> found;
+    for (const Json& file : plan.data.at(key)) {
+      found.push_back({FromPlan(plan_path, file.at("path").get<std::string>()), file.at("tensor").get<std::string>()});
+    }
+    return found;
+  };
+  try {
+    return OpenTensorRows(places("files"), places("groups"));
+  } catch (const Json::exception&) {
+    throw InvalidArgument(absl::StrCat(plan_path, " does not say in which files its rows are"));
+  }
+}
+
+void RequireSameEnvironment(const JobPlan& plan, const Writer& writer) {
+  const Json then = {{"addend", plan.addend}, {"libtorch", plan.libtorch}};
+  const std::string device = plan.libtorch.at("device").get<std::string>();
+  const Json now = {{"addend", {{"version", writer.version}}}, {"libtorch", LibTorchJson(writer, device)}};
+  const std::vector<std::string> differences = Differences(then, now);
+  if (differences.empty()) return;
+  throw FailedPrecondition(absl::StrCat("this process computes other bits than the one that made the plan: ",
+                                        absl::StrJoin(differences, "; ")));
+}
+
+JobRunner::JobRunner(const std::string& plan_path, std::shared_ptr<const RowSource> source, const Writer& writer)
+    : plan_path_(plan_path),
+      plan_(ReadJobPlan(ReadFileWhole(plan_path), plan_path)),
+      source_(std::move(source)),
+      writer_(writer) {
+  RequireSameEnvironment(plan_, writer_);
+  const std::string path = FromPlan(plan_path, plan_.model);
+  const std::string digest = Sha256OfModel(path);
+  if (digest != plan_.model_sha256) {
+    throw FailedPrecondition(absl::StrCat(path, " is not the model that the plan was made for: its SHA-256 is ", digest,
+                                          ", that of the plan ", plan_.model_sha256));
+  }
+  ModelSource how;
+  how.dtype = plan_.dtype;
+  model_ = LoadModelAs(path, how);
+  if (source_ == nullptr) source_ = OpenRows(plan_, plan_path);
+  ReadRequest();
+}
+
+JobRunner::JobRunner(JobPlan plan, std::shared_ptr<Model> model, std::shared_ptr<const RowSource> source,
+                     const Writer& writer)
+    : plan_(std::move(plan)), source_(std::move(source)), writer_(writer), model_(std::move(model)) {
+  ReadRequest();
+}
+
+void JobRunner::ReadRequest() {
+  try {
+    request_ = RequestOfJson(plan_.request, Json::array(), at::kCPU);
+    if (!plan_.concepts.is_null()) concepts_ = ReadConcepts(Dump(plan_.concepts));
+  } catch (const Json::exception&) {
+    throw InvalidArgument(absl::StrCat(plan_path_, " is no plan of a job: its request lacks something"));
+  }
+  if (request_.inputs.size() != plan_.inputs.size()) {
+    throw InvalidArgument(
+        absl::StrCat("the request is for ", request_.inputs.size(), " inputs, but rows have ", plan_.inputs.size()));
+  }
+  for (size_t k = 0; k < request_.inputs.size(); ++k) request_.inputs[k].name = plan_.inputs[k].name;
+}
+
+std::vector<Input> JobRunner::InputsOf(const std::vector<at::Tensor>& rows) const {
+  std::vector<Input> inputs = request_.inputs;
+  for (size_t k = 0; k < inputs.size(); ++k) inputs[k].value = rows.at(k);
+  return inputs;
+}
+
+void JobRunner::Prepare(const DataRows& first) {
+  if (first.sha256 != plan_.first_batch) {
+    throw FailedPrecondition("the first rows of the data set are not those that the plan was made for");
+  }
+  const std::vector<std::string> why = WhyRefused(plan_, first);
+  const std::vector<int64_t> places = Accepted(why, 0, first.count());
+  if (places.empty()) {
+    throw FailedPrecondition(absl::StrCat("no row of the first batch can be attributed; the first: ", why.front()));
+  }
+  const std::vector<Input> one = InputsOf(Choose(first.inputs, {places.front()}));
+  single_ = SingleElements(addend::Prepare(one, model_->NamedTensors()), static_cast<int64_t>(plan_.components.size()));
+  if (plan_.ready) ready_ = AttributionPlan::Make(model_, InputsOf(Choose(first.inputs, places)), request_.options);
+  prepared_ = true;
+}
+
+void JobRunner::RequireIndependentRows(const DataRows& rows, bool exact) {
+  const std::vector<int64_t> places = Accepted(WhyRefused(plan_, rows), 0, rows.count());
+  if (places.size() < 2) return;
+  const Attribution together = Attribute(Choose(rows.inputs, places));
+  for (const size_t which : {size_t{0}, places.size() - 1}) {
+    const Attribution alone = Attribute(Choose(rows.inputs, {places[which]}));
+    for (size_t t = 0; t < plan_.targets(); ++t) {
+      RequireNoInfluence(together.targets.at(t * places.size() + which), alone.targets.at(t), exact);
+    }
+  }
+}
+
+Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
+  if (!prepared_) Prepare(source_->Read(0, std::min(plan_.batch, plan_.rows)));
+  // What is made ready keeps something for each size that it meets: it is given the usual ones only.
+  const int64_t count = rows.front().size(0);
+  const int64_t last = (plan_.rows - 1) % plan_.batch + 1;
+  if (ready_ != nullptr && (count == plan_.batch || count == last)) {
+    try {
+      return ready_->Attribute(rows);
+    } catch (const Error& error) {
+      // These rows lead the model another way than the first ones.
+      if (error.code() != absl::StatusCode::kFailedPrecondition) throw;
+    }
+  }
+  return addend::Attribute(Trace(model_), InputsOf(rows), request_.options);
+}
+
+void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
+                     const Attribution& attribution, ShardTable& table, std::vector<Aggregates>& aggregates) const {
+  const auto examples = static_cast<int64_t>(places.size());
+  const size_t count = plan_.components.size();
+  std::optional<Reasons> reasons;
+  if (concepts_) {
+    ExplainedRun run;
+    run.report = attribution.report;
+    run.classes = plan_.classes;
+    for (const Input& input : InputsOf(values)) run.inputs.push_back(DescribeInput(input));
+    for (const std::string& name : plan_.components) run.components.list.push_back({name, {}, {}});
+    reasons = FindReasons(attribution, /*each_example=*/true, request_.options.at, run, *concepts_, writer_);
+  }
+  std::vector<at::Tensor> flat;
+  for (const at::Tensor& input : values) flat.push_back(input.reshape({examples, -1}).to(at::kDouble).contiguous());
+  std::vector<double> elements(count, std::numeric_limits<double>::quiet_NaN());
+  for (int64_t i = 0; i < examples; ++i) {
+    const int64_t place_of_row = places[static_cast<size_t>(i)];
+    table.Take(rows.first + place_of_row, attribution, i, examples, reasons ? &*reasons : nullptr);
+    for (size_t c = 0; c < count; ++c) {
+      int64_t place = single_.empty() ? -1 : single_[c];
+      for (size_t k = 0; place >= 0 && k < flat.size(); ++k) {
+        const int64_t size = flat[k].size(1);
+        if (place < size) {
+          elements[c] = flat[k].data_ptr<double>()[i * size + place];
+          break;
+        }
+        place -= size;
+      }
+    }
+    for (size_t t = 0; t < aggregates.size(); ++t) {
+      const Contributions& own = attribution.targets.at(t * static_cast<size_t>(examples) + static_cast<size_t>(i));
+      RowNumbers numbers;
+      numbers.row = rows.first + place_of_row;
+      for (const std::vector<std::string>& column : rows.groups) {
+        numbers.groups.push_back(column.at(static_cast<size_t>(place_of_row)));
+      }
+      numbers.value = own.value;
+      numbers.reference = own.reference;
+      numbers.leftover = own.leftover;
+      numbers.recovery_error = own.recovery - own.value;
+      numbers.conditioning = own.conditioning;
+      numbers.contributions = own.contributions.data();
+      numbers.elements = elements.data();
+      aggregates[t].Add(numbers);
+    }
+  }
+}
+
+ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress) {
+  const int64_t count = rows.count();
+  ComputedShard computed;
+  ShardTable table(plan_, rows.first, count, concepts_ ? &*concepts_ : nullptr);
+  for (size_t t = 0; t < plan_.targets(); ++t) {
+    computed.aggregates.emplace_back(static_cast<int64_t>(plan_.components.size()), plan_.sampled(),
+                                     plan_.groups.size());
+  }
+  const auto refuse = [&](int64_t row, const std::string& why) {
+    if (plan_.stop_at_refusal) throw InvalidArgument(absl::StrCat("row ", row, " is refused: ", why));
+    table.Refuse({row, why});
+    for (Aggregates& own : computed.aggregates) own.AddRefused();
+  };
+  const std::vector<std::string> why = WhyRefused(plan_, rows);
+  for (int64_t begin = 0; begin < count; begin += plan_.batch) {
+    const int64_t end = std::min(count, begin + plan_.batch);
+    for (int64_t place = begin; place < end; ++place) {
+      const std::string& own = why[static_cast<size_t>(place)];
+      if (!own.empty()) refuse(rows.first + place, own);
+    }
+    const std::vector<int64_t> places = Accepted(why, begin, end);
+    if (!places.empty()) {
+      const std::vector<at::Tensor> values = Choose(rows.inputs, places);
+      std::optional<Attribution> attribution;
+      try {
+        attribution = Attribute(values);
+      } catch (const Error& error) {
+        if (IsOfMachine(error)) throw;
+      }
+      if (attribution) {
+        Take(rows, places, values, *attribution, table, computed.aggregates);
+      } else {
+        computed.alone += static_cast<int64_t>(places.size());
+        for (const int64_t place : places) {
+          const std::vector<at::Tensor> own = Choose(rows.inputs, {place});
+          try {
+            const Attribution alone = addend::Attribute(Trace(model_), InputsOf(own), request_.options);
+            Take(rows, {place}, own, alone, table, computed.aggregates);
+          } catch (const Error& error) {
+            if (IsOfMachine(error)) throw;
+            refuse(rows.first + place, error.what());
+          }
+        }
+      }
+    }
+    if (progress) progress(end, count);
+  }
+  computed.bytes = table.Encode();
+  computed.refused = table.refused();
+  return computed;
+}
+
+DataRows JobRunner::ReadShard(int64_t shard) const {
+  if (shard < 0 || shard >= plan_.shards()) {
+    throw InvalidArgument(absl::StrCat("there is no shard ", shard, ": the plan has ", plan_.shards(), ", from 0"));
+  }
+  const int64_t first = plan_.first_row(shard);
+  DataRows rows = source_->Read(first, plan_.end_row(shard) - first);
+  if (rows.sha256 != plan_.digests[static_cast<size_t>(shard)]) {
+    throw FailedPrecondition(absl::StrCat("rows ", first, " to ", plan_.end_row(shard) - 1,
+                                          " are not those that the plan was made for: their SHA-256 is ", rows.sha256,
+                                          ", that of the plan ", plan_.digests[static_cast<size_t>(shard)]));
+  }
+  return rows;
+}
+
+Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
+  const std::string folder = ResultsFolder(plan_path_);
+  if (!again) {
+    const CommittedShards committed = FindCommitted(folder);
+    const auto found = committed.find(shard);
+    if (found != committed.end()) return ReadReceipt(found->second.front().receipt);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const DataRows rows = ReadShard(shard);
+  ComputedShard computed = Compute(rows, progress);
+  Json refused = Json::array();
+  for (const RefusedRow& own : computed.refused) refused.push_back({{"reason", own.reason}, {"row", own.row}});
+  Json aggregates = Json::array();
+  for (const Aggregates& own : computed.aggregates) aggregates.push_back(own.ToJson());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  Json receipt = {{"aggregates", std::move(aggregates)},
+                  {"alone", computed.alone},
+                  {"first", rows.first},
+                  {"format", "addend.shard"},
+                  {"plan", Sha256OfPlan(plan_)},
+                  {"refused", std::move(refused)},
+                  {"rows", rows.count()},
+                  {"run",
+                   {{"machine", MachineName()},
+                    {"peak_memory", PeakMemory()},
+                    {"process", static_cast<int64_t>(::getpid())},
+                    {"seconds", RecordedNumber(seconds.count())}}},
+                  {"shard", shard},
+                  {"version", 1}};
+  const CommittedShard committed =
+      CommitShard(folder, shard, computed.bytes, EndingOf(plan_.format), std::move(receipt));
+  return ReadReceipt(committed.receipt);
+}
+
+}  // namespace addend

@@ -1,0 +1,56 @@
+// Makes the plan of a job: tries the request on the first rows, and takes the digests of all of them.
+#ifndef ADDEND_CORE_JOBS_MAKE_PLAN_H_
+#define ADDEND_CORE_JOBS_MAKE_PLAN_H_
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/audit/request.h"
+#include "core/base/json.h"
+#include "core/base/progress.h"
+#include "core/document/report_json.h"
+#include "core/jobs/job_plan.h"
+#include "core/jobs/rows.h"
+
+namespace addend {
+
+// What a job is to compute.
+struct JobDraft {
+  std::string plan_path;  // where the plan will be: relative paths in it begin in its folder
+  std::unique_ptr<RowSource> source;
+  std::string model;                     // a path
+  std::optional<c10::ScalarType> dtype;  // as JobPlan::dtype
+  // Splits, baselines, targets and policy of one row; inputs have names but no values. Each row becomes an example of
+  // its own. Labels and baselines that are tensors are of one row, [*row] or [1, *row].
+  AskedRequest request;
+  std::vector<std::string> names;    // of components; empty: by position
+  std::vector<std::string> classes;  // may be empty
+  std::vector<std::string> groups;   // names of the columns by which the source puts rows together
+  std::string concepts;              // the text of a description of concepts; empty: no reasons
+  bool contributions = true;
+  std::string format = "safetensors";
+  bool stop_at_refusal = false;
+  int64_t batch = 256;
+  int64_t shards = 0;  // 0: as many as have about kShardSeconds of work
+  static constexpr double kShardSeconds = 10;
+};
+
+struct MadePlan {
+  JobPlan plan;
+  double rows_per_second = 0;  // of one worker, measured on the first batch
+};
+
+// Throws what reading rows, loading the model and attributing the first batch throw, each row of which may be refused
+// as long as one is left; InvalidArgument for several baselines, names that are not as many as the components, and
+// requests that hold neither contributions nor reasons; FailedPrecondition where rows influence each other. progress:
+// shards whose digest is taken.
+MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progress = nullptr);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_JOBS_MAKE_PLAN_H_

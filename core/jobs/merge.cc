@@ -1,0 +1,380 @@
+#include "core/jobs/merge.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/audit/canonical_json.h"
+#include "core/base/error.h"
+#include "core/base/file_error.h"
+#include "core/jobs/commit.h"
+#include "core/jobs/shard_table.h"
+#include "core/program/sha256.h"
+#include "core/program/tensor_io.h"
+#include "core/program/tensor_layout.h"
+
+namespace addend {
+namespace {
+
+constexpr char kMergedFormat[] = "addend.job_result";
+constexpr size_t kPiece = size_t{1} << 20;
+constexpr size_t kMostListed = 20;  // shards or faults in one message
+
+std::string MergedPath(const std::string& plan_path, const std::string& ending) {
+  return absl::StrCat(ResultsFolder(plan_path), "/merged.", ending);
+}
+
+std::string SuccessPath(const std::string& plan_path) { return ResultsFolder(plan_path) + "/_SUCCESS"; }
+
+// A shard's receipt, or why it cannot be taken.
+std::optional<Json> TakeReceipt(const CommittedShard& own, const std::string& plan, int64_t shard, std::string* why) {
+  try {
+    Json receipt = ReadReceipt(own.receipt);
+    if (receipt.at("plan") != plan || receipt.at("shard") != shard || receipt.at("result").at("sha256") != own.sha256) {
+      *why = absl::StrCat(own.receipt, " belongs to another plan or another shard");
+      return std::nullopt;
+    }
+    return receipt;
+  } catch (const Error& error) {
+    *why = error.what();
+  } catch (const Json::exception&) {
+    *why = absl::StrCat(own.receipt, " lacks something that receipts hold");
+  }
+  return std::nullopt;
+}
+
+std::string MachineOf(const CommittedShard& own) {
+  try {
+    return ReadReceipt(own.receipt).at("run").at("machine").get<std::string>();
+  } catch (const std::exception&) {
+    return "a machine whose receipt cannot be read";
+  }
+}
+
+std::string TellDifferent(int64_t shard, const std::vector<CommittedShard>& results) {
+  std::vector<std::string> texts;
+  for (const CommittedShard& own : results) texts.push_back(absl::StrCat(own.sha256, " of ", MachineOf(own)));
+  return absl::StrCat("shard ", shard,
+                      " has different results, though one plan gives one result: ", absl::StrJoin(texts, ", "));
+}
+
+std::string Shorten(const std::vector<std::string>& lines, const char* between) {
+  const size_t shown = std::min(lines.size(), kMostListed);
+  std::string text = absl::StrJoin(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), between);
+  if (shown < lines.size()) absl::StrAppend(&text, between, "and ", lines.size() - shown, " more");
+  return text;
+}
+
+// A file that is written piece by piece beside its place, and has its digest counted.
+class Output {
+ public:
+  explicit Output(const std::string& path) : path_(path), temporary_(path + ".tmp") {
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd_ < 0) throw FileError("write", temporary_, errno);
+  }
+  ~Output() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(temporary_.c_str());
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void Add(const char* data, size_t size) {
+    digest_.Add(data, size);
+    bytes_ += static_cast<int64_t>(size);
+    while (size > 0) {
+      const ssize_t done = ::write(fd_, data, size);
+      if (done < 0 && errno != EINTR) throw FileError("write", path_, errno);
+      if (done > 0) data += done, size -= static_cast<size_t>(done);
+    }
+  }
+  // Flushes the file and gives it its name.
+  std::string Finish() {
+    if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) throw FileError("write", path_, errno);
+    ::close(fd_);
+    fd_ = -1;
+    return digest_.Hex();
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+  int64_t bytes_ = 0;
+  Sha256Digest digest_;
+};
+
+// Bytes [begin, end) of a file, piece by piece.
+class Input {
+ public:
+  explicit Input(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd_ < 0) throw FileError("read", path, errno);
+    struct stat status = {};
+    if (::fstat(fd_, &status) == 0) size_ = static_cast<uint64_t>(status.st_size);
+  }
+  ~Input() { ::close(fd_); }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  uint64_t size() const { return size_; }
+  template <typename Take>
+  void Read(uint64_t begin, uint64_t end, const Take& take) {
+    std::vector<char> buffer(kPiece);
+    while (begin < end) {
+      const size_t asked = static_cast<size_t>(std::min<uint64_t>(kPiece, end - begin));
+      const ssize_t got = ::pread(fd_, buffer.data(), asked, static_cast<off_t>(begin));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw FileError("read", path_, errno);
+      if (got == 0) throw FailedPrecondition(absl::StrCat(path_, " became shorter meanwhile"));
+      take(buffer.data(), static_cast<size_t>(got));
+      begin += static_cast<uint64_t>(got);
+    }
+  }
+  std::string Text(uint64_t begin, uint64_t end) {
+    std::string text;
+    Read(begin, end, [&](const char* data, size_t size) { text.append(data, size); });
+    return text;
+  }
+
+ private:
+  std::string path_;
+  int fd_;
+  uint64_t size_ = 0;
+};
+
+TensorLayout LayoutOf(const std::string& path) {
+  Input file(path);
+  const std::string beginning = file.Text(0, std::min<uint64_t>(file.size(), kTensorHead));
+  return ReadTensorLayout(file.Text(0, HeadSize(beginning, file.size())), file.size(), path);
+}
+
+// Tensors whose rows are those of all shards.
+void MergeTensors(const std::vector<CommittedShard>& shards, Output& output) {
+  std::vector<TensorLayout> layouts;
+  TensorLayout whole = LayoutOf(shards.front().path);
+  for (StoredTensor& tensor : whole.tensors) tensor.shape[0] = 0;
+  for (const CommittedShard& own : shards) {
+    layouts.push_back(LayoutOf(own.path));
+    const std::vector<StoredTensor>& tensors = layouts.back().tensors;
+    bool same = tensors.size() == whole.tensors.size();
+    for (size_t k = 0; same && k < tensors.size(); ++k) {
+      StoredTensor& all = whole.tensors[k];
+      const std::vector<int64_t>& shape = tensors[k].shape;
+      same = tensors[k].name == all.name && tensors[k].dtype == all.dtype && shape.size() == all.shape.size() &&
+             std::equal(shape.begin() + 1, shape.end(), all.shape.begin() + 1);
+      if (same) all.shape[0] += shape[0];
+    }
+    if (!same) throw FailedPrecondition(absl::StrCat(own.path, " holds other tensors than ", shards.front().path));
+  }
+  const std::string head = EncodeSafetensorsHead(whole);
+  output.Add(head.data(), head.size());
+  for (size_t k = 0; k < whole.tensors.size(); ++k) {
+    for (size_t s = 0; s < shards.size(); ++s) {
+      const StoredTensor& own = layouts[s].tensors[k];
+      Input(shards[s].path).Read(own.begin, own.end, [&](const char* data, size_t size) { output.Add(data, size); });
+    }
+  }
+}
+
+// Lines of all shards behind one line of names.
+void MergeLines(const std::vector<CommittedShard>& shards, Output& output) {
+  for (size_t s = 0; s < shards.size(); ++s) {
+    Input file(shards[s].path);
+    uint64_t begin = 0;
+    if (s > 0) {
+      // Names of columns hold line ends where they are quoted; the first line is as long as in the first shard.
+      const std::string first = Input(shards[0].path).Text(0, std::min<uint64_t>(kPiece, Input(shards[0].path).size()));
+      bool quoted = false;
+      while (begin < first.size() && (quoted || first[begin] != '\n')) quoted = quoted != (first[begin++] == '"');
+      ++begin;
+    }
+    file.Read(begin, file.size(), [&](const char* data, size_t size) { output.Add(data, size); });
+  }
+}
+
+}  // namespace
+
+double JobStatus::seconds_left() const {
+  if (rows_done == 0) return -1;
+  return seconds / static_cast<double>(rows_done) * static_cast<double>(rows - rows_done);
+}
+
+JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
+  const std::string folder = ResultsFolder(plan_path);
+  const std::string digest = Sha256OfPlan(plan);
+  const CommittedShards committed = FindCommitted(folder);
+  JobStatus status;
+  status.shards = plan.shards();
+  status.rows = plan.rows;
+  for (int64_t shard = 0; shard < plan.shards(); ++shard) {
+    const auto found = committed.find(shard);
+    if (found == committed.end()) {
+      status.missing.push_back(shard);
+      continue;
+    }
+    if (found->second.size() > 1) {
+      status.wrong.push_back(TellDifferent(shard, found->second));
+      continue;
+    }
+    std::string why;
+    const std::optional<Json> receipt = TakeReceipt(found->second.front(), digest, shard, &why);
+    if (!receipt) {
+      status.wrong.push_back(why);
+      continue;
+    }
+    ++status.done;
+    status.rows_done += plan.end_row(shard) - plan.first_row(shard);
+    status.refused += static_cast<int64_t>(receipt->at("refused").size());
+    status.seconds += NumberOf(receipt->at("run").at("seconds"));
+    status.peak_memory = std::max(status.peak_memory, receipt->at("run").at("peak_memory").get<int64_t>());
+    for (const Json& json : receipt->at("aggregates")) {
+      const Aggregates own = Aggregates::OfJson(json);
+      status.worst_leftover_share = std::max(status.worst_leftover_share, own.leftover_shares().sketch.largest());
+      if (!own.worst_recovery().rows().empty()) {
+        status.worst_recovery_error = std::max(status.worst_recovery_error, own.worst_recovery().rows().front().size);
+      }
+    }
+  }
+  for (const auto& [shard, results] : committed) {
+    if (shard >= plan.shards()) status.wrong.push_back(absl::StrCat("the plan has no shard ", shard));
+  }
+  const Leftovers attempts = FindAttempts(folder);
+  status.attempts = attempts.files;
+  status.attempt_bytes = attempts.bytes;
+  status.merged = ::access(SuccessPath(plan_path).c_str(), F_OK) == 0;
+  return status;
+}
+
+Json JobStatusJson(const JobStatus& status) {
+  const double left = status.seconds_left();
+  return {{"format", "addend.job_status"},
+          {"version", 1},
+          {"shards", status.shards},
+          {"done", status.done},
+          {"rows", status.rows},
+          {"rows_done", status.rows_done},
+          {"refused", status.refused},
+          {"seconds", status.seconds},
+          {"seconds_left", left < 0 ? Json(nullptr) : Json(left)},
+          {"worst_leftover_share", status.worst_leftover_share},
+          {"worst_recovery_error", status.worst_recovery_error},
+          {"peak_memory", status.peak_memory},
+          {"missing", status.missing},
+          {"wrong", status.wrong},
+          {"attempts", status.attempts},
+          {"attempt_bytes", status.attempt_bytes},
+          {"merged", status.merged}};
+}
+
+MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress) {
+  const std::string folder = ResultsFolder(plan_path);
+  const std::string digest = Sha256OfPlan(plan);
+  const CommittedShards committed = FindCommitted(folder);
+  std::vector<CommittedShard> shards;
+  std::vector<std::string> wrong;
+  std::vector<std::string> missing;
+  MergedJob merged;
+  merged.refused = Json::array();
+  Json machines = Json::array();
+  double seconds = 0;
+  for (int64_t shard = 0; shard < plan.shards(); ++shard) {
+    const auto found = committed.find(shard);
+    if (found == committed.end()) {
+      missing.push_back(absl::StrCat(shard));
+      continue;
+    }
+    if (found->second.size() > 1) {
+      wrong.push_back(TellDifferent(shard, found->second));
+      continue;
+    }
+    const CommittedShard& own = found->second.front();
+    std::string why;
+    const std::optional<Json> receipt = TakeReceipt(own, digest, shard, &why);
+    if (receipt && Sha256OfFile(own.path) != own.sha256)
+      why = absl::StrCat(own.path, " is damaged: its bytes have another digest than its name says");
+    if (!why.empty()) {
+      wrong.push_back(why);
+      continue;
+    }
+    shards.push_back(own);
+    merged.rows += receipt->at("rows").get<int64_t>();
+    for (const Json& refused : receipt->at("refused")) merged.refused.push_back(refused);
+    const Json& machine = receipt->at("run").at("machine");
+    if (std::find(machines.begin(), machines.end(), machine) == machines.end()) machines.push_back(machine);
+    seconds += NumberOf(receipt->at("run").at("seconds"));
+    size_t target = 0;
+    for (const Json& json : receipt->at("aggregates")) {
+      Aggregates aggregates = Aggregates::OfJson(json);
+      if (target < merged.aggregates.size()) {
+        merged.aggregates[target].Merge(aggregates);
+      } else {
+        merged.aggregates.push_back(std::move(aggregates));
+      }
+      ++target;
+    }
+    if (progress) progress(shard + 1, plan.shards());
+  }
+  if (!wrong.empty()) {
+    throw FailedPrecondition(
+        absl::StrCat(Shorten(wrong, "\n"), "\nRemove what is wrong from ", folder,
+                     "/shards and run those shards again; where results differ, compare the machines"));
+  }
+  if (!missing.empty()) {
+    throw FailedPrecondition(absl::StrCat(missing.size(), " of ", plan.shards(), " shards are missing: ",
+                                          Shorten(missing, ", "), "; run them with addend job run ", plan_path));
+  }
+  ::unlink(SuccessPath(plan_path).c_str());
+  merged.path = MergedPath(plan_path, EndingOf(plan.format));
+  Output output(merged.path);
+  plan.format == "csv" ? MergeLines(shards, output) : MergeTensors(shards, output);
+  merged.sha256 = output.Finish();
+  merged.bytes = output.bytes();
+  Json aggregates = Json::array();
+  for (const Aggregates& own : merged.aggregates) aggregates.push_back(own.ToJson());
+  Json document = {
+      {"aggregates", std::move(aggregates)},
+      {"format", kMergedFormat},
+      {"machines", std::move(machines)},
+      {"plan", digest},
+      {"refused", merged.refused},
+      {"result",
+       {{"bytes", merged.bytes}, {"path", merged.path.substr(merged.path.rfind('/') + 1)}, {"sha256", merged.sha256}}},
+      {"rows", merged.rows},
+      {"seconds", RecordedNumber(seconds)},
+      {"version", 1}};
+  document["hash"] = Sha256(CanonicalJson(document));
+  WriteFileWhole(MergedPath(plan_path, "json"), CanonicalJson(document) + "\n");
+  WriteFileWhole(SuccessPath(plan_path),
+                 absl::StrCat(merged.sha256, "  ", document["result"]["path"].get<std::string>(), "\n"));
+  RemoveAttempts(folder);
+  return merged;
+}
+
+MergedJob ReadMerged(const std::string& plan_path) {
+  const std::string path = MergedPath(plan_path, "json");
+  const Json document = ReadReceipt(path);
+  try {
+    if (document.at("format") != kMergedFormat) throw InvalidArgument(absl::StrCat(path, " is no result of a job"));
+    MergedJob merged;
+    merged.path = absl::StrCat(ResultsFolder(plan_path), "/", document.at("result").at("path").get<std::string>());
+    merged.sha256 = document.at("result").at("sha256").get<std::string>();
+    merged.bytes = document.at("result").at("bytes").get<int64_t>();
+    merged.rows = document.at("rows").get<int64_t>();
+    merged.refused = document.at("refused");
+    for (const Json& own : document.at("aggregates")) merged.aggregates.push_back(Aggregates::OfJson(own));
+    return merged;
+  } catch (const Json::exception&) {
+    throw InvalidArgument(absl::StrCat(path, " lacks something that results of a job hold"));
+  }
+}
+
+}  // namespace addend

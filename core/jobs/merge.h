@@ -1,0 +1,63 @@
+// How far a job is, and its results in one file.
+#ifndef ADDEND_CORE_JOBS_MERGE_H_
+#define ADDEND_CORE_JOBS_MERGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/json.h"
+#include "core/base/progress.h"
+#include "core/document/report_json.h"
+#include "core/jobs/aggregates.h"
+#include "core/jobs/job_plan.h"
+
+namespace addend {
+
+struct JobStatus {
+  int64_t shards = 0;
+  int64_t done = 0;  // shards that are committed
+  int64_t rows = 0;
+  int64_t rows_done = 0;
+  int64_t refused = 0;
+  double seconds = 0;               // of computation, over all shards that are done
+  double worst_leftover_share = 0;  // |leftover| over |value - reference|, of a row
+  double worst_recovery_error = 0;  // |recovery - value|, of a row
+  int64_t peak_memory = 0;          // bytes, of a worker's process
+  std::vector<int64_t> missing;     // shards
+  std::vector<std::string> wrong;   // what merging would refuse, one line each
+  int64_t attempts = 0;             // files of attempts that did not finish, or run now
+  int64_t attempt_bytes = 0;
+  bool merged = false;  // the success marker is there
+
+  // Seconds that one worker needs for the rest, at the rate so far; negative: not known yet.
+  double seconds_left() const;
+};
+
+// Reads the receipts of what is committed. Costs a listing and a small file for each shard.
+JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path);
+Json JobStatusJson(const JobStatus& status);
+
+// "wrong" lines, or nothing: two results of one shard, with both machines and digests; receipts that are damaged or of
+// another plan.
+struct MergedJob {
+  std::string path;  // of the rows of all shards, in their order
+  std::string sha256;
+  int64_t bytes = 0;
+  int64_t rows = 0;
+  Json refused;                        // [{"row", "reason"}]
+  std::vector<Aggregates> aggregates;  // by target
+};
+
+// Checks every shard by its digest, puts all of them into one file, "merged.safetensors" or "merged.csv" in the folder
+// of results, and their aggregates into "merged.json" beside it; "_SUCCESS" is written last. Memory does not grow with
+// the rows. What attempts left behind is removed then. Throws FailedPrecondition where shards are missing, are damaged,
+// or have two results, all of them listed. progress: shards that are done.
+MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress = nullptr);
+
+// Reads "merged.json" again. Throws NotFound where the job was not merged, and InvalidArgument where it is damaged.
+MergedJob ReadMerged(const std::string& plan_path);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_JOBS_MERGE_H_

@@ -1,0 +1,287 @@
+// Attributes data sets in shards: plans them, computes them, tells how far they are, puts them together.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/audit/tensors.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/jobs/commit.h"
+#include "core/jobs/job_plan.h"
+#include "core/jobs/job_runner.h"
+#include "core/jobs/make_plan.h"
+#include "core/jobs/merge.h"
+#include "core/program/tensor_io.h"
+#include "tools/addend/commands.h"
+#include "tools/addend/describe.h"
+#include "tools/addend/files.h"
+#include "tools/addend/inputs.h"
+#include "tools/addend/job_rows.h"
+#include "tools/addend/progress.h"
+#include "tools/addend/run.h"
+#include "tools/addend/targets.h"
+#include "tools/addend/text.h"
+
+namespace addend::cli {
+namespace {
+
+constexpr int kLabel = 11;
+constexpr size_t kMostTold = 10;
+
+std::string Labelled(const std::string& label, const std::string& text, const Terminal& terminal) {
+  return Hanging(PadRight(label, kLabel), text, terminal);
+}
+
+// "2 h 05 min", "3 min 20 s", "4.2 s"
+std::string Duration(double seconds) {
+  if (seconds < 60) return absl::StrCat(Number(seconds, 2), " s");
+  const auto whole = static_cast<int64_t>(std::llround(seconds));
+  if (whole < 3600) return absl::StrCat(whole / 60, " min ", whole % 60, " s");
+  return absl::StrCat(whole / 3600, " h ", whole % 3600 / 60, " min");
+}
+
+std::string Megabytes(int64_t bytes) { return absl::StrCat(Number(static_cast<double>(bytes) / 1e6, 3), " MB"); }
+
+// Reads a plan, and takes the threads that it was made with.
+JobPlan OpenPlan(const std::string& path) {
+  JobPlan plan = ReadJobPlan(ReadFileWhole(path), path);
+  const auto threads = plan.libtorch.find("threads");
+  if (threads != plan.libtorch.end() && threads->is_number_integer()) at::set_num_threads(threads->get<int>());
+  return plan;
+}
+
+// What sbatch runs: one task for each shard. Paths are absolute, as tasks begin where sbatch was called.
+std::string SlurmScript(const JobPlan& plan, const std::string& path) {
+  const std::string whole = std::filesystem::absolute(path).string();
+  const std::string threads = absl::StrCat(plan.libtorch.at("threads").get<int>());
+  std::string quoted;
+  for (const char c : whole)
+    c == '\'' ? absl::StrAppend(&quoted, "'\\''") : absl::StrAppend(&quoted, std::string(1, c));
+  return absl::StrCat("#!/bin/sh\n#SBATCH --job-name=addend\n#SBATCH --array=0-", plan.shards() - 1,
+                      "\n#SBATCH --cpus-per-task=", threads, "\n#SBATCH --requeue\n# Then: addend job merge '", quoted,
+                      "'\nexport OMP_NUM_THREADS=", threads, "\nexec addend job run '", quoted,
+                      "' --shard \"$SLURM_ARRAY_TASK_ID\"\n");
+}
+
+}  // namespace
+
+int RunJobPlan(const JobPlanArguments& arguments) {
+  const Terminal terminal = StdoutTerminal();
+  ParsePolicy(arguments.run.policy);
+  std::vector<std::string> sources = SourcesOf(arguments.run);
+  CheckWritable(arguments.out, sources);
+  at::set_num_threads(static_cast<int>(arguments.threads));
+  Progress progress;
+  JobData data = OpenJobData(arguments.run, arguments.groups, arguments.batch, [&](int64_t done, int64_t total) {
+    progress.Show("reading the data", done >> 20, total >> 20);
+  });
+  LoadedRun run = Load(arguments.run, &data.first);
+  RequireOneBaseline(run);
+  const ExplainedRun described = DescribeRun(run, arguments.names, arguments.classes);
+  JobDraft draft;
+  draft.plan_path = arguments.out;
+  draft.source = std::move(data.source);
+  draft.model = run.model_path;
+  if (!arguments.run.dtype.empty()) draft.dtype = DtypeOfWord(arguments.run.dtype);
+  for (LoadedInput& loaded : run.inputs) {
+    loaded.input.name = loaded.name;
+    draft.request.inputs.push_back(loaded.input);
+  }
+  draft.request.options.policy = run.policy;
+  draft.request.options.at = arguments.at;
+  draft.request.options.targets.clear();
+  for (const std::string& text : arguments.targets) {
+    draft.request.options.targets.push_back(FindTarget(text, described.classes));
+  }
+  if (draft.request.options.targets.empty()) draft.request.options.targets.emplace_back();
+  for (const Component& component : described.components.list) draft.names.push_back(component.name);
+  draft.classes = described.classes;
+  draft.groups = arguments.groups;
+  if (!arguments.reasons.empty()) draft.concepts = ReadFileWhole(arguments.reasons);
+  draft.contributions = !arguments.no_contributions;
+  draft.format = arguments.format;
+  draft.stop_at_refusal = arguments.stop_at_refusal;
+  draft.batch = arguments.batch;
+  draft.shards = arguments.shards;
+  const MadePlan made = MakeJobPlan(std::move(draft), ThisProgram(), [&](int64_t done, int64_t total) {
+    progress.Show("taking digests of the data", done, total);
+  });
+  progress.Clear();
+  WriteFileWhole(arguments.out, Dump(JobPlanJson(made.plan), 1) + "\n");
+  if (arguments.slurm) {
+    WriteStdout(SlurmScript(made.plan, arguments.out));
+    return kSuccess;
+  }
+  const double seconds = static_cast<double>(made.plan.rows) / made.rows_per_second;
+  if (arguments.json) {
+    WriteStdout(Dump({{"format", "addend.job_made"},
+                      {"version", 1},
+                      {"path", arguments.out},
+                      {"sha256", Sha256OfPlan(made.plan)},
+                      {"rows", made.plan.rows},
+                      {"shards", made.plan.shards()},
+                      {"shard_rows", made.plan.shard_rows},
+                      {"batch", made.plan.batch},
+                      {"components", made.plan.components.size()},
+                      {"ready", made.plan.ready},
+                      {"rows_per_second", made.rows_per_second},
+                      {"seconds", seconds}},
+                     1) +
+                "\n");
+    return kSuccess;
+  }
+  std::string text = Labelled(
+      "Rows", absl::StrCat(made.plan.rows, " of ", Plural(made.plan.components.size(), "part"), " each"), terminal);
+  text +=
+      Labelled("Shards",
+               absl::StrCat(made.plan.shards(), " of ", made.plan.shard_rows, " rows, in batches of ", made.plan.batch),
+               terminal);
+  text += Labelled("Time",
+                   absl::StrCat("about ", Duration(seconds), " for one worker, at ", Number(made.rows_per_second, 3),
+                                " rows a second",
+                                made.plan.ready ? ""
+                                                : "; the model runs and is recorded for each batch, as it cannot be "
+                                                  "planned"),
+                   terminal);
+  text += Labelled("Written", absl::StrCat(arguments.out, "; next: addend job run ", arguments.out), terminal);
+  WriteStdout(text);
+  return kSuccess;
+}
+
+int RunJobRun(const JobRunArguments& arguments) {
+  const JobPlan plan = OpenPlan(arguments.plan);
+  std::vector<int64_t> shards = arguments.shards;
+  for (const int64_t shard : shards) {
+    if (shard >= plan.shards()) {
+      throw InvalidArgument(absl::StrCat("there is no shard ", shard, ": the plan has ", plan.shards(), ", from 0"));
+    }
+  }
+  if (shards.empty()) {
+    const CommittedShards committed = FindCommitted(ResultsFolder(arguments.plan));
+    for (int64_t shard = 0; shard < plan.shards(); ++shard) {
+      if (arguments.again || committed.count(shard) == 0) shards.push_back(shard);
+    }
+  }
+  if (shards.empty()) {
+    WriteStdout(
+        absl::StrCat("All ", plan.shards(), " shards are there; next: addend job merge ", arguments.plan, "\n"));
+    return kSuccess;
+  }
+  Progress progress;
+  JobRunner worker(arguments.plan, OpenPlannedRows(plan, arguments.plan), ThisProgram());
+  for (const int64_t shard : shards) {
+    const Json receipt = worker.Run(shard, arguments.again, [&](int64_t done, int64_t total) {
+      progress.Show(absl::StrCat("shard ", shard, " of ", plan.shards(), ", rows"), done, total);
+    });
+    progress.Clear();
+    const size_t refused = receipt.at("refused").size();
+    WriteStdout(absl::StrCat("shard ", shard, " of ", plan.shards(), ": rows ", plan.first_row(shard), " to ",
+                             plan.end_row(shard) - 1, refused == 0 ? "" : absl::StrCat(", ", refused, " refused"),
+                             "\n"));
+  }
+  return kSuccess;
+}
+
+int RunJobStatus(const JobStatusArguments& arguments) {
+  const JobPlan plan = ReadJobPlan(ReadFileWhole(arguments.plan), arguments.plan);
+  const JobStatus status = StatusOfJob(plan, arguments.plan);
+  if (arguments.json) {
+    WriteStdout(Dump(JobStatusJson(status), 1) + "\n");
+    return status.wrong.empty() ? kSuccess : kDoesNotAddUp;
+  }
+  const Terminal terminal = StdoutTerminal();
+  std::string text = Labelled(
+      "Shards", absl::StrCat(status.done, " of ", status.shards, " are done", status.merged ? ", and merged" : ""),
+      terminal);
+  text += Labelled("Rows",
+                   absl::StrCat(status.rows_done, " of ", status.rows,
+                                status.refused == 0 ? "" : absl::StrCat(", ", status.refused, " refused")),
+                   terminal);
+  if (status.done > 0) {
+    text += Labelled("Time",
+                     absl::StrCat(Duration(status.seconds), " of work so far, ",
+                                  Number(static_cast<double>(status.rows_done) / std::max(status.seconds, 1e-9), 3),
+                                  " rows a second and worker",
+                                  status.rows_done < status.rows
+                                      ? absl::StrCat("; ", Duration(status.seconds_left()), " are left for one worker")
+                                      : ""),
+                     terminal);
+    text += Labelled("Sums",
+                     absl::StrCat("value and sum are at most ", Small(status.worst_recovery_error), " apart; at most ",
+                                  Small(status.worst_leftover_share), " of a row's move is left over"),
+                     terminal);
+    text += Labelled("Memory", absl::StrCat(Megabytes(status.peak_memory), " in a worker at most"), terminal);
+  }
+  if (status.attempts > 0) {
+    text += Labelled("Attempts",
+                     absl::StrCat(Plural(static_cast<size_t>(status.attempts), "file"), " of ",
+                                  Megabytes(status.attempt_bytes), ": running now, or killed"),
+                     terminal);
+  }
+  if (!status.missing.empty() && status.done > 0) {
+    std::vector<std::string> told;
+    for (const int64_t shard : status.missing) {
+      if (told.size() == kMostTold) break;
+      told.push_back(absl::StrCat(shard));
+    }
+    text += Labelled("Missing",
+                     absl::StrCat(absl::StrJoin(told, ", "),
+                                  told.size() < status.missing.size()
+                                      ? absl::StrCat(" and ", status.missing.size() - told.size(), " more")
+                                      : ""),
+                     terminal);
+  }
+  for (size_t k = 0; k < std::min(status.wrong.size(), kMostTold); ++k) {
+    text += Labelled(k == 0 ? "Wrong" : "", status.wrong[k], terminal);
+  }
+  if (status.wrong.size() > kMostTold) {
+    text += Labelled("", absl::StrCat("and ", status.wrong.size() - kMostTold, " more"), terminal);
+  }
+  WriteStdout(text);
+  return status.wrong.empty() ? kSuccess : kDoesNotAddUp;
+}
+
+int RunJobMerge(const JobMergeArguments& arguments) {
+  const JobPlan plan = ReadJobPlan(ReadFileWhole(arguments.plan), arguments.plan);
+  Progress progress;
+  const MergedJob merged = MergeJob(
+      plan, arguments.plan, [&](int64_t done, int64_t total) { progress.Show("checking shards", done, total); });
+  progress.Clear();
+  if (arguments.json) {
+    WriteStdout(Dump({{"format", "addend.job_merged"},
+                      {"version", 1},
+                      {"path", merged.path},
+                      {"sha256", merged.sha256},
+                      {"bytes", merged.bytes},
+                      {"rows", merged.rows},
+                      {"refused", merged.refused}},
+                     1) +
+                "\n");
+    return kSuccess;
+  }
+  const Terminal terminal = StdoutTerminal();
+  std::string text = Labelled(
+      "Rows",
+      absl::StrCat(merged.rows, merged.refused.empty() ? "" : absl::StrCat(", ", merged.refused.size(), " refused")),
+      terminal);
+  for (size_t k = 0; k < std::min(merged.refused.size(), kMostTold); ++k) {
+    const Json& own = merged.refused[k];
+    text += Labelled(k == 0 ? "Refused" : "",
+                     absl::StrCat("row ", own.at("row").get<int64_t>(), ": ", own.at("reason").get<std::string>()),
+                     terminal);
+  }
+  text += Labelled("Written", absl::StrCat(merged.path, ", ", Megabytes(merged.bytes)), terminal);
+  text += absl::StrCat("SHA-256    ", merged.sha256, "\n");
+  WriteStdout(text);
+  return kSuccess;
+}
+
+}  // namespace addend::cli

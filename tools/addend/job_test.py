@@ -1,0 +1,319 @@
+"""Jobs from the command line: the same bytes from one process, from several, and from those that are killed."""
+
+import csv
+import hashlib
+import json
+import os
+import random
+import resource
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+import numpy
+import torch
+
+PROGRAM = os.path.abspath("tools/addend/addend")
+# How many jobs are killed at random; more in the long test.
+JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
+
+
+class Weighted(torch.nn.Module):
+    """The sum of the columns, each with a weight: what a column contributes is its weight times its number."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.arange(1.0, width + 1))
+
+    def forward(self, x):
+        return (x * self.weight).flatten(1).sum(1, keepdim=True)
+
+
+class Network(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(width, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3), torch.nn.Softmax(dim=1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def read_safetensors(path):
+    """The tensors of a file by name, read by its format's definition and not by the library that wrote it."""
+    types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "u1"}
+    with open(path, "rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size).decode("utf-8"))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        tensors[name] = numpy.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
+
+
+class JobTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.plan = self.path("plan.json")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.path(name), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
+        return self.path(name)
+
+    def model(self, module):
+        path = self.path("model.pt")
+        torch.jit.script(module).save(path)
+        return path
+
+    def numbers(self, rows, width):
+        numbers = numpy.random.RandomState(7).standard_normal((rows, width)).astype(numpy.float32)
+        numpy.save(self.path("rows.npy"), numbers)
+        return numbers
+
+    def start(self, *arguments, **options):
+        return subprocess.run([PROGRAM, "job"] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              universal_newlines=True, **options)
+
+    def job(self, *arguments, **options):
+        done = self.start(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, said, *arguments, **options):
+        done = self.start(*arguments, **options)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        for part in [said] if isinstance(said, str) else said:
+            self.assertIn(part, done.stderr)
+        return done.stderr
+
+    def make(self, *arguments):
+        return json.loads(self.job("plan", *arguments, "--out", self.plan, "--json"))
+
+    def merge(self):
+        return json.loads(self.job("merge", self.plan, "--json"))
+
+    def run_all(self):
+        self.job("run", self.plan)
+        return self.merge()
+
+
+class DataTest(JobTest):
+    def test_tensors(self):
+        numbers = self.numbers(100, 5)
+        made = self.make(self.model(Weighted(5)), "--input", self.path("rows.npy"), "--shards", "4", "--batch", "10")
+        self.assertEqual((made["rows"], made["shards"], made["shard_rows"]), (100, 4, 30))
+        merged = self.run_all()
+        tensors, metadata = read_safetensors(merged["path"])
+        weights = numpy.arange(1, 6, dtype=numpy.float64)
+        numpy.testing.assert_allclose(tensors["contributions"], numbers * weights, rtol=1e-5, atol=1e-6)
+        numpy.testing.assert_allclose(tensors["value"], (numbers * weights).sum(1), rtol=1e-4, atol=1e-5)
+        self.assertEqual(json.loads(metadata["names"]), ["column %d" % k for k in range(5)])
+        with open(merged["path"], "rb") as file:
+            self.assertEqual(hashlib.sha256(file.read()).hexdigest(), merged["sha256"])
+
+    def test_tables_with_bad_rows(self):
+        rows = [["1", "red", "2.5"], ["oops", "red", "1"], ["3", "blue", ""], ["4", "green", "1"], ["5", "blue", "-1"],
+                ["6", "red", "1e99"], ["7", "red"], ["8", "blue", "0.5"]]
+        lines = ["size,colour,\"two\nlines\""] + [",".join(row) for row in rows] + ["", ""]
+        self.write("rows.csv", "\n".join(lines))
+        self.write("mapping.json", json.dumps({"colour": ["red", "blue"]}))
+        self.make(self.model(Weighted(4)), "--input", self.path("rows.csv"), "--mapping", self.path("mapping.json"),
+                  "--batch", "2", "--shards", "3")
+        merged = self.run_all()
+        self.assertEqual([own["row"] for own in merged["refused"]], [1, 2, 3, 5, 6])
+        reasons = [own["reason"] for own in merged["refused"]]
+        for reason, part in zip(reasons, ["\"oops\", which is no number", "is empty", "\"green\"", "no finite number",
+                                          "has 2 fields"]):
+            self.assertIn(part, reason)
+        self.assertIn("row 1 (counted from 0; line 4)", reasons[0])
+        tensors, metadata = read_safetensors(merged["path"])
+        # Size, red and blue, the last one: of one part each but for the colours, which are one.
+        numpy.testing.assert_allclose(
+            tensors["contributions"][[0, 4, 7]], [[1, 2, 10], [5, 3, -4], [8, 3, 2]], rtol=1e-6)
+        self.assertTrue(numpy.isnan(tensors["contributions"][[1, 2, 3, 5, 6]]).all())
+        self.assertEqual(json.loads(metadata["names"]), ["size", "colour", "two\nlines"])
+
+    def test_tables_as_csv(self):
+        self.write("rows.csv", "a,b\n" + "".join("%d,%d\n" % (k, -k) for k in range(50)))
+        self.make(self.model(Weighted(2)), "--input", self.path("rows.csv"), "--format", "csv", "--batch", "8",
+                  "--shards", "5")
+        merged = self.run_all()
+        with open(merged["path"], newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual(len(rows), 50)
+        for k, row in enumerate(rows):
+            self.assertEqual(int(row["row"]), k)
+            self.assertEqual((float(row["a"]), float(row["b"])), (k, -2 * k))
+            self.assertEqual(row["refused"], "")
+
+    def test_folders_of_tensors(self):
+        os.mkdir(self.path("data"))
+        for k in range(12):
+            numpy.save(self.path("data/%02d.npy" % k), numpy.full((1, 3), k, numpy.float32))
+        self.write("data/05.npy", b"no tensor at all")
+        numpy.save(self.path("data/07.npy"), numpy.zeros((1, 4), numpy.float32))
+        self.make(self.model(Weighted(3)), "--input", self.path("data") + ":dim=1", "--batch", "4", "--shards", "2")
+        merged = self.run_all()
+        self.assertEqual([own["row"] for own in merged["refused"]], [5, 7])
+        self.assertIn("other rows are [3]", merged["refused"][1]["reason"])
+        tensors, _ = read_safetensors(merged["path"])
+        numpy.testing.assert_allclose(tensors["contributions"][11], [11, 22, 33], rtol=1e-6)
+        os.remove(self.path("data/11.npy"))
+        self.refused("has 11 files, and had 12", "run", self.plan, "--again")
+
+    def test_what_cannot_be_planned(self):
+        self.numbers(10, 3)
+        model = self.model(Weighted(3))
+        self.refused("--out", "plan", model, "--input", self.path("rows.npy"))
+        self.refused("No such file", "plan", model, "--input", self.path("none.npy"), "--out", self.plan)
+        self.refused("dimension 0 counts the rows", "plan", model, "--input", self.path("rows.npy") + ":dim=0", "--out",
+                     self.plan)
+        self.refused("safetensors or csv", "plan", model, "--input", self.path("rows.npy"), "--format", "parquet",
+                     "--out", self.plan)
+        numpy.save(self.path("few.npy"), numpy.zeros((10, 2), numpy.float32))
+        self.refused("", "plan", model, "--input", self.path("few.npy"), "--out", self.plan)
+        self.write("rows.csv", "a,b,c\n1,2,3\n4,\"5,6\n7,8,9\n")
+        self.refused("quotation mark", "plan", model, "--input", self.path("rows.csv"), "--out", self.plan)
+        self.assertFalse(os.path.exists(self.plan))
+
+
+class EnginesTest(JobTest):
+    def make_network(self, rows=600):
+        self.numbers(rows, 6)
+        return self.make(self.model(Network(6)), "--input", self.path("rows.npy"), "--shards", "20", "--batch", "10")
+
+    def forget(self):
+        subprocess.check_call(["rm", "-r", self.path("plan.out")])
+
+    def test_one_process_and_xargs_give_the_same_bytes(self):
+        made = self.make_network()
+        single = self.run_all()["sha256"]
+        self.forget()
+        numbers = "".join("%d\n" % k for k in range(made["shards"]))
+        subprocess.run(["xargs", "-P", "2", "-n", "1", PROGRAM, "job", "run", self.plan, "--shard"], check=True,
+                       input=numbers, universal_newlines=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(self.merge()["sha256"], single)
+
+    def test_killed_workers_lose_and_double_nothing(self):
+        made = self.make_network()
+        single = self.run_all()["sha256"]
+        for seed in range(JOBS):
+            self.forget()
+            draw = random.Random(seed)
+            kills = 0
+            workers = []
+
+            def start():
+                own = list(range(made["shards"]))
+                draw.shuffle(own)
+                arguments = [argument for shard in own for argument in ("--shard", str(shard))]
+                return subprocess.Popen([PROGRAM, "job", "run", self.plan] + arguments, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+
+            deadline = time.monotonic() + 100
+            while json.loads(self.job("status", self.plan, "--json"))["done"] < made["shards"]:
+                self.assertLess(time.monotonic(), deadline)
+                workers = [worker for worker in workers if worker.poll() is None]
+                while len(workers) < 2:
+                    workers.append(start())
+                time.sleep(draw.uniform(0.2, 0.8))
+                if kills < 6:
+                    victim = draw.choice(workers)
+                    victim.send_signal(signal.SIGKILL)
+                    victim.wait()
+                    kills += 1
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+            merged = self.merge()
+            self.assertEqual((merged["sha256"], merged["rows"]), (single, 600))
+            self.assertEqual(json.loads(self.job("status", self.plan, "--json"))["attempts"], 0)
+
+    def test_slurm_script(self):
+        self.numbers(100, 6)
+        script = self.job("plan", self.model(Network(6)), "--input", self.path("rows.npy"), "--batch", "10", "--shards",
+                          "5", "--out", self.plan, "--slurm")
+        self.assertIn("#SBATCH --array=0-4\n", script)
+        for shard in range(5):
+            subprocess.run(["sh", "-c", script.replace("exec addend", "exec " + PROGRAM)], check=True,
+                           env=dict(os.environ, SLURM_ARRAY_TASK_ID=str(shard)), stdout=subprocess.DEVNULL)
+        self.assertEqual(self.merge()["rows"], 100)
+
+
+class FaultsTest(JobTest):
+    def make_network(self):
+        self.numbers(200, 6)
+        self.make(self.model(Network(6)), "--input", self.path("rows.npy"), "--shards", "4", "--batch", "10")
+
+    def test_a_full_disk(self):
+        self.make_network()
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+        # Python ignores the signal that would end the process, and so does what it starts here.
+        said = self.refused("too large", "run", self.plan, preexec_fn=limit, restore_signals=False)
+        self.assertEqual(said.count("\n"), 1)
+        status = json.loads(self.job("status", self.plan, "--json"))
+        self.assertEqual((status["done"], status["attempts"]), (0, 0))
+        self.assertEqual(self.run_all()["rows"], 200)
+
+    def test_other_kernels(self):
+        self.make_network()
+        with open(self.plan) as file:
+            blas = json.load(file)["libtorch"]["blas"]
+        if "DYNAMIC_ARCH" not in blas:
+            self.skipTest("this BLAS has one kind of kernels: " + blas)
+        other = "Nehalem" if "Nehalem" not in blas else "Haswell"
+        self.refused(["computes other bits", "BLAS", other, blas], "run", self.plan,
+                     env=dict(os.environ, OPENBLAS_CORETYPE=other))
+
+    def test_other_models_and_data(self):
+        self.make_network()
+        model = self.path("model.pt")
+        with open(model, "rb") as file:
+            content = file.read()
+        torch.manual_seed(1)
+        torch.jit.script(torch.nn.Linear(6, 3)).save(model)
+        self.refused("is not the model that the plan was made for", "run", self.plan)
+        self.write("model.pt", content)
+        rows = numpy.load(self.path("rows.npy"))
+        rows[120] += 1
+        numpy.save(self.path("rows.npy"), rows)
+        self.refused("rows 100 to 149 are not those that the plan was made for", "run", self.plan, "--shard", "2")
+        os.remove(self.path("rows.npy"))
+        self.refused("rows.npy", "run", self.plan, "--shard", "0")
+
+    def test_flipped_and_missing_shards(self):
+        self.make_network()
+        self.refused("4 of 4 shards are missing", "merge", self.plan)
+        self.job("run", self.plan)
+        shards = os.path.join(self.path("plan.out"), "shards")
+        name = [name for name in sorted(os.listdir(shards)) if name.endswith(".safetensors")][2]
+        with open(os.path.join(shards, name), "r+b") as file:
+            file.seek(1000)
+            byte = file.read(1)
+            file.seek(1000)
+            file.write(bytes([byte[0] ^ 4]))
+        self.refused([name, "damaged"], "merge", self.plan)
+        self.assertFalse(os.path.exists(os.path.join(self.path("plan.out"), "_SUCCESS")))
+        os.remove(os.path.join(shards, name))
+        self.refused("1 of 4 shards are missing: 2", "merge", self.plan)
+        self.assertEqual(self.run_all()["rows"], 200)
+
+
+if __name__ == "__main__":
+    unittest.main()
