@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/record.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/program/sha256.h"
 
@@ -27,24 +28,12 @@ struct stat StatusOf(int fd, const std::string& path) {
   return status;
 }
 
-std::string ReadAt(int fd, uint64_t offset, size_t size, const std::string& path) {
-  std::string bytes(size, '\0');
-  for (size_t done = 0; done < size;) {
-    const ssize_t got = ::pread(fd, &bytes[done], size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw FileError("read", path, errno);
-    if (got == 0) throw InvalidArgument(absl::StrCat("cannot read ", path, ": it became shorter meanwhile"));
-    done += static_cast<size_t>(got);
-  }
-  return bytes;
-}
-
 // Where the line begins that ends before `end`: behind the line end before it.
 uint64_t BeginOfLine(int fd, uint64_t end, const std::string& path) {
   constexpr uint64_t kPiece = 1 << 16;
   while (end > 0) {
     const uint64_t begin = end > kPiece ? end - kPiece : 0;
-    const std::string piece = ReadAt(fd, begin, end - begin, path);
+    const std::string piece = ReadAt(fd, path, begin, end - begin);
     const size_t found = piece.rfind('\n');
     if (found != std::string::npos) return begin + found + 1;
     end = begin;
@@ -53,27 +42,12 @@ uint64_t BeginOfLine(int fd, uint64_t end, const std::string& path) {
 }
 
 // 0, or errno. A limit on the size of files is looked at before, because the system ends a process that goes beyond.
-int WriteAll(int fd, uint64_t at, const std::string& bytes) {
+int WriteAt(int fd, uint64_t at, const std::string& bytes) {
   struct rlimit limit = {};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && at + bytes.size() > limit.rlim_cur) {
     return EFBIG;
   }
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t size = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (size < 0 && errno != EINTR) return errno;
-    if (size > 0) done += static_cast<size_t>(size);
-  }
-  return 0;
-}
-
-// Makes the name of a new file last. Some file systems cannot, and need not.
-void SyncFolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
+  return WriteAll(fd, bytes.data(), bytes.size());
 }
 
 // Whether the end of a file is a beginning of a record, whole or cut off, and so the first line of a log.
@@ -118,14 +92,14 @@ DecisionLog::DecisionLog(const std::string& path) {
     }
     const uint64_t end = BeginOfLine(fd_, size_, path);
     if (size_ - end > kMostLineBytes) throw InvalidArgument(absl::StrCat(path, " is no log of decisions"));
-    const std::string torn = ReadAt(fd_, end, size_ - end, path);
+    const std::string torn = ReadAt(fd_, path, end, size_ - end);
     if (end == 0 && !BeginsLikeRecord(torn)) {
       throw InvalidArgument(absl::StrCat(path, " is no log of decisions; name another file"));
     }
     if (end > 0) {
       const uint64_t begin = BeginOfLine(fd_, end - 1, path);
       if (end - begin > kMostLineBytes) throw InvalidArgument(absl::StrCat(path, " is no log of decisions"));
-      const std::string line = ReadAt(fd_, begin, end - 1 - begin, path);
+      const std::string line = ReadAt(fd_, path, begin, end - 1 - begin);
       std::string why;
       const auto last = ReadSealed(line, &why);
       if (!last) {
@@ -158,7 +132,7 @@ void DecisionLog::SetAside(const std::string& torn) {
   const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) throw FileError("write", beside, errno);
   struct stat status = {};
-  int error = ::fstat(fd, &status) != 0 ? errno : WriteAll(fd, static_cast<uint64_t>(status.st_size), torn + "\n");
+  int error = ::fstat(fd, &status) != 0 ? errno : WriteAt(fd, static_cast<uint64_t>(status.st_size), torn + "\n");
   if (error == 0 && ::fsync(fd) != 0) error = errno;
   ::close(fd);
   if (error != 0) throw FileError("write", beside, error);
@@ -180,7 +154,7 @@ void DecisionLog::Write(const std::string& bytes) {
     throw FailedPrecondition(absl::StrCat("something else wrote to ", state_.path,
                                           " while the log was open; look at it with addend audit verify"));
   }
-  const int failed = WriteAll(fd_, size_, bytes);
+  const int failed = WriteAt(fd_, size_, bytes);
   // What the system did not take to the disk may be there or not: the file is read again before anything is added.
   const int unsaved = failed == 0 && ::fdatasync(fd_) != 0 ? errno : 0;
   if (failed == 0 && unsaved == 0) return;

@@ -16,6 +16,7 @@
 #include "core/audit/canonical_json.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/program/sha256.h"
 #include "core/program/tensor_io.h"
@@ -35,14 +36,6 @@ void MakeFolder(const std::string& path) {
   if (error) throw FileError("make the folder", path, error.value());
 }
 
-// Makes the names in a folder last. Some file systems cannot, and need not.
-void SyncFolder(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  ::fsync(fd);
-  ::close(fd);
-}
-
 // A file under "attempts" that goes with its owner unless it was renamed.
 class Attempt {
  public:
@@ -50,7 +43,7 @@ class Attempt {
       : path_(absl::StrCat(folder, kAttempts, "/", ShardName(shard), ".", NewSalt().substr(0, 16))) {
     const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) throw FileError("write", path_, errno);
-    int error = Write(fd, bytes);
+    int error = WriteAll(fd, bytes.data(), bytes.size());
     if (error == 0 && ::fsync(fd) != 0) error = errno;
     if (::close(fd) != 0 && error == 0) error = errno;
     if (error == 0) return;
@@ -74,15 +67,6 @@ class Attempt {
   }
 
  private:
-  static int Write(int fd, const std::string& bytes) {
-    for (size_t done = 0; done < bytes.size();) {
-      const ssize_t size = ::write(fd, bytes.data() + done, bytes.size() - done);
-      if (size < 0 && errno != EINTR) return errno;
-      if (size > 0) done += static_cast<size_t>(size);
-    }
-    return 0;
-  }
-
   std::string path_;
 };
 
@@ -137,6 +121,7 @@ CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::
   const std::string stem = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".");
   own.path = stem + ending;
   own.receipt = stem + kReceiptEnding;
+  receipt.erase("hash");
   receipt["result"] = {{"bytes", bytes.size()}, {"sha256", own.sha256}};
   receipt["hash"] = Sha256(CanonicalJson(receipt));
   Attempt result(folder, shard, bytes);
@@ -146,7 +131,7 @@ CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::
     if (FindCommitted(folder).count(shard) != 0) return own;
     throw FailedPrecondition(absl::StrCat("somebody removed what was being written under ", folder, kAttempts));
   }
-  SyncFolder(shards);
+  SyncFolderOf(own.path);
   return own;
 }
 
@@ -164,6 +149,7 @@ Json ReadReceipt(const std::string& path) {
   if (!canonical || Sha256(CanonicalJson(receipt)) != recorded) {
     throw InvalidArgument(absl::StrCat(path, " is damaged: its hash is not that of its content"));
   }
+  receipt["hash"] = recorded;
   return receipt;
 }
 

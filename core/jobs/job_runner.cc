@@ -220,7 +220,6 @@ void JobRunner::RequireIndependentRows(const DataRows& rows, bool exact) {
 }
 
 Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
-  if (!prepared_) Prepare(source_->Read(0, std::min(plan_.batch, plan_.rows)));
   // What is made ready keeps something for each size that it meets: it is given the usual ones only.
   const int64_t count = rows.front().size(0);
   const int64_t last = (plan_.rows - 1) % plan_.batch + 1;
@@ -285,6 +284,8 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
 }
 
 ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress) {
+  // What is wrong with the first batch is wrong with the job, and no reason to refuse rows.
+  if (!prepared_) Prepare(source_->Read(0, std::min(plan_.batch, plan_.rows)));
   const int64_t count = rows.count();
   ComputedShard computed;
   ShardTable table(plan_, rows.first, count, concepts_ ? &*concepts_ : nullptr);

@@ -215,6 +215,15 @@ TEST_F(JobsTest, ChangedRowsAreRefused) {
               [&] { worker.Run(1); });
 }
 
+TEST_F(JobsTest, AChangedFirstBatchEndsEveryShard) {
+  Plan(3);
+  rows_[1][2] += 1;
+  WriteRows();
+  JobRunner worker = Worker();
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"the first rows of the data set are not those"},
+              [&] { worker.Run(2); });
+}
+
 TEST_F(JobsTest, AVanishedInputIsNamed) {
   Plan(3);
   JobRunner worker = Worker();

@@ -85,6 +85,22 @@ bool IsExact(const std::vector<at::Tensor>& rows) {
 
 }  // namespace
 
+Json MadePlanJson(const MadePlan& made, const std::string& path) {
+  const JobPlan& plan = made.plan;
+  return {{"format", "addend.job_made"},
+          {"version", 1},
+          {"path", path},
+          {"sha256", Sha256OfPlan(plan)},
+          {"rows", plan.rows},
+          {"shards", plan.shards()},
+          {"shard_rows", plan.shard_rows},
+          {"batch", plan.batch},
+          {"components", plan.components.size()},
+          {"ready", plan.ready},
+          {"rows_per_second", made.rows_per_second},
+          {"seconds", made.seconds()}};
+}
+
 MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progress) {
   EndingOf(draft.format);
   if (!draft.contributions && draft.concepts.empty()) {

@@ -43,7 +43,13 @@ struct JobDraft {
 struct MadePlan {
   JobPlan plan;
   double rows_per_second = 0;  // of one worker, measured on the first batch
+
+  // That one worker takes for all rows, at that rate.
+  double seconds() const { return static_cast<double>(plan.rows) / rows_per_second; }
 };
+
+// {"format": "addend.job_made", "version": 1, ...}
+Json MadePlanJson(const MadePlan& made, const std::string& path);
 
 // Throws what reading rows, loading the model and attributing the first batch throw, each row of which may be refused
 // as long as one is left; InvalidArgument for several baselines, names that are not as many as the components, and

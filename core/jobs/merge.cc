@@ -1,7 +1,6 @@
 #include "core/jobs/merge.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/audit/canonical_json.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/shard_table.h"
@@ -90,11 +90,8 @@ class Output {
   void Add(const char* data, size_t size) {
     digest_.Add(data, size);
     bytes_ += static_cast<int64_t>(size);
-    while (size > 0) {
-      const ssize_t done = ::write(fd_, data, size);
-      if (done < 0 && errno != EINTR) throw FileError("write", path_, errno);
-      if (done > 0) data += done, size -= static_cast<size_t>(done);
-    }
+    const int error = WriteAll(fd_, data, size);
+    if (error != 0) throw FileError("write", path_, error);
   }
   // Flushes the file and gives it its name.
   std::string Finish() {
@@ -114,56 +111,22 @@ class Output {
 };
 
 // Bytes [begin, end) of a file, piece by piece.
-class Input {
- public:
-  explicit Input(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) throw FileError("read", path, errno);
-    struct stat status = {};
-    if (::fstat(fd_, &status) == 0) size_ = static_cast<uint64_t>(status.st_size);
+void Copy(const std::string& path, uint64_t begin, uint64_t end, Output& output) {
+  const Descriptor file(OpenToRead(path));
+  while (begin < end) {
+    const std::string piece = ReadAt(file.get(), path, begin, std::min<uint64_t>(kPiece, end - begin));
+    output.Add(piece.data(), piece.size());
+    begin += piece.size();
   }
-  ~Input() { ::close(fd_); }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  uint64_t size() const { return size_; }
-  template <typename Take>
-  void Read(uint64_t begin, uint64_t end, const Take& take) {
-    std::vector<char> buffer(kPiece);
-    while (begin < end) {
-      const size_t asked = static_cast<size_t>(std::min<uint64_t>(kPiece, end - begin));
-      const ssize_t got = ::pread(fd_, buffer.data(), asked, static_cast<off_t>(begin));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw FileError("read", path_, errno);
-      if (got == 0) throw FailedPrecondition(absl::StrCat(path_, " became shorter meanwhile"));
-      take(buffer.data(), static_cast<size_t>(got));
-      begin += static_cast<uint64_t>(got);
-    }
-  }
-  std::string Text(uint64_t begin, uint64_t end) {
-    std::string text;
-    Read(begin, end, [&](const char* data, size_t size) { text.append(data, size); });
-    return text;
-  }
-
- private:
-  std::string path_;
-  int fd_;
-  uint64_t size_ = 0;
-};
-
-TensorLayout LayoutOf(const std::string& path) {
-  Input file(path);
-  const std::string beginning = file.Text(0, std::min<uint64_t>(file.size(), kTensorHead));
-  return ReadTensorLayout(file.Text(0, HeadSize(beginning, file.size())), file.size(), path);
 }
 
 // Tensors whose rows are those of all shards.
 void MergeTensors(const std::vector<CommittedShard>& shards, Output& output) {
   std::vector<TensorLayout> layouts;
-  TensorLayout whole = LayoutOf(shards.front().path);
+  TensorLayout whole = ReadLayoutOfFile(shards.front().path);
   for (StoredTensor& tensor : whole.tensors) tensor.shape[0] = 0;
   for (const CommittedShard& own : shards) {
-    layouts.push_back(LayoutOf(own.path));
+    layouts.push_back(ReadLayoutOfFile(own.path));
     const std::vector<StoredTensor>& tensors = layouts.back().tensors;
     bool same = tensors.size() == whole.tensors.size();
     for (size_t k = 0; same && k < tensors.size(); ++k) {
@@ -180,24 +143,28 @@ void MergeTensors(const std::vector<CommittedShard>& shards, Output& output) {
   for (size_t k = 0; k < whole.tensors.size(); ++k) {
     for (size_t s = 0; s < shards.size(); ++s) {
       const StoredTensor& own = layouts[s].tensors[k];
-      Input(shards[s].path).Read(own.begin, own.end, [&](const char* data, size_t size) { output.Add(data, size); });
+      Copy(shards[s].path, own.begin, own.end, output);
     }
   }
 }
 
 // Lines of all shards behind one line of names.
 void MergeLines(const std::vector<CommittedShard>& shards, Output& output) {
-  for (size_t s = 0; s < shards.size(); ++s) {
-    Input file(shards[s].path);
-    uint64_t begin = 0;
-    if (s > 0) {
-      // Names of columns hold line ends where they are quoted; the first line is as long as in the first shard.
-      const std::string first = Input(shards[0].path).Text(0, std::min<uint64_t>(kPiece, Input(shards[0].path).size()));
+  uint64_t names = 0;  // the length of that line
+  for (const CommittedShard& own : shards) {
+    uint64_t size = 0;
+    const Descriptor file(OpenToRead(own.path, &size));
+    if (names == 0) {
+      // Names hold line ends of their own between quotation marks.
       bool quoted = false;
-      while (begin < first.size() && (quoted || first[begin] != '\n')) quoted = quoted != (first[begin++] == '"');
-      ++begin;
+      for (bool ended = false; !ended && names < size; ++names) {
+        const char c = ReadAt(file.get(), own.path, names, 1)[0];
+        quoted = quoted != (c == '"');
+        ended = c == '\n' && !quoted;
+      }
+      Copy(own.path, 0, names, output);
     }
-    file.Read(begin, file.size(), [&](const char* data, size_t size) { output.Add(data, size); });
+    Copy(own.path, names, size, output);
   }
 }
 
@@ -273,6 +240,11 @@ Json JobStatusJson(const JobStatus& status) {
           {"attempts", status.attempts},
           {"attempt_bytes", status.attempt_bytes},
           {"merged", status.merged}};
+}
+
+Json MergedJobJson(const MergedJob& merged) {
+  return {{"format", "addend.job_merged"}, {"version", 1},        {"path", merged.path},      {"sha256", merged.sha256},
+          {"bytes", merged.bytes},         {"rows", merged.rows}, {"refused", merged.refused}};
 }
 
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress) {

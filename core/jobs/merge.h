@@ -49,6 +49,9 @@ struct MergedJob {
   std::vector<Aggregates> aggregates;  // by target
 };
 
+// {"format": "addend.job_merged", "version": 1, ...}
+Json MergedJobJson(const MergedJob& merged);
+
 // Checks every shard by its digest, puts all of them into one file, "merged.safetensors" or "merged.csv" in the folder
 // of results, and their aggregates into "merged.json" beside it; "_SUCCESS" is written last. Memory does not grow with
 // the rows. What attempts left behind is removed then. Throws FailedPrecondition where shards are missing, are damaged,

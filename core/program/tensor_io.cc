@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/base/tensor_text.h"
 #include "core/program/sha256.h"
@@ -79,23 +80,6 @@ at::Tensor Storable(const std::string& name, const at::Tensor& tensor, const Sto
 
 // -------------------------------------------------------------------------------------------------------- files
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-  // Some file systems report a full disk only here.
-  bool Close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
-
 // Calls `take(data, size)` for each piece of the file.
 template <typename Take>
 void ReadPieces(const std::string& path, int fd, const Take& take) {
@@ -107,34 +91,6 @@ void ReadPieces(const std::string& path, int fd, const Take& take) {
     if (size == 0) return;
     take(buffer.data(), static_cast<size_t>(size));
   }
-}
-
-// Opened for reading; `size` is what a regular file holds, else 0.
-int Open(const std::string& path, size_t* size = nullptr) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) throw FileError("open", path, errno);
-  struct stat status = {};
-  if (::fstat(fd, &status) == 0) {
-    if (S_ISDIR(status.st_mode)) {
-      ::close(fd);
-      throw InvalidArgument(absl::StrCat("cannot read ", path, ": it is a folder; name a file"));
-    }
-    if (size != nullptr && S_ISREG(status.st_mode)) *size = static_cast<size_t>(status.st_size);
-  }
-  return fd;
-}
-
-// So many bytes from there on.
-std::string ReadAt(int fd, const std::string& path, uint64_t offset, uint64_t size) {
-  std::string bytes(size, '\0');
-  for (uint64_t done = 0; done < size;) {
-    const ssize_t got = ::pread(fd, &bytes[done], size - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw FileError("read", path, errno);
-    if (got == 0) throw InvalidArgument(absl::StrCat("cannot read ", path, ": it became shorter meanwhile"));
-    done += static_cast<uint64_t>(got);
-  }
-  return bytes;
 }
 
 // The place of the tensor that is meant among those of these names; see SelectTensor().
@@ -155,21 +111,11 @@ size_t Select(const std::vector<std::string>& names, const TensorPlace& place, c
                                      ") and none is called ", usual.front(), "; say which with ", place.path, "#NAME"));
 }
 
-// 0, or errno.
-int WriteAll(int fd, const std::string& bytes) {
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t size = ::write(fd, bytes.data() + done, bytes.size() - done);
-    if (size < 0 && errno != EINTR) return errno;
-    if (size > 0) done += static_cast<size_t>(size);
-  }
-  return 0;
-}
-
 void WriteDirectly(const std::string& path, const std::string& bytes) {
   // Appends, because /dev/stdout may be a file to which others write too.
   Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (file.get() < 0) throw FileError("write", path, errno);
-  const int error = WriteAll(file.get(), bytes);
+  const int error = WriteAll(file.get(), bytes.data(), bytes.size());
   if (error != 0) throw FileError("write", path, error);
   if (!file.Close()) throw FileError("write", path, errno);
 }
@@ -212,8 +158,8 @@ TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name) {
 }
 
 std::string ReadFileWhole(const std::string& path) {
-  size_t size = 0;
-  const Descriptor file(Open(path, &size));
+  uint64_t size = 0;
+  const Descriptor file(OpenToRead(path, &size));
   std::string bytes;
   bytes.reserve(size);
   ReadPieces(path, file.get(), [&](const char* data, size_t count) { bytes.append(data, count); });
@@ -240,13 +186,16 @@ const std::pair<std::string, at::Tensor>& SelectTensor(const TensorFile& file, c
   return file.tensors[Select(names, place, usual)];
 }
 
-StoredRows::StoredRows(const TensorPlace& place, const std::vector<std::string>& usual) : path_(place.path) {
-  size_t size = 0;
-  const Descriptor file(Open(path_, &size));
-  const std::string beginning = ReadAt(file.get(), path_, 0, std::min(size, kTensorHead));
+TensorLayout ReadLayoutOfFile(const std::string& path) {
+  uint64_t size = 0;
+  const Descriptor file(OpenToRead(path, &size));
+  const std::string beginning = ReadAt(file.get(), path, 0, std::min<uint64_t>(size, kTensorHead));
   const uint64_t head = HeadSize(beginning, size);
-  TensorLayout layout =
-      ReadTensorLayout(head > beginning.size() ? ReadAt(file.get(), path_, 0, head) : beginning, size, path_);
+  return ReadTensorLayout(head > beginning.size() ? ReadAt(file.get(), path, 0, head) : beginning, size, path);
+}
+
+StoredRows::StoredRows(const TensorPlace& place, const std::vector<std::string>& usual) : path_(place.path) {
+  TensorLayout layout = ReadLayoutOfFile(path_);
   std::vector<std::string> names;
   for (const StoredTensor& stored : layout.tensors) names.push_back(stored.name);
   stored_ = std::move(layout.tensors[Select(names, place, usual)]);
@@ -269,7 +218,7 @@ at::Tensor StoredRows::Read(int64_t first, int64_t count) const {
   shape[0] = count;
   const uint64_t bytes = rows() == 0 ? 0 : (stored_.end - stored_.begin) / static_cast<uint64_t>(rows());
   const uint64_t size = bytes * static_cast<uint64_t>(count);
-  const Descriptor file(Open(path_));
+  const Descriptor file(OpenToRead(path_));
   const std::string data = ReadAt(file.get(), path_, stored_.begin + bytes * static_cast<uint64_t>(first), size);
   return CopyToTensor(stored_, shape, data.data(), size);
 }
@@ -321,7 +270,7 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
   const std::string target = BehindLinks(path);
   std::string temporary;
   Descriptor file(OpenBeside(path, target, &temporary));
-  int error = WriteAll(file.get(), bytes);
+  int error = WriteAll(file.get(), bytes.data(), bytes.size());
   // Keeps who may read the file; where that fails, the new file has the usual permissions.
   if (error == 0 && exists && ::fchmod(file.get(), status.st_mode & 0777) != 0) errno = 0;
   if (!file.Close() && error == 0) error = errno;
@@ -333,7 +282,7 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
 }
 
 std::string Sha256OfFile(const std::string& path) {
-  const Descriptor file(Open(path));
+  const Descriptor file(OpenToRead(path));
   Sha256Digest digest;
   ReadPieces(path, file.get(), [&](const char* data, size_t size) { digest.Add(data, size); });
   return digest.Hex();

@@ -120,22 +120,8 @@ int RunJobPlan(const JobPlanArguments& arguments) {
     WriteStdout(SlurmScript(made.plan, arguments.out));
     return kSuccess;
   }
-  const double seconds = static_cast<double>(made.plan.rows) / made.rows_per_second;
   if (arguments.json) {
-    WriteStdout(Dump({{"format", "addend.job_made"},
-                      {"version", 1},
-                      {"path", arguments.out},
-                      {"sha256", Sha256OfPlan(made.plan)},
-                      {"rows", made.plan.rows},
-                      {"shards", made.plan.shards()},
-                      {"shard_rows", made.plan.shard_rows},
-                      {"batch", made.plan.batch},
-                      {"components", made.plan.components.size()},
-                      {"ready", made.plan.ready},
-                      {"rows_per_second", made.rows_per_second},
-                      {"seconds", seconds}},
-                     1) +
-                "\n");
+    WriteStdout(Dump(MadePlanJson(made, arguments.out), 1) + "\n");
     return kSuccess;
   }
   std::string text = Labelled(
@@ -145,8 +131,8 @@ int RunJobPlan(const JobPlanArguments& arguments) {
                absl::StrCat(made.plan.shards(), " of ", made.plan.shard_rows, " rows, in batches of ", made.plan.batch),
                terminal);
   text += Labelled("Time",
-                   absl::StrCat("about ", Duration(seconds), " for one worker, at ", Number(made.rows_per_second, 3),
-                                " rows a second",
+                   absl::StrCat("about ", Duration(made.seconds()), " for one worker, at ",
+                                Number(made.rows_per_second, 3), " rows a second",
                                 made.plan.ready ? ""
                                                 : "; the model runs and is recorded for each batch, as it cannot be "
                                                   "planned"),
@@ -256,15 +242,7 @@ int RunJobMerge(const JobMergeArguments& arguments) {
       plan, arguments.plan, [&](int64_t done, int64_t total) { progress.Show("checking shards", done, total); });
   progress.Clear();
   if (arguments.json) {
-    WriteStdout(Dump({{"format", "addend.job_merged"},
-                      {"version", 1},
-                      {"path", merged.path},
-                      {"sha256", merged.sha256},
-                      {"bytes", merged.bytes},
-                      {"rows", merged.rows},
-                      {"refused", merged.refused}},
-                     1) +
-                "\n");
+    WriteStdout(Dump(MergedJobJson(merged), 1) + "\n");
     return kSuccess;
   }
   const Terminal terminal = StdoutTerminal();

@@ -4,10 +4,8 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/base/tensor_text.h"
 #include "core/jobs/job_runner.h"
@@ -61,18 +60,6 @@ FileFormat FormatOf(const Json& json, const std::string& plan_path) {
   return format;
 }
 
-// Bytes [begin, end) of a file.
-std::string ReadPart(const std::string& path, uint64_t begin, uint64_t end) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError("read", path, errno == 0 ? ENOENT : errno);
-  std::string bytes(static_cast<size_t>(end - begin), '\0');
-  file.seekg(static_cast<std::streamoff>(begin));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    throw InvalidArgument(absl::StrCat("cannot read ", path, ": it became shorter meanwhile"));
-  }
-  return bytes;
-}
-
 // ----------------------------------------------------------------------------------------------------------- CSV
 
 class TableRows : public RowSource {
@@ -80,7 +67,7 @@ class TableRows : public RowSource {
   // `marks`: of rows where ranges begin, from the first row to the end of the file.
   TableRows(std::string path, FileFormat format, std::vector<std::string> groups, std::vector<CsvMark> marks)
       : path_(std::move(path)), format_(std::move(format)), groups_(std::move(groups)), marks_(std::move(marks)) {
-    header_ = ReadPart(path_, 0, marks_.front().offset);
+    header_ = ReadPart(0, marks_.front().offset);
   }
 
   int64_t rows() const override { return marks_.back().row; }
@@ -131,13 +118,18 @@ class TableRows : public RowSource {
     return digest.Hex();
   }
 
+  std::string ReadPart(uint64_t begin, uint64_t end) const {
+    const Descriptor file(OpenToRead(path_));
+    return ReadAt(file.get(), path_, begin, end - begin);
+  }
+
   // The lines of some rows.
   std::string Bytes(int64_t first, int64_t count, CsvRange* range) const {
     const auto before = [](int64_t row, const CsvMark& mark) { return row < mark.row; };
     const CsvMark& begin = *(std::upper_bound(marks_.begin(), marks_.end(), first, before) - 1);
     const auto end = std::lower_bound(marks_.begin(), marks_.end(), first + count,
                                       [](const CsvMark& mark, int64_t row) { return mark.row < row; });
-    std::string bytes = ReadPart(path_, begin.offset, end->offset);
+    std::string bytes = ReadPart(begin.offset, end->offset);
     range->first = first;
     range->count = count;
     range->line = begin.line;
@@ -171,10 +163,8 @@ class TableRows : public RowSource {
 
 // Where every `stride`-th row of a table begins, and where it ends.
 std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const addend::Progress& progress) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw FileError("read", path, errno == 0 ? ENOENT : errno);
-  std::error_code error;
-  const auto size = static_cast<int64_t>(fs::file_size(path, error));
+  uint64_t size = 0;
+  const Descriptor file(OpenToRead(path, &size));
   std::vector<CsvMark> marks;
   int64_t row = -1;  // the first line has the names
   CsvMark last;
@@ -187,11 +177,10 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
     if (row % stride == 0) marks.push_back(last);
     if (end.offset < text_end) end = last;
   };
-  std::vector<char> buffer(size_t{1} << 20);
-  uint64_t offset = 0;
-  while (file) {
-    file.read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-    const auto got = static_cast<size_t>(file.gcount());
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  for (uint64_t offset = 0; offset < size;) {
+    const std::string buffer = ReadAt(file.get(), path, offset, std::min(kPiece, size - offset));
+    const size_t got = buffer.size();
     // Line by line, so that empty lines at the end are found.
     for (size_t begin = 0; begin < got;) {
       const auto* line_end = static_cast<const char*>(std::memchr(buffer.data() + begin, '\n', got - begin));
@@ -206,7 +195,7 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
       begin += piece;
     }
     offset += got;
-    if (progress) progress(static_cast<int64_t>(offset), size);
+    if (progress) progress(static_cast<int64_t>(offset), static_cast<int64_t>(size));
   }
   lines.End(take);
   // Lines without anything at the end are no rows.
