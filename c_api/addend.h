@@ -115,6 +115,7 @@ typedef struct addend_attribution addend_attribution;
 typedef struct addend_plan addend_plan;
 typedef struct addend_program addend_program;
 typedef struct addend_audit_log addend_audit_log;
+typedef struct addend_job addend_job;
 typedef struct addend_trace addend_trace;
 typedef struct addend_frames addend_frames;
 typedef struct addend_arguments addend_arguments;
@@ -216,7 +217,8 @@ enum addend_handle_kind {
   ADDEND_HANDLE_PROGRAM = 18,
   ADDEND_HANDLE_CONCEPTS = 19,
   ADDEND_HANDLE_AUDIT_LOG = 20,
-  ADDEND_HANDLE_PLAN = 21
+  ADDEND_HANDLE_PLAN = 21,
+  ADDEND_HANDLE_JOB = 22
 };
 
 /* Returns how many handles of a kind are not released yet; -1 where there is no such kind. For tests: a program that
@@ -1165,6 +1167,64 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_audit_verify(const char* path,
                                                                addend_string** out_json) ADDEND_NOEXCEPT;
 /* Closes the log. Every record that was acknowledged is on the disk already. */
 ADDEND_API void addend_audit_log_release(addend_audit_log* log) ADDEND_NOEXCEPT;
+
+/* ---- Data sets: jobs, whose shards any engine may run; docs/jobs.md ---------------------------------------------- */
+
+/* Makes the plan of a job: tries the request on the first rows, and takes the digests of all of them. Each row becomes
+ * an example of its own. Whoever computes a shard has to have the same versions, BLAS, instructions and threads as
+ * this process (addend_set_num_threads).
+ * in: context (may be NULL); plan: where the plan is written, "rows.json"; results come beside it, in "rows.out";
+ * model: a file or folder, as addend_model_load takes it, on every machine; request (borrowed): one row of each input,
+ * [1, *row], with its split and its baseline, and targets; options: {"inputs": by input of the model a .npy or
+ * .safetensors file whose tensor has the rows along dimension 0, "FILE" or "FILE#NAME"; "groups": tensors of integers
+ * beside the first input, by which rows are put together; "dtype": what the numbers of the model are converted to;
+ * "names": of components; "classes": of the elements of the output; "concepts": a description of concepts, whose
+ * reasons results hold; "contributions": whether they hold those (true); "format": "safetensors" or "csv";
+ * "stop_at_refusal": whether a row that cannot be attributed ends its shard (false); "batch": rows that are attributed
+ * together (256); "shards": how many (as many as take ten seconds each)}. All but "inputs" may be left out.
+ * out: out_json (new), {"format": "addend.job_made", "version": 1, "rows", "shards", "rows_per_second", ...}; see
+ * docs/schemas.
+ * errors: NOT_FOUND where a file is missing; INVALID_ARGUMENT for requests and options that no job can have, and where
+ * the plan cannot be written; FAILED_PRECONDITION where rows influence each other; and what addend_model_attribute
+ * has. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_job_plan(const addend_context* context, const char* plan,
+                                                           const char* model, const addend_request* request,
+                                                           const char* options,
+                                                           addend_string** out_json) ADDEND_NOEXCEPT;
+/* Opens a plan to compute shards of it: loads the model.
+ * in: plan: the file.
+ * out: out_job (new). Threads may share one, and wait for each other: give each thread its own.
+ * errors: NOT_FOUND where a file is missing; INVALID_ARGUMENT for what is no plan, or was changed; FAILED_PRECONDITION
+ * where the model is another one, and where this process would compute other bits than the one that made the plan,
+ * with what differs; UNIMPLEMENTED for rows of tables and folders of images, which the program addend reads. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_job_open(const char* plan, addend_job** out_job) ADDEND_NOEXCEPT;
+/* How many shards there are; 0 for what is no job. */
+ADDEND_API size_t addend_job_num_shards(const addend_job* job) ADDEND_NOEXCEPT;
+/* Computes a shard and commits it, as a whole, under the digest of its bytes. One that is there already is left as it
+ * is.
+ * in: shard: from 0; options: {"again": true} computes one that is there once more, or NULL.
+ * out: out_receipt (new), {"format": "addend.shard", "version": 1, "rows", "refused", "aggregates", ...}; see
+ * docs/schemas.
+ * errors: INVALID_ARGUMENT for a shard that there is not, where the result cannot be written, as on a full disk, and
+ * where a row is refused and the plan stops at that; FAILED_PRECONDITION where rows are others than when the plan was
+ * made; NOT_FOUND where their file is gone. Nothing is visible of a shard that failed. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_job_run(addend_job* job, int64_t shard, const char* options,
+                                                          addend_string** out_receipt) ADDEND_NOEXCEPT;
+/* Tells how far a job is. Reads the receipts of what is committed; needs no model.
+ * in: plan: the file.
+ * out: out_json (new), {"format": "addend.job_status", "version": 1, "shards", "done", "missing", "wrong", ...}; see
+ * docs/schemas.
+ * errors: NOT_FOUND where there is no such file; INVALID_ARGUMENT for what is no plan. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_job_status(const char* plan,
+                                                             addend_string** out_json) ADDEND_NOEXCEPT;
+/* Checks every shard by its digest, and puts all rows into one file, in their order.
+ * in: plan: the file.
+ * out: out_json (new), {"format": "addend.job_merged", "version": 1, "path", "sha256", "rows", "refused"}; see
+ * docs/schemas.
+ * errors: as addend_job_status; FAILED_PRECONDITION where shards are missing, are damaged, or have two results, which
+ * names both machines. */
+ADDEND_API ADDEND_NODISCARD addend_status* addend_job_merge(const char* plan, addend_string** out_json) ADDEND_NOEXCEPT;
+ADDEND_API void addend_job_release(addend_job* job) ADDEND_NOEXCEPT;
 
 /* ---- Programs: what a model did, to be read, kept and run again -------------------------------------------------- */
 

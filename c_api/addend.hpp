@@ -152,7 +152,8 @@ class Tensor : public Handle<addend_tensor, addend_tensor_release> {
   static Tensor Wrap(T* data, const std::vector<int64_t>& dims, const std::vector<int64_t>& strides = {},
                      std::shared_ptr<void> owner = nullptr) {
     static_assert(kDtypeOf<T> != 0, "elements are float, double, int64_t or int32_t");
-    return Wrap(data, Extent(dims, strides) * sizeof(T), kDtypeOf<T>, dims, [owner = std::move(owner)] {}, strides);
+    return Wrap(
+        data, Extent(dims, strides) * sizeof(T), kDtypeOf<T>, dims, [owner = std::move(owner)] {}, strides);
   }
   // Takes the tensor of another library over, whose deleter is called once nothing needs it; not where this throws.
   static Tensor FromDlpack(DLManagedTensor* managed) { return Imported(managed, 0); }
@@ -831,6 +832,48 @@ class Plan : public Handle<addend_plan, addend_plan_release> {
   }
 };
 
+// The attribution of every row of a data set, in shards that any engine may run; docs/jobs.md. One for each thread.
+class Job : public Handle<addend_job, addend_job_release> {
+ public:
+  // Opens the plan of a job.
+  explicit Job(const std::string& plan) : Handle(Opened(plan)) {}
+
+  // Makes the plan of a job; what was made, as JSON. `options`: JSON, as addend_job_plan takes them.
+  static std::string Plan(const std::string& plan, const std::string& model, const Request& request,
+                          const std::string& options, const Context& context = {}) {
+    addend_string* text = nullptr;
+    Check(addend_job_plan(context.get(), plan.c_str(), model.c_str(), request.get(), options.c_str(), &text));
+    return Take(text);
+  }
+  // How far a job is, as JSON.
+  static std::string Status(const std::string& plan) {
+    addend_string* text = nullptr;
+    Check(addend_job_status(plan.c_str(), &text));
+    return Take(text);
+  }
+  // Checks all shards and puts them into one file; what was merged, as JSON.
+  static std::string Merge(const std::string& plan) {
+    addend_string* text = nullptr;
+    Check(addend_job_merge(plan.c_str(), &text));
+    return Take(text);
+  }
+
+  size_t NumShards() const { return addend_job_num_shards(get()); }
+  // Computes a shard and commits it; its receipt, as JSON.
+  std::string Run(int64_t shard, bool again = false) const {
+    addend_string* text = nullptr;
+    Check(addend_job_run(get(), shard, again ? "{\"again\": true}" : nullptr, &text));
+    return Take(text);
+  }
+
+ private:
+  static addend_job* Opened(const std::string& plan) {
+    addend_job* job = nullptr;
+    Check(addend_job_open(plan.c_str(), &job));
+    return job;
+  }
+};
+
 // A program: what a model did, to be read, kept and run again. `options` are JSON as addend.h describes it.
 class Program : public Handle<addend_program, addend_program_release> {
  public:
@@ -1135,8 +1178,8 @@ class TracingScope : public LiveScope {
   }
 };
 
-// A scope that attributes a live model: the targets of the request, which are elements of the first output that is named
-// unless Request::Explained says otherwise.
+// A scope that attributes a live model: the targets of the request, which are elements of the first output that is
+// named unless Request::Explained says otherwise.
 class AttributionScope : public LiveScope {
  public:
   explicit AttributionScope(const Request& request, const Context& context = {})

@@ -20,6 +20,13 @@ std::string Content(const std::string& path) {
   return content.str();
 }
 
+// The plan of a job of one row.
+std::string JobPlan(const std::string& name) {
+  const std::string path = testing::TempDir() + "/" + name + ".json";
+  Job::Plan(path, kDigits, DigitRequest(), std::string("{\"inputs\": [\"") + kDigitsSample + "\"]}");
+  return path;
+}
+
 class HostileTest : public CApiTest {
  protected:
   // Every function that takes handles, called on one set of them.
@@ -41,6 +48,7 @@ class HostileTest : public CApiTest {
     addend_program* program = nullptr;
     addend_plan* plan = nullptr;
     addend_audit_log* log = nullptr;
+    addend_job* job = nullptr;
     addend_trace* trace = nullptr;
     addend_frames* frames = nullptr;
     addend_arguments* arguments = nullptr;
@@ -56,7 +64,7 @@ class HostileTest : public CApiTest {
       ((handles = reinterpret_cast<std::remove_reference_t<decltype(handles)>>(value)), ...);
     };
     set(h.status, h.string, h.cancellation, h.context, h.options, h.tensor, h.file, h.composition, h.explanation,
-        h.concepts, h.log, h.model, h.request, h.results, h.attribution, h.program, h.plan, h.trace, h.frames,
+        h.concepts, h.log, h.job, h.model, h.request, h.results, h.attribution, h.program, h.plan, h.trace, h.frames,
         h.arguments, h.rules, h.rule_call, h.rule_result);
     return h;
   }
@@ -91,6 +99,7 @@ class HostileTest : public CApiTest {
     ExpectOk(addend_model_record(h.model, DigitRequest().get(), &h.program));
     ExpectOk(addend_model_plan(nullptr, h.model, DigitRequest().get(), &h.plan));
     ExpectOk(addend_audit_log_open((testing::TempDir() + "/released.log").c_str(), nullptr, &h.log));
+    ExpectOk(addend_job_open(JobPlan("released").c_str(), &h.job));
     ExpectOk(addend_trace_begin(nullptr, live.get(), &h.trace));
     ExpectOk(addend_rules_create(&h.rules));
     ReleaseAll(h);
@@ -189,6 +198,8 @@ class HostileTest : public CApiTest {
         {"explanation_reasons", [=] { return addend_explanation_reasons(h.explanation, h.concepts, &s); }},
         {"audit_log_append", [=] { return addend_audit_log_append(h.log, h.attribution, nullptr, &s); }},
         {"audit_log_state", [=] { return addend_audit_log_state(h.log, &s); }},
+        {"job_run", [=] { return addend_job_run(h.job, 0, nullptr, &s); }},
+        {"job_plan", [=] { return addend_job_plan(nullptr, "/tmp/plan", kDigits, h.request, nullptr, &s); }},
         {"program_save", [=] { return addend_program_save(h.program, "/dev/null/program"); }},
         {"program_export_torchscript", [=] { return addend_program_export_torchscript(h.program, "/dev/null/p.pt"); }},
         {"program_to", [=] { return addend_program_to(h.program, ADDEND_FLOAT64, &p); }},
@@ -315,6 +326,7 @@ class HostileTest : public CApiTest {
     addend_program_release(h.program);
     addend_plan_release(h.plan);
     addend_audit_log_release(h.log);
+    addend_job_release(h.job);
     addend_trace_release(h.trace);
     addend_arguments_release(h.arguments);
     addend_rules_release(h.rules);
@@ -347,6 +359,47 @@ TEST_F(HostileTest, ReleasedHandles) {
   ExpectNothing(released);
   ReleaseAll(released);  // a second time
   EXPECT_STREQ(addend_status_message(released.status), "status was released");
+}
+
+TEST_F(HostileTest, PlansAndOptionsOfJobs) {
+  const std::string path = testing::TempDir() + "/options.json";
+  const Request request = DigitRequest();
+  addend_string* text = nullptr;
+  addend_job* none = nullptr;
+  const std::string inputs = std::string("\"inputs\": [\"") + kDigitsSample + "\"]";
+  for (const std::string& options :
+       {std::string("[]"), std::string("{"), std::string("{}"), std::string("{\"inputs\": 1}"),
+        "{" + inputs + ", \"batch\": 0}", "{" + inputs + ", \"shards\": 1.5}", "{" + inputs + ", \"format\": \"x\"}",
+        "{" + inputs + ", \"dtype\": \"x\"}", "{" + inputs + ", \"names\": [\"one\"]}",
+        "{" + inputs + ", \"concepts\": 7}", "{" + inputs + ", \"contributions\": false}",
+        "{" + inputs + ", \"x\": 1}"}) {
+    EXPECT_EQ(Outcome(addend_job_plan(nullptr, path.c_str(), kDigits, request.get(), options.c_str(), &text)).code,
+              ADDEND_INVALID_ARGUMENT)
+        << options;
+  }
+  EXPECT_EQ(
+      Outcome(addend_job_plan(nullptr, path.c_str(), kDigits, request.get(), "{\"inputs\": [\"/nowhere\"]}", &text))
+          .code,
+      ADDEND_NOT_FOUND);
+  EXPECT_EQ(
+      Outcome(addend_job_plan(nullptr, path.c_str(), "/nowhere", request.get(), ("{" + inputs + "}").c_str(), &text))
+          .code,
+      ADDEND_NOT_FOUND);
+  EXPECT_EQ(
+      Outcome(addend_job_plan(nullptr, "/nowhere/plan", kDigits, request.get(), ("{" + inputs + "}").c_str(), &text))
+          .code,
+      ADDEND_NOT_FOUND);
+  EXPECT_EQ(Outcome(addend_job_open("/nowhere/plan", &none)).code, ADDEND_NOT_FOUND);
+  EXPECT_EQ(Outcome(addend_job_open(kDigits, &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_job_open(kNoUtf8, &none)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_job_status("/nowhere/plan", &text)).code, ADDEND_NOT_FOUND);
+  const Job job(JobPlan("options"));
+  for (const int64_t shard : {int64_t{-1}, int64_t{1}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(Outcome(addend_job_run(job.get(), shard, nullptr, &text)).code, ADDEND_INVALID_ARGUMENT) << shard;
+  }
+  EXPECT_EQ(Outcome(addend_job_run(job.get(), 0, "{\"again\": 1}", &text)).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_job_merge((testing::TempDir() + "/options.json").c_str(), &text)).code,
+            ADDEND_FAILED_PRECONDITION);
 }
 
 TEST_F(HostileTest, OptionsOfLogsOfDecisions) {
@@ -439,6 +492,7 @@ TEST_F(HostileTest, NullOutParameters) {
   const Attribution attribution = model.Attribute(request);
   const Program program = model.Record(request);
   const AuditLog log(testing::TempDir() + "/out.log");
+  const Job job(JobPlan("out"));
   const TensorFile file = TensorFile::Create();
   const Arguments arguments = [&] {
     Arguments list;
@@ -469,6 +523,11 @@ TEST_F(HostileTest, NullOutParameters) {
            [&] { return addend_audit_log_append(log.get(), attribution.get(), nullptr, nullptr); },
            [&] { return addend_audit_log_state(log.get(), nullptr); },
            [] { return addend_audit_verify("/nowhere/log", nullptr, nullptr); },
+           [&] { return addend_job_plan(nullptr, "plan", kDigits, request.get(), nullptr, nullptr); },
+           [] { return addend_job_open("/nowhere/plan", nullptr); },
+           [&] { return addend_job_run(job.get(), 0, nullptr, nullptr); },
+           [] { return addend_job_status("/nowhere/plan", nullptr); },
+           [] { return addend_job_merge("/nowhere/plan", nullptr); },
            [] { return addend_request_create(nullptr); },
            [] { return addend_model_load(kDigits, 0, nullptr); },
            [&] { return addend_model_decompose(nullptr, model.get(), request.get(), nullptr); },

@@ -107,6 +107,13 @@ class CallsTest(unittest.TestCase):
             os.close(descriptor)
             self.addCleanup(os.remove, path)
             return self.client.made("addend_audit_log_open", path.encode(), None)
+        if kind == "addend_job":
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            plan = os.path.join(folder.name, "plan.json").encode()
+            options = json.dumps({"inputs": [SAMPLE.decode()]}).encode()
+            self.client("addend_string_release", self.client.made("addend_job_plan", None, plan, MODEL, self.request(), options))
+            return self.client.made("addend_job_open", plan)
         if kind == "addend_composition":
             return self.client.made("addend_composition_from_tensors", self.handle("addend_tensor"), None, None, 0)
         if kind == "addend_explanation":
