@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -59,6 +60,13 @@ std::vector<std::string> WhyRefused(const JobPlan& plan, const DataRows& rows) {
     }
   }
   return why;
+}
+
+bool SameBits(const Contributions& a, const Contributions& b) {
+  const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+  return same(a.value, b.value) && same(a.reference, b.reference) && same(a.leftover, b.leftover) &&
+         std::equal(a.contributions.begin(), a.contributions.end(), b.contributions.begin(), b.contributions.end(),
+                    same);
 }
 
 // The places in [begin, end) of rows that are not refused.
@@ -207,10 +215,17 @@ void JobRunner::Prepare(const DataRows& first) {
   prepared_ = true;
 }
 
-void JobRunner::RequireIndependentRows(const DataRows& rows, bool exact) {
+void JobRunner::RequirePureRows(const DataRows& rows, bool exact) {
   const std::vector<int64_t> places = Accepted(WhyRefused(plan_, rows), 0, rows.count());
-  if (places.size() < 2) return;
   const Attribution together = Attribute(Choose(rows.inputs, places));
+  const Attribution again = Attribute(Choose(rows.inputs, places));
+  for (size_t t = 0; t < together.targets.size(); ++t) {
+    if (SameBits(together.targets[t], again.targets.at(t))) continue;
+    throw FailedPrecondition(
+        "the model gives other numbers for the same rows each time, as one that draws random numbers does, so that no "
+        "result could be computed again; put the model into evaluation mode");
+  }
+  if (places.size() < 2) return;
   for (const size_t which : {size_t{0}, places.size() - 1}) {
     const Attribution alone = Attribute(Choose(rows.inputs, {places[which]}));
     for (size_t t = 0; t < plan_.targets(); ++t) {

@@ -61,9 +61,10 @@ class JobRunner {
   // FailedPrecondition where they are not those of the plan, where all of them are refused, and where the plan says
   // that the attribution can be made ready and it cannot.
   void Prepare(const DataRows& first);
-  // Attributes the first and the last of these rows alone, and throws FailedPrecondition where that gives something
+  // Attributes these rows twice, and the first and the last of them alone. Throws FailedPrecondition where the second
+  // time has other bits than the first, as of a model that draws random numbers, and where a row alone has something
   // else than among the others. exact: as of RequireNoInfluence().
-  void RequireIndependentRows(const DataRows& rows, bool exact);
+  void RequirePureRows(const DataRows& rows, bool exact);
 
  private:
   void ReadRequest();

@@ -155,7 +155,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
     worker.emplace(plan, model, source, writer);
     worker->Prepare(first);
   }
-  worker->RequireIndependentRows(first, IsExact(one));
+  worker->RequirePureRows(first, IsExact(one));
   const auto begin = std::chrono::steady_clock::now();
   worker->Compute(first);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

@@ -53,8 +53,8 @@ Json MadePlanJson(const MadePlan& made, const std::string& path);
 
 // Throws what reading rows, loading the model and attributing the first batch throw, each row of which may be refused
 // as long as one is left; InvalidArgument for several baselines, names that are not as many as the components, and
-// requests that hold neither contributions nor reasons; FailedPrecondition where rows influence each other. progress:
-// shards whose digest is taken.
+// requests that hold neither contributions nor reasons; FailedPrecondition where rows influence each other, and where
+// the model draws random numbers. progress: shards whose digest is taken.
 MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progress = nullptr);
 
 }  // namespace addend

@@ -48,7 +48,11 @@ std::string Duration(double seconds) {
   return absl::StrCat(whole / 3600, " h ", whole % 3600 / 60, " min");
 }
 
-std::string Megabytes(int64_t bytes) { return absl::StrCat(Number(static_cast<double>(bytes) / 1e6, 3), " MB"); }
+// "185 MB", "1.65 kB"
+std::string Bytes(int64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  return number < 1e6 ? absl::StrCat(Number(number / 1e3, 3), " kB") : absl::StrCat(Number(number / 1e6, 3), " MB");
+}
 
 // Reads a plan, and takes the threads that it was made with.
 JobPlan OpenPlan(const std::string& path) {
@@ -126,10 +130,10 @@ int RunJobPlan(const JobPlanArguments& arguments) {
   }
   std::string text = Labelled(
       "Rows", absl::StrCat(made.plan.rows, " of ", Plural(made.plan.components.size(), "part"), " each"), terminal);
-  text +=
-      Labelled("Shards",
-               absl::StrCat(made.plan.shards(), " of ", made.plan.shard_rows, " rows, in batches of ", made.plan.batch),
-               terminal);
+  text += Labelled("Shards",
+                   absl::StrCat(made.plan.shards(), " of ", std::min(made.plan.shard_rows, made.plan.rows),
+                                " rows, in batches of ", made.plan.batch),
+                   terminal);
   text += Labelled("Time",
                    absl::StrCat("about ", Duration(made.seconds()), " for one worker, at ",
                                 Number(made.rows_per_second, 3), " rows a second",
@@ -204,12 +208,12 @@ int RunJobStatus(const JobStatusArguments& arguments) {
                      absl::StrCat("value and sum are at most ", Small(status.worst_recovery_error), " apart; at most ",
                                   Small(status.worst_leftover_share), " of a row's move is left over"),
                      terminal);
-    text += Labelled("Memory", absl::StrCat(Megabytes(status.peak_memory), " in a worker at most"), terminal);
+    text += Labelled("Memory", absl::StrCat(Bytes(status.peak_memory), " in a worker at most"), terminal);
   }
   if (status.attempts > 0) {
     text += Labelled("Attempts",
                      absl::StrCat(Plural(static_cast<size_t>(status.attempts), "file"), " of ",
-                                  Megabytes(status.attempt_bytes), ": running now, or killed"),
+                                  Bytes(status.attempt_bytes), ": running now, or killed"),
                      terminal);
   }
   if (!status.missing.empty() && status.done > 0) {
@@ -256,7 +260,7 @@ int RunJobMerge(const JobMergeArguments& arguments) {
                      absl::StrCat("row ", own.at("row").get<int64_t>(), ": ", own.at("reason").get<std::string>()),
                      terminal);
   }
-  text += Labelled("Written", absl::StrCat(merged.path, ", ", Megabytes(merged.bytes)), terminal);
+  text += Labelled("Written", absl::StrCat(merged.path, ", ", Bytes(merged.bytes)), terminal);
   text += absl::StrCat("SHA-256    ", merged.sha256, "\n");
   WriteStdout(text);
   return kSuccess;

@@ -32,6 +32,18 @@ class Weighted(torch.nn.Module):
         return (x * self.weight).flatten(1).sum(1, keepdim=True)
 
 
+class Drawn(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.dropout(x, 0.5, True)
+
+
+class Coupled(torch.nn.Module):
+    """A row's output depends on the rows beside it."""
+
+    def forward(self, x):
+        return x - x.mean(0, keepdim=True)
+
+
 class Network(torch.nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -183,6 +195,11 @@ class DataTest(JobTest):
                      self.plan)
         self.refused("safetensors or csv", "plan", model, "--input", self.path("rows.npy"), "--format", "parquet",
                      "--out", self.plan)
+        self.refused("draws random numbers", "plan", self.model(Drawn()), "--input", self.path("rows.npy"), "--out",
+                     self.plan)
+        self.refused("influence each other", "plan", self.model(Coupled()), "--input", self.path("rows.npy"), "--out",
+                     self.plan)
+        model = self.model(Weighted(3))
         numpy.save(self.path("few.npy"), numpy.zeros((10, 2), numpy.float32))
         self.refused("", "plan", model, "--input", self.path("few.npy"), "--out", self.plan)
         self.write("rows.csv", "a,b,c\n1,2,3\n4,\"5,6\n7,8,9\n")
