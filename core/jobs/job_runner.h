@@ -86,7 +86,7 @@ class JobRunner {
   std::shared_ptr<const AttributionPlan> ready_;  // null: the model runs for each batch
 };
 
-// The worker's own account of a row source as a plan has it; see JobRunner. Throws Unimplemented for rows that only the
+// The rows of a plan, where they are tensors. Throws what opening them throws, and Unimplemented for rows that only the
 // program addend reads.
 std::unique_ptr<RowSource> OpenRows(const JobPlan& plan, const std::string& plan_path);
 

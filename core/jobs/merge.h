@@ -38,8 +38,7 @@ struct JobStatus {
 JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path);
 Json JobStatusJson(const JobStatus& status);
 
-// "wrong" lines, or nothing: two results of one shard, with both machines and digests; receipts that are damaged or of
-// another plan.
+// The rows of all shards in one file, and what they have in common.
 struct MergedJob {
   std::string path;  // of the rows of all shards, in their order
   std::string sha256;
