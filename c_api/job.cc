@@ -97,7 +97,7 @@ ADDEND_API addend_status* addend_job_plan(const addend_context* context, const c
     RequireOut(out_json, "out_json");
     const WarningsToLog warnings(asked.log);
     const MadePlan made = MakeJobPlan(DraftOf(path, model_path, asked, body, options), ThisLibrary());
-    WriteFileWhole(path, Dump(JobPlanJson(made.plan), 1) + "\n");
+    SaveJobPlan(made.plan, path);
     Give(out_json, Dump(MadePlanJson(made, path)));
   });
 }
@@ -137,7 +137,7 @@ ADDEND_API addend_status* addend_job_status(const char* plan, addend_string** ou
   return Guard([&] {
     const std::string path = Text(plan, "plan");
     RequireOut(out_json, "out_json");
-    Give(out_json, Dump(JobStatusJson(StatusOfJob(ReadJobPlan(ReadFileWhole(path), path), path))));
+    Give(out_json, Dump(JobStatusJson(StatusOfJob(LoadJobPlan(path), path))));
   });
 }
 
@@ -145,7 +145,7 @@ ADDEND_API addend_status* addend_job_merge(const char* plan, addend_string** out
   return Guard([&] {
     const std::string path = Text(plan, "plan");
     RequireOut(out_json, "out_json");
-    Give(out_json, Dump(MergedJobJson(MergeJob(ReadJobPlan(ReadFileWhole(path), path), path))));
+    Give(out_json, Dump(MergedJobJson(MergeJob(LoadJobPlan(path), path))));
   });
 }
 

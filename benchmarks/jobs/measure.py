@@ -93,9 +93,9 @@ def main():
     for workers in (1, 2):
         shutil.rmtree(os.path.join(folder, "plan.out"), ignore_errors=True)
         # One process runs shard after shard; of two, each takes every other one.
-        chunks = ["\n".join(" ".join("--shard %d" % shard for shard in range(first, made["shards"], workers))
-                            for first in range(workers))]
-        seconds, _ = run("sh", "-c", "xargs -P %d -L 1 '%s' job run '%s'" % (workers, arguments.addend, plan), input=chunks[0])
+        lines = "\n".join(" ".join("--shard %d" % shard for shard in range(first, made["shards"], workers))
+                          for first in range(workers))
+        seconds, _ = run("sh", "-c", "xargs -P %d -L 1 '%s' job run '%s'" % (workers, arguments.addend, plan), input=lines)
         result["run_seconds_%d" % workers] = seconds
         own = receipts(folder)
         if workers == 1:

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/base/utf8.h"
+#include "core/program/sha256.h"
 
 namespace addend {
 namespace {
@@ -106,6 +107,11 @@ std::string CanonicalJson(const Json& value) {
   std::string out;
   Append(value, 0, out);
   return out;
+}
+
+std::string Sha256Without(Json document, const std::string& key) {
+  document.erase(key);
+  return Sha256(CanonicalJson(document));
 }
 
 Json ReadJson(const std::string& text, const std::string& name) {

@@ -16,6 +16,9 @@ namespace addend {
 std::string CanonicalJson(const Json& value);
 inline constexpr int kMostNested = 64;
 
+// SHA-256 of the canonical text of an object without one of its keys: the key that holds this digest.
+std::string Sha256Without(Json document, const std::string& key);
+
 // The value of a text. Throws InvalidArgument, in which `name` stands for the text, for what is no JSON and for values
 // that are nested more than kMostNested deep.
 Json ReadJson(const std::string& text, const std::string& name);

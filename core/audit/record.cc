@@ -146,8 +146,7 @@ Json DecisionJson(const AuditedDecision& decision, const Writer& writer, const D
 std::string SealRecord(Json record, int64_t number, const std::string& previous, std::string* hash) {
   record["number"] = number;
   record["previous"] = OrNull(previous);
-  record.erase("hash");
-  *hash = Sha256(CanonicalJson(record));
+  *hash = Sha256Without(record, "hash");
   record["hash"] = *hash;
   return CanonicalJson(record);
 }
@@ -170,9 +169,7 @@ std::optional<ReadRecord> ReadSealed(const std::string& line, std::string* why) 
     read.hash = record["hash"].get<std::string>();
     read.number = record["number"].get<int64_t>();
     if (record["previous"].is_string()) read.previous = record["previous"].get<std::string>();
-    Json content = record;
-    content.erase("hash");
-    if (Sha256(CanonicalJson(content)) != read.hash) {
+    if (Sha256Without(record, "hash") != read.hash) {
       *why = "its hash is not that of its content";
       return std::nullopt;
     }

@@ -145,11 +145,12 @@ class Aggregates {
   Json ToJson() const;
   static Aggregates OfJson(const Json& json);
 
+  // Whether a row is in the sample, so that its elements are asked for.
+  bool Samples(int64_t row) const;
+
   static constexpr size_t kMostGroups = 1000;
 
  private:
-  bool Samples(int64_t row) const;
-
   double sampled_ = 0;
   int64_t rows_ = 0;
   int64_t refused_ = 0;

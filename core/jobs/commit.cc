@@ -41,11 +41,11 @@ class Attempt {
  public:
   Attempt(const std::string& folder, int64_t shard, const std::string& bytes)
       : path_(absl::StrCat(folder, kAttempts, "/", ShardName(shard), ".", NewSalt().substr(0, 16))) {
-    const int fd = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0) throw FileError("write", path_, errno);
-    int error = WriteAll(fd, bytes.data(), bytes.size());
-    if (error == 0 && ::fsync(fd) != 0) error = errno;
-    if (::close(fd) != 0 && error == 0) error = errno;
+    Descriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file.get() < 0) throw FileError("write", path_, errno);
+    int error = WriteAll(file.get(), bytes.data(), bytes.size());
+    if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+    if (!file.Close() && error == 0) error = errno;
     if (error == 0) return;
     ::unlink(path_.c_str());
     throw FileError("write", path_, error);
@@ -121,9 +121,8 @@ CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::
   const std::string stem = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".");
   own.path = stem + ending;
   own.receipt = stem + kReceiptEnding;
-  receipt.erase("hash");
   receipt["result"] = {{"bytes", bytes.size()}, {"sha256", own.sha256}};
-  receipt["hash"] = Sha256(CanonicalJson(receipt));
+  receipt["hash"] = Sha256Without(receipt, "hash");
   Attempt result(folder, shard, bytes);
   Attempt beside(folder, shard, CanonicalJson(receipt) + "\n");
   if (!beside.Rename(own.receipt) || !result.Rename(own.path)) {
@@ -137,19 +136,15 @@ CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::
 
 Json ReadReceipt(const std::string& path) {
   const std::string text = ReadFileWhole(path);
-  Json receipt = ReadJson(text, path);
+  const Json receipt = ReadJson(text, path);
   const auto hash = receipt.is_object() ? receipt.find("hash") : receipt.end();
   if (!receipt.is_object() || hash == receipt.end() || !hash->is_string()) {
     throw InvalidArgument(absl::StrCat(path, " is no receipt of a shard"));
   }
-  const std::string recorded = hash->get<std::string>();
   // Two texts may be one number.
-  const bool canonical = CanonicalJson(receipt) + "\n" == text;
-  receipt.erase("hash");
-  if (!canonical || Sha256(CanonicalJson(receipt)) != recorded) {
+  if (CanonicalJson(receipt) + "\n" != text || Sha256Without(receipt, "hash") != *hash) {
     throw InvalidArgument(absl::StrCat(path, " is damaged: its hash is not that of its content"));
   }
-  receipt["hash"] = recorded;
   return receipt;
 }
 

@@ -12,6 +12,7 @@
 #include "core/base/tensor_text.h"
 #include "core/document/report_json.h"
 #include "core/program/sha256.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
@@ -64,11 +65,11 @@ JobPlan PlanOf(const Json& document) {
   const Json& model = document.at("model");
   plan.model = model.at("path").get<std::string>();
   plan.model_sha256 = model.at("sha256").get<std::string>();
-  if (!model.at("dtype").is_null()) plan.dtype = DtypeOfWord(model["dtype"].get<std::string>());
+  if (!model.at("dtype").is_null()) plan.dtype = DtypeOfWord(model.at("dtype").get<std::string>());
   plan.request = document.at("request");
   plan.ready = document.at("ready").get<bool>();
   plan.components = document.at("names").at("components").get<std::vector<std::string>>();
-  plan.classes = document["names"].at("classes").get<std::vector<std::string>>();
+  plan.classes = document.at("names").at("classes").get<std::vector<std::string>>();
   const Json& results = document.at("results");
   plan.contributions = results.at("contributions").get<bool>();
   plan.concepts = results.at("concepts");
@@ -110,7 +111,7 @@ Json JobPlanJson(const JobPlan& plan) {
 }
 
 JobPlan ReadJobPlan(const std::string& text, const std::string& name) {
-  Json document = ReadJson(text, name);
+  const Json document = ReadJson(text, name);
   if (!document.is_object() || document.value("format", Json()) != kJobFormat) {
     throw InvalidArgument(absl::StrCat(name, " is no plan of a job; addend job plan writes one"));
   }
@@ -118,9 +119,7 @@ JobPlan ReadJobPlan(const std::string& text, const std::string& name) {
     if (document.at("version").get<int64_t>() > kJobVersion) {
       throw InvalidArgument(absl::StrCat(name, " is a plan of a newer version of Addend"));
     }
-    const std::string digest = document.at("sha256").get<std::string>();
-    document.erase("sha256");
-    if (Sha256(CanonicalJson(document)) != digest) {
+    if (Sha256Without(document, "sha256") != document.at("sha256").get<std::string>()) {
       throw InvalidArgument(absl::StrCat(name,
                                          " was changed since it was written: its digest is not that of its content; "
                                          "write it again with addend job plan"));
@@ -132,6 +131,12 @@ JobPlan ReadJobPlan(const std::string& text, const std::string& name) {
   } catch (const Json::exception&) {
     throw InvalidArgument(absl::StrCat(name, " is no plan of a job: it lacks something that plans hold"));
   }
+}
+
+JobPlan LoadJobPlan(const std::string& path) { return ReadJobPlan(ReadFileWhole(path), path); }
+
+void SaveJobPlan(const JobPlan& plan, const std::string& path) {
+  WriteFileWhole(path, Dump(JobPlanJson(plan), 1) + "\n");
 }
 
 std::string ResultsFolder(const std::string& plan_path) {

@@ -84,6 +84,10 @@ std::string Sha256OfPlan(const JobPlan& plan);
 // version, and for one whose digest is not that of its content.
 JobPlan ReadJobPlan(const std::string& text, const std::string& name);
 
+// The same of files. Throw what reading and writing files throws, too.
+JobPlan LoadJobPlan(const std::string& path);
+void SaveJobPlan(const JobPlan& plan, const std::string& path);
+
 // The folder of a plan's results: "rows.out" for "rows.json".
 std::string ResultsFolder(const std::string& plan_path);
 // A path that a plan holds, as this process can open it: relative ones begin in the folder of the plan.

@@ -156,10 +156,7 @@ void RequireSameEnvironment(const JobPlan& plan, const Writer& writer) {
 }
 
 JobRunner::JobRunner(const std::string& plan_path, std::shared_ptr<const RowSource> source, const Writer& writer)
-    : plan_path_(plan_path),
-      plan_(ReadJobPlan(ReadFileWhole(plan_path), plan_path)),
-      source_(std::move(source)),
-      writer_(writer) {
+    : plan_path_(plan_path), plan_(LoadJobPlan(plan_path)), source_(std::move(source)), writer_(writer) {
   RequireSameEnvironment(plan_, writer_);
   const std::string path = FromPlan(plan_path, plan_.model);
   const std::string digest = Sha256OfModel(path);
@@ -249,10 +246,22 @@ Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
   return addend::Attribute(Trace(model_), InputsOf(rows), request_.options);
 }
 
+std::vector<double> JobRunner::ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const {
+  std::vector<double> all;
+  for (const at::Tensor& input : values) {
+    const at::Tensor own = input[row].reshape({-1}).to(at::kDouble).contiguous();
+    all.insert(all.end(), own.data_ptr<double>(), own.data_ptr<double>() + own.numel());
+  }
+  std::vector<double> elements;
+  for (const int64_t place : single_) {
+    elements.push_back(place < 0 ? std::numeric_limits<double>::quiet_NaN() : all.at(static_cast<size_t>(place)));
+  }
+  return elements;
+}
+
 void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
                      const Attribution& attribution, ShardTable& table, std::vector<Aggregates>& aggregates) const {
   const auto examples = static_cast<int64_t>(places.size());
-  const size_t count = plan_.components.size();
   std::optional<Reasons> reasons;
   if (concepts_) {
     ExplainedRun run;
@@ -262,23 +271,10 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
     for (const std::string& name : plan_.components) run.components.list.push_back({name, {}, {}});
     reasons = FindReasons(attribution, /*each_example=*/true, request_.options.at, run, *concepts_, writer_);
   }
-  std::vector<at::Tensor> flat;
-  for (const at::Tensor& input : values) flat.push_back(input.reshape({examples, -1}).to(at::kDouble).contiguous());
-  std::vector<double> elements(count, std::numeric_limits<double>::quiet_NaN());
   for (int64_t i = 0; i < examples; ++i) {
     const int64_t place_of_row = places[static_cast<size_t>(i)];
     table.Take(rows.first + place_of_row, attribution, i, examples, reasons ? &*reasons : nullptr);
-    for (size_t c = 0; c < count; ++c) {
-      int64_t place = single_.empty() ? -1 : single_[c];
-      for (size_t k = 0; place >= 0 && k < flat.size(); ++k) {
-        const int64_t size = flat[k].size(1);
-        if (place < size) {
-          elements[c] = flat[k].data_ptr<double>()[i * size + place];
-          break;
-        }
-        place -= size;
-      }
-    }
+    std::vector<double> elements;
     for (size_t t = 0; t < aggregates.size(); ++t) {
       const Contributions& own = attribution.targets.at(t * static_cast<size_t>(examples) + static_cast<size_t>(i));
       RowNumbers numbers;
@@ -292,7 +288,10 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
       numbers.recovery_error = own.recovery - own.value;
       numbers.conditioning = own.conditioning;
       numbers.contributions = own.contributions.data();
-      numbers.elements = elements.data();
+      if (aggregates[t].Samples(numbers.row)) {
+        if (elements.empty()) elements = ElementsOf(values, i);
+        numbers.elements = elements.data();
+      }
       aggregates[t].Add(numbers);
     }
   }

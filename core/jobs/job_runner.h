@@ -71,6 +71,8 @@ class JobRunner {
   Attribution Attribute(const std::vector<at::Tensor>& rows);
   std::vector<Input> InputsOf(const std::vector<at::Tensor>& rows) const;
   DataRows ReadShard(int64_t shard) const;
+  // By component, the number that it is in a row of these inputs; NaN where it is no single one.
+  std::vector<double> ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const;
   void Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
             const Attribution& attribution, ShardTable& table, std::vector<Aggregates>& aggregates) const;
 

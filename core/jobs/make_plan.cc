@@ -122,10 +122,14 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
     ReadConcepts(draft.concepts);
     plan.concepts = Json::parse(draft.concepts);
   }
-  plan.model_sha256 = Sha256OfModel(draft.model);
-  ModelSource how;
-  how.dtype = draft.dtype;
-  const std::shared_ptr<Model> model = LoadModelAs(draft.model, how);
+  std::shared_ptr<Model> model = draft.loaded;
+  plan.model_sha256 = draft.model_sha256;
+  if (model == nullptr) {
+    plan.model_sha256 = Sha256OfModel(draft.model);
+    ModelSource how;
+    how.dtype = draft.dtype;
+    model = LoadModelAs(draft.model, how);
+  }
   plan.addend = {{"version", writer.version}};
   plan.libtorch = LibTorchJson(writer, "cpu");
 

@@ -16,6 +16,7 @@
 #include "core/document/report_json.h"
 #include "core/jobs/job_plan.h"
 #include "core/jobs/rows.h"
+#include "core/model/model.h"
 
 namespace addend {
 
@@ -24,6 +25,8 @@ struct JobDraft {
   std::string plan_path;  // where the plan will be: relative paths in it begin in its folder
   std::unique_ptr<RowSource> source;
   std::string model;                     // a path
+  std::shared_ptr<Model> loaded;         // what is there, and
+  std::string model_sha256;              // its digest, where the caller has both; null: it is loaded
   std::optional<c10::ScalarType> dtype;  // as JobPlan::dtype
   // Splits, baselines, targets and policy of one row; inputs have names but no values. Each row becomes an example of
   // its own. Labels and baselines that are tensors are of one row, [*row] or [1, *row].

@@ -65,7 +65,37 @@ std::string TellDifferent(int64_t shard, const std::vector<CommittedShard>& resu
                       " has different results, though one plan gives one result: ", absl::StrJoin(texts, ", "));
 }
 
-std::string Shorten(const std::vector<std::string>& lines, const char* between) {
+// What is to be told of the shards of a plan that cannot be taken.
+struct Faults {
+  std::vector<int64_t> missing;
+  std::vector<std::string> wrong;
+};
+
+// Calls `take(shard, committed, receipt)` for each shard with one result and its receipt, in order. What it returns is
+// wrong with the shard; empty: nothing.
+template <typename Take>
+Faults ForEachShard(const JobPlan& plan, const CommittedShards& committed, const Take& take) {
+  const std::string digest = Sha256OfPlan(plan);
+  Faults faults;
+  for (int64_t shard = 0; shard < plan.shards(); ++shard) {
+    const auto found = committed.find(shard);
+    if (found == committed.end()) {
+      faults.missing.push_back(shard);
+      continue;
+    }
+    std::string why;
+    if (found->second.size() > 1) {
+      why = TellDifferent(shard, found->second);
+    } else if (const auto receipt = TakeReceipt(found->second.front(), digest, shard, &why)) {
+      why = take(shard, found->second.front(), *receipt);
+    }
+    if (!why.empty()) faults.wrong.push_back(why);
+  }
+  return faults;
+}
+
+template <typename Item>
+std::string Shorten(const std::vector<Item>& lines, const char* between) {
   const size_t shown = std::min(lines.size(), kMostListed);
   std::string text = absl::StrJoin(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), between);
   if (shown < lines.size()) absl::StrAppend(&text, between, "and ", lines.size() - shown, " more");
@@ -75,14 +105,14 @@ std::string Shorten(const std::vector<std::string>& lines, const char* between) 
 // A file that is written piece by piece beside its place, and has its digest counted.
 class Output {
  public:
-  explicit Output(const std::string& path) : path_(path), temporary_(path + ".tmp") {
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd_ < 0) throw FileError("write", temporary_, errno);
+  explicit Output(const std::string& path)
+      : path_(path),
+        temporary_(path + ".tmp"),
+        file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (file_.get() < 0) throw FileError("write", temporary_, errno);
   }
   ~Output() {
-    if (fd_ < 0) return;
-    ::close(fd_);
-    ::unlink(temporary_.c_str());
+    if (file_.get() >= 0) ::unlink(temporary_.c_str());
   }
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
@@ -90,14 +120,15 @@ class Output {
   void Add(const char* data, size_t size) {
     digest_.Add(data, size);
     bytes_ += static_cast<int64_t>(size);
-    const int error = WriteAll(fd_, data, size);
+    const int error = WriteAll(file_.get(), data, size);
     if (error != 0) throw FileError("write", path_, error);
   }
   // Flushes the file and gives it its name.
   std::string Finish() {
-    if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) throw FileError("write", path_, errno);
-    ::close(fd_);
-    fd_ = -1;
+    if (::fsync(file_.get()) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      throw FileError("write", path_, errno);
+    }
+    file_.Close();
     return digest_.Hex();
   }
   int64_t bytes() const { return bytes_; }
@@ -105,7 +136,7 @@ class Output {
  private:
   std::string path_;
   std::string temporary_;
-  int fd_ = -1;
+  Descriptor file_;
   int64_t bytes_ = 0;
   Sha256Digest digest_;
 };
@@ -177,40 +208,27 @@ double JobStatus::seconds_left() const {
 
 JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
   const std::string folder = ResultsFolder(plan_path);
-  const std::string digest = Sha256OfPlan(plan);
   const CommittedShards committed = FindCommitted(folder);
   JobStatus status;
   status.shards = plan.shards();
   status.rows = plan.rows;
-  for (int64_t shard = 0; shard < plan.shards(); ++shard) {
-    const auto found = committed.find(shard);
-    if (found == committed.end()) {
-      status.missing.push_back(shard);
-      continue;
-    }
-    if (found->second.size() > 1) {
-      status.wrong.push_back(TellDifferent(shard, found->second));
-      continue;
-    }
-    std::string why;
-    const std::optional<Json> receipt = TakeReceipt(found->second.front(), digest, shard, &why);
-    if (!receipt) {
-      status.wrong.push_back(why);
-      continue;
-    }
+  Faults faults = ForEachShard(plan, committed, [&](int64_t shard, const CommittedShard&, const Json& receipt) {
     ++status.done;
     status.rows_done += plan.end_row(shard) - plan.first_row(shard);
-    status.refused += static_cast<int64_t>(receipt->at("refused").size());
-    status.seconds += NumberOf(receipt->at("run").at("seconds"));
-    status.peak_memory = std::max(status.peak_memory, receipt->at("run").at("peak_memory").get<int64_t>());
-    for (const Json& json : receipt->at("aggregates")) {
+    status.refused += static_cast<int64_t>(receipt.at("refused").size());
+    status.seconds += NumberOf(receipt.at("run").at("seconds"));
+    status.peak_memory = std::max(status.peak_memory, receipt.at("run").at("peak_memory").get<int64_t>());
+    for (const Json& json : receipt.at("aggregates")) {
       const Aggregates own = Aggregates::OfJson(json);
       status.worst_leftover_share = std::max(status.worst_leftover_share, own.leftover_shares().sketch.largest());
       if (!own.worst_recovery().rows().empty()) {
         status.worst_recovery_error = std::max(status.worst_recovery_error, own.worst_recovery().rows().front().size);
       }
     }
-  }
+    return std::string();
+  });
+  status.missing = std::move(faults.missing);
+  status.wrong = std::move(faults.wrong);
   for (const auto& [shard, results] : committed) {
     if (shard >= plan.shards()) status.wrong.push_back(absl::StrCat("the plan has no shard ", shard));
   }
@@ -249,42 +267,23 @@ Json MergedJobJson(const MergedJob& merged) {
 
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress) {
   const std::string folder = ResultsFolder(plan_path);
-  const std::string digest = Sha256OfPlan(plan);
-  const CommittedShards committed = FindCommitted(folder);
   std::vector<CommittedShard> shards;
-  std::vector<std::string> wrong;
-  std::vector<std::string> missing;
   MergedJob merged;
   merged.refused = Json::array();
   Json machines = Json::array();
   double seconds = 0;
-  for (int64_t shard = 0; shard < plan.shards(); ++shard) {
-    const auto found = committed.find(shard);
-    if (found == committed.end()) {
-      missing.push_back(absl::StrCat(shard));
-      continue;
-    }
-    if (found->second.size() > 1) {
-      wrong.push_back(TellDifferent(shard, found->second));
-      continue;
-    }
-    const CommittedShard& own = found->second.front();
-    std::string why;
-    const std::optional<Json> receipt = TakeReceipt(own, digest, shard, &why);
-    if (receipt && Sha256OfFile(own.path) != own.sha256)
-      why = absl::StrCat(own.path, " is damaged: its bytes have another digest than its name says");
-    if (!why.empty()) {
-      wrong.push_back(why);
-      continue;
+  const auto take = [&](int64_t shard, const CommittedShard& own, const Json& receipt) -> std::string {
+    if (Sha256OfFile(own.path) != own.sha256) {
+      return absl::StrCat(own.path, " is damaged: its bytes have another digest than its name says");
     }
     shards.push_back(own);
-    merged.rows += receipt->at("rows").get<int64_t>();
-    for (const Json& refused : receipt->at("refused")) merged.refused.push_back(refused);
-    const Json& machine = receipt->at("run").at("machine");
+    merged.rows += receipt.at("rows").get<int64_t>();
+    for (const Json& refused : receipt.at("refused")) merged.refused.push_back(refused);
+    const Json& machine = receipt.at("run").at("machine");
     if (std::find(machines.begin(), machines.end(), machine) == machines.end()) machines.push_back(machine);
-    seconds += NumberOf(receipt->at("run").at("seconds"));
+    seconds += NumberOf(receipt.at("run").at("seconds"));
     size_t target = 0;
-    for (const Json& json : receipt->at("aggregates")) {
+    for (const Json& json : receipt.at("aggregates")) {
       Aggregates aggregates = Aggregates::OfJson(json);
       if (target < merged.aggregates.size()) {
         merged.aggregates[target].Merge(aggregates);
@@ -294,15 +293,17 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
       ++target;
     }
     if (progress) progress(shard + 1, plan.shards());
-  }
-  if (!wrong.empty()) {
+    return "";
+  };
+  const Faults faults = ForEachShard(plan, FindCommitted(folder), take);
+  if (!faults.wrong.empty()) {
     throw FailedPrecondition(
-        absl::StrCat(Shorten(wrong, "\n"), "\nRemove what is wrong from ", folder,
+        absl::StrCat(Shorten(faults.wrong, "\n"), "\nRemove what is wrong from ", folder,
                      "/shards and run those shards again; where results differ, compare the machines"));
   }
-  if (!missing.empty()) {
-    throw FailedPrecondition(absl::StrCat(missing.size(), " of ", plan.shards(), " shards are missing: ",
-                                          Shorten(missing, ", "), "; run them with addend job run ", plan_path));
+  if (!faults.missing.empty()) {
+    throw FailedPrecondition(absl::StrCat(faults.missing.size(), " of ", plan.shards(), " shards are missing: ",
+                                          Shorten(faults.missing, ", "), "; run them with addend job run ", plan_path));
   }
   ::unlink(SuccessPath(plan_path).c_str());
   merged.path = MergedPath(plan_path, EndingOf(plan.format));
@@ -316,37 +317,19 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
       {"aggregates", std::move(aggregates)},
       {"format", kMergedFormat},
       {"machines", std::move(machines)},
-      {"plan", digest},
+      {"plan", Sha256OfPlan(plan)},
       {"refused", merged.refused},
       {"result",
        {{"bytes", merged.bytes}, {"path", merged.path.substr(merged.path.rfind('/') + 1)}, {"sha256", merged.sha256}}},
       {"rows", merged.rows},
       {"seconds", RecordedNumber(seconds)},
       {"version", 1}};
-  document["hash"] = Sha256(CanonicalJson(document));
+  document["hash"] = Sha256Without(document, "hash");
   WriteFileWhole(MergedPath(plan_path, "json"), CanonicalJson(document) + "\n");
   WriteFileWhole(SuccessPath(plan_path),
                  absl::StrCat(merged.sha256, "  ", document["result"]["path"].get<std::string>(), "\n"));
   RemoveAttempts(folder);
   return merged;
-}
-
-MergedJob ReadMerged(const std::string& plan_path) {
-  const std::string path = MergedPath(plan_path, "json");
-  const Json document = ReadReceipt(path);
-  try {
-    if (document.at("format") != kMergedFormat) throw InvalidArgument(absl::StrCat(path, " is no result of a job"));
-    MergedJob merged;
-    merged.path = absl::StrCat(ResultsFolder(plan_path), "/", document.at("result").at("path").get<std::string>());
-    merged.sha256 = document.at("result").at("sha256").get<std::string>();
-    merged.bytes = document.at("result").at("bytes").get<int64_t>();
-    merged.rows = document.at("rows").get<int64_t>();
-    merged.refused = document.at("refused");
-    for (const Json& own : document.at("aggregates")) merged.aggregates.push_back(Aggregates::OfJson(own));
-    return merged;
-  } catch (const Json::exception&) {
-    throw InvalidArgument(absl::StrCat(path, " lacks something that results of a job hold"));
-  }
 }
 
 }  // namespace addend

@@ -57,9 +57,6 @@ Json MergedJobJson(const MergedJob& merged);
 // or have two results, all of them listed. progress: shards that are done.
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress = nullptr);
 
-// Reads "merged.json" again. Throws NotFound where the job was not merged, and InvalidArgument where it is damaged.
-MergedJob ReadMerged(const std::string& plan_path);
-
 }  // namespace addend
 
 #endif  // ADDEND_CORE_JOBS_MERGE_H_

@@ -63,6 +63,7 @@ ShardTable::ShardTable(const JobPlan& plan, int64_t first, int64_t count, const 
       count_(count),
       targets_(static_cast<int64_t>(plan.targets())),
       components_(static_cast<int64_t>(plan.components.size())),
+      at_(plan.request.at("at").is_string() ? plan.request.at("at").get<std::string>() : ""),
       at_most_(concepts == nullptr ? 0 : concepts->at_most),
       is_refused_(static_cast<size_t>(count), 0) {
   const auto numbers = static_cast<size_t>(count * targets_);
@@ -94,9 +95,7 @@ void ShardTable::Take(int64_t row, const Attribution& attribution, int64_t place
     leftover_[to] = own.leftover;
     target_[to] = ElementOf(own.target, attribution.value.sizes());
     if (!target_names_.empty()) {
-      const auto request = plan_.request.find("at");
-      const std::string at = request->is_string() ? request->get<std::string>() : "";
-      target_names_[to] = NameTarget(attribution.value, at, plan_.classes, own.target);
+      target_names_[to] = NameTarget(attribution.value, at_, plan_.classes, own.target);
     }
     if (plan_.contributions) {
       std::copy(own.contributions.begin(), own.contributions.end(),

@@ -53,6 +53,7 @@ class ShardTable {
   int64_t count_;
   int64_t targets_;
   int64_t components_;
+  std::string at_;  // the tensor that is explained
   int64_t at_most_;
   std::vector<RefusedRow> refused_;
   std::vector<uint8_t> is_refused_;

@@ -18,10 +18,13 @@ FileFormat ReadFormat(const RunArguments& arguments) {
   return format;
 }
 
+TensorFile DecodeInputFile(const std::string& bytes, const std::string& path, const FileFormat& format) {
+  return IsImage(bytes) ? DecodeImage(bytes, path, format.image, format.dtype) : DecodeTensorFile(bytes, path);
+}
+
 TensorFile ReadInputFile(const std::string& path, const FileFormat& format) {
   if (IsCsvPath(path)) return DecodeCsv(ReadFileWhole(path), path, format.mapping, format.dtype);
-  const std::string bytes = ReadFileWhole(path);
-  return IsImage(bytes) ? DecodeImage(bytes, path, format.image, format.dtype) : DecodeTensorFile(bytes, path);
+  return DecodeInputFile(ReadFileWhole(path), path, format);
 }
 
 }  // namespace addend::cli

@@ -21,6 +21,8 @@ struct FileFormat {
 // What --mapping, --channels, --mean, --std and --dtype say.
 FileFormat ReadFormat(const RunArguments& arguments);
 
+// Decodes the content of a .npy or .safetensors file, PNG or JPEG; `path` stands in messages.
+TensorFile DecodeInputFile(const std::string& bytes, const std::string& path, const FileFormat& format);
 // Reads a .npy or .safetensors file, PNG or JPEG, by the content; or CSV, by the name. Throws as their readers do.
 TensorFile ReadInputFile(const std::string& path, const FileFormat& format);
 

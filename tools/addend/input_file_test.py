@@ -7,8 +7,7 @@ import os
 import random
 import statistics
 import struct
-import subprocess
-import tempfile
+import sys
 import unittest
 import zlib
 
@@ -16,23 +15,13 @@ import addend
 import numpy
 import torch
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program_testing import ProgramTest, Weighted  # noqa: E402
+
 try:
     from PIL import Image
 except ImportError:
     Image = None
-
-PROGRAM = os.path.abspath("tools/addend/addend")
-
-
-class Weighted(torch.nn.Module):
-    """The sum of the columns, each with a weight: what a column contributes is its weight times its number."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.arange(1.0, width + 1))
-
-    def forward(self, x):
-        return (x * self.weight).sum(1, keepdim=True)
 
 
 class Same(torch.nn.Module):
@@ -40,29 +29,7 @@ class Same(torch.nn.Module):
         return x * 1.0
 
 
-class ProgramTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, content):
-        with open(self.path(name), "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-        return self.path(name)
-
-    def model(self, module):
-        path = self.path("model.pt")
-        torch.jit.script(module).save(path)
-        return path
-
-    def run_program(self, *arguments):
-        return subprocess.run(
-            [PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-
+class DecomposeTest(ProgramTest):
     def decompose(self, *arguments):
         """The record of a decomposition."""
         done = self.run_program("decompose", *arguments, "--json")
@@ -76,7 +43,7 @@ class ProgramTest(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1)
 
 
-class CsvTest(ProgramTest):
+class CsvTest(DecomposeTest):
     def check(self, content, *arguments, row=None):
         """Decomposes a table and compares it with what csv reads."""
         path = self.write("rows.csv", content)
@@ -273,7 +240,7 @@ def png_chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-class ImageTest(ProgramTest):
+class ImageTest(DecomposeTest):
     def read(self, path, *arguments):
         """The input that the program makes of an image: what a model that changes nothing gives."""
         out = self.path("out.safetensors")

@@ -56,7 +56,7 @@ std::string Bytes(int64_t bytes) {
 
 // Reads a plan, and takes the threads that it was made with.
 JobPlan OpenPlan(const std::string& path) {
-  JobPlan plan = ReadJobPlan(ReadFileWhole(path), path);
+  JobPlan plan = LoadJobPlan(path);
   const auto threads = plan.libtorch.find("threads");
   if (threads != plan.libtorch.end() && threads->is_number_integer()) at::set_num_threads(threads->get<int>());
   return plan;
@@ -94,6 +94,8 @@ int RunJobPlan(const JobPlanArguments& arguments) {
   draft.plan_path = arguments.out;
   draft.source = std::move(data.source);
   draft.model = run.model_path;
+  draft.loaded = run.model;
+  draft.model_sha256 = run.model_sha256;
   if (!arguments.run.dtype.empty()) draft.dtype = DtypeOfWord(arguments.run.dtype);
   for (LoadedInput& loaded : run.inputs) {
     loaded.input.name = loaded.name;
@@ -119,7 +121,7 @@ int RunJobPlan(const JobPlanArguments& arguments) {
     progress.Show("taking digests of the data", done, total);
   });
   progress.Clear();
-  WriteFileWhole(arguments.out, Dump(JobPlanJson(made.plan), 1) + "\n");
+  SaveJobPlan(made.plan, arguments.out);
   if (arguments.slurm) {
     WriteStdout(SlurmScript(made.plan, arguments.out));
     return kSuccess;
@@ -181,7 +183,7 @@ int RunJobRun(const JobRunArguments& arguments) {
 }
 
 int RunJobStatus(const JobStatusArguments& arguments) {
-  const JobPlan plan = ReadJobPlan(ReadFileWhole(arguments.plan), arguments.plan);
+  const JobPlan plan = LoadJobPlan(arguments.plan);
   const JobStatus status = StatusOfJob(plan, arguments.plan);
   if (arguments.json) {
     WriteStdout(Dump(JobStatusJson(status), 1) + "\n");
@@ -240,7 +242,7 @@ int RunJobStatus(const JobStatusArguments& arguments) {
 }
 
 int RunJobMerge(const JobMergeArguments& arguments) {
-  const JobPlan plan = ReadJobPlan(ReadFileWhole(arguments.plan), arguments.plan);
+  const JobPlan plan = LoadJobPlan(arguments.plan);
   Progress progress;
   const MergedJob merged = MergeJob(
       plan, arguments.plan, [&](int64_t done, int64_t total) { progress.Show("checking shards", done, total); });

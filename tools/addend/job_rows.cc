@@ -85,11 +85,6 @@ class TableRows : public RowSource {
     return rows;
   }
 
-  std::string Digest(int64_t first, int64_t count) const override {
-    // Quotation marks in wrong places are found while a plan is made: they leave no row of the shard readable.
-    return Read(first, count).sha256;
-  }
-
   Json Describe(const std::string& plan_path, int64_t shard_rows) const override {
     Json marks = Json::array();
     for (const CsvMark& mark : marks_) {
@@ -166,16 +161,15 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
   uint64_t size = 0;
   const Descriptor file(OpenToRead(path, &size));
   std::vector<CsvMark> marks;
-  int64_t row = -1;  // the first line has the names
-  CsvMark last;
+  int64_t row = -1;       // the first line has the names
   uint64_t text_end = 0;  // behind the last byte that is no line end
   CsvMark end;
   CsvLines lines;
   const auto take = [&](uint64_t behind, int64_t line) {
     ++row;
-    last = {row, behind, line};
-    if (row % stride == 0) marks.push_back(last);
-    if (end.offset < text_end) end = last;
+    const CsvMark mark = {row, behind, line};
+    if (row % stride == 0) marks.push_back(mark);
+    if (end.offset < text_end) end = mark;
   };
   constexpr uint64_t kPiece = uint64_t{1} << 20;
   for (uint64_t offset = 0; offset < size;) {
@@ -223,7 +217,6 @@ class FolderRows : public RowSource {
   }
 
   int64_t rows() const override { return static_cast<int64_t>(names_.size()); }
-  const std::vector<std::string>& names() const { return names_; }
 
   DataRows Read(int64_t first, int64_t count) const override {
     DataRows rows;
@@ -237,7 +230,7 @@ class FolderRows : public RowSource {
       const std::string bytes = ReadFileWhole(PathOf(first + k));
       AddTo(digest, first + k, Sha256(bytes));
       try {
-        found[at] = Decode(first + k, bytes);
+        found[at] = RowOf(DecodeInputFile(bytes, PathOf(first + k), format_), PathOf(first + k));
         if (!shape) shape = found[at].sizes().slice(1).vec();
         if (found[at].sizes().slice(1) != at::IntArrayRef(*shape)) {
           throw InvalidArgument(absl::StrCat(PathOf(first + k), " is ", ShapeText(found[at].sizes().slice(1)),
@@ -273,8 +266,8 @@ class FolderRows : public RowSource {
   }
 
   TensorFile First() const {
-    TensorFile file = ReadInputFile(PathOf(0), format_);
-    at::Tensor own = Decode(0, ReadFileWhole(PathOf(0)));
+    TensorFile file = DecodeInputFile(ReadFileWhole(PathOf(0)), PathOf(0), format_);
+    at::Tensor own = RowOf(file, PathOf(0));
     file.tensors = {{"input", std::move(own)}};
     return file;
   }
@@ -288,10 +281,7 @@ class FolderRows : public RowSource {
   }
 
   // [1, *row]
-  at::Tensor Decode(int64_t row, const std::string& bytes) const {
-    const std::string path = PathOf(row);
-    const TensorFile file =
-        IsImage(bytes) ? DecodeImage(bytes, path, format_.image, format_.dtype) : DecodeTensorFile(bytes, path);
+  at::Tensor RowOf(const TensorFile& file, const std::string& path) const {
     const at::Tensor& own = SelectTensor(file, {path, ""}, {"input"}).second;
     if (own.dim() == 0 || own.size(0) != 1) {
       throw InvalidArgument(

@@ -9,27 +9,18 @@ import resource
 import signal
 import struct
 import subprocess
-import tempfile
+import sys
 import time
 import unittest
 
 import numpy
 import torch
 
-PROGRAM = os.path.abspath("tools/addend/addend")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from program_testing import PROGRAM, ProgramTest, Weighted  # noqa: E402
+
 # How many jobs are killed at random; more in the long test.
 JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
-
-
-class Weighted(torch.nn.Module):
-    """The sum of the columns, each with a weight: what a column contributes is its weight times its number."""
-
-    def __init__(self, width):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.arange(1.0, width + 1))
-
-    def forward(self, x):
-        return (x * self.weight).flatten(1).sum(1, keepdim=True)
 
 
 class Drawn(torch.nn.Module):
@@ -70,42 +61,23 @@ def read_safetensors(path):
     return tensors, metadata
 
 
-class JobTest(unittest.TestCase):
+class JobTest(ProgramTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
+        super().setUp()
         self.plan = self.path("plan.json")
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def write(self, name, content):
-        with open(self.path(name), "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode("utf-8"))
-        return self.path(name)
-
-    def model(self, module):
-        path = self.path("model.pt")
-        torch.jit.script(module).save(path)
-        return path
 
     def numbers(self, rows, width):
         numbers = numpy.random.RandomState(7).standard_normal((rows, width)).astype(numpy.float32)
         numpy.save(self.path("rows.npy"), numbers)
         return numbers
 
-    def start(self, *arguments, **options):
-        return subprocess.run([PROGRAM, "job"] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              universal_newlines=True, **options)
-
     def job(self, *arguments, **options):
-        done = self.start(*arguments, **options)
+        done = self.run_program("job", *arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
 
     def refused(self, said, *arguments, **options):
-        done = self.start(*arguments, **options)
+        done = self.run_program("job", *arguments, **options)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         for part in [said] if isinstance(said, str) else said:
             self.assertIn(part, done.stderr)
