@@ -9,7 +9,7 @@ from layout import Name, escape
 
 PAGE = "reference/python.html"
 # Modules of the package that are shown beside it. Not ops, whose functions the eager way lists.
-SUBMODULES = ("lm",)
+SUBMODULES = ("dask", "lm")
 
 
 def docstring(text):

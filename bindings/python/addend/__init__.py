@@ -52,7 +52,7 @@ from ._tensor import Tensor, as_tensor
 from ._words import Words, words
 
 if TYPE_CHECKING:
-    from . import lm
+    from . import dask, lm
 
 __version__: str = _native.version()
 libtorch_version: str = _native.libtorch_version()
@@ -64,9 +64,9 @@ def set_num_threads(count: int) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports `lm` where it is first used."""
-    if name == "lm":
-        return importlib.import_module(".lm", __name__)
+    """Imports `dask` and `lm` where they are first used."""
+    if name in ("dask", "lm"):
+        return importlib.import_module("." + name, __name__)
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
@@ -121,6 +121,7 @@ __all__ = [
     "as_tensor",
     "attribute",
     "call",
+    "dask",
     "encode_tensors",
     "libtorch_version",
     "lm",

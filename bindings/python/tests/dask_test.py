@@ -1,0 +1,514 @@
+"""Jobs and collections on a cluster of Dask: processes on this machine, some of which are killed."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+import addend
+
+try:
+    import dask.array
+    import dask.dataframe
+    import distributed
+    import pandas
+
+    import addend.dask
+except ImportError as error:
+    raise unittest.SkipTest("the package distributed of Dask is not installed (%s)" % error)
+
+import torch
+
+# How many jobs lose workers, schedulers and callers at random; more in the long test.
+JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
+PROGRAM = os.environ.get("ADDEND_PROGRAM")
+
+CALLER = """
+import sys
+import distributed
+import addend.dask
+client = distributed.Client(scheduler_file=sys.argv[1], timeout=20)
+addend.dask.run(client, sys.argv[2], patience=20)
+"""
+
+
+class Cluster:
+    """A scheduler and workers, each a process, in a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.file = os.path.join(folder, "scheduler.json")
+        # The same for each scheduler, so that clients find the next one.
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.scheduler = None
+        self.workers = []
+        self.started = []
+
+    def start(self, *arguments, **environment):
+        log = open(os.path.join(self.folder, "log"), "ab")
+        process = subprocess.Popen(
+            [sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+            env=dict(os.environ, DASK_DISTRIBUTED__DIAGNOSTICS__NVML="False",
+                     DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="5s", **environment))
+        log.close()
+        self.started.append(process)
+        return process
+
+    def start_scheduler(self):
+        if os.path.exists(self.file):
+            os.remove(self.file)
+        self.scheduler = self.start("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port",
+                                    str(self.port), "--no-dashboard", "--scheduler-file", self.file)
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.file):
+            if time.monotonic() > deadline:
+                raise RuntimeError("no scheduler: " + self.log())
+            time.sleep(0.05)
+
+    def start_worker(self, **environment):
+        worker = self.start("-m", "distributed.cli.dask_worker", "--scheduler-file", self.file, "--nthreads", "1",
+                            "--no-nanny", "--no-dashboard", "--memory-limit", "0", "--local-directory", self.folder,
+                            "--death-timeout", "20", **environment)
+        self.workers.append(worker)
+        return worker
+
+    def client(self, workers):
+        client = distributed.Client(scheduler_file=self.file, timeout=20)
+        client.wait_for_workers(workers, timeout=60)
+        return client
+
+    def log(self):
+        with open(os.path.join(self.folder, "log"), errors="replace") as file:
+            return file.read()[-4000:]
+
+    def stop(self):
+        for process in reversed(self.started):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def kill(process):
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+class DaskTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.plan = self.path("plan.json")
+        self.model = self.path("model.pt")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def cluster(self, workers=2):
+        cluster = Cluster(self.folder)
+        self.addCleanup(cluster.stop)
+        cluster.start_scheduler()
+        for _ in range(workers):
+            cluster.start_worker()
+        return cluster
+
+    def connect(self, cluster, workers=2):
+        client = cluster.client(workers)
+        self.addCleanup(client.close)
+        return client
+
+    def save(self, module):
+        torch.jit.script(module.eval()).save(self.model)
+
+    def make(self, width=64, rows=400, shards=20, **options):
+        torch.manual_seed(0)
+        self.save(torch.nn.Sequential(torch.nn.Linear(6, width), torch.nn.ReLU(), torch.nn.Linear(width, width),
+                                      torch.nn.ReLU(), torch.nn.Linear(width, 3)))
+        self.rows = np.random.RandomState(3).standard_normal((rows, 6)).astype(np.float32)
+        np.save(self.path("rows.npy"), self.rows)
+        given = dict(rows=[self.path("rows.npy")], targets="0", batch=10, shards=shards)
+        given.update(options)
+        return addend.Job.plan(self.plan, self.model, addend.Input(self.rows[:1], dims=1, baseline=0), **given)
+
+    def forget(self):
+        subprocess.check_call(["rm", "-rf", self.path("plan.out")])
+
+    def single(self):
+        """The digest of what one process computes."""
+        with addend.Job(self.plan) as job:
+            for shard in range(job.shards):
+                job.run(shard)
+        merged = addend.Job.merge(self.plan)
+        self.forget()
+        return merged["sha256"]
+
+
+class JobTest(DaskTest):
+    def test_two_workers_give_the_bytes_of_one_process(self):
+        made = self.make()
+        single = self.single()
+        client = self.connect(self.cluster())
+        seen = []
+        status = addend.dask.run(client, self.plan, progress=lambda done, total: seen.append((done, total)))
+        self.assertEqual(seen, [(k + 1, made["shards"]) for k in range(made["shards"])])
+        self.assertEqual((status["done"], status["computed"], status["refused_workers"]), (20, 20, {}))
+        self.assertEqual((status["missing"], status["wrong"]), ([], []))
+        merged = addend.Job.merge(self.plan)
+        self.assertEqual((merged["sha256"], merged["rows"]), (single, 400))
+        with open(merged["path"], "rb") as file:
+            self.assertEqual(hashlib.sha256(file.read()).hexdigest(), single)
+        # Both took part.
+        shards = os.path.join(self.path("plan.out"), "shards")
+        receipts = [name for name in os.listdir(shards) if name.endswith(".json")]
+        processes = set()
+        for name in receipts:
+            with open(os.path.join(shards, name)) as file:
+                processes.add(json.load(file)["run"]["process"])
+        self.assertEqual((len(receipts), len(processes)), (20, 2))
+
+        # What is there is not computed again, unless asked for.
+        self.assertEqual(addend.dask.run(client, self.plan)["computed"], 0)
+        os.remove(os.path.join(shards, next(n for n in sorted(os.listdir(shards)) if n.endswith(".safetensors"))))
+        self.assertEqual(addend.dask.run(client, self.plan)["computed"], 1)
+        self.assertEqual(addend.dask.run(client, self.plan, again=True)["computed"], 20)
+        self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
+        # Nothing is kept on workers.
+        self.assertEqual(set(client.run(lambda dask_worker: hasattr(dask_worker, "_addend_kept")).values()), {False})
+
+    def test_workers_that_would_compute_other_bits(self):
+        self.make()
+        single = self.single()
+        with open(self.plan) as file:
+            blas = json.load(file)["libtorch"]["blas"]
+        if "DYNAMIC_ARCH" not in blas:
+            self.skipTest("this BLAS has one kind of kernels: " + blas)
+        other = "Nehalem" if "Nehalem" not in blas else "Haswell"
+        cluster = self.cluster(0)
+        cluster.start_worker(OPENBLAS_CORETYPE=other)
+        client = self.connect(cluster, 1)
+        with warnings.catch_warnings(record=True) as said, self.assertRaisesRegex(
+                addend.FailedPrecondition, "computes other bits"):
+            warnings.simplefilter("always")
+            addend.dask.run(client, self.plan)
+        self.assertIn("gets no shards", str(said[0].message))
+        cluster.start_worker()
+        client.wait_for_workers(2, timeout=60)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            status = addend.dask.run(client, self.plan)
+        (message,) = status["refused_workers"].values()
+        self.assertIn(other, message)
+        self.assertIn(blas, message)
+        self.assertIn(message, str(said[0].message))
+        self.assertEqual(status["computed"], 20)
+        self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
+
+    def test_shards_at_which_every_worker_fails(self):
+        self.make(stop_at_refusal=True)
+        rows = self.rows.copy()
+        rows[123, 2] = np.nan
+        np.save(self.path("rows.npy"), rows)
+        client = self.connect(self.cluster())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(addend.FailedPrecondition, "rows 120 to 139 are not those"):
+                addend.dask.run(client, self.plan)
+        # What was done before is there, and goes on.
+        self.assertGreater(addend.Job.status(self.plan)["done"], 0)
+        np.save(self.path("rows.npy"), self.rows)
+        self.assertEqual(addend.dask.run(client, self.plan)["done"], 20)
+
+    def test_shards_that_kill_workers(self):
+        class Deadly:
+            def __call__(self, shard):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        cluster = self.cluster(1)
+        client = self.connect(cluster, 1)
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
+        over = threading.Event()
+
+        def keep_up():
+            while not over.wait(0.1):
+                if cluster.workers[-1].poll() is not None:
+                    cluster.start_worker()
+
+        keeper = threading.Thread(target=keep_up)
+        keeper.start()
+        try:
+            loop = addend.dask._Loop(client, Deadly(), [7], "deadly", 20)
+            with self.assertRaisesRegex(addend.ResourceExhausted, "workers die when they compute shard 7"):
+                loop.run(None)
+            loop.leave()
+        finally:
+            over.set()
+            keeper.join()
+        self.assertGreaterEqual(len(cluster.workers), 3)
+
+    def test_tables_through_the_program(self):
+        if PROGRAM is None:
+            self.skipTest("ADDEND_PROGRAM names no program")
+        torch.manual_seed(0)
+        self.save(torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)))
+        with open(self.path("rows.csv"), "w") as file:
+            file.write("a,b\n" + "".join("%d,%d\n" % (k, k % 7) for k in range(50)) + "oops,1\n")
+        program = os.path.abspath(PROGRAM)
+        subprocess.run([program, "job", "plan", self.model, "--input", self.path("rows.csv"), "--target", "0", "--batch",
+                        "5", "--shards", "6", "--out", self.plan], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "job", "run", self.plan], check=True, stdout=subprocess.DEVNULL)
+        single = addend.Job.merge(self.plan)["sha256"]
+        self.forget()
+        client = self.connect(self.cluster())
+        with self.assertRaisesRegex(addend.Unimplemented, "program="):
+            addend.dask.run(client, self.plan)
+        status = addend.dask.run(client, self.plan, program=program)
+        self.assertEqual((status["done"], status["refused"]), (status["shards"], 1))
+        self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
+        self.forget()
+        os.remove(self.path("rows.csv"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(addend.FailedPrecondition, "rows.csv"):
+                addend.dask.run(client, self.plan, program=program)
+
+    def test_what_is_no_plan(self):
+        with self.assertRaises(FileNotFoundError):
+            addend.dask.run(None, self.path("none.json"))
+        with open(self.plan, "w") as file:
+            file.write("{}")
+        with self.assertRaisesRegex(ValueError, "is no plan of a job"):
+            addend.dask.run(None, self.plan)
+
+
+class PageTest(DaskTest):
+    def test_the_page_leads_from_nothing_to_the_results(self):
+        with open("docs/jobs.md") as file:
+            section = file.read().split("\n## Dask\n")[1].split("\n## ")[0]
+        commands, = re.findall(r"```sh\n(.*?)```", section, re.S)
+        programs = re.findall(r"```python\n(.*?)```", section, re.S)
+        torch.manual_seed(0)
+        self.save(torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)))
+        numbers = np.random.RandomState(0).standard_normal((300, 3)).astype(np.float32)
+        np.save(self.path("rows.npy"), numbers)
+        pandas.DataFrame(numbers, columns=["a", "b", "c"]).to_csv(self.path("rows.csv"), index=False)
+        # The shell of the page is ended with all that it started.
+        shell = subprocess.Popen(["sh", "-c", commands + "wait\n"], cwd=self.folder, start_new_session=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(shell.wait)
+        self.addCleanup(os.killpg, shell.pid, signal.SIGKILL)
+        deadline = time.monotonic() + 60
+        while not os.path.exists(self.path("cluster.json")):
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.1)
+        self.assertEqual(len(programs), 2)
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", "\n".join(programs) + "\nprint('done')"], cwd=self.folder,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines()[-1], "done")
+        merged = addend.read_tensors(self.path("plan.out/merged.safetensors"))
+        self.assertEqual(np.asarray(merged["contributions"]).shape, (300, 3))
+
+
+class ChaosTest(DaskTest):
+    def start_caller(self, cluster):
+        return cluster.start("-c", CALLER, cluster.file, self.plan)
+
+    def done(self):
+        return addend.Job.status(self.plan)["done"]
+
+    def test_workers_schedulers_and_callers_are_killed(self):
+        # About a tenth of a second for each of 20 shards.
+        made = self.make(width=2000, rows=1000, shards=20)
+        single = self.single()
+        cluster = self.cluster()
+        for seed in range(JOBS):
+            self.forget()
+            draw = random.Random(seed)
+            caller = self.start_caller(cluster)
+            kills = {"worker": 2, "scheduler": 1, "caller": 1}
+            deadline = time.monotonic() + 200
+            while self.done() < made["shards"] or caller.poll() is None:
+                self.assertLess(time.monotonic(), deadline, cluster.log())
+                time.sleep(draw.uniform(0.1, 0.6))
+                left = [kind for kind, count in kills.items() for _ in range(count)]
+                # Something is computed first, and something is left.
+                if left and 0 < self.done() < made["shards"]:
+                    kind = draw.choice(left)
+                    kills[kind] -= 1
+                    if kind == "worker":
+                        kill(draw.choice([one for one in cluster.workers if one.poll() is None] or [cluster.scheduler]))
+                    elif kind == "scheduler":
+                        kill(cluster.scheduler)
+                    else:
+                        kill(caller)
+                # What whoever keeps a cluster up does. Workers end when their scheduler does; callers wait for the next.
+                if cluster.scheduler.poll() is not None:
+                    cluster.start_scheduler()
+                cluster.workers = [worker for worker in cluster.workers if worker.poll() is None]
+                while len(cluster.workers) < 2:
+                    cluster.start_worker()
+                if caller.poll() is not None and self.done() < made["shards"]:
+                    caller = self.start_caller(cluster)
+            self.assertEqual(caller.wait(), 0, cluster.log())
+            merged = addend.Job.merge(self.plan)
+            self.assertEqual((merged["sha256"], merged["rows"], merged["refused"]), (single, 1000, []))
+            status = addend.Job.status(self.plan)
+            self.assertEqual((status["attempts"], status["wrong"]), (0, []))
+
+    def test_after_a_crash_of_everything_only_what_is_missing_is_computed(self):
+        made = self.make(width=2000, rows=1000, shards=20)
+        single = self.single()
+        cluster = self.cluster()
+        self.start_caller(cluster)
+        deadline = time.monotonic() + 100
+        while self.done() < 5:
+            self.assertLess(time.monotonic(), deadline, cluster.log())
+            time.sleep(0.02)
+        cluster.stop()
+        there = self.done()
+        self.assertLess(there, made["shards"])
+        client = self.connect(self.cluster())
+        status = addend.dask.run(client, self.plan)
+        self.assertEqual((status["computed"], status["done"]), (made["shards"] - there, made["shards"]))
+        self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
+
+    def test_a_new_scheduler_gets_what_is_missing(self):
+        made = self.make(width=2000, rows=1000, shards=20)
+        single = self.single()
+        cluster = self.cluster()
+        client = self.connect(cluster)
+
+        def replace(done, total):
+            if done == 3:
+                kill(cluster.scheduler)
+                cluster.start_scheduler()
+                for _ in range(2):
+                    cluster.start_worker()
+
+        status = addend.dask.run(client, self.plan, progress=replace)
+        # What was with the cluster is given to it again; its first worker may have computed it all the same.
+        self.assertEqual((status["done"], status["computed"]), (made["shards"], made["shards"]))
+        self.assertEqual(addend.Job.merge(self.plan)["sha256"], single)
+
+    def test_a_scheduler_that_is_gone(self):
+        self.make(width=2000, rows=1000, shards=20)
+        cluster = self.cluster()
+        client = self.connect(cluster)
+        with self.assertRaisesRegex(ConnectionError, "is not computed again"):
+            addend.dask.run(client, self.plan, patience=1, progress=lambda done, total: kill(cluster.scheduler))
+        self.assertGreater(self.done(), 0)
+
+
+class CollectionTest(DaskTest):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(0)
+        self.network = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.GELU(), torch.nn.Linear(16, 3))
+        self.save(self.network)
+        self.numbers = np.random.RandomState(5).standard_normal((50, 4)).astype(np.float32)
+        self.numbers[13, 2] = np.nan
+
+    def by_hand(self, row, target=1):
+        model = addend.load_model(self.model)
+        return model.explain(addend.Input(self.numbers[row : row + 1], dims=1, baseline=0.5), targets=str(target))[0]
+
+    def check(self, contributions, value, reference, leftover):
+        self.assertEqual(contributions.shape, (50, 4))
+        for row in (0, 12, 14, 49):
+            alone = self.by_hand(row)
+            np.testing.assert_allclose(contributions[row], alone.contributions, atol=1e-5)
+            self.assertAlmostEqual(value[row], alone.value, places=5)
+        there = np.arange(50) != 13
+        np.testing.assert_allclose((reference + leftover + contributions.sum(1))[there], value[there], atol=1e-5)
+        with torch.no_grad():
+            truth = self.network(torch.from_numpy(self.numbers))[:, 1].numpy()
+        np.testing.assert_allclose(value[there], truth[there], atol=1e-5)
+        self.assertTrue(np.isnan(contributions[13]).all() and np.isnan(value[13]))
+
+    def test_arrays(self):
+        rows = dask.array.from_array(self.numbers, chunks=(20, 2))
+        found = addend.dask.attribute(self.model, rows, baseline=0.5, target=1, batch=8)
+        self.assertEqual(found.contributions.shape, (50, 4))
+        self.assertEqual(found.contributions.chunks, ((20, 20, 10), (4,)))
+        with dask.config.set(scheduler="threads"):
+            here = dask.compute(*found)
+        self.check(*here)
+        client = self.connect(self.cluster())
+        there = dask.compute(*found)
+        for one, other in zip(here, there):
+            np.testing.assert_array_equal(one, other)
+        self.assertEqual(client.status, "running")
+
+    def test_frames(self):
+        frame = pandas.DataFrame(self.numbers, columns=["age", "height", "weight", "dose"])
+        frame["dose"] = frame["dose"].astype("float64")
+        frame.index = pandas.Index(["row %02d" % k for k in range(50)], name="id")
+        rows = dask.dataframe.from_pandas(frame, npartitions=3)
+        found = addend.dask.attribute(self.model, rows, baseline=0.5, target=1)
+        names = ["age", "height", "weight", "dose", "value", "reference", "leftover", "refused"]
+        self.assertEqual(list(found.columns), names)
+        self.connect(self.cluster())
+        result = found.compute()
+        self.assertEqual(list(result.columns), names)
+        self.assertEqual(list(result.index), list(frame.index))
+        self.assertEqual(result.index.name, "id")
+        self.check(result[names[:4]].to_numpy(), *(result[name].to_numpy() for name in names[4:7]))
+        self.assertEqual(list(result.index[result["refused"] != ""]), ["row 13"])
+        self.assertIn("not finite", result["refused"]["row 13"])
+        # A part of the result is a part of the work.
+        self.assertEqual(len(found.partitions[1].compute()), len(rows.partitions[1]))
+
+    def test_rows_of_more_dimensions_and_rows_that_fail(self):
+        class Checked(torch.nn.Module):
+            def forward(self, x):
+                if bool((x > 9).any()):
+                    raise ValueError("too large")
+                return x.flatten(1).cumsum(1)
+
+        self.save(Checked())
+        numbers = np.arange(24, dtype=np.float32).reshape(4, 3, 2) / 2
+        numbers[1, 0, 0] = 10
+        rows = dask.array.from_array(numbers, chunks=2)
+        found = addend.dask.attribute(self.model, rows, dims=(1, 2), target=5)
+        with dask.config.set(scheduler="threads"):
+            contributions = found.contributions.compute()
+        self.assertEqual(contributions.shape, (4, 6))
+        np.testing.assert_allclose(contributions[[0, 2]], numbers.reshape(4, 6)[[0, 2]], atol=1e-6)
+        self.assertTrue(np.isnan(contributions[[1, 3]]).all())
+
+    def test_what_is_refused(self):
+        rows = dask.array.zeros((10, 4), chunks=5, dtype="float32")
+        with self.assertRaisesRegex(TypeError, "a Dask array or a Dask frame, not a ndarray"):
+            addend.dask.attribute(self.model, self.numbers)
+        with self.assertRaisesRegex(ValueError, "split along 1 to 1"):
+            addend.dask.attribute(self.model, rows, dims=0)
+        with self.assertRaisesRegex(ValueError, "batch is 0"):
+            addend.dask.attribute(self.model, rows, batch=0)
+        with self.assertRaisesRegex(ValueError, "two dimensions at least"):
+            addend.dask.attribute(self.model, rows[:, 0])
+        frame = pandas.DataFrame({"value": [1.0, 2.0], "b": [1, 2]})
+        with self.assertRaisesRegex(ValueError, 'called "value"'):
+            addend.dask.attribute(self.model, dask.dataframe.from_pandas(frame, npartitions=1))
+        frame = pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+        with self.assertRaisesRegex(TypeError, 'column "b" holds no numbers'):
+            addend.dask.attribute(self.model, dask.dataframe.from_pandas(frame, npartitions=1))
+        with self.assertRaises(FileNotFoundError):
+            addend.dask.attribute(self.path("none.pt"), rows).contributions.compute(scheduler="threads")
+
+
+if __name__ == "__main__":
+    unittest.main()
