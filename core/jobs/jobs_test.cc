@@ -125,6 +125,24 @@ TEST_F(JobsTest, EveryRowIsAttributedOnce) {
   EXPECT_NEAR(merged.aggregates[0].components()[3].sum, contributions.select(1, 3).sum().item<double>(), 1e-9);
 }
 
+TEST_F(JobsTest, ShardsAreBoundedByTimeAndByBytes) {
+  // All rows take no ten seconds.
+  Plan(0);
+  EXPECT_EQ(Read().shards(), 1);
+  // A row has 30 contributions and 4 numbers beside them, 8 bytes each: 22 rows, of which the multiple of 8 is 24.
+  JobDraft draft = Draft(0);
+  draft.shard_bytes = 22.5 * 8 * 34;
+  WritePlan(std::move(draft));
+  EXPECT_EQ(Read().shard_rows, 24);
+  // Without contributions there are more.
+  draft = Draft(0);
+  draft.shard_bytes = 22.5 * 8 * 34;
+  draft.contributions = false;
+  draft.concepts = R"({"format": "addend.concepts", "version": 1})";
+  WritePlan(std::move(draft));
+  EXPECT_EQ(Read().shards(), 1);
+}
+
 TEST_F(JobsTest, ShardsAndOrderChangeNoBit) {
   Plan(1);
   const std::string single = RunAll().sha256;

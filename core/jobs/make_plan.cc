@@ -76,6 +76,12 @@ std::vector<std::string> NamesOf(const AskedRequest& request, const std::vector<
   return found;
 }
 
+// About how many bytes the result of a row has.
+double ResultBytes(const JobPlan& plan) {
+  const double numbers = (plan.contributions ? static_cast<double>(plan.components.size()) : 0) + 4;
+  return 8 * numbers * static_cast<double>(plan.targets());
+}
+
 // Whether all inputs are float64 or ids.
 bool IsExact(const std::vector<at::Tensor>& rows) {
   return std::all_of(rows.begin(), rows.end(), [](const at::Tensor& row) {
@@ -167,7 +173,8 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
 
   int64_t shards = draft.shards;
   if (shards == 0) {
-    const double rows = std::max(1.0, made.rows_per_second * JobDraft::kShardSeconds);
+    const double rows = std::max(
+        1.0, std::min(made.rows_per_second * JobDraft::kShardSeconds, draft.shard_bytes / ResultBytes(plan)));
     shards = static_cast<int64_t>(std::max(1.0, static_cast<double>(plan.rows) / rows));
   }
   plan.shard_rows = ShardRows(plan.rows, plan.batch, shards);

@@ -39,8 +39,9 @@ struct JobDraft {
   std::string format = "safetensors";
   bool stop_at_refusal = false;
   int64_t batch = 256;
-  int64_t shards = 0;  // 0: as many as have about kShardSeconds of work
+  int64_t shards = 0;  // 0: as many as have about kShardSeconds of work, and `shard_bytes` of results at most
   static constexpr double kShardSeconds = 10;
+  double shard_bytes = 64 << 20;  // a worker holds about four times as many
 };
 
 struct MadePlan {
