@@ -42,6 +42,7 @@ from ._input import Input, Inside
 from ._live import Recording, Trace, TracedModel, recording, tracing
 from ._live import compile as compile  # exported by this spelling alone
 from ._model import Model, attribute, load_model
+from ._job_results import JobResults
 from ._jobs import Job
 from ._plan import Plan
 from ._program import Program, ProgramOutput
@@ -96,6 +97,7 @@ __all__ = [
     "Interactions",
     "InvalidArgument",
     "Job",
+    "JobResults",
     "Model",
     "NotFound",
     "Operator",

@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Union
 from . import _native
 from ._context import Context, as_context
 from ._handle import Handle
+from ._job_results import JobResults
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -140,6 +141,16 @@ class Job(Handle):
             FailedPrecondition: shards are missing or damaged, or have two results.
         """
         return json.loads(_native.job_merge(os.fspath(path)))
+
+    @staticmethod
+    def results(path: Path) -> JobResults:
+        """The rows of a job, whose shards are all there, as a table for pandas and for whatever reads Arrow.
+
+        Raises:
+            FailedPrecondition: shards are missing, or have two results.
+            InvalidArgument: the results are CSV, a table already.
+        """
+        return JobResults(os.fspath(path))
 
     def __repr__(self) -> str:
         return "Job(closed)" if self.closed else "Job(%d shards)" % self.shards

@@ -7,7 +7,7 @@ import struct
 import sys
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
-from . import _native
+from . import _arrow, _native
 from ._dtype import to_code
 from ._tensor import Tensor
 
@@ -113,53 +113,7 @@ def _from_records(records: Any, numpy: Any) -> Table:
     return Table(records.dtype.names, columns, len(records))
 
 
-# ---- Arrow: structs of the C data interface, which no version changes
-
-
-class _Schema(ctypes.Structure):
-    pass
-
-
-class _Array(ctypes.Structure):
-    pass
-
-
-class _Stream(ctypes.Structure):
-    pass
-
-
-_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-_Schema._fields_ = [
-    ("format", ctypes.c_char_p),
-    ("name", ctypes.c_char_p),
-    ("metadata", ctypes.c_void_p),
-    ("flags", ctypes.c_int64),
-    ("n_children", ctypes.c_int64),
-    ("children", ctypes.POINTER(ctypes.POINTER(_Schema))),
-    ("dictionary", ctypes.POINTER(_Schema)),
-    ("release", _Release),
-    ("private_data", ctypes.c_void_p),
-]
-_Array._fields_ = [
-    ("length", ctypes.c_int64),
-    ("null_count", ctypes.c_int64),
-    ("offset", ctypes.c_int64),
-    ("n_buffers", ctypes.c_int64),
-    ("n_children", ctypes.c_int64),
-    ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-    ("children", ctypes.POINTER(ctypes.POINTER(_Array))),
-    ("dictionary", ctypes.POINTER(_Array)),
-    ("release", _Release),
-    ("private_data", ctypes.c_void_p),
-]
-_Stream._fields_ = [
-    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))),
-    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))),
-    ("get_last_error", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.POINTER(_Stream))),
-    ("release", _Release),
-    ("private_data", ctypes.c_void_p),
-]
+# ---- Arrow
 
 # Formats of numbers -> those of `struct`, which read the same bytes.
 _FORMATS = {
@@ -176,7 +130,6 @@ _FORMATS = {
     b"g": "d",
 }
 _BOOL = b"b"
-_STRUCT = b"+s"
 _KINDS = {
     b"u": "texts",
     b"U": "texts",
@@ -188,26 +141,19 @@ _KINDS = {
 }
 
 
-def _pointer(capsule: Any, name: bytes) -> int:
-    read: Callable[..., Any] = ctypes.pythonapi.PyCapsule_GetPointer
-    read.restype = ctypes.c_void_p  # type: ignore[attr-defined]
-    read.argtypes = [ctypes.py_object, ctypes.c_char_p]  # type: ignore[attr-defined]
-    return read(capsule, name)
-
-
 def _from_stream(capsule: Any) -> Optional[Table]:
     """A stream is read to its end; its capsule releases it. None where it has no columns, as a single one has not."""
-    stream = _Stream.from_address(_pointer(capsule, b"arrow_array_stream"))
-    schema = _Schema()
+    stream = _arrow.Stream.from_address(_arrow.pointer(capsule, _arrow.STREAM))
+    schema = _arrow.Schema()
     _require(stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)), stream)
     try:
-        if schema.format != _STRUCT:
+        if schema.format != _arrow.STRUCT:
             return None
         names, formats = _columns_of(schema)
         columns: List[List[Any]] = [[] for _ in names]
         rows = 0
         while True:
-            batch = _Array()
+            batch = _arrow.Array()
             _require(stream.get_next(ctypes.byref(stream), ctypes.byref(batch)), stream)
             if not batch.release:
                 return Table(names, columns, rows)
@@ -222,10 +168,10 @@ def _from_stream(capsule: Any) -> Optional[Table]:
 
 def _from_arrays(schema_capsule: Any, array_capsule: Any) -> Optional[Table]:
     """One batch; the capsules release it. None where it has no columns."""
-    schema = _Schema.from_address(_pointer(schema_capsule, b"arrow_schema"))
-    if schema.format != _STRUCT:
+    schema = _arrow.Schema.from_address(_arrow.pointer(schema_capsule, b"arrow_schema"))
+    if schema.format != _arrow.STRUCT:
         return None
-    batch = _Array.from_address(_pointer(array_capsule, b"arrow_array"))
+    batch = _arrow.Array.from_address(_arrow.pointer(array_capsule, b"arrow_array"))
     names, formats = _columns_of(schema)
     columns: List[List[Any]] = [[] for _ in names]
     _read_batch(batch, formats, columns)
@@ -234,8 +180,9 @@ def _from_arrays(schema_capsule: Any, array_capsule: Any) -> Optional[Table]:
 
 def _require(code: int, stream: Any) -> None:
     if code != 0:
-        said = stream.get_last_error(ctypes.byref(stream)) or b""
-        raise ValueError("the Arrow stream failed (%d): %s" % (code, said.decode("utf-8", "replace")))
+        said = stream.get_last_error(ctypes.byref(stream))
+        told = ctypes.string_at(said).decode("utf-8", "replace") if said else ""
+        raise ValueError("the Arrow stream failed (%d): %s" % (code, told))
 
 
 def _columns_of(schema: Any) -> Tuple[List[str], List[bytes]]:

@@ -12,7 +12,6 @@ Workers need Addend and the files. One process for each core with one thread eac
 is the usual way.
 """
 
-import json
 import math
 import os
 import subprocess
@@ -24,6 +23,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Opt
 from . import _native
 from ._errors import Error, FailedPrecondition, ResourceExhausted, Unimplemented
 from ._input import Input
+from ._job_plan import read_plan
 from ._jobs import Job, Path
 from ._model import Model, load_model
 
@@ -71,7 +71,7 @@ def run(
         ConnectionError: the scheduler is gone.
     """
     path = os.path.abspath(os.fspath(plan))
-    own = _read_plan(path)
+    own = read_plan(path)
     if program is None and own["data"]["kind"] != "tensors":
         raise Unimplemented(
             "the rows are a %s, which the program addend reads: call run(client, plan, program=...) with its path on "
@@ -87,6 +87,15 @@ def run(
     finally:
         loop.leave()
     return dict(Job.status(path), computed=loop.done, refused_workers=loop.refused)
+
+
+def results(plan: Path) -> Any:
+    """The rows of a job, whose shards are all there, as a Dask frame with a partition for each shard; the columns are those
+    of `JobResults`. Workers read the shards."""
+    import dask.dataframe
+
+    found = Job.results(os.path.abspath(os.fspath(plan)))
+    return dask.dataframe.from_map(found.to_pandas, range(found.shards), meta=found.to_pandas(0).iloc[:0])
 
 
 # ---- What a worker does
@@ -112,7 +121,7 @@ class _Work:
         kept = _kept_by_worker()
         if getattr(kept, "sha256", None) != self.sha256:
             kept.sha256 = kept.job = None
-            plan = _read_plan(self.path)
+            plan = read_plan(self.path)
             if plan["sha256"] != self.sha256:
                 raise FailedPrecondition("%s is another plan here than where the job was started" % self.path)
             # Of this thread, as OpenMP has it.
@@ -122,7 +131,7 @@ class _Work:
         return kept.job.run(shard, again=self.again)["rows"]
 
     def _by_program(self, shard: int) -> int:
-        threads = str(_read_plan(self.path)["libtorch"]["threads"])
+        threads = str(read_plan(self.path)["libtorch"]["threads"])
         command = [self.program, "job", "run", self.path, "--shard", str(shard)] + ["--again"] * self.again
         done = subprocess.run(
             command,
@@ -136,15 +145,6 @@ class _Work:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             raise FailedPrecondition(lines[-1] if lines else "%s ended with %d" % (self.program, done.returncode))
         return 0
-
-
-def _read_plan(path: str) -> Dict[str, Any]:
-    """What this module needs of a plan; the library checks all of it."""
-    with open(path, encoding="utf-8") as file:
-        plan = json.load(file)
-    if not isinstance(plan, dict) or plan.get("format") != "addend.job":
-        raise ValueError("%s is no plan of a job" % path)
-    return plan
 
 
 def _kept_by_worker() -> Any:

@@ -180,6 +180,11 @@ class JobTest(DaskTest):
                 processes.add(json.load(file)["run"]["process"])
         self.assertEqual((len(receipts), len(processes)), (20, 2))
 
+        frame = addend.dask.results(self.plan)
+        self.assertEqual(frame.npartitions, made["shards"])
+        contributions = np.asarray(addend.read_tensors(merged["path"])["contributions"])
+        self.assertAlmostEqual(frame["column 2"].sum().compute(), contributions[:, 2].sum(), places=9)
+
         # What is there is not computed again, unless asked for.
         self.assertEqual(addend.dask.run(client, self.plan)["computed"], 0)
         os.remove(os.path.join(shards, next(n for n in sorted(os.listdir(shards)) if n.endswith(".safetensors"))))

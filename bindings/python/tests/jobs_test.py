@@ -1,7 +1,10 @@
 """Jobs: each row's attribution, by workers that know nothing of each other."""
 
+import ctypes
+import gc
 import json
 import os
+import shutil
 import tempfile
 import threading
 import unittest
@@ -9,9 +12,53 @@ import unittest
 import numpy as np
 
 import addend
+from addend import _arrow
 
 MODEL = "docs/examples/models/breast_cancer/model.pt"
 ROWS = os.path.abspath("docs/examples/models/breast_cancer/heldout.safetensors")
+
+
+def read_stream(table, most=None):
+    """Names, formats and columns of an Arrow stream, read as the specification of the C interface says."""
+    capsule = table.__arrow_c_stream__()
+    stream = _arrow.Stream.from_address(_arrow.pointer(capsule, b"arrow_array_stream"))
+
+    def require(code):
+        if code != 0:
+            raise ValueError(ctypes.string_at(stream.get_last_error(ctypes.byref(stream))).decode())
+
+    schema = _arrow.Schema()
+    require(stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)))
+    assert schema.format == b"+s"
+    fields = [schema.children[k].contents for k in range(schema.n_children)]
+    names, formats = [field.name.decode() for field in fields], [field.format for field in fields]
+    schema.release(ctypes.addressof(schema))
+    assert not schema.release
+    columns = [[] for _ in names]
+    while most is None or most > 0:
+        most = None if most is None else most - 1
+        batch = _arrow.Array()
+        require(stream.get_next(ctypes.byref(stream), ctypes.byref(batch)))
+        if not batch.release:
+            break
+        for k, form in enumerate(formats):
+            child = batch.children[k].contents
+            assert (child.length, child.n_buffers) == (batch.length, 3 if form == b"u" else 2)
+            if form == b"u":
+                offsets = (ctypes.c_int32 * (child.length + 1)).from_address(child.buffers[1])
+                text = ctypes.string_at(child.buffers[2], offsets[child.length])
+                values = [text[offsets[i] : offsets[i + 1]].decode() for i in range(child.length)]
+            else:
+                kind = ctypes.c_double if form == b"g" else ctypes.c_int64
+                values = list((kind * child.length).from_address(child.buffers[1]))
+            if child.buffers[0]:
+                bits = ctypes.string_at(child.buffers[0], (child.length + 7) // 8)
+                values = [value if bits[i // 8] >> (i % 8) & 1 else None for i, value in enumerate(values)]
+            assert child.null_count == values.count(None)
+            columns[k] += values
+        batch.release(ctypes.addressof(batch))
+        assert not batch.release
+    return names, formats, columns
 
 
 class JobTest(unittest.TestCase):
@@ -72,6 +119,98 @@ class JobTest(unittest.TestCase):
         with open(os.path.join(self.folder, "plan.out", "merged.json")) as file:
             groups = json.load(file)["aggregates"][0]["groups"][0]
         self.assertEqual({own["text"]: own["rows"] for own in groups}, {"0": 30, "1": 29})
+
+    def make_results(self):
+        rows = self.rows[:60].copy()
+        rows[7, 2] = np.nan
+        path = os.path.join(self.folder, "rows.npy")
+        np.save(path, rows)
+        self.make(rows=[path], targets=["0", "1"], batch=8, shards=3, classes=["bad", "good"],
+                  concepts={"format": "addend.concepts", "version": 1, "at_most": 2})
+        with addend.Job(self.plan) as job:
+            for shard in range(job.shards):
+                job.run(shard)
+        return addend.Job.results(self.plan)
+
+    def test_results_as_a_frame(self):
+        results = self.make_results()
+        merged = {name: np.asarray(tensor) for name, tensor in self.merged().items()}
+        frame = results.to_pandas()
+        self.assertEqual(list(frame.columns), results.columns)
+        self.assertEqual(list(frame["row"]), [k // 2 for k in range(120)])
+        for name in ("value", "reference", "leftover", "target"):
+            np.testing.assert_array_equal(frame[name], merged[name].reshape(120))
+        for k in range(30):
+            np.testing.assert_array_equal(frame["column %d" % k], merged["contributions"][:, :, k].reshape(120))
+        sizes = np.where(merged["reasons"] < 0, np.nan, merged["reason_contributions"])[:, :, 1]
+        np.testing.assert_array_equal(frame["reason 2 contribution"], sizes.reshape(120))
+        for line, number in enumerate(merged["reasons"][:, :, 0].reshape(120)):
+            self.assertEqual(frame["reason 1"][line], None if number < 0 else "column %d" % number)
+        self.assertEqual([(line, reason) for line, reason in enumerate(frame["refused"]) if reason is not None],
+                         [(14, frame["refused"][14]), (15, frame["refused"][14])])
+        self.assertIn("no finite number", frame["refused"][14])
+        part = results.to_pandas(1)
+        self.assertEqual((part["row"].iloc[0], len(part)), (24, 48))
+
+    def test_results_through_arrow(self):
+        results = self.make_results()
+        frame = results.to_pandas()
+        names, formats, columns = read_stream(results)
+        self.assertEqual(names, results.columns)
+        self.assertEqual(set(formats), {b"l", b"g", b"u"})
+        for name, column in zip(names, columns):
+            expected = [None if own is None or own != own else own for own in frame[name]]
+            self.assertEqual(column, expected, name)
+        # Streams that nobody reads, or not to the end, keep nothing.
+        def held():
+            gc.collect()
+            return sum(type(one).__name__ in ("_Held", "_Source") for one in gc.get_objects())
+
+        self.assertEqual(held(), 0)
+        capsule = results.__arrow_c_stream__()
+        self.assertGreater(held(), 0)
+        del capsule
+        read_stream(results, most=1)
+        self.assertEqual(held(), 0)
+
+    def test_results_through_pyarrow(self):
+        try:
+            import pyarrow
+        except ImportError:
+            self.skipTest("pyarrow is not installed")
+        results = self.make_results()
+        table = pyarrow.table(results)
+        frame = results.to_pandas()
+        self.assertEqual(table.column_names, results.columns)
+        for name in results.columns:
+            self.assertEqual(table[name].to_pylist(), [None if own is None or own != own else own for own in frame[name]])
+
+    def test_results_that_are_not_there_or_damaged(self):
+        results = self.make_results()
+        shards = os.path.join(self.folder, "plan.out", "shards")
+        name = [name for name in sorted(os.listdir(shards)) if name.endswith(".safetensors")][1]
+        path = os.path.join(shards, name)
+        with open(path, "r+b") as file:
+            file.seek(-3, os.SEEK_END)
+            byte = file.read(1)[0]
+            file.seek(-3, os.SEEK_END)
+            file.write(bytes([byte ^ 1]))
+        results.to_pandas(0)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "is damaged"):
+            results.to_pandas()
+        with self.assertRaisesRegex(ValueError, "is damaged"):
+            read_stream(results)
+        os.rename(path, os.path.join(shards, name.replace(name.split(".")[1], "0" * 64)))
+        shutil.copy(os.path.join(shards, name.replace(name.split(".")[1], "0" * 64)), path)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "shard 1 has different results"):
+            addend.Job.results(self.plan)
+        os.remove(path)
+        os.remove(os.path.join(shards, name.replace(name.split(".")[1], "0" * 64)))
+        with self.assertRaisesRegex(addend.FailedPrecondition, "1 of 3 shards are missing, the first is 1"):
+            addend.Job.results(self.plan)
+        self.make(format="csv")
+        with self.assertRaisesRegex(addend.InvalidArgument, "CSV"):
+            addend.Job.results(self.plan)
 
     def test_what_is_refused(self):
         with self.assertRaisesRegex(addend.InvalidArgument, "safetensors or csv"):
