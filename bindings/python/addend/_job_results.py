@@ -23,7 +23,7 @@ class JobResults:
     - ``"reason 1"``, ``"reason 1 contribution"``, ...: the reasons in order, if results hold them;
     - ``"refused"``: why the row has no attribution, else null.
 
-    Whatever reads the Arrow C interface takes it: ``polars.DataFrame(results)``, ``pyarrow.table(results)``, DuckDB. With
+    Whatever reads the Arrow C interface takes it, as ``pyarrow.table(results)`` does. With
     several targets, those of a row are one behind the other.
 
     Attributes:

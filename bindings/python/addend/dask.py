@@ -17,13 +17,14 @@ import os
 import subprocess
 import threading
 import time
+import uuid
 import warnings
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _native
 from ._errors import Error, FailedPrecondition, ResourceExhausted, Unimplemented
 from ._input import Input
-from ._job_plan import read_plan
+from ._job_plan import read_plan, results_folder
 from ._jobs import Job, Path
 from ._model import Model, load_model
 
@@ -67,11 +68,14 @@ def run(
 
     Raises:
         Error: every worker fails at a shard; what the last one said.
+        FailedPrecondition: workers write results to another folder than the one that is seen here.
         ResourceExhausted: workers die whenever they compute a shard, as for want of memory.
         ConnectionError: the scheduler is gone.
     """
     path = os.path.abspath(os.fspath(plan))
     own = read_plan(path)
+    if getattr(client, "asynchronous", False):
+        raise TypeError("the client is asynchronous: run waits for shards; give it a client that waits, in a thread of its own")
     if program is None and own["data"]["kind"] != "tensors":
         raise Unimplemented(
             "the rows are a %s, which the program addend reads: call run(client, plan, program=...) with its path on "
@@ -81,12 +85,18 @@ def run(
     total = status["shards"]
     shards = list(range(total)) if again else status["missing"]
     work = _Work(path, own["sha256"], None if program is None else os.fspath(program), again)
-    loop = _Loop(client, work, shards, "addend-shard-%s" % own["sha256"][:8], patience)
+    loop = _Loop(client, work, shards, "addend-shard", patience)
     try:
         loop.run(None if progress is None else lambda done: progress(total - len(shards) + done, total))
     finally:
         loop.leave()
-    return dict(Job.status(path), computed=loop.done, refused_workers=loop.refused)
+    status = Job.status(path)
+    if status["missing"]:
+        raise FailedPrecondition(
+            "workers computed %d shards, of which %d are not in %s: the folder has to be one that this process and all "
+            "workers see" % (loop.done, len(status["missing"]), results_folder(path))
+        )
+    return dict(status, computed=loop.done, refused_workers=loop.refused)
 
 
 def results(plan: Path) -> Any:
@@ -181,7 +191,8 @@ class _Loop:
         self._client = client
         self._work = work
         self._waiting = list(reversed(shards))
-        self._key = key
+        # Dask takes equal keys for equal results.
+        self._key = "%s-%s" % (key, uuid.uuid4().hex)
         self._patience = patience
         self._running: Dict[Any, int] = {}
         self._tries: Dict[int, int] = {}  # by shard, how often it was given to the cluster
@@ -269,7 +280,7 @@ class _Loop:
         self._failed.setdefault(shard, set()).add(worker)
         if worker not in self._finished and worker not in self.refused:
             self.refused[worker] = str(error)
-            warnings.warn("the worker %s gets no shards: %s" % (worker, error), RuntimeWarning, stacklevel=4)
+            warnings.warn("the worker %s gets no shards: %s" % (worker, error), RuntimeWarning, stacklevel=5)
         if not set(self._threads()) - self._failed[shard] - set(self.refused):
             raise error
 

@@ -264,6 +264,13 @@ class JobTest(DaskTest):
             keeper.join()
         self.assertGreaterEqual(len(cluster.workers), 3)
 
+    def test_results_that_are_not_seen_here(self):
+        self.make(shards=4)
+        client = self.connect(self.cluster(1), 1)
+        # As where the workers' folder is another one.
+        with self.assertRaisesRegex(addend.FailedPrecondition, "4 shards, of which 4 are not in .*plan.out"):
+            addend.dask.run(client, self.plan, progress=lambda done, total: done == total and self.forget())
+
     def test_tables_through_the_program(self):
         if PROGRAM is None:
             self.skipTest("ADDEND_PROGRAM names no program")
