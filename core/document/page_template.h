@@ -1,4 +1,4 @@
-// The pages of page/, compiled in: page.html, reasons.html, interactions.html.
+// The pages of page/, compiled in: page.html, reasons.html, interactions.html, job_report.html.
 #ifndef ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 #define ADDEND_CORE_DOCUMENT_PAGE_TEMPLATE_H_
 
@@ -7,6 +7,7 @@ namespace addend {
 extern const char kPageTemplate[];
 extern const char kReasonsPageTemplate[];
 extern const char kInteractionsPageTemplate[];
+extern const char kJobReportPageTemplate[];
 
 }  // namespace addend
 

@@ -129,6 +129,26 @@ double QuantileSketch::ShareUpTo(double number) const {
   return static_cast<double>(below) / static_cast<double>(count_);
 }
 
+double QuantileSketch::Distance(const QuantileSketch& a, const QuantileSketch& b) {
+  const auto share = [](int64_t below, const QuantileSketch& of) {
+    return of.count_ == 0 ? 0 : static_cast<double>(below) / static_cast<double>(of.count_);
+  };
+  // Shares change at buckets only.
+  auto left = a.buckets_.begin();
+  auto right = b.buckets_.begin();
+  int64_t below_a = 0;
+  int64_t below_b = 0;
+  double distance = 0;
+  while (left != a.buckets_.end() || right != b.buckets_.end()) {
+    const bool take_a = right == b.buckets_.end() || (left != a.buckets_.end() && left->first <= right->first);
+    const bool take_b = left == a.buckets_.end() || (right != b.buckets_.end() && right->first <= left->first);
+    if (take_a) below_a += (left++)->second;
+    if (take_b) below_b += (right++)->second;
+    distance = std::max(distance, std::abs(share(below_a, a) - share(below_b, b)));
+  }
+  return distance;
+}
+
 bool operator==(const QuantileSketch& a, const QuantileSketch& b) {
   return a.buckets_ == b.buckets_ && a.count_ == b.count_ && a.not_finite_ == b.not_finite_ && a.least_ == b.least_ &&
          a.largest_ == b.largest_;

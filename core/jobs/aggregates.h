@@ -34,6 +34,9 @@ class QuantileSketch {
   double Quantile(double share) const;
   // The share of the numbers that are at most this; numbers in one bucket count as equal.
   double ShareUpTo(double number) const;
+  // The largest difference between what ShareUpTo() of both gives for a number: the Kolmogorov-Smirnov distance, from 0
+  // to 1. Numbers in one bucket count as equal, so it is never more than that of the numbers themselves.
+  static double Distance(const QuantileSketch& a, const QuantileSketch& b);
 
   Json ToJson() const;
   // Throws InvalidArgument for what no ToJson() wrote.

@@ -24,6 +24,7 @@ namespace addend {
 namespace {
 
 constexpr char kMergedFormat[] = "addend.job_result";
+constexpr int64_t kMergedVersion = 1;
 constexpr size_t kPiece = size_t{1} << 20;
 constexpr size_t kMostListed = 20;  // shards or faults in one message
 
@@ -270,8 +271,6 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
   std::vector<CommittedShard> shards;
   MergedJob merged;
   merged.refused = Json::array();
-  Json machines = Json::array();
-  double seconds = 0;
   const auto take = [&](int64_t shard, const CommittedShard& own, const Json& receipt) -> std::string {
     if (Sha256OfFile(own.path) != own.sha256) {
       return absl::StrCat(own.path, " is damaged: its bytes have another digest than its name says");
@@ -279,9 +278,10 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
     shards.push_back(own);
     merged.rows += receipt.at("rows").get<int64_t>();
     for (const Json& refused : receipt.at("refused")) merged.refused.push_back(refused);
-    const Json& machine = receipt.at("run").at("machine");
+    const auto machine = receipt.at("run").at("machine").get<std::string>();
+    std::vector<std::string>& machines = merged.machines;
     if (std::find(machines.begin(), machines.end(), machine) == machines.end()) machines.push_back(machine);
-    seconds += NumberOf(receipt.at("run").at("seconds"));
+    merged.seconds += NumberOf(receipt.at("run").at("seconds"));
     size_t target = 0;
     for (const Json& json : receipt.at("aggregates")) {
       Aggregates aggregates = Aggregates::OfJson(json);
@@ -316,19 +316,68 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
   Json document = {
       {"aggregates", std::move(aggregates)},
       {"format", kMergedFormat},
-      {"machines", std::move(machines)},
+      {"machines", merged.machines},
       {"plan", Sha256OfPlan(plan)},
       {"refused", merged.refused},
       {"result",
        {{"bytes", merged.bytes}, {"path", merged.path.substr(merged.path.rfind('/') + 1)}, {"sha256", merged.sha256}}},
       {"rows", merged.rows},
-      {"seconds", RecordedNumber(seconds)},
-      {"version", 1}};
-  document["hash"] = Sha256Without(document, "hash");
+      {"seconds", RecordedNumber(merged.seconds)},
+      {"version", kMergedVersion}};
+  merged.hash = Sha256Without(document, "hash");
+  document["hash"] = merged.hash;
   WriteFileWhole(MergedPath(plan_path, "json"), CanonicalJson(document) + "\n");
   WriteFileWhole(SuccessPath(plan_path),
                  absl::StrCat(merged.sha256, "  ", document["result"]["path"].get<std::string>(), "\n"));
   RemoveAttempts(folder);
+  return merged;
+}
+
+MergedJob ReadMergedJob(const JobPlan& plan, const std::string& plan_path) {
+  const std::string again = absl::StrCat("addend job merge ", plan_path);
+  const std::string path = MergedPath(plan_path, "json");
+  if (::access(SuccessPath(plan_path).c_str(), F_OK) != 0 || ::access(path.c_str(), F_OK) != 0) {
+    throw FailedPrecondition(absl::StrCat(plan_path, " is not merged; run ", again));
+  }
+  MergedJob merged;
+  Json document;
+  try {
+    document = ReadJson(ReadFileWhole(path), path);
+    merged.hash = document.at("hash").get<std::string>();
+    if (merged.hash != Sha256Without(document, "hash")) throw InvalidArgument("its hash is not that of its content");
+  } catch (const Error& error) {
+    throw FailedPrecondition(absl::StrCat(path, " is damaged: ", error.what(), "; write it anew by ", again));
+  } catch (const Json::exception&) {
+    throw FailedPrecondition(absl::StrCat(path, " is damaged: it has no hash; write it anew by ", again));
+  }
+  try {
+    if (document.at("format") != kMergedFormat || document.at("version") != kMergedVersion) {
+      throw FailedPrecondition(
+          absl::StrCat(path, " is of another version of Addend than this one; write it anew by ", again));
+    }
+    if (document.at("plan") != Sha256OfPlan(plan)) {
+      throw FailedPrecondition(absl::StrCat(path, " belongs to another plan than ", plan_path,
+                                            ": its plan's digest is ", document.at("plan").get<std::string>(),
+                                            "; run the shards of this one, and ", again));
+    }
+    merged.path = MergedPath(plan_path, EndingOf(plan.format));
+    merged.sha256 = document.at("result").at("sha256").get<std::string>();
+    merged.bytes = document.at("result").at("bytes").get<int64_t>();
+    merged.rows = document.at("rows").get<int64_t>();
+    merged.refused = document.at("refused");
+    merged.machines = document.at("machines").get<std::vector<std::string>>();
+    merged.seconds = NumberOf(document.at("seconds"));
+    for (const Json& own : document.at("aggregates")) merged.aggregates.push_back(Aggregates::OfJson(own));
+  } catch (const Json::exception&) {
+    throw FailedPrecondition(
+        absl::StrCat(path, " lacks something that results of jobs hold; write it anew by ", again));
+  }
+  uint64_t size = 0;
+  const Descriptor rows(OpenToRead(merged.path, &size));
+  if (size != static_cast<uint64_t>(merged.bytes)) {
+    throw FailedPrecondition(absl::StrCat(merged.path, " has ", size, " bytes, and had ", merged.bytes,
+                                          " when it was merged; write it anew by ", again));
+  }
   return merged;
 }
 

@@ -46,6 +46,9 @@ struct MergedJob {
   int64_t rows = 0;
   Json refused;                        // [{"row", "reason"}]
   std::vector<Aggregates> aggregates;  // by target
+  std::vector<std::string> machines;   // that computed shards
+  double seconds = 0;                  // of work, over all shards
+  std::string hash;                    // of "merged.json"
 };
 
 // {"format": "addend.job_merged", "version": 1, ...}
@@ -56,6 +59,11 @@ Json MergedJobJson(const MergedJob& merged);
 // the rows. What attempts left behind is removed then. Throws FailedPrecondition where shards are missing, are damaged,
 // or have two results, all of them listed. progress: shards that are done.
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress = nullptr);
+
+// What merging gave, from "merged.json"; of the rows in their file only the length is looked at. Throws
+// FailedPrecondition, which says what to do, for a job that is not merged, for a document whose hash is not that of its
+// content, for that of another plan, and where the rows' file is gone or has another length.
+MergedJob ReadMergedJob(const JobPlan& plan, const std::string& plan_path);
 
 }  // namespace addend
 

@@ -136,6 +136,13 @@ struct JobMergeArguments {
   bool json = false;
 };
 
+struct JobReportArguments {
+  std::string plan;
+  std::string against;  // another plan; empty: none
+  std::string out;      // empty: beside the merged rows
+  bool json = false;
+};
+
 struct CheckArguments {
   RunArguments run;
   bool all = false;
@@ -176,6 +183,7 @@ int RunJobPlan(const JobPlanArguments& arguments);
 int RunJobRun(const JobRunArguments& arguments);
 int RunJobStatus(const JobStatusArguments& arguments);
 int RunJobMerge(const JobMergeArguments& arguments);
+int RunJobReport(const JobReportArguments& arguments);
 int RunCheck(const CheckArguments& arguments);
 int RunTrace(const TraceArguments& arguments);
 int RunOps(const OpsArguments& arguments);

@@ -1,10 +1,11 @@
-// Attributes data sets in shards: plans them, computes them, tells how far they are, puts them together.
+// Attributes data sets in shards: plans them, computes them, tells how far they are, puts them together, reports.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/jobs/job_runner.h"
 #include "core/jobs/make_plan.h"
 #include "core/jobs/merge.h"
+#include "core/jobs/report.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/describe.h"
@@ -264,6 +266,34 @@ int RunJobMerge(const JobMergeArguments& arguments) {
   }
   text += Labelled("Written", absl::StrCat(merged.path, ", ", Bytes(merged.bytes)), terminal);
   text += absl::StrCat("SHA-256    ", merged.sha256, "\n");
+  WriteStdout(text);
+  return kSuccess;
+}
+
+int RunJobReport(const JobReportArguments& arguments) {
+  const bool page = !arguments.json || !arguments.out.empty();
+  const std::string out =
+      arguments.out.empty() ? absl::StrCat(ResultsFolder(arguments.plan), "/report.html") : arguments.out;
+  const ReportedJob job = LoadReportedJob(arguments.plan);
+  std::optional<ReportedJob> against;
+  if (!arguments.against.empty()) against = LoadReportedJob(arguments.against);
+  std::vector<std::string> sources = {arguments.plan, job.merged.path};
+  if (against) sources.insert(sources.end(), {arguments.against, against->merged.path});
+  if (page) CheckWritable(out, sources);
+  const Json report = JobReportJson(job, against ? &*against : nullptr, ThisProgram());
+  const std::string html = page ? JobReportHtml(report) : "";
+  if (page) WriteFileWhole(out, html);
+  if (arguments.json) {
+    WriteStdout(Dump(report, 1) + "\n");
+    return kSuccess;
+  }
+  const Terminal terminal = StdoutTerminal();
+  std::string text = Labelled(
+      "Rows",
+      absl::StrCat(job.merged.rows,
+                   job.merged.refused.empty() ? "" : absl::StrCat(", ", job.merged.refused.size(), " refused")),
+      terminal);
+  text += Labelled("Written", absl::StrCat(out, ", ", Bytes(static_cast<int64_t>(html.size()))), terminal);
   WriteStdout(text);
   return kSuccess;
 }

@@ -124,10 +124,23 @@ constexpr char kJobExamples[] =
     "  addend job status plan.json\n"
     "  addend job merge plan.json\n"
     "      Checks every shard by its digest, and writes one file: plan.out/merged.*\n"
+    "  addend job report plan.json\n"
+    "      What all rows together say, as a page for a browser: plan.out/report.html\n"
     "\n"
     "A shard is computed from the plan alone, and becomes visible as a whole, under\n"
     "the digest of its bytes. Shards may be started twice, and killed at any time.\n"
     "\n";
+
+constexpr char kJobReport[] =
+    "Examples:\n"
+    "  addend job report plan.json\n"
+    "      Writes plan.out/report.html: the proof, which parts matter and how their\n"
+    "      contributions are spread, groups (--group of the plan), the worst rows.\n"
+    "  addend job report june.json --against may.json --out drift.html\n"
+    "      Also how far the contributions have moved since another job, part by part.\n"
+    "\n"
+    "The page is one file without anything to fetch. docs/jobs.md says what its\n"
+    "numbers are.\n";
 
 constexpr char kJobData[] =
     "--input names one .csv file; one folder, each file of which is a row, in the\n"
@@ -473,12 +486,14 @@ struct JobCommands {
   CLI::App* run;
   CLI::App* status;
   CLI::App* merge;
+  CLI::App* report;
 };
 struct JobArguments {
   JobPlanArguments plan;
   JobRunArguments run;
   JobStatusArguments status;
   JobMergeArguments merge;
+  JobReportArguments report;
 };
 
 JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
@@ -548,7 +563,21 @@ JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
   add_plan(merge, arguments.merge.plan);
   merge->add_flag("--json", arguments.merge.json, "Prints JSON instead of text");
   merge->footer(std::string(kJobExamples) + kTrust);
-  return {command, plan, run, status, merge};
+
+  CLI::App* report = command->add_subcommand("report", "Shows all rows of a merged job together, as a page");
+  add_plan(report, arguments.report.plan);
+  report
+      ->add_option("--against", arguments.report.against,
+                   "Another merged job with the same parts and targets:\nalso shows how far contributions have moved")
+      ->check(NotEmpty, "", "")
+      ->option_text("PLAN");
+  report->add_option("-o,--out", arguments.report.out, "The page (default: report.html beside the results)")
+      ->check(NotEmpty, "", "")
+      ->option_text("FILE");
+  report->add_flag("--json", arguments.report.json,
+                   "Prints what the page shows as JSON; the page is\nwritten only where --out names it");
+  report->footer(kJobReport);
+  return {command, plan, run, status, merge, report};
 }
 
 CLI::App* AddCheck(CLI::App& app, CheckArguments& arguments) {
@@ -662,6 +691,7 @@ int Run(int argc, char** argv) {
   if (job.command->parsed()) {
     if (job.plan->parsed()) return RunJobPlan(job_arguments.plan);
     if (job.run->parsed()) return RunJobRun(job_arguments.run);
+    if (job.report->parsed()) return RunJobReport(job_arguments.report);
     return job.status->parsed() ? RunJobStatus(job_arguments.status) : RunJobMerge(job_arguments.merge);
   }
   if (check->parsed()) return RunCheck(check_arguments);
