@@ -132,6 +132,12 @@ class DocumentsTest(unittest.TestCase):
                 self.expect_file(os.path.join(shards, name), "shard")
         self.written("job_merged", "job", "merge", plan, "--json")
         self.expect_file(os.path.join(self.folder, "plan.out", "merged.json"), "job_result")
+        page = os.path.join(self.folder, "report.html")
+        report = self.written("job_report", "job", "report", plan, "--against", plan, "--json", "--out", page)
+        with open(page) as file:
+            text = file.read()
+        data = text[text.index('id="data">') + len('id="data">'):]
+        self.assertEqual(self.expect(data[:data.index("</script>")], "job_report"), report)
 
     def test_the_file_of_a_program(self):
         subprocess.run([ADDEND, "trace", *example("digits"), "--save", self.folder], check=True, stdout=subprocess.PIPE)

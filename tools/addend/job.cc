@@ -56,6 +56,12 @@ std::string Bytes(int64_t bytes) {
   return number < 1e6 ? absl::StrCat(Number(number / 1e3, 3), " kB") : absl::StrCat(Number(number / 1e6, 3), " MB");
 }
 
+// "1000000, 3 refused"
+std::string RowsText(const MergedJob& merged) {
+  const size_t refused = merged.refused.size();
+  return absl::StrCat(merged.rows, refused == 0 ? "" : absl::StrCat(", ", refused, " refused"));
+}
+
 // Reads a plan, and takes the threads that it was made with.
 JobPlan OpenPlan(const std::string& path) {
   JobPlan plan = LoadJobPlan(path);
@@ -254,10 +260,7 @@ int RunJobMerge(const JobMergeArguments& arguments) {
     return kSuccess;
   }
   const Terminal terminal = StdoutTerminal();
-  std::string text = Labelled(
-      "Rows",
-      absl::StrCat(merged.rows, merged.refused.empty() ? "" : absl::StrCat(", ", merged.refused.size(), " refused")),
-      terminal);
+  std::string text = Labelled("Rows", RowsText(merged), terminal);
   for (size_t k = 0; k < std::min(merged.refused.size(), kMostTold); ++k) {
     const Json& own = merged.refused[k];
     text += Labelled(k == 0 ? "Refused" : "",
@@ -277,7 +280,7 @@ int RunJobReport(const JobReportArguments& arguments) {
   const ReportedJob job = LoadReportedJob(arguments.plan);
   std::optional<ReportedJob> against;
   if (!arguments.against.empty()) against = LoadReportedJob(arguments.against);
-  std::vector<std::string> sources = {arguments.plan, job.merged.path};
+  std::vector<std::string> sources = {arguments.plan, job.merged.path, ResultsFolder(arguments.plan) + "/merged.json"};
   if (against) sources.insert(sources.end(), {arguments.against, against->merged.path});
   if (page) CheckWritable(out, sources);
   const Json report = JobReportJson(job, against ? &*against : nullptr, ThisProgram());
@@ -288,11 +291,7 @@ int RunJobReport(const JobReportArguments& arguments) {
     return kSuccess;
   }
   const Terminal terminal = StdoutTerminal();
-  std::string text = Labelled(
-      "Rows",
-      absl::StrCat(job.merged.rows,
-                   job.merged.refused.empty() ? "" : absl::StrCat(", ", job.merged.refused.size(), " refused")),
-      terminal);
+  std::string text = Labelled("Rows", RowsText(job.merged), terminal);
   text += Labelled("Written", absl::StrCat(out, ", ", Bytes(static_cast<int64_t>(html.size()))), terminal);
   WriteStdout(text);
   return kSuccess;

@@ -304,5 +304,151 @@ class FaultsTest(JobTest):
         self.assertEqual(self.run_all()["rows"], 200)
 
 
+class ReportTest(JobTest):
+    """`addend job report`, against the rows themselves."""
+
+    def read_page(self, path):
+        with open(path) as file:
+            text = file.read()
+        self.assertNotIn("http://", text.replace("http://www.w3.org/2000/svg", ""))
+        self.assertNotIn("https://", text)
+        data = text[text.index('id="data">') + len('id="data">'):]
+        return json.loads(data[:data.index("</script>")])
+
+    def plan_table(self, name="plan.json", shift=0.0, columns="age,income", more=()):
+        random_numbers = numpy.random.RandomState(3).standard_normal((300, 2))
+        random_numbers[:, 0] += shift
+        lines = [columns + ",month,region"]
+        for k, (a, b) in enumerate(random_numbers):
+            lines.append("%r,%r,%s,%s" % (a if k != 7 else "?", b, "2024-%02d" % (12 - k % 12), "nes"[k % 3]))
+        self.write(name + ".csv", "\n".join(lines) + "\n")
+        self.write("mapping.json", json.dumps({"month": None, "region": None}))
+        self.plan = self.path(name)
+        self.make(self.model(Weighted(2)), "--input", self.plan + ".csv", "--mapping", self.path("mapping.json"),
+                  "--batch", "50", "--shards", "3", "--group", "month", "--group", "region", "--target", "0", *more)
+        numbers = random_numbers.astype(numpy.float32) * [1, 2]
+        return numpy.delete(numbers, 7, 0)
+
+    def test_the_page_holds_what_the_rows_say(self):
+        exact = self.plan_table()
+        self.run_all()
+        said = self.job("report", self.plan)
+        page = os.path.join(self.path("plan.out"), "report.html")
+        self.assertIn(page, said.replace("\n           ", ""))
+        report = self.read_page(page)
+        self.assertEqual(report, json.loads(self.job("report", self.plan, "--json")))
+        self.assertEqual((report["format"], report["rows"], report["refused_rows"]), ("addend.job_report", 300, 1))
+        self.assertEqual(report["refused"][0]["row"], 7)
+        self.assertIn("no number", report["refused"][0]["reason"])
+        with open(report["result"]["path"], "rb") as file:
+            self.assertEqual(hashlib.sha256(file.read()).hexdigest(), report["result"]["sha256"])
+        (target,) = report["targets"]
+        self.assertEqual((target["rows"], report["components"]), (299, ["age", "income"]))
+        for c in range(2):
+            own = target["components"][c]
+            self.assertAlmostEqual(own["mean"], exact[:, c].mean(), places=6)
+            self.assertAlmostEqual(own["mean_magnitude"], numpy.abs(exact[:, c]).mean(), places=6)
+            self.assertEqual(own["positive"], (exact[:, c] > 0).sum())
+            for share, told in zip(report["shares"], own["quantiles"]):
+                nearest = numpy.sort(exact[:, c])[int(numpy.floor(share * 298 + 0.5))]
+                self.assertLessEqual(abs(told - nearest), abs(nearest) / 100)
+        self.assertEqual(target["detailed"], [1, 0])
+        months, regions = target["columns"]
+        self.assertEqual(months["order"], "dates")
+        self.assertEqual([group["text"] for group in months["groups"]], ["2024-%02d" % k for k in range(1, 13)])
+        self.assertEqual((regions["order"], sorted(group["rows"] for group in regions["groups"])), ("texts", [99, 100, 100]))
+        rows = numpy.delete(numpy.arange(300), 7)
+        for group in months["groups"]:
+            mine = exact[12 - rows % 12 == int(group["text"][5:])]
+            self.assertEqual(group["rows"], len(mine))
+            numpy.testing.assert_allclose(group["means"], mine.mean(0)[[1, 0]], rtol=1e-4, atol=1e-6)
+
+    def test_worst_rows_are_those_of_the_file(self):
+        self.numbers(400, 6)
+        self.make(self.model(Network(6)), "--input", self.path("rows.npy"), "--shards", "4", "--batch", "10", "--target",
+                  "top1", "--target", "1-2", "--classes", "x,y,z")
+        merged = self.run_all()
+        tensors, _ = read_safetensors(merged["path"])
+        out = self.path("elsewhere.html")
+        self.job("report", self.plan, "--out", out)
+        report = self.read_page(out)
+        self.assertFalse(os.path.exists(os.path.join(self.path("plan.out"), "report.html")))
+        self.assertEqual([target["name"] for target in report["targets"]], ["top1", "y minus z"])
+        for t, target in enumerate(report["targets"]):
+            leftovers = numpy.abs(tensors["leftover"][:, t])
+            worst = sorted(range(400), key=lambda row: (-leftovers[row], row))[:10]
+            self.assertEqual([own["row"] for own in target["worst_leftover"]], [row for row in worst if leftovers[row]])
+            self.assertTrue(target["worst_rows"])
+            for own in target["worst_rows"]:
+                row = own["row"]
+                self.assertEqual((own["value"], own["reference"], own["leftover"], own["element"]),
+                                 tuple(tensors[key][row, t] for key in ("value", "reference", "leftover", "target")))
+                told = {part["component"]: part["contribution"] for part in own["contributions"]}
+                self.assertEqual(told, dict(enumerate(tensors["contributions"][row, t])))
+
+    def test_drift(self):
+        before = self.plan_table("may.json")
+        self.run_all()
+        after = self.plan_table("june.json", shift=1.0)
+        self.run_all()
+        drift = json.loads(self.job("report", self.path("june.json"), "--against", self.path("may.json"), "--json"))["drift"]
+        (target,) = drift["targets"]
+        for c in range(2):
+            points = numpy.concatenate([before[:, c], after[:, c]])
+            shares = [[(numbers[:, c] <= x).mean() for x in points] for numbers in (before, after)]
+            exact = numpy.abs(numpy.subtract(*shares)).max()
+            self.assertLessEqual(target["components"][c]["distance"], exact + 1e-9)
+            self.assertGreaterEqual(target["components"][c]["distance"], exact - 0.02)
+        self.assertGreater(target["components"][0]["distance"], 0.3)
+        self.assertEqual(target["components"][1]["distance"], 0)
+        self.assertTrue(drift["same_model"] and drift["same_baselines"] and drift["same_policy"])
+        self.plan_table("july.json", columns="age,rent")
+        self.run_all()
+        self.refused(["july.json has not the components of", "no income"], "report", self.path("june.json"), "--against",
+                     self.path("july.json"))
+        self.plan_table("august.json")
+        self.refused("august.json is not merged; run addend job merge", "report", self.path("june.json"), "--against",
+                     self.path("august.json"))
+
+    def test_results_as_text(self):
+        self.plan_table(more=("--format", "csv"))
+        self.run_all()
+        self.job("report", self.plan)
+        report = self.read_page(os.path.join(self.path("plan.out"), "report.html"))
+        self.assertEqual((report["result"]["format"], report["targets"][0]["worst_rows"]), ("csv", []))
+
+    def test_what_is_refused(self):
+        self.plan_table()
+        self.refused("is not merged; run addend job merge " + self.plan, "report", self.plan)
+        self.job("run", self.plan)
+        self.refused("is not merged; run addend job merge " + self.plan, "report", self.plan)
+        self.merge()
+        path = os.path.join(self.path("plan.out"), "merged.json")
+        with open(path, "rb") as file:
+            whole = file.read()
+        draw = random.Random(1)
+        for place in [10, whole.index(b'"sum":') + 9, len(whole) - 3] + [draw.randrange(len(whole) - 1) for _ in range(3)]:
+            self.write(path, whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1:])
+            self.refused(["merged.json is damaged", "addend job merge"], "report", self.plan)
+        self.write(path, whole[:len(whole) // 2])
+        self.refused("merged.json is damaged", "report", self.plan)
+        self.write(path, whole)
+        with open(os.path.join(self.path("plan.out"), "merged.safetensors"), "ab") as file:
+            file.write(b"x")
+        self.refused("bytes, and had", "report", self.plan)
+        self.merge()
+        self.refused("it is read as well", "report", self.plan, "--out", self.plan)
+        self.job("report", self.plan)
+        # Another plan in the place of the one that was merged.
+        os.remove(self.plan)
+        self.plan_table(more=("--no-contributions", "--reasons", self.concepts()))
+        self.refused(["belongs to another plan", "addend job merge"], "report", self.plan)
+
+    def concepts(self):
+        self.write("concepts.json", json.dumps({"format": "addend.concepts", "version": 1, "concepts": [
+            {"name": "all", "components": ["age", "income"]}]}))
+        return self.path("concepts.json")
+
+
 if __name__ == "__main__":
     unittest.main()
