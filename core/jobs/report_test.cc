@@ -32,6 +32,9 @@ struct Row {
   std::string group;
 };
 
+// The first month has the fewest rows.
+int64_t MonthOf(int64_t at) { return at % 5 == 0 ? 1 : 2 + at % 2; }
+
 // A row whose numbers follow from its place; `shift` moves those of component 1.
 Row RowAt(int64_t at, double shift) {
   const auto x = static_cast<double>((at * 37) % 101) - 50;
@@ -40,7 +43,7 @@ Row RowAt(int64_t at, double shift) {
   row.leftover = at == 17 ? 0.75 : x / 4096;
   row.value = 1 + row.leftover;
   for (const double contribution : row.contributions) row.value += contribution;
-  row.group = absl::StrCat("2024-0", 1 + at % 3, "-15");
+  row.group = absl::StrCat("2024-0", MonthOf(at), "-15");
   return row;
 }
 
@@ -190,7 +193,9 @@ TEST_F(ReportTest, GroupsAreInTheOrderOfTime) {
     std::vector<double> sums(3);
     double values = 0;
     int64_t count = 0;
-    for (int64_t at = g; at < kRows; at += 3, ++count) {
+    for (int64_t at = 0; at < kRows; ++at) {
+      if (MonthOf(at) != 1 + g) continue;
+      ++count;
       const Row row = RowAt(at, 0);
       values += row.value;
       for (size_t c = 0; c < 3; ++c) sums[c] += row.contributions[c];
@@ -203,6 +208,29 @@ TEST_F(ReportTest, GroupsAreInTheOrderOfTime) {
     }
   }
   EXPECT_EQ(column["groups"][1]["at"].get<double>() - column["groups"][0]["at"].get<double>(), 31);
+}
+
+TEST_F(ReportTest, GroupsOfNumbersAndTextsHaveTheirOwnOrder) {
+  ReportedJob job = Make("plan", 0);
+  const auto order = [&](const std::vector<std::string>& texts) {
+    Aggregates aggregates(3, 0, 1);
+    const std::vector<double> contributions(3, 1.0);
+    for (const std::string& text : texts) {
+      RowNumbers row;
+      row.contributions = contributions.data();
+      row.groups = {text};
+      aggregates.Add(row);
+    }
+    job.merged.aggregates = {aggregates};
+    const Json column = Report(job)["targets"][0]["columns"][0];
+    std::vector<std::string> told = {column["order"].get<std::string>()};
+    for (const Json& group : column["groups"]) told.push_back(group["text"].get<std::string>());
+    return told;
+  };
+  EXPECT_THAT(order({"10", "9", "-2.5", "10", "10"}), testing::ElementsAre("numbers", "-2.5", "9", "10"));
+  EXPECT_THAT(order({"b", "10", "b", "a", "c", "c", "c"}), testing::ElementsAre("texts", "c", "b", "10", "a"));
+  EXPECT_THAT(order({"2024-05", "2023-12-31T10:00"}), testing::ElementsAre("dates", "2023-12-31T10:00", "2024-05"));
+  EXPECT_THAT(order({"2024-05", "later"}), testing::ElementsAre("texts", "2024-05", "later"));
 }
 
 TEST_F(ReportTest, WorstRowsAreReadFromTheRows) {
