@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/canonical_json.h"
 #include "core/base/error.h"
+#include "core/linearize/operator_check.h"
 
 namespace addend {
 namespace {
@@ -253,7 +254,7 @@ void Aggregates::Add(const RowNumbers& numbers) {
   leftover_shares_.Add(numbers.leftover == 0 ? 0 : std::abs(numbers.leftover) / move);
   conditionings_.Add(numbers.conditioning);
   worst_leftover_.Add(numbers.row, std::abs(numbers.leftover));
-  worst_recovery_.Add(numbers.row, std::abs(numbers.recovery_error));
+  NoteWorst(numbers.recovery_error, worst_recovery_error_);
   if (Samples(numbers.row)) {
     SampledRow& own = sample_[numbers.row];
     own.row = numbers.row;
@@ -289,7 +290,7 @@ void Aggregates::Merge(const Aggregates& other) {
   leftover_shares_.Merge(other.leftover_shares_);
   conditionings_.Merge(other.conditionings_);
   worst_leftover_.Merge(other.worst_leftover_);
-  worst_recovery_.Merge(other.worst_recovery_);
+  NoteWorst(other.worst_recovery_error_, worst_recovery_error_);
   sample_.insert(other.sample_.begin(), other.sample_.end());
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (const auto& [text, own] : other.groups_[g]) groups_[g][text].Merge(own);
@@ -328,7 +329,7 @@ Json Aggregates::ToJson() const {
           {"sampled", RecordedNumber(sampled_)},
           {"value", ComponentJson(values_)},
           {"worst_leftover", worst_leftover_.ToJson()},
-          {"worst_recovery", worst_recovery_.ToJson()}};
+          {"worst_recovery_error", RecordedNumber(worst_recovery_error_)}};
 }
 
 Aggregates Aggregates::OfJson(const Json& json) {
@@ -342,7 +343,7 @@ Aggregates Aggregates::OfJson(const Json& json) {
   own.leftover_shares_ = ComponentOf(json.at("leftover_share"));
   own.conditionings_ = QuantileSketch::OfJson(json.at("conditioning"));
   own.worst_leftover_ = WorstRows::OfJson(json.at("worst_leftover"));
-  own.worst_recovery_ = WorstRows::OfJson(json.at("worst_recovery"));
+  own.worst_recovery_error_ = NumberOf(json.at("worst_recovery_error"));
   for (const Json& row : json.at("sample")) {
     SampledRow& sampled = own.sample_[row.at("row").get<int64_t>()];
     sampled.row = row.at("row").get<int64_t>();

@@ -112,7 +112,7 @@ struct RowNumbers {
   double value = 0;
   double reference = 0;
   double leftover = 0;
-  double recovery_error = 0;  // recovery - value
+  double recovery_error = 0;  // Report::worst_recovery_error of the attribution that the row is from
   double conditioning = 1;
   const double* contributions = nullptr;  // by component
   const double* elements = nullptr;       // likewise, or null
@@ -140,7 +140,7 @@ class Aggregates {
   const ComponentAggregate& leftover_shares() const { return leftover_shares_; }  // |leftover| / |value - reference|
   const QuantileSketch& conditionings() const { return conditionings_; }
   const WorstRows& worst_leftover() const { return worst_leftover_; }  // by |leftover|
-  const WorstRows& worst_recovery() const { return worst_recovery_; }  // by |recovery - value|
+  double worst_recovery_error() const { return worst_recovery_error_; }
   const std::map<int64_t, SampledRow>& sample() const { return sample_; }
   // By column, then by text.
   const std::vector<std::map<std::string, GroupAggregate>>& groups() const { return groups_; }
@@ -162,7 +162,7 @@ class Aggregates {
   ComponentAggregate leftover_shares_;
   QuantileSketch conditionings_;
   WorstRows worst_leftover_;
-  WorstRows worst_recovery_;
+  double worst_recovery_error_ = 0;
   std::map<int64_t, SampledRow> sample_;
   std::vector<std::map<std::string, GroupAggregate>> groups_;
 };

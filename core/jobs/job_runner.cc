@@ -285,7 +285,7 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
       numbers.value = own.value;
       numbers.reference = own.reference;
       numbers.leftover = own.leftover;
-      numbers.recovery_error = own.recovery - own.value;
+      numbers.recovery_error = attribution.report.worst_recovery_error;
       numbers.conditioning = own.conditioning;
       numbers.contributions = own.contributions.data();
       if (aggregates[t].Samples(numbers.row)) {
@@ -365,12 +365,22 @@ DataRows JobRunner::ReadShard(int64_t shard) const {
   return rows;
 }
 
+std::optional<CommittedShard> JobRunner::FindDone(int64_t shard) {
+  const auto begin = std::chrono::steady_clock::now();
+  if (begin >= list_again_) {
+    listed_ = FindCommitted(ResultsFolder(plan_path_));
+    const auto end = std::chrono::steady_clock::now();
+    list_again_ = end + 100 * (end - begin);
+  }
+  const auto found = listed_.find(shard);
+  // Somebody may have removed it since.
+  if (found == listed_.end() || ::access(found->second.front().path.c_str(), F_OK) != 0) return std::nullopt;
+  return found->second.front();
+}
+
 Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
-  const std::string folder = ResultsFolder(plan_path_);
   if (!again) {
-    const CommittedShards committed = FindCommitted(folder);
-    const auto found = committed.find(shard);
-    if (found != committed.end()) return ReadReceipt(found->second.front().receipt);
+    if (const auto done = FindDone(shard)) return ReadReceipt(done->receipt);
   }
   const auto begin = std::chrono::steady_clock::now();
   const DataRows rows = ReadShard(shard);
@@ -395,7 +405,7 @@ Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
                   {"shard", shard},
                   {"version", 1}};
   const CommittedShard committed =
-      CommitShard(folder, shard, computed.bytes, EndingOf(plan_.format), std::move(receipt));
+      CommitShard(ResultsFolder(plan_path_), shard, computed.bytes, EndingOf(plan_.format), std::move(receipt));
   return ReadReceipt(committed.receipt);
 }
 

@@ -7,6 +7,7 @@
 #ifndef ADDEND_CORE_JOBS_JOB_RUNNER_H_
 #define ADDEND_CORE_JOBS_JOB_RUNNER_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -71,6 +72,10 @@ class JobRunner {
   Attribution Attribute(const std::vector<at::Tensor>& rows);
   std::vector<Input> InputsOf(const std::vector<at::Tensor>& rows) const;
   DataRows ReadShard(int64_t shard) const;
+  // The result of a shard that is there. Lists the folder of results only so often that this takes about a hundredth
+  // of the time: with many shards a listing before each of them costs more than their work. What others did since then
+  // is computed once more, with the same bytes.
+  std::optional<CommittedShard> FindDone(int64_t shard);
   // By component, the number that it is in a row of these inputs; NaN where it is no single one.
   std::vector<double> ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const;
   void Take(const DataRows& rows, const std::vector<int64_t>& places, const std::vector<at::Tensor>& values,
@@ -85,7 +90,9 @@ class JobRunner {
   std::optional<Concepts> concepts_;
   std::vector<int64_t> single_;  // by component: which element of a row it is, input after input; -1: no single one
   bool prepared_ = false;
-  std::shared_ptr<const AttributionPlan> ready_;  // null: the model runs for each batch
+  CommittedShards listed_;
+  std::chrono::steady_clock::time_point list_again_;  // when it is due
+  std::shared_ptr<const AttributionPlan> ready_;      // null: the model runs for each batch
 };
 
 // The rows of a plan, where they are tensors. Throws what opening them throws, and Unimplemented for rows that only the

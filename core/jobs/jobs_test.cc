@@ -122,6 +122,9 @@ TEST_F(JobsTest, EveryRowIsAttributedOnce) {
   const at::Tensor sums = contributions.sum({1}) + *file.Find("reference") + *file.Find("leftover");
   EXPECT_TRUE(at::allclose(sums, value, 1e-6, 1e-6));
   EXPECT_EQ(merged.aggregates[0].rows(), 90);
+  // Float32 rounds, and more would have been an error.
+  EXPECT_GT(merged.aggregates[0].worst_recovery_error(), 1e-9);
+  EXPECT_LT(merged.aggregates[0].worst_recovery_error(), 1e-4);
   EXPECT_NEAR(merged.aggregates[0].components()[3].sum, contributions.select(1, 3).sum().item<double>(), 1e-9);
 }
 

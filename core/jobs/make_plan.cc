@@ -173,8 +173,8 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
 
   int64_t shards = draft.shards;
   if (shards == 0) {
-    const double rows = std::max(
-        1.0, std::min(made.rows_per_second * JobDraft::kShardSeconds, draft.shard_bytes / ResultBytes(plan)));
+    const double rows =
+        std::max(1.0, std::min(made.rows_per_second * JobDraft::kShardSeconds, draft.shard_bytes / ResultBytes(plan)));
     shards = static_cast<int64_t>(std::max(1.0, static_cast<double>(plan.rows) / rows));
   }
   plan.shard_rows = ShardRows(plan.rows, plan.batch, shards);

@@ -16,6 +16,7 @@
 #include "core/base/file_error.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/shard_table.h"
+#include "core/linearize/operator_check.h"
 #include "core/program/sha256.h"
 #include "core/program/tensor_io.h"
 #include "core/program/tensor_layout.h"
@@ -222,9 +223,7 @@ JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
     for (const Json& json : receipt.at("aggregates")) {
       const Aggregates own = Aggregates::OfJson(json);
       status.worst_leftover_share = std::max(status.worst_leftover_share, own.leftover_shares().sketch.largest());
-      if (!own.worst_recovery().rows().empty()) {
-        status.worst_recovery_error = std::max(status.worst_recovery_error, own.worst_recovery().rows().front().size);
-      }
+      NoteWorst(own.worst_recovery_error(), status.worst_recovery_error);
     }
     return std::string();
   });

@@ -22,7 +22,7 @@ struct JobStatus {
   int64_t refused = 0;
   double seconds = 0;               // of computation, over all shards that are done
   double worst_leftover_share = 0;  // |leftover| over |value - reference|, of a row
-  double worst_recovery_error = 0;  // |recovery - value|, of a row
+  double worst_recovery_error = 0;  // Report::worst_recovery_error of a batch
   int64_t peak_memory = 0;          // bytes, of a worker's process
   std::vector<int64_t> missing;     // shards
   std::vector<std::string> wrong;   // what merging would refuse, one line each

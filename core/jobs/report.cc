@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -157,12 +156,12 @@ class ResultRows {
     if (job.plan.contributions) Open("contributions");
   }
 
-  // `leftover`: its magnitude as "merged.json" has it, where it does.
-  Json Read(int64_t row, size_t target, std::optional<double> leftover) const {
+  // `leftover`: its magnitude as "merged.json" has it.
+  Json Read(int64_t row, size_t target, double leftover) const {
     const double own_leftover = NumberOf("leftover", row, target);
-    if (leftover && std::isfinite(own_leftover) && std::abs(own_leftover) != *leftover) {
+    if (std::isfinite(own_leftover) && std::abs(own_leftover) != leftover) {
       throw FailedPrecondition(absl::StrCat(job_.merged.path, " holds other rows than merged.json tells of: row ", row,
-                                            " has the leftover ", own_leftover, ", and had ", *leftover,
+                                            " has the leftover ", own_leftover, ", and had ", leftover,
                                             "; write both anew by addend job merge ", job_.plan_path));
     }
     Json json = {{"row", row},
@@ -216,19 +215,13 @@ class ResultRows {
   std::map<std::string, std::unique_ptr<StoredRows>> tensors_;
 };
 
-// Both lists of worst rows, each row once.
+// The rows with the largest leftover.
 Json WorstRowsJson(const ReportedJob& job, size_t target) {
   Json list = Json::array();
   if (job.plan.format != "safetensors") return list;
   const Aggregates& own = job.merged.aggregates.at(target);
   const ResultRows rows(job);
-  std::set<int64_t> told;
-  for (const WorstRow& worst : own.worst_leftover().rows()) {
-    if (told.insert(worst.row).second) list.push_back(rows.Read(worst.row, target, worst.size));
-  }
-  for (const WorstRow& worst : own.worst_recovery().rows()) {
-    if (told.insert(worst.row).second) list.push_back(rows.Read(worst.row, target, std::nullopt));
-  }
+  for (const WorstRow& worst : own.worst_leftover().rows()) list.push_back(rows.Read(worst.row, target, worst.size));
   return list;
 }
 
@@ -257,12 +250,11 @@ Json TargetJson(const ReportedJob& job, size_t target) {
   for (size_t g = 0; g < own.groups().size(); ++g) {
     columns.push_back(ColumnJson(plan.groups.at(g), own.groups()[g], detailed));
   }
-  const std::vector<WorstRow>& recovery = own.worst_recovery().rows();
   return {{"target", text},
           {"name", TargetName(plan, text)},
           {"rows", own.rows()},
           {"value", NumberJson(own.values())},
-          {"worst_recovery_error", recovery.empty() ? Json(0.0) : Finite(recovery.front().size)},
+          {"worst_recovery_error", Finite(own.worst_recovery_error())},
           {"leftover_share", SpreadJson(own.leftover_shares().sketch)},
           {"conditioning", SpreadJson(own.conditionings())},
           {"components", std::move(components)},
@@ -270,7 +262,6 @@ Json TargetJson(const ReportedJob& job, size_t target) {
           {"sample", SampleJson(own, detailed)},
           {"columns", std::move(columns)},
           {"worst_leftover", WorstJson(own.worst_leftover())},
-          {"worst_recovery", WorstJson(own.worst_recovery())},
           {"worst_rows", WorstRowsJson(job, target)}};
 }
 

@@ -236,7 +236,6 @@ TEST_F(ReportTest, GroupsOfNumbersAndTextsHaveTheirOwnOrder) {
 TEST_F(ReportTest, WorstRowsAreReadFromTheRows) {
   const Json target = Report(Make("plan", 0))["targets"][0];
   EXPECT_EQ(target["worst_leftover"][0]["row"], 17);
-  EXPECT_EQ(target["worst_recovery"][0]["row"], 5);
   EXPECT_EQ(target["worst_recovery_error"], 1e-9);
   std::vector<int64_t> rows;
   for (const Json& own : target["worst_rows"]) {
@@ -256,8 +255,8 @@ TEST_F(ReportTest, WorstRowsAreReadFromTheRows) {
     }
     EXPECT_EQ(own["total"], row.contributions[0] + row.contributions[1] + row.contributions[2]);
   }
-  EXPECT_THAT(rows, testing::Contains(5));
-  EXPECT_EQ(rows.size(), WorstRows::kMost + 1);
+  EXPECT_EQ(rows.front(), 17);
+  EXPECT_EQ(rows.size(), WorstRows::kMost);
 }
 
 TEST_F(ReportTest, RefusesRowsThatAreNotThoseOfTheDocument) {

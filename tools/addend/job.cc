@@ -215,8 +215,9 @@ int RunJobStatus(const JobStatusArguments& arguments) {
                                       : ""),
                      terminal);
     text += Labelled("Sums",
-                     absl::StrCat("value and sum are at most ", Small(status.worst_recovery_error), " apart; at most ",
-                                  Small(status.worst_leftover_share), " of a row's move is left over"),
+                     absl::StrCat("at most ", Small(status.worst_leftover_share),
+                                  " of a row's move is left over; sums of batches are at most ",
+                                  Small(status.worst_recovery_error), " of their values off"),
                      terminal);
     text += Labelled("Memory", absl::StrCat(Bytes(status.peak_memory), " in a worker at most"), terminal);
   }
