@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,12 @@ int WriteAll(int fd, const char* data, size_t size) {
     size -= static_cast<size_t>(done);
   }
   return 0;
+}
+
+void MakeFolder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw FileError("make the folder", path, error.value());
 }
 
 void SyncFolderOf(const std::string& path) {

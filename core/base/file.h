@@ -32,6 +32,8 @@ int OpenToRead(const std::string& path, uint64_t* size = nullptr);
 std::string ReadAt(int fd, const std::string& path, uint64_t offset, uint64_t size);
 // Writes all bytes where the file stands. Gives 0, or errno.
 int WriteAll(int fd, const char* data, size_t size);
+// Makes a folder and those that it is in, unless they are there. Throws InvalidArgument where that fails.
+void MakeFolder(const std::string& path);
 // Makes the names in the folder of a file last. Some file systems cannot, and need not.
 void SyncFolderOf(const std::string& path);
 

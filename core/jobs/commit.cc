@@ -30,12 +30,6 @@ constexpr char kAttempts[] = "/attempts";
 constexpr char kShards[] = "/shards";
 constexpr char kReceiptEnding[] = "json";
 
-void MakeFolder(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) throw FileError("make the folder", path, error.value());
-}
-
 // A file under "attempts" that goes with its owner unless it was renamed.
 class Attempt {
  public:

@@ -1,10 +1,6 @@
 #include "core/program/program_file.h"
 
-#include <filesystem>
-#include <system_error>
-
-#include "absl/strings/str_cat.h"
-#include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -17,9 +13,7 @@ constexpr char kWeights[] = "/weights.safetensors";
 
 void SaveProgram(const RecordedProgram& program, const std::string& folder) {
   const EncodedProgram encoded = EncodeProgram(program);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw InvalidArgument(absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
+  MakeFolder(folder);
   WriteFileWhole(folder + kWeights, encoded.weights);
   WriteFileWhole(folder + kGraph, encoded.graph);
 }
