@@ -2,18 +2,24 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/job_plan.h"
@@ -70,17 +76,65 @@ JobPlan OpenPlan(const std::string& path) {
   return plan;
 }
 
-// What sbatch runs: one task for each shard. Paths are absolute, as tasks begin where sbatch was called.
+// Most tasks of an array: one less than MaxArraySize of a Slurm that was not told otherwise.
+constexpr int64_t kMostTasks = 1000;
+
+// A word as a shell reads it again.
+std::string Quoted(const std::string& word) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("%+,-./:=@_", c) != nullptr; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+// A path that means the same wherever a process begins.
+std::string Whole(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+
+// Where tasks write what they say: "rows.slurm" for "rows.json". Not the folder of results, which may be removed to
+// begin anew: Slurm does not make folders, and a task without one fails.
+std::string SlurmFolder(const std::string& path) {
+  return std::filesystem::path(ResultsFolder(Whole(path))).replace_extension(".slurm").string();
+}
+
+// Throws InvalidArgument for paths that no script can name to Slurm: a line of #SBATCH ends with the line, and a
+// backslash in the name of an output turns "%A" off.
+void RequireSlurmPath(const std::string& path) {
+  const std::string whole = Whole(path);
+  if (std::any_of(whole.begin(), whole.end(), [](unsigned char c) { return c < ' ' || c == '\\'; })) {
+    throw InvalidArgument(absl::StrCat("--slurm: Slurm cannot write to a path with a backslash or a line break, as \"",
+                                       absl::CHexEscape(whole), "\" has; give --out a place whose path has neither"));
+  }
+}
+
+// What sbatch runs. Task t computes shards t, t + tasks, ... Paths are absolute, as tasks begin where sbatch was
+// called.
 std::string SlurmScript(const JobPlan& plan, const std::string& path) {
-  const std::string whole = std::filesystem::absolute(path).string();
+  const std::string quoted = Quoted(Whole(path));
+  const std::string folder = absl::StrReplaceAll(SlurmFolder(path), {{"%", "%%"}});  // Slurm puts numbers in for "%A"
+  const int64_t tasks = std::min(plan.shards(), kMostTasks);
+  const std::string array = absl::StrCat("0-", tasks - 1);
   const std::string threads = absl::StrCat(plan.libtorch.at("threads").get<int>());
-  std::string quoted;
-  for (const char c : whole)
-    c == '\'' ? absl::StrAppend(&quoted, "'\\''") : absl::StrAppend(&quoted, std::string(1, c));
-  return absl::StrCat("#!/bin/sh\n#SBATCH --job-name=addend\n#SBATCH --array=0-", plan.shards() - 1,
-                      "\n#SBATCH --cpus-per-task=", threads, "\n#SBATCH --requeue\n# Then: addend job merge '", quoted,
-                      "'\nexport OMP_NUM_THREADS=", threads, "\nexec addend job run '", quoted,
-                      "' --shard \"$SLURM_ARRAY_TASK_ID\"\n");
+  std::string script = absl::StrCat("#!/bin/sh\n#SBATCH --job-name=addend\n#SBATCH --array=", array,
+                                    "\n#SBATCH --cpus-per-task=", threads,
+                                    "\n#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --output=\"",
+                                    absl::StrReplaceAll(folder, {{"\"", "\\\""}}), "/%A_%a.txt\"\n");
+  absl::StrAppend(&script, "# ", plan.shards(), " shards of ", quoted, ". Where this script is job.sh:\n",
+                  "#   id=$(sbatch --parsable job.sh)\n",
+                  "# with what the site asks for, such as --mem=2G --time=60, and --array=", array,
+                  "%8 for 8 tasks at once. The same line again\n# computes what is missing after a failure. Then:\n",
+                  "#   sbatch --dependency=afterany:$id --output=", Quoted(folder + "/merge.txt"), " --wrap ",
+                  Quoted("addend job merge " + quoted), "\n");
+  absl::StrAppend(&script, "export OMP_NUM_THREADS=", threads, "\n");
+  // Nodes that choose other kernels by themselves have to be told of the same.
+  if (const char* kernels = std::getenv("OPENBLAS_CORETYPE"); kernels != nullptr) {
+    absl::StrAppend(&script, "export OPENBLAS_CORETYPE=", Quoted(kernels), "\n");
+  }
+  absl::StrAppend(&script, "shard=${SLURM_ARRAY_TASK_ID:?is not set: this script is for sbatch}\n",
+                  "set -- --shard \"$shard\"\n");
+  if (tasks < plan.shards()) {
+    absl::StrAppend(&script, "while shard=$((shard + ", tasks, ")); [ \"$shard\" -lt ", plan.shards(),
+                    " ]; do set -- \"$@\" --shard \"$shard\"; done\n");
+  }
+  return absl::StrCat(script, "exec addend job run ", quoted, " \"$@\"\n");
 }
 
 }  // namespace
@@ -88,6 +142,7 @@ std::string SlurmScript(const JobPlan& plan, const std::string& path) {
 int RunJobPlan(const JobPlanArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
+  if (arguments.slurm) RequireSlurmPath(arguments.out);
   std::vector<std::string> sources = SourcesOf(arguments.run);
   CheckWritable(arguments.out, sources);
   at::set_num_threads(static_cast<int>(arguments.threads));
@@ -131,6 +186,7 @@ int RunJobPlan(const JobPlanArguments& arguments) {
   progress.Clear();
   SaveJobPlan(made.plan, arguments.out);
   if (arguments.slurm) {
+    MakeFolder(SlurmFolder(arguments.out));
     WriteStdout(SlurmScript(made.plan, arguments.out));
     return kSuccess;
   }

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import signal
 import struct
@@ -17,7 +18,7 @@ import numpy
 import torch
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from program_testing import PROGRAM, ProgramTest, Weighted  # noqa: E402
+from program_testing import PROGRAM, JobTest, Network, Weighted, page_blocks  # noqa: E402
 
 # How many jobs are killed at random; more in the long test.
 JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
@@ -35,17 +36,6 @@ class Coupled(torch.nn.Module):
         return x - x.mean(0, keepdim=True)
 
 
-class Network(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        torch.manual_seed(0)
-        self.layers = torch.nn.Sequential(
-            torch.nn.Linear(width, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3), torch.nn.Softmax(dim=1))
-
-    def forward(self, x):
-        return self.layers(x)
-
-
 def read_safetensors(path):
     """The tensors of a file by name, read by its format's definition and not by the library that wrote it."""
     types = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U8": "u1"}
@@ -59,39 +49,6 @@ def read_safetensors(path):
         begin, end = entry["data_offsets"]
         tensors[name] = numpy.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
     return tensors, metadata
-
-
-class JobTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.plan = self.path("plan.json")
-
-    def numbers(self, rows, width):
-        numbers = numpy.random.RandomState(7).standard_normal((rows, width)).astype(numpy.float32)
-        numpy.save(self.path("rows.npy"), numbers)
-        return numbers
-
-    def job(self, *arguments, **options):
-        done = self.run_program("job", *arguments, **options)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
-    def refused(self, said, *arguments, **options):
-        done = self.run_program("job", *arguments, **options)
-        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
-        for part in [said] if isinstance(said, str) else said:
-            self.assertIn(part, done.stderr)
-        return done.stderr
-
-    def make(self, *arguments):
-        return json.loads(self.job("plan", *arguments, "--out", self.plan, "--json"))
-
-    def merge(self):
-        return json.loads(self.job("merge", self.plan, "--json"))
-
-    def run_all(self):
-        self.job("run", self.plan)
-        return self.merge()
 
 
 class DataTest(JobTest):
@@ -231,15 +188,99 @@ class EnginesTest(JobTest):
             self.assertEqual((merged["sha256"], merged["rows"]), (single, 600))
             self.assertEqual(json.loads(self.job("status", self.plan, "--json"))["attempts"], 0)
 
+    def slurm_tasks(self, tools, kernels, *arguments):
+        """Plans, and runs the script for each task as Slurm would, with the program of a folder. Gives the script."""
+        environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+        script = self.job("plan", self.model(Network(6)), "--input", self.path("rows.npy"), *arguments, "--out",
+                          self.plan, "--slurm", env=dict(environment, **kernels))
+        (last,) = re.findall("^#SBATCH --array=0-([0-9]+)$", script, re.MULTILINE)
+        self.write("job.sh", script)
+        # One shell for all of them, as there may be a thousand.
+        subprocess.run(["sh", "-euc", "task=0; while [ $task -le %s ]; do SLURM_ARRAY_TASK_ID=$task sh '%s'; "
+                        "task=$((task + 1)); done" % (last, self.path("job.sh"))], check=True,
+                       env=dict(environment, PATH=tools + os.pathsep + os.environ["PATH"]),
+                       stdout=subprocess.DEVNULL)
+        return script
+
     def test_slurm_script(self):
         self.numbers(100, 6)
-        script = self.job("plan", self.model(Network(6)), "--input", self.path("rows.npy"), "--batch", "10", "--shards",
-                          "5", "--out", self.plan, "--slurm")
+        script = self.slurm_tasks(os.path.dirname(PROGRAM), {}, "--batch", "10", "--shards", "5")
         self.assertIn("#SBATCH --array=0-4\n", script)
-        for shard in range(5):
-            subprocess.run(["sh", "-c", script.replace("exec addend", "exec " + PROGRAM)], check=True,
-                           env=dict(os.environ, SLURM_ARRAY_TASK_ID=str(shard)), stdout=subprocess.DEVNULL)
+        self.assertNotIn("OPENBLAS_CORETYPE", script)
         self.assertEqual(self.merge()["rows"], 100)
+        self.assertEqual(os.listdir(self.path("plan.slurm")), [])
+        alone = subprocess.run(["sh", self.path("job.sh")], stderr=subprocess.PIPE, universal_newlines=True)
+        self.assertNotEqual(alone.returncode, 0)
+        self.assertIn("SLURM_ARRAY_TASK_ID", alone.stderr)
+
+    def test_slurm_script_of_many_shards(self):
+        # A program that only writes down how it is called.
+        tools = self.path("tools")
+        os.mkdir(tools)
+        os.chmod(self.write("tools/addend", "#!/bin/sh\necho \"$OPENBLAS_CORETYPE $*\" >>'%s'\n" % self.path("calls")),
+                 0o755)
+        self.numbers(2345, 6)
+        script = self.slurm_tasks(tools, {"OPENBLAS_CORETYPE": "Haswell"}, "--batch", "1", "--shards", "2345")
+        self.assertIn("#SBATCH --array=0-999\n", script)
+        with open(self.path("calls")) as file:
+            calls = file.read().splitlines()
+        self.assertEqual(len(calls), 1000)
+        shards = []
+        for call in calls:
+            words = call.split()
+            self.assertEqual(words[:4], ["Haswell", "job", "run", self.plan])
+            self.assertEqual(set(words[4::2]), {"--shard"})
+            shards += [int(word) for word in words[5::2]]
+        self.assertEqual(sorted(shards), list(range(2345)))
+
+    def test_slurm_script_where_slurm_cannot_write(self):
+        self.numbers(10, 6)
+        for name in ["back\\slash.json", "two\nlines.json"]:
+            self.refused("backslash or a line break", "plan", self.model(Network(6)), "--input", self.path("rows.npy"),
+                         "--out", self.path(name), "--slurm")
+            self.assertFalse(os.path.exists(self.path(name)))
+
+    def test_pods_of_an_indexed_job(self):
+        """What docs/jobs.md gives to Kubernetes, as its job controller starts it: an index and nothing else; again
+        where a pod fails; two pods of one index where the controller lost sight of the first."""
+        (manifest,) = page_blocks("docs/jobs.md", "yaml", "completionMode: Indexed")
+        command = json.loads(re.search(r"command: (\[.*\])$", manifest, re.MULTILINE).group(1))
+        environment = dict(re.findall(r"- \{name: (\w+), value: \"(.*)\"\}$", manifest, re.MULTILINE))
+        self.assertEqual(environment, {"OMP_NUM_THREADS": "1"})
+        completions, limit = (int(re.search(key + r": ([0-9]+)\b", manifest).group(1))
+                              for key in ["completions", "backoffLimitPerIndex"])
+        self.numbers(600, 6)
+        made = self.make(self.model(Network(6)), "--input", self.path("rows.npy"), "--shards", str(completions),
+                         "--batch", "10")
+        self.assertEqual(made["shards"], completions)
+        single = self.run_all()["sha256"]
+        self.forget()
+        command = [word.replace("/data/plan.json", self.plan) for word in command]
+        self.assertIn(self.plan, " ".join(command))
+
+        def start(index):
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", env=dict(
+                environment, PATH=os.path.dirname(PROGRAM) + ":/usr/bin:/bin", JOB_COMPLETION_INDEX=str(index)))
+
+        draw = random.Random(3)
+        killed = 0
+        for index in range(completions):
+            failures = 0
+            while True:
+                pods = [start(index) for _ in range(draw.choice([1, 1, 2]))]
+                if killed < 5 and failures < limit and draw.random() < 0.6:
+                    time.sleep(draw.uniform(0, 0.6))
+                    pods[0].kill()
+                    killed += 1
+                codes = [pod.wait() for pod in pods]
+                if 0 in codes:
+                    break
+                failures += 1
+                self.assertLessEqual(failures, limit)
+        self.assertGreater(killed, 0)
+        merged = self.merge()
+        self.assertEqual((merged["sha256"], merged["rows"]), (single, 600))
+        self.assertEqual(json.loads(self.job("status", self.plan, "--json"))["attempts"], 0)
 
 
 class FaultsTest(JobTest):

@@ -1,10 +1,13 @@
-"""What tests of the program have in common: a folder, a model whose contributions are known, and how it is started."""
+"""What tests of the program have in common: a folder, models, how the program is started, and how jobs are."""
 
+import json
 import os
+import re
 import subprocess
 import tempfile
 import unittest
 
+import numpy
 import torch
 
 PROGRAM = os.path.abspath("tools/addend/addend")
@@ -19,6 +22,24 @@ class Weighted(torch.nn.Module):
 
     def forward(self, x):
         return (x * self.weight).sum(1, keepdim=True)
+
+
+class Network(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.Sequential(
+            torch.nn.Linear(width, 32), torch.nn.ReLU(), torch.nn.Linear(32, 3), torch.nn.Softmax(dim=1))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def page_blocks(page, language, word):
+    """The blocks of code in a page that are of this language and hold this word."""
+    with open(page) as file:
+        blocks = re.findall(r"^```%s\n(.*?)^```$" % language, file.read(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if word in block]
 
 
 class ProgramTest(unittest.TestCase):
@@ -43,3 +64,36 @@ class ProgramTest(unittest.TestCase):
     def run_program(self, *arguments, **options):
         return subprocess.run([PROGRAM] + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               universal_newlines=True, **options)
+
+
+class JobTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.plan = self.path("plan.json")
+
+    def numbers(self, rows, width):
+        numbers = numpy.random.RandomState(7).standard_normal((rows, width)).astype(numpy.float32)
+        numpy.save(self.path("rows.npy"), numbers)
+        return numbers
+
+    def job(self, *arguments, **options):
+        done = self.run_program("job", *arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, said, *arguments, **options):
+        done = self.run_program("job", *arguments, **options)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        for part in [said] if isinstance(said, str) else said:
+            self.assertIn(part, done.stderr)
+        return done.stderr
+
+    def make(self, *arguments):
+        return json.loads(self.job("plan", *arguments, "--out", self.plan, "--json"))
+
+    def merge(self):
+        return json.loads(self.job("merge", self.plan, "--json"))
+
+    def run_all(self):
+        self.job("run", self.plan)
+        return self.merge()
