@@ -1,9 +1,10 @@
 """What a job costs from one end to the other: rows of 32 features through an MLP, contributions and reasons of each.
 
-usage: measure.py ADDEND [--rows N] [--shards N] [--folder FOLDER] [--json FILE]
+usage: measure.py ADDEND [--rows N] [--shards N] [--slurm] [--folder FOLDER] [--json FILE]
 
 Makes the model and the rows, plans the job, and runs all shards by one worker and by two at once (xargs). Tells seconds, rows a
-second, the merged file, and the memory of a worker after each shard, which receipts hold.
+second, the merged file, and the memory of a worker after each shard, which receipts hold. --slurm: then also under Slurm, whose
+daemons are started for it with two tasks at once, and what each shard costs beside its own seconds.
 """
 
 import argparse
@@ -18,8 +19,12 @@ import time
 import numpy
 import torch
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "addend"))
+from slurm_testing import MISSING, Cluster  # noqa: E402
+
 FEATURES = 32
-ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ENVIRONMENT = dict(os.environ, **{name: "1" for name in THREADS})
 
 
 def make_model(path):
@@ -56,6 +61,25 @@ def receipts(folder):
     return sorted(found, key=lambda own: own["shard"])
 
 
+def run_under_slurm(addend, folder, plan, more):
+    """Seconds from sbatch to the end of the last task, with two at once."""
+    own = os.path.join(folder, "slurm")
+    os.mkdir(own)
+    cluster = Cluster(own, os.path.dirname(os.path.abspath(addend)), cpus=2)
+    cluster.environment.update({name: "1" for name in THREADS})
+    try:
+        cluster.start_all()
+        _, script = run(addend, "job", "plan", *more, "--out", plan, "--slurm")
+        begin = time.monotonic()
+        if cluster.ask("sbatch", input=script, cwd=folder) is None:
+            sys.exit(cluster.said)
+        cluster.wait("every task ended", lambda: not cluster.queue(), patience=3600)
+        return time.monotonic() - begin
+    finally:
+        cluster.stop()
+        shutil.rmtree(own)
+
+
 def plain_rows_per_second(model, path):
     """Of the model alone, in the batches of the job."""
     rows = torch.from_numpy(numpy.load(path, mmap_mode="r")[:25600].copy())
@@ -73,9 +97,12 @@ def main():
     parser.add_argument("addend")
     parser.add_argument("--rows", type=int, default=1000000)
     parser.add_argument("--shards", type=int, default=0)
+    parser.add_argument("--slurm", action="store_true")
     parser.add_argument("--folder")
     parser.add_argument("--json")
     arguments = parser.parse_args()
+    if arguments.slurm and MISSING:
+        sys.exit("Slurm is not installed (tools/setup does it): no " + ", ".join(MISSING))
     folder = arguments.folder or tempfile.mkdtemp()
     data, model_path, plan = (os.path.join(folder, name) for name in ("rows.npy", "model.pt", "plan.json"))
     model = make_model(model_path)
@@ -84,21 +111,28 @@ def main():
         json.dump({"format": "addend.concepts", "version": 1, "at_most": 4, "concepts": [
             {"name": "Group %d" % k, "components": ["column %d" % c for c in range(4 * k, 4 * k + 4)]} for k in range(8)]}, file)
     result = {"rows": arguments.rows, "features": FEATURES, "plain_rows_per_second": plain_rows_per_second(model, data)}
-    more = ["--shards", str(arguments.shards)] if arguments.shards else []
-    result["plan_seconds"], text = run(
-        arguments.addend, "job", "plan", model_path, "--input", data, "--baseline", "0", "--target", "0", "--reasons",
-        os.path.join(folder, "concepts.json"), "--out", plan, "--json", *more)
+    asked = [model_path, "--input", data, "--baseline", "0", "--target", "0", "--reasons", os.path.join(folder, "concepts.json")]
+    asked += ["--shards", str(arguments.shards)] if arguments.shards else []
+    result["plan_seconds"], text = run(arguments.addend, "job", "plan", *asked, "--out", plan, "--json")
     made = json.loads(text)
     result["shards"] = made["shards"]
-    for workers in (1, 2):
+    for engine in ("1", "2") + (("slurm",) if arguments.slurm else ()):
         shutil.rmtree(os.path.join(folder, "plan.out"), ignore_errors=True)
-        # One process runs shard after shard; of two, each takes every other one.
-        lines = "\n".join(" ".join("--shard %d" % shard for shard in range(first, made["shards"], workers))
-                          for first in range(workers))
-        seconds, _ = run("sh", "-c", "xargs -P %d -L 1 '%s' job run '%s'" % (workers, arguments.addend, plan), input=lines)
-        result["run_seconds_%d" % workers] = seconds
+        if engine == "slurm":
+            seconds = run_under_slurm(arguments.addend, folder, plan, asked)
+        else:
+            # One process runs shard after shard; of two, each takes every other one.
+            workers = int(engine)
+            lines = "\n".join(" ".join("--shard %d" % shard for shard in range(first, made["shards"], workers))
+                              for first in range(workers))
+            seconds, _ = run("sh", "-c", "xargs -P %d -L 1 '%s' job run '%s'" % (workers, arguments.addend, plan), input=lines)
+        result["run_seconds_" + engine] = seconds
         own = receipts(folder)
-        if workers == 1:
+        if engine == "slurm":
+            # Of two workers that are busy all the time, when they compute nothing that receipts know of.
+            work = sum(one["run"]["seconds"] for one in own)
+            result["slurm_overhead_per_shard"] = (2 * seconds - work) / made["shards"]
+        if engine == "1":
             result["peak_memory_first"] = own[0]["run"]["peak_memory"]
             result["peak_memory_last"] = own[-1]["run"]["peak_memory"]
             result["work_seconds"] = sum(one["run"]["seconds"] for one in own)
@@ -106,7 +140,7 @@ def main():
         merged = json.loads(text)
         result["merge_seconds"] = seconds
         if result.setdefault("sha256", merged["sha256"]) != merged["sha256"]:
-            sys.exit("one worker and two give different bytes")
+            sys.exit("engines give different bytes")
         result["bytes"] = merged["bytes"]
         result["refused"] = len(merged["refused"])
     result["speedup_of_two"] = result["run_seconds_1"] / result["run_seconds_2"]

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -127,13 +126,11 @@ class SlurmTest(JobTest):
         for task in cluster.running()[:1]:
             cluster.ask("scontrol", "requeue", task)
         # The machine loses its power: its tasks begin anew when it is back, without being submitted again.
-        cluster.wait("a task runs", cluster.running)
+        cluster.wait("several tasks run", lambda: len(cluster.running()) > 2)
         lost = cluster.crash_node()
         self.assertTrue(lost)
         cluster.start_node()
-        for task in lost:
-            cluster.wait("%s was begun anew" % task, lambda: re.search(
-                r"Restarts=[1-9]", cluster.ask("scontrol", "show", "job", task) or ""))
+        cluster.wait("a lost task was begun anew", lambda: any(cluster.restarts(task) for task in lost))
         cluster.wait("a task runs", cluster.running)
         # The daemons alone die.
         cluster.kill_controller()

@@ -5,6 +5,7 @@ Nothing of it needs an administrator, systemd, control groups, or a Slurm that w
 
 import ctypes
 import glob
+import json
 import os
 import pwd
 import re
@@ -12,6 +13,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "scontrol", "squeue")
@@ -45,6 +47,7 @@ SelectTypeParameters=CR_CPU
 MpiDefault=none
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
+JobRequeue=0
 KillWait=1
 MessageTimeout=5
 ReturnToService=2
@@ -53,8 +56,7 @@ NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} State=UNKNOWN
 PartitionName=all Nodes=node Default=YES MaxTime=INFINITE State=UP
 """
 
-_libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_CHILD_SUBREAPER = 36  # of <sys/prctl.h>
 
 
 def free_ports(count):
@@ -68,7 +70,7 @@ def free_ports(count):
 
 
 def descendants(root):
-    """Processes below one, in no order: {id: command line, as a list}."""
+    """Processes below one: {id: command line, as a list}."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -79,10 +81,10 @@ def descendants(root):
         parents[int(path.split("/")[2])] = int(text[text.rindex(")") + 2:].split()[1])
     found = {}
     for process in parents:
-        above = process
+        above = parents[process]
         while above in parents and above != root:
             above = parents[above]
-        if above == root and process != root:
+        if above == root:
             try:
                 with open("/proc/%d/cmdline" % process) as file:
                     found[process] = file.read().split("\0")
@@ -108,9 +110,11 @@ class Cluster:
         self.folder = folder
         self.environment = dict(os.environ, PATH=tools + os.pathsep + PATH, SLURM_CONF=os.path.join(folder, "slurm.conf"))
         self.version = self.ask("slurmctld", "-V").split()[1]
-        self.daemons = {}
-        # Steps outlive the daemon that started them. They become children of this process then, which finds them.
-        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.daemons = {}  # ids of processes
+        self.said = ""  # on standard error, by the program that was asked last
+        self.keeper = subprocess.Popen([sys.executable, os.path.abspath(__file__)], env=self.environment,
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True,
+                                       start_new_session=True)
         for name in ("state", "spool"):
             os.mkdir(os.path.join(folder, name))
         controller_port, node_port = free_ports(2)
@@ -128,13 +132,9 @@ class Cluster:
             file.write(content)
 
     def start(self, name, *arguments):
-        def follow():
-            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-        with open(os.path.join(self.folder, name + ".log"), "ab") as log:
-            self.daemons[name] = subprocess.Popen(
-                [name] + list(arguments), env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, preexec_fn=follow)
+        self.keeper.stdin.write(json.dumps([os.path.join(self.folder, name + ".log"), name] + list(arguments)) + "\n")
+        self.keeper.stdin.flush()
+        self.daemons[name] = int(self.keeper.stdout.readline())
 
     def start_all(self):
         self.start_munge()
@@ -158,8 +158,9 @@ class Cluster:
             r"State=(IDLE|MIXED|ALLOCATED|COMPLETING)\b(?!\*)", self.ask("scontrol", "show", "node") or ""))
 
     def kill(self, name):
-        self.daemons[name].kill()
-        self.daemons.pop(name).wait()
+        process = self.daemons.pop(name)
+        kill(process)
+        self.wait(name + " ended", lambda: not os.path.exists("/proc/%d" % process))
 
     def kill_controller(self):
         """Kills it right after it wrote down what it knows, which it does every few seconds."""
@@ -170,40 +171,32 @@ class Cluster:
 
     def crash_node(self):
         """Leaves what is left of a machine that loses its power, and says so, as slurmctld would by itself after
-        SlurmdTimeout. Gives the tasks that ran there."""
-        steps = self.steps()
+        SlurmdTimeout. Gives the tasks that ran there for the first time."""
+        lost = [task for task in self.running() if self.restarts(task) == 0]
         self.kill("slurmd")
-        for process in steps:
-            kill(process)
-        lost = self.running()
+        # All at once: no step tells how its task ended.
+        steps = self.steps()
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for process in steps:
+                kill(process, number)
         self.ask("scontrol", "update", "NodeName=node", "State=DOWN", "Reason=power")
         return lost
 
     def steps(self):
         """Processes of Slurm's steps and of what runs in them, with their command lines."""
-        daemons = {own.pid for own in self.daemons.values()}
-        below = descendants(os.getpid())
-        steps = [process for process, command in below.items() if command[0].startswith("slurmstepd")]
-        found = {process: below[process] for process in steps}
-        for step in steps:
-            found.update(descendants(step))
-        return {process: command for process, command in found.items() if process not in daemons}
+        found = descendants(self.keeper.pid)
+        if "slurmctld" in self.daemons:
+            for process in descendants(self.daemons["slurmctld"]):
+                found.pop(process, None)
+        for process in self.daemons.values():
+            found.pop(process, None)
+        return found
 
     def stop(self):
-        for own in self.daemons.values():
-            own.kill()
-            own.wait()
-        deadline = time.monotonic() + PATIENCE
-        while descendants(os.getpid()):
-            if time.monotonic() > deadline:
-                raise AssertionError("processes do not end: %s" % descendants(os.getpid()))
-            for process in descendants(os.getpid()):
-                kill(process)
-                try:
-                    os.waitpid(process, os.WNOHANG)
-                except ChildProcessError:
-                    pass  # its parent ends first
-            time.sleep(0.05)
+        """Ends everything; as the end of this process does, whatever ends it."""
+        self.keeper.communicate()
+        if self.keeper.returncode != 0:
+            raise AssertionError("some of what was started does not end")
 
     def ask(self, *command, **options):
         """What a program of Slurm says, or None where it fails."""
@@ -214,19 +207,26 @@ class Cluster:
 
     def queue(self):
         """The tasks that wait or run: {"7_3": "RUNNING"}."""
-        text = None
-        while text is None:
-            text = self.ask("squeue", "--noheader", "--array", "--format=%i %T")
-        return dict(line.split() for line in text.splitlines())
+        answers = []
+
+        def asked():
+            answers.append(self.ask("squeue", "--noheader", "--array", "--format=%i %T"))
+            return answers[-1] is not None
+
+        self.wait("squeue answers", asked)
+        return dict(line.split() for line in answers[-1].splitlines())
 
     def running(self):
         return sorted(task for task, state in self.queue().items() if state == "RUNNING")
 
-    def wait(self, what, happened):
-        deadline = time.monotonic() + PATIENCE
+    def restarts(self, task):
+        return int(re.search(r" Restarts=([0-9]+) ", self.ask("scontrol", "--oneliner", "show", "job", task)).group(1))
+
+    def wait(self, what, happened, patience=PATIENCE):
+        deadline = time.monotonic() + patience
         while not happened():
             if time.monotonic() > deadline:
-                raise AssertionError("not within %d s: %s\n%s" % (PATIENCE, what, self.logs()))
+                raise AssertionError("not within %d s: %s\n%s" % (patience, what, self.logs()))
             time.sleep(0.1)
 
     def logs(self):
@@ -235,3 +235,38 @@ class Cluster:
             with open(path, errors="replace") as file:
                 text.append("%s:\n%s" % (os.path.basename(path), "".join(file.readlines()[-30:])))
         return "\n".join(text)
+
+
+def keep():
+    """Starts daemons, each named by a line of standard input: a list of the file for what it says, the program and its
+    arguments. Where the input ends, as it does with the process at its other end, everything is ended. Steps outlive the
+    daemon that started them, and are children of this process then."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def reap(*_):
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass
+        except ChildProcessError:
+            pass
+
+    signal.signal(signal.SIGCHLD, reap)
+    started = []
+    for line in sys.stdin:
+        path, *command = json.loads(line)
+        with open(path, "ab") as log:
+            started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True))
+        print(started[-1].pid, flush=True)
+    deadline = time.monotonic() + PATIENCE
+    while descendants(os.getpid()):
+        if time.monotonic() > deadline:
+            return 1
+        for process in descendants(os.getpid()):
+            kill(process)
+        time.sleep(0.05)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(keep())
