@@ -13,7 +13,7 @@ from program_testing import PROGRAM, JobTest, Network, page_blocks  # noqa: E402
 from slurm_testing import MISSING, Cluster, kill  # noqa: E402
 
 
-@unittest.skipIf(MISSING, "Slurm is not installed (tools/setup does it): no " + ", ".join(MISSING))
+@unittest.skipIf(MISSING, "Slurm is not installed (tools/setup --slurm does it): no " + ", ".join(MISSING))
 class SlurmTest(JobTest):
     def setUp(self):
         super().setUp()
