@@ -28,6 +28,8 @@ from ._job_plan import read_plan, results_folder
 from ._jobs import Job, Path
 from ._model import Model, load_model
 
+__all__ = ["Attributed", "attribute", "results", "run"]
+
 # How often a shard is tried whose workers die; Dask itself gives each try to several workers.
 _TRIES = 3
 
