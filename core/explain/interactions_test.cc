@@ -103,7 +103,9 @@ TEST(Interactions, RowsAddUpAndEntriesAreDifferencesOfSingleAttributions) {
         for (int64_t i = 0; i < 3; ++i) {
           double own = 0;
           for (int64_t c = 0; c < 6; ++c) own += groups[c] == i ? whole.contributions[c] - one.contributions[c] : 0;
-          if (i != j) EXPECT_NEAR(found.matrix[i][j], own, 1e-12);
+          if (i != j) {
+            EXPECT_NEAR(found.matrix[i][j], own, 1e-12);
+          }
         }
       }
     }
