@@ -284,6 +284,22 @@ TEST(WrittenAttention, AnswersWhyAPositionWasAttended) {
   EXPECT_NEAR(own.targets[0].leftover, 0, 1e-11);
 }
 
+// The product with a vector begins no attention, and has nothing to transpose.
+TEST(WrittenAttention, LeavesProductsWithVectorsAlone) {
+  constexpr int64_t kLong = int64_t{1} << 22;
+  const Tensor vector = at::linspace(0, 1, kLong, at::kDouble);
+  const Tensor x = at::ones({2, 3, kLong}, at::kDouble);
+  const TracedModel model = ModelOf([vector](const Tensor& given) { return at::matmul(given, vector); });
+  AttributeOptions options;
+  options.targets.resize(1);
+  options.targets[0].top1 = false;
+  options.targets[0].index = {1, 2};
+  const Attribution found = Attribute(model, {SplitInput(x, {0, 1}, at::zeros_like(x))}, options);
+  const std::vector<double>& contributions = found.targets[0].contributions;
+  const double value = vector.sum().item<double>();
+  for (size_t c = 0; c < 6; ++c) EXPECT_NEAR(contributions[c], c == 5 ? value : 0, 1e-12 * value);
+}
+
 // The product is still found by the name that the model calls it by.
 TEST(WrittenAttention, KeepsTheNamesOfItsOperators) {
   const TracedModel model = ModelOfForm(Forms()[1]);

@@ -30,6 +30,7 @@ std::optional<double> NumberOf(const c10::IValue& argument) {
   return argument.toTensor().is_complex() ? std::nullopt : std::make_optional(argument.toTensor().item<double>());
 }
 
+// Of two dimensions at least.
 Operand Transposed(Operand operand) {
   Geometry& geometry = operand.geometry;
   const size_t rank = geometry.sizes.size();
@@ -91,13 +92,13 @@ void WrittenAttention::Start(const CallAtHand& own) {
   const Call& call = own.call;
   if (call.operands.size() != 2 || call.outputs[0].written) return;
   const Operand& query = call.operands[0];
-  const Operand key = Transposed(call.operands[1]);
   const at::Tensor& q = own.arguments[0].toTensor();
   const at::Tensor k = own.arguments[1].toTensor();
   const bool fits = q.dim() >= 3 && k.dim() == q.dim() && q.numel() > 0 && k.numel() > 0 && q.device().is_cpu() &&
                     q.scalar_type() == k.scalar_type() &&
                     (q.scalar_type() == at::kFloat || q.scalar_type() == at::kDouble);
   if (!fits || !IsFinite(query, q) || !IsFinite(call.operands[1], k)) return;
+  const Operand key = Transposed(call.operands[1]);
   Chain chain;
   chain.last = call.outputs[0];
   chain.query = query;
