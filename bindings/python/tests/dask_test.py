@@ -33,6 +33,7 @@ import torch
 
 # How many jobs lose workers, schedulers and callers at random; more in the long test.
 JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
+FIRST_JOB = int(os.environ.get("ADDEND_CHAOS_FIRST_JOB", "0"))
 PROGRAM = os.environ.get("ADDEND_PROGRAM")
 
 CALLER = """
@@ -343,11 +344,12 @@ class ChaosTest(DaskTest):
         return addend.Job.status(self.plan)["done"]
 
     def test_workers_schedulers_and_callers_are_killed(self):
-        # About a tenth of a second for each of 20 shards.
-        made = self.make(width=2000, rows=1000, shards=20)
+        # About a quarter of a second for each of 20 shards.
+        made = self.make(width=2000, rows=3000, shards=20)
         single = self.single()
         cluster = self.cluster()
-        for seed in range(JOBS):
+        killed = 0
+        for seed in range(FIRST_JOB, FIRST_JOB + JOBS):
             self.forget()
             draw = random.Random(seed)
             caller = self.start_caller(cluster)
@@ -361,6 +363,7 @@ class ChaosTest(DaskTest):
                 if left and 0 < self.done() < made["shards"]:
                     kind = draw.choice(left)
                     kills[kind] -= 1
+                    killed += 1
                     if kind == "worker":
                         kill(draw.choice([one for one in cluster.workers if one.poll() is None] or [cluster.scheduler]))
                     elif kind == "scheduler":
@@ -377,9 +380,12 @@ class ChaosTest(DaskTest):
                     caller = self.start_caller(cluster)
             self.assertEqual(caller.wait(), 0, cluster.log())
             merged = addend.Job.merge(self.plan)
-            self.assertEqual((merged["sha256"], merged["rows"], merged["refused"]), (single, 1000, []))
+            self.assertEqual((merged["sha256"], merged["rows"], merged["refused"]), (single, 3000, []))
             status = addend.Job.status(self.plan)
             self.assertEqual((status["attempts"], status["wrong"]), (0, []))
+        # Of four each; some jobs are done before.
+        self.assertGreaterEqual(killed, 2 * JOBS)
+        print("%d jobs, %d processes killed" % (JOBS, killed))
 
     def test_after_a_crash_of_everything_only_what_is_missing_is_computed(self):
         made = self.make(width=2000, rows=1000, shards=20)
