@@ -254,7 +254,6 @@ void Aggregates::Add(const RowNumbers& numbers) {
   leftover_shares_.Add(numbers.leftover == 0 ? 0 : std::abs(numbers.leftover) / move);
   conditionings_.Add(numbers.conditioning);
   worst_leftover_.Add(numbers.row, std::abs(numbers.leftover));
-  NoteWorst(numbers.recovery_error, worst_recovery_error_);
   if (Samples(numbers.row)) {
     SampledRow& own = sample_[numbers.row];
     own.row = numbers.row;
@@ -278,6 +277,8 @@ void Aggregates::Add(const RowNumbers& numbers) {
     }
   }
 }
+
+void Aggregates::AddRecoveryError(double error) { NoteWorst(error, worst_recovery_error_); }
 
 void Aggregates::Merge(const Aggregates& other) {
   if (other.components_.size() != components_.size() || other.groups_.size() != groups_.size()) {

@@ -112,7 +112,6 @@ struct RowNumbers {
   double value = 0;
   double reference = 0;
   double leftover = 0;
-  double recovery_error = 0;  // Report::worst_recovery_error of the attribution that the row is from
   double conditioning = 1;
   const double* contributions = nullptr;  // by component
   const double* elements = nullptr;       // likewise, or null
@@ -130,6 +129,8 @@ class Aggregates {
   // Throws InvalidArgument beyond kMostGroups different texts of one column.
   void Add(const RowNumbers& numbers);
   void AddRefused() { ++refused_; }
+  // Report::worst_recovery_error of an attribution that rows are from.
+  void AddRecoveryError(double error);
   // Of rows behind those that are in already. Throws InvalidArgument where the other has other components or columns.
   void Merge(const Aggregates& other);
 

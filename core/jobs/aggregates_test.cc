@@ -95,7 +95,7 @@ class AggregatesTest : public testing::Test {
       numbers.row = row;
       numbers.value = at;
       numbers.leftover = row == 77 ? 5 : at / 64;
-      numbers.recovery_error = row == 33 ? 0.5 : 0;
+      own.AddRecoveryError(row == 33 ? 0.5 : 0);
       numbers.contributions = contributions.data();
       numbers.elements = contributions.data();
       numbers.groups = {row % 3 == 0 ? "three" : "other"};

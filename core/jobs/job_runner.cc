@@ -271,6 +271,7 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
     for (const std::string& name : plan_.components) run.components.list.push_back({name, {}, {}});
     reasons = FindReasons(attribution, /*each_example=*/true, request_.options.at, run, *concepts_, writer_);
   }
+  for (Aggregates& own : aggregates) own.AddRecoveryError(attribution.report.worst_recovery_error);
   for (int64_t i = 0; i < examples; ++i) {
     const int64_t place_of_row = places[static_cast<size_t>(i)];
     table.Take(rows.first + place_of_row, attribution, i, examples, reasons ? &*reasons : nullptr);
@@ -285,7 +286,6 @@ void JobRunner::Take(const DataRows& rows, const std::vector<int64_t>& places, c
       numbers.value = own.value;
       numbers.reference = own.reference;
       numbers.leftover = own.leftover;
-      numbers.recovery_error = attribution.report.worst_recovery_error;
       numbers.conditioning = own.conditioning;
       numbers.contributions = own.contributions.data();
       if (aggregates[t].Samples(numbers.row)) {

@@ -88,7 +88,7 @@ class ReportTest : public testing::Test {
       own.value = row.value;
       own.reference = 1;
       own.leftover = row.leftover;
-      own.recovery_error = at == 5 ? 1e-9 : 0;
+      aggregates.AddRecoveryError(at == 5 ? 1e-9 : 0);
       own.contributions = row.contributions.data();
       own.elements = row.contributions.data();
       own.groups = {row.group};
