@@ -19,7 +19,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../../bindings/python/tests")]
+import measure  # noqa: E402
+from dask_cluster import Cluster  # noqa: E402
 
 SLEEP = 5.0
 
@@ -27,48 +30,18 @@ SLEEP = 5.0
 class Sleep:
     def __call__(self, shard):
         time.sleep(SLEEP)
-        return {"rows": 0}
 
 
-class Cluster:
-    def __init__(self, folder, package, workers):
-        self.file = os.path.join(folder, "scheduler.json")
-        environment = dict(os.environ, PYTHONPATH=os.pathsep.join([package, os.path.dirname(os.path.abspath(__file__))]),
-                           OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
-                           DASK_DISTRIBUTED__DIAGNOSTICS__NVML="False")
-        self.log = open(os.path.join(folder, "cluster.log"), "ab")
-        self.processes = []
-
-        def start(*arguments):
-            self.processes.append(subprocess.Popen([sys.executable, "-m", *arguments], env=environment, stdout=self.log,
-                                                   stderr=self.log, cwd=folder))
-
-        start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file",
-              self.file)
-        for _ in range(workers):
-            start("distributed.cli.dask_worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny",
-                  "--no-dashboard", "--memory-limit", "0", "--local-directory", folder, "--death-timeout", "300")
-
-    def client(self, workers):
-        import distributed
-
-        deadline = time.monotonic() + 300
-        while not os.path.exists(self.file) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        client = distributed.Client(scheduler_file=self.file, timeout=60)
-        client.wait_for_workers(workers, timeout=300)
-        return client
-
-    def stop(self):
-        for process in reversed(self.processes):
-            process.kill()
-            process.wait()
-        self.log.close()
+def start_cluster(folder, package, workers):
+    cluster = Cluster(folder, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
+                      PYTHONPATH=os.pathsep.join([package, HERE]))
+    cluster.start_scheduler()
+    for _ in range(workers):
+        cluster.start_worker()
+    return cluster
 
 
 def make_job(program, folder, rows, shards):
-    import measure
-
     data, model, plan = (os.path.join(folder, name) for name in ("rows.npy", "model.pt", "plan.json"))
     measure.make_model(model)
     measure.make_rows(data, rows)
@@ -80,13 +53,11 @@ def make_job(program, folder, rows, shards):
 def overhead(arguments, folder):
     import addend.dask
 
-    import measure
-
     rows, shards = arguments.rows or 2000000, arguments.shards or 8
     plan = make_job(arguments.addend, folder, rows, shards)
     out = os.path.join(folder, "plan.out")
     lines = "\n".join(" ".join("--shard %d" % shard for shard in range(first, shards, 2)) for first in range(2))
-    cluster = Cluster(folder, arguments.package, 2)
+    cluster = start_cluster(folder, arguments.package, 2)
     found = {"rows": rows, "shards": shards, "xargs_seconds": [], "dask_seconds": [], "shard_seconds": []}
     try:
         client = cluster.client(2)
@@ -112,9 +83,9 @@ def sleeping(arguments, folder):
 
     workers = arguments.workers or 64
     shards = arguments.shards or 10 * workers
-    cluster = Cluster(folder, arguments.package, workers)
+    cluster = start_cluster(folder, arguments.package, workers)
     try:
-        client = cluster.client(workers)
+        client = cluster.client(workers, patience=300)
         # The first task of a worker imports the module.
         warm = addend.dask._Loop(client, Sleep(), range(workers), "warm", 60)
         warm.run(None)
@@ -132,7 +103,7 @@ def sleeping(arguments, folder):
 def caller(arguments, folder):
     rows, shards = arguments.rows or 10000000, arguments.shards or 2000
     plan = make_job(arguments.addend, folder, rows, shards)
-    cluster = Cluster(folder, arguments.package, 2)
+    cluster = start_cluster(folder, arguments.package, 2)
     code = """
 import json, resource, sys
 import distributed

@@ -57,13 +57,11 @@ class JobResults:
         import pandas
 
         shards = range(self.shards) if shard is None else [shard]
-        frames = []
-        for one in shards:
-            named = zip(self._fields, self._columns(one))
-            frames.append(
-                pandas.DataFrame({field.name: pandas.Series(own, dtype=_PANDAS[field.format]) for field, own in named})
-            )
-        return pandas.concat(frames, ignore_index=True)
+        return pandas.concat([self._frame(self._columns(one)) for one in shards], ignore_index=True)
+
+    def no_rows(self) -> Any:
+        """A frame of pandas with the columns alone. Reads nothing."""
+        return self._frame([[]] * len(self._fields))
 
     def __repr__(self) -> str:
         return "JobResults(%d shards, %d columns)" % (self.shards, len(self.columns))
@@ -78,6 +76,12 @@ class JobResults:
         with open(path[: -len(_ENDING)] + ".json", encoding="utf-8") as file:
             receipt = json.load(file)
         return read_tensors(content, path), {one["row"]: one["reason"] for one in receipt["refused"]}
+
+    def _frame(self, columns: List[Any]) -> Any:
+        import pandas
+
+        named = zip(self._fields, columns)
+        return pandas.DataFrame({field.name: pandas.Series(own, dtype=_PANDAS[field.format]) for field, own in named})
 
     def _columns(self, shard: int) -> List[Any]:
         """Numbers as memory (``'d'`` and ``'q'``), texts as lists."""

@@ -86,7 +86,7 @@ def run(
     status = Job.status(path)
     total = status["shards"]
     shards = list(range(total)) if again else status["missing"]
-    work = _Work(path, own["sha256"], None if program is None else os.fspath(program), again)
+    work = _Work(path, own, None if program is None else os.fspath(program), again)
     loop = _Loop(client, work, shards, "addend-shard", patience)
     try:
         loop.run(None if progress is None else lambda done: progress(total - len(shards) + done, total))
@@ -107,47 +107,49 @@ def results(plan: Path) -> Any:
     import dask.dataframe
 
     found = Job.results(os.path.abspath(os.fspath(plan)))
-    return dask.dataframe.from_map(found.to_pandas, range(found.shards), meta=found.to_pandas(0).iloc[:0])
+    return dask.dataframe.from_map(found.to_pandas, range(found.shards), meta=found.no_rows())
 
 
 # ---- What a worker does
 
 
 class _Work:
-    """Computes a shard on a worker: ``work(shard)`` returns what the caller has to know of it."""
+    """Computes a shard on a worker: ``work(shard)`` returns why it could not, or None."""
 
-    def __init__(self, path: str, sha256: str, program: Optional[str], again: bool):
+    def __init__(self, path: str, plan: Mapping[str, Any], program: Optional[str], again: bool):
         self.path = path
-        self.sha256 = sha256
+        self.sha256 = plan["sha256"]
+        self.threads = plan["libtorch"]["threads"]
         self.program = program
         self.again = again
 
-    def __call__(self, shard: int) -> Dict[str, Any]:
+    def __call__(self, shard: int) -> Optional[Error]:
         try:
-            rows = self._by_program(shard) if self.program else self._in_process(shard)
+            if self.program:
+                self._by_program(shard)
+            else:
+                self._in_process(shard)
         except Error as error:
-            return {"error": error}
-        return {"rows": rows}
+            return error
+        return None
 
-    def _in_process(self, shard: int) -> int:
+    def _in_process(self, shard: int) -> None:
         kept = _kept_by_worker()
         if getattr(kept, "sha256", None) != self.sha256:
             kept.sha256 = kept.job = None
-            plan = read_plan(self.path)
-            if plan["sha256"] != self.sha256:
+            if read_plan(self.path)["sha256"] != self.sha256:
                 raise FailedPrecondition("%s is another plan here than where the job was started" % self.path)
             # Of this thread, as OpenMP has it.
-            _native.set_num_threads(plan["libtorch"]["threads"])
+            _native.set_num_threads(self.threads)
             kept.job = Job(self.path)
             kept.sha256 = self.sha256
-        return kept.job.run(shard, again=self.again)["rows"]
+        kept.job.run(shard, again=self.again)
 
-    def _by_program(self, shard: int) -> int:
-        threads = str(read_plan(self.path)["libtorch"]["threads"])
+    def _by_program(self, shard: int) -> None:
         command = [self.program, "job", "run", self.path, "--shard", str(shard)] + ["--again"] * self.again
         done = subprocess.run(
             command,
-            env=dict(os.environ, OMP_NUM_THREADS=threads),
+            env=dict(os.environ, OMP_NUM_THREADS=str(self.threads)),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -156,7 +158,6 @@ class _Work:
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             raise FailedPrecondition(lines[-1] if lines else "%s ended with %d" % (self.program, done.returncode))
-        return 0
 
 
 def _kept_by_worker() -> Any:
@@ -185,7 +186,7 @@ class _Loop:
     def __init__(
         self,
         client: Any,
-        work: Callable[[int], Mapping[str, Any]],
+        work: Callable[[int], Optional[Error]],
         shards: Sequence[int],
         key: str,
         patience: float,
@@ -259,11 +260,11 @@ class _Loop:
         from distributed.scheduler import KilledWorker
 
         if future.status == "finished":
-            worker, result = future.result()
-            if "error" not in result:
+            worker, error = future.result()
+            if error is None:
                 self._finished.add(worker)
                 return True
-            self._fail(shard, worker, result["error"])
+            self._fail(shard, worker, error)
         elif future.status == "error":
             error = future.exception()
             if not isinstance(error, KilledWorker):
@@ -303,7 +304,7 @@ class _Loop:
             time.sleep(0.1)
 
 
-def _with_worker(work: Callable[[int], Mapping[str, Any]], shard: int) -> Tuple[str, Mapping[str, Any]]:
+def _with_worker(work: Callable[[int], Optional[Error]], shard: int) -> Tuple[str, Optional[Error]]:
     from distributed import get_worker
 
     return get_worker().address, work(shard)

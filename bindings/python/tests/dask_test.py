@@ -6,7 +6,6 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,9 @@ except ImportError as error:
 
 import torch
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from dask_cluster import Cluster, kill  # noqa: E402
+
 # How many jobs lose workers, schedulers and callers at random; more in the long test.
 JOBS = int(os.environ.get("ADDEND_CHAOS_JOBS", "2"))
 FIRST_JOB = int(os.environ.get("ADDEND_CHAOS_FIRST_JOB", "0"))
@@ -45,69 +47,6 @@ addend.dask.run(client, sys.argv[2], patience=20)
 """
 
 
-class Cluster:
-    """A scheduler and workers, each a process, in a folder."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.file = os.path.join(folder, "scheduler.json")
-        # The same for each scheduler, so that clients find the next one.
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.scheduler = None
-        self.workers = []
-        self.started = []
-
-    def start(self, *arguments, **environment):
-        log = open(os.path.join(self.folder, "log"), "ab")
-        process = subprocess.Popen(
-            [sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-            env=dict(os.environ, DASK_DISTRIBUTED__DIAGNOSTICS__NVML="False",
-                     DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="5s", **environment))
-        log.close()
-        self.started.append(process)
-        return process
-
-    def start_scheduler(self):
-        if os.path.exists(self.file):
-            os.remove(self.file)
-        self.scheduler = self.start("-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port",
-                                    str(self.port), "--no-dashboard", "--scheduler-file", self.file)
-        deadline = time.monotonic() + 60
-        while not os.path.exists(self.file):
-            if time.monotonic() > deadline:
-                raise RuntimeError("no scheduler: " + self.log())
-            time.sleep(0.05)
-
-    def start_worker(self, **environment):
-        worker = self.start("-m", "distributed.cli.dask_worker", "--scheduler-file", self.file, "--nthreads", "1",
-                            "--no-nanny", "--no-dashboard", "--memory-limit", "0", "--local-directory", self.folder,
-                            "--death-timeout", "20", **environment)
-        self.workers.append(worker)
-        return worker
-
-    def client(self, workers):
-        client = distributed.Client(scheduler_file=self.file, timeout=20)
-        client.wait_for_workers(workers, timeout=60)
-        return client
-
-    def log(self):
-        with open(os.path.join(self.folder, "log"), errors="replace") as file:
-            return file.read()[-4000:]
-
-    def stop(self):
-        for process in reversed(self.started):
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-
-
-def kill(process):
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-
-
 class DaskTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -120,7 +59,7 @@ class DaskTest(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def cluster(self, workers=2):
-        cluster = Cluster(self.folder)
+        cluster = Cluster(self.folder, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="5s")
         self.addCleanup(cluster.stop)
         cluster.start_scheduler()
         for _ in range(workers):
