@@ -10,8 +10,8 @@ usage: simulate.py [--receipts FOLDER ...] [--set NAME=VALUE ...] [--runs N] [--
 Note [Simulated jobs]
 Events are exact and everything else is a model. A driver submits shards to a scheduler, a server that takes the same time for
 each event: a shard is submitted, assigned, reported. A worker holds at most two shards, computes one at a time, and does what
-a worker of core/jobs does: it lists the folder of results, reads its rows, computes, encodes, writes result and receipt, and
-renames them. All workers share one storage: each operation takes its latency, operations queue up, bytes flow at equal rates.
+a worker of core/jobs does: it lists the folder of results (again when a hundred times as long has passed as that took), reads its
+rows, computes, encodes, writes result and receipt, and renames them. All workers share one storage: each operation takes its latency, operations queue up, bytes flow at equal rates.
 Commits are by content, so that a shard may be computed twice: by an idle worker beside a slow one. A worker that dies loses
 what it held; a scheduler that dies takes all workers with it, and finds what is committed by one listing. Random numbers
 depend on the seed and on whom they are for, not on the order of events, so that scenarios can be compared.
@@ -82,7 +82,8 @@ PARAMETERS = {
     "names_in_one_operation": (1000, "of a listing", ASSUMED),
     "name_seconds": (0.6e-6, "of a worker, for each name in a listing", "--measure-storage, a local disk"),
     "in_flight": (2, "shards that a worker holds", "the question"),
-    "lists": (True, "whether every attempt lists the folder of results", "core/jobs/job_runner.cc"),
+    "list_again": (100.0, "times as long as a listing took, until a worker lists the folder of results again; 0: every attempt does",
+                   "core/jobs/job_runner.cc"),
     "process_for_each_shard": (False, "whether each shard starts a process, as under xargs -n 1 or Slurm", "the scenario"),
     "speculates": (False, "whether idle workers attempt shards again that take long", "the scenario"),
     "speculates_after": (1.5, "of the usual time of a shard", ASSUMED),
@@ -236,6 +237,8 @@ class Worker:
         self.flow = None
         self.holds = None  # (shard, begin of computation, its seconds) until the shard is committed
         self.computes = False
+        self.listed = 0  # how many commits its last listing showed
+        self.list_again = 0.0  # when
 
 
 class Job:
@@ -259,6 +262,7 @@ class Job:
         self.attempts = [0] * self.count
         self.drawn = []  # by attempt and shard: whether it is slow
         self.commits = {}  # shard: how many attempts committed it
+        self.order = {}  # shard: how many were committed before it
         self.clock = Clock()
         self.storage = Storage(self.clock, p.storage_latency, p.storage_operations, p.storage_bandwidth, p.client_bandwidth)
         self.workers = self._make_workers(workers)
@@ -489,11 +493,14 @@ class Job:
         if p.process_for_each_shard:
             yield p.start_seconds
             yield OPERATIONS_OF_A_START, self.plan_bytes + p.model_bytes
-        if p.lists:
-            names = 2 * len(self.commits)
-            yield 1 + names // p.names_in_one_operation, 100 * names
-            yield names * p.name_seconds
-        if shard in self.commits:
+        if p.process_for_each_shard or self.clock.now >= worker.list_again:
+            begin = self.clock.now
+            committed = len(self.commits)
+            yield 1 + 2 * committed // p.names_in_one_operation, 200 * committed
+            yield 2 * committed * p.name_seconds
+            worker.listed = committed
+            worker.list_again = self.clock.now + p.list_again * (self.clock.now - begin)
+        if self.order.get(shard, INFINITY) < worker.listed:
             yield 1, p.receipt_bytes
         else:
             yield 1, self.sizes[shard] * p.row_bytes
@@ -503,6 +510,7 @@ class Job:
             self._stop_computing(worker)
             yield p.shard_seconds
             yield OPERATIONS_OF_A_COMMIT, self.sizes[shard] * p.result_row_bytes + 2 * p.receipt_bytes
+            self.order.setdefault(shard, len(self.commits))
             self.commits[shard] = self.commits.get(shard, 0) + 1
             worker.holds = None
         self._message(self._report, worker, worker.life, shard)
@@ -551,6 +559,7 @@ class Job:
             self.waiting.pop(shard, None)
         worker.waiting.clear()
         worker.steps = worker.flow = worker.holds = None
+        worker.listed, worker.list_again = 0, 0.0
 
     def _worker_dies(self, worker, life):
         if worker.life != life:
@@ -647,7 +656,6 @@ def limits(parameters, shard_seconds):
         "shards": shards,
         "workers_of_the_scheduler": shard_seconds / (3 * p.event_seconds) if p.event_seconds else INFINITY,
         "workers_of_the_storage": shard_seconds * p.storage_bandwidth / moved,
-        "listing_operations": shards * (1 + shards / p.names_in_one_operation) if p.lists else 0,
         "merge_seconds": p.merge_row_seconds * p.rows + p.merge_shard_seconds * shards,
     }
 
@@ -715,10 +723,10 @@ def simulate(parameters, runs, seed, slower, tell):
             result["limits"].append({"rows_per_second": rate, **limits({**parameters, "rows_per_second": rate}, seconds)})
     slow = {"rows_per_second": slow_rate}
     for title, workers, seconds, trouble, others in (
-            ("attempts do not list the folder", 1000, 10, False, {"lists": False}),
-            ("each shard starts a process", 1000, 10, False, {"process_for_each_shard": True, "lists": False}),
-            ("events take ten times as long", 1000, 10, False,
-             {"event_seconds": 10 * parameters["event_seconds"], "lists": False}),
+            ("every attempt lists the folder", 1000, 10, False, {"list_again": 0.0}),
+            ("each shard starts a process", 1000, 10, False, {"process_for_each_shard": True}),
+            ("each shard starts a process", 1000, 60, False, {"process_for_each_shard": True}),
+            ("events take ten times as long", 1000, 10, False, {"event_seconds": 10 * parameters["event_seconds"]}),
             ("stragglers and failures, no second attempts", 1000, 60, True, {"speculates": False}),
             ("stragglers and failures, one shard at a worker", 1000, 60, True, {"in_flight": 1})):
         add("variants", "slower model: " + title, (workers, seconds, trouble, {**slow, **others}))

@@ -119,12 +119,30 @@ class Laws(unittest.TestCase):
                                     for seed in range(10)]) for speculates in (False, True))
         self.assertLess(twice, 0.9 * alone)
 
-    def test_listings_cost_the_square_of_the_shards(self):
-        parameters = {**EQUAL, "rows": 3000, "names_in_one_operation": 1}
-        listed, not_listed = (simulate.Job(1, 1, lists=lists, **parameters).run().storage.server.meter.total
-                              for lists in (True, False))
-        # One operation, and two for each shard that is there.
-        self.assertEqual(listed - not_listed, 3000 + 2 * sum(range(3000)))
+    def test_listings_before_every_attempt_cost_the_square_of_the_shards(self):
+        parameters = {**EQUAL, "rows": 3000, "names_in_one_operation": 1, "storage_latency": 0.001}
+        listed, once = (simulate.Job(1, 1, list_again=again, **parameters).run().storage.server.meter.total
+                        for again in (0.0, 1e9))
+        # One operation, and two for each shard that is there; the first listing, of an empty folder, is in both.
+        self.assertEqual(listed - once, 2999 + 2 * sum(range(3000)))
+
+    def test_listings_take_their_share_of_the_time_at_most(self):
+        parameters = {**EQUAL, "rows": 20000, "name_seconds": 1e-4, "storage_latency": 1e-6}
+        never, seldom, often = (simulate.Job(1, 1, list_again=again, **parameters).run().finish for again in (1e12, 100.0, 0.0))
+        self.assertGreater(often, 2 * never)
+        self.assertGreater(seldom, never)
+        self.assertLess(seldom, 1.012 * never)
+
+    def test_a_worker_does_not_know_what_was_committed_after_it_listed(self):
+        # The first listing shows an empty folder, so that a job that goes on computes all of it again if it never lists again.
+        for again, computed in ((0.0, 0), (1e9, 1)):
+            job = simulate.Job(1, 1, list_again=again, **{**EQUAL, "rows": 3})
+            worker = simulate.Worker(0, 1.0, None)
+            for shard in (0, 1, 0):
+                for _ in job._attempt(worker, shard):
+                    job.clock.now += 0.001
+            self.assertEqual(job.commits[0], 1 + computed)
+            self.assertEqual(job.commits[1], 1)
 
 
 class ClosedForms(unittest.TestCase):
@@ -196,13 +214,13 @@ class ClosedForms(unittest.TestCase):
         self.assertAlmostEqual(storage.meter.total, 50.0)
 
     def test_a_busy_scheduler_and_a_busy_storage_are_the_limit(self):
-        parameters = {**EQUAL, "rows": 20000, "event_seconds": 0.01, "lists": False}
+        parameters = {**EQUAL, "rows": 20000, "event_seconds": 0.01}
         job = simulate.Job(2000, 10, **parameters).run()
         most = simulate.limits({**{name: own[0] for name, own in simulate.PARAMETERS.items()}, **parameters}, 10)
         self.assertAlmostEqual(most["workers_of_the_scheduler"], 10 / 0.03)
         self.assertGreaterEqual(job.finish, 3 * 2000 * 0.01)
         parameters = {**EQUAL, "rows": 20000, "storage_bandwidth": 1000.0, "receipt_bytes": 0, "model_bytes": 0,
-                      "plan_bytes": 0, "plan_shard_bytes": 0, "lists": False}
+                      "plan_bytes": 0, "plan_shard_bytes": 0, "storage_latency": 0.001, "list_again": 1e9}
         job = simulate.Job(100, 10, **parameters).run()
         most = simulate.limits({**{name: own[0] for name, own in simulate.PARAMETERS.items()}, **parameters}, 10)
         bound = 20000 * 481 / 1000
