@@ -1,6 +1,7 @@
 // One model, many threads: the same bits as one thread. Under ThreadSanitizer this is also the gate for races, which
 // the last test proves to see one: it races on purpose where ADDEND_RACE is set, inside a rule.
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <thread>
 
@@ -104,7 +105,12 @@ TEST_F(ThreadsTest, RulesRunOnSeveralThreadsAtOnce) {
   addend_rule_callbacks callbacks = {};
   callbacks.struct_size = sizeof(callbacks);
   callbacks.build = [](void*, const addend_rule_call* call, addend_rule_result* result) -> int32_t {
-    if (race) ++racy_calls;
+    if (race) {
+      ++racy_calls;
+      // Another thread comes here in the meantime: no lock that both take orders its access behind this one.
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ++racy_calls;
+    }
     ++calls;
     addend_tensor* slope = nullptr;
     ExpectOk(addend_rule_call_output(call, ADDEND_VALUE, &slope));
