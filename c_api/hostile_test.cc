@@ -675,12 +675,15 @@ TEST_F(HostileTest, OptionsThatAreNone) {
   const Request request = DigitRequest();
   addend_string* text = nullptr;
   addend_results* results = nullptr;
+  // Copies and writers of a value call themselves for each level.
+  const std::string nested = std::string(300000, '[') + std::string(300000, ']');
+  const std::string deep = "{\"names\": " + nested + "}";
   for (const char* options :
        {"", "{", "[]", "null", "1", "{\"names\": 1}", "{\"include\": \"x\"}", "{\"include\": [1]}",
         "{\"unknown\": true}", "{\"numbers\": 1}", "{\"numbers\": [1]}", "{\"numbers\": [{}]}",
         "{\"numbers\": [{\"name\": \"a\", \"values\": []}]}", "{\"numbers\": [{\"name\": \"a\", \"values\": [\"b\"]}]}",
-        "{\"numbers\": [{\"name\": \"a\", \"unit\": \"miles\", \"values\": []}]}", kNoUtf8}) {
-    SCOPED_TRACE(options);
+        "{\"numbers\": [{\"name\": \"a\", \"unit\": \"miles\", \"values\": []}]}", kNoUtf8, deep.c_str()}) {
+    SCOPED_TRACE(std::string(options).substr(0, 80));
     EXPECT_EQ(Outcome(addend_program_code_text(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
     EXPECT_EQ(Outcome(addend_program_code_json(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
     EXPECT_EQ(Outcome(addend_program_graph_json(program.get(), options, &text)).code, ADDEND_INVALID_ARGUMENT);
@@ -698,6 +701,11 @@ TEST_F(HostileTest, OptionsThatAreNone) {
       ADDEND_INVALID_ARGUMENT);
   EXPECT_EQ(text, nullptr);
   EXPECT_EQ(results, nullptr);
+  addend_explanation* explanation = nullptr;
+  const std::string document = "{\"format\": \"addend.explanation\", \"targets\": " + nested + "}";
+  EXPECT_EQ(Outcome(addend_explanation_read(document.c_str(), &explanation)).code, ADDEND_INVALID_ARGUMENT);
+  const std::string reasons = "{\"format\": \"addend.reasons\", \"decisions\": " + nested + "}";
+  EXPECT_EQ(Outcome(addend_reasons_html(reasons.c_str(), &text)).code, ADDEND_INVALID_ARGUMENT);
 }
 
 TEST_F(HostileTest, ProgramsThatEndEarlyOrAreDamaged) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "c_api/guard.h"
+#include "core/base/read_json.h"
 
 namespace addend::c_api {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 
 JsonOptions::JsonOptions(const char* options) : options_(Json::object()) {
   if (options == nullptr) return;
-  options_ = Json::parse(Text(options, "options"), nullptr, /*allow_exceptions=*/false);
+  options_ = ReadJson(Text(options, "options"), "options");
   if (!options_.is_object()) throw InvalidArgument("options is no JSON object");
 }
 

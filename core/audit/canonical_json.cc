@@ -114,23 +114,6 @@ std::string Sha256Without(Json document, const std::string& key) {
   return Sha256(CanonicalJson(document));
 }
 
-Json ReadJson(const std::string& text, const std::string& name) {
-  bool deep = false;
-  // Values are dropped from there on: what is nested a million deep takes no memory.
-  const auto shallow = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMostNested;
-    return !deep;
-  };
-  Json value;
-  try {
-    value = Json::parse(text, shallow);
-  } catch (const Json::exception&) {
-    throw InvalidArgument(absl::StrCat(name, " is no JSON"));
-  }
-  if (deep) throw InvalidArgument(absl::StrCat(name, " is nested more than ", kMostNested, " deep"));
-  return value;
-}
-
 std::string CanonicalNumber(double number) {
   if (!std::isfinite(number)) throw InvalidArgument("a number of canonical JSON is finite");
   if (number == 0) return "0";

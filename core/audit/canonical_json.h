@@ -8,20 +8,16 @@
 #include <string>
 
 #include "core/base/json.h"
+#include "core/base/read_json.h"
 
 namespace addend {
 
 // The canonical text of a value. Throws InvalidArgument for texts that are not UTF-8, for numbers that are not finite,
 // for integers that no double holds exactly, and for values that are nested more than kMostNested deep.
 std::string CanonicalJson(const Json& value);
-inline constexpr int kMostNested = 64;
 
 // SHA-256 of the canonical text of an object without one of its keys: the key that holds this digest.
 std::string Sha256Without(Json document, const std::string& key);
-
-// The value of a text. Throws InvalidArgument, in which `name` stands for the text, for what is no JSON and for values
-// that are nested more than kMostNested deep.
-Json ReadJson(const std::string& text, const std::string& name);
 
 // A finite number as ECMAScript writes it: "0", "0.1", "1e-7", "123456789012345680000", "1e+21". A zero has no sign.
 std::string CanonicalNumber(double number);

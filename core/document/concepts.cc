@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/read_json.h"
 
 namespace addend {
 namespace {
@@ -165,8 +166,7 @@ bool TextTemplate::Asks(Placeholder placeholder) const {
 }
 
 Concepts ReadConcepts(const std::string& json) {
-  const Json record = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (record.is_discarded()) throw InvalidArgument("the description of concepts is no JSON");
+  const Json record = ReadJson(json, "the description of concepts");
   Concepts concepts;
   Keys keys(record, "the description of concepts");
   if (keys.Text("format") != std::optional<std::string>(kFormat))

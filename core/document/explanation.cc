@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 #include "core/document/page_template.h"
 #include "core/explain/target_numbers.h"
 
@@ -331,7 +332,7 @@ Explanation ReadExplanation(const std::string& json) {
   Explanation explanation;
   auto run = std::make_shared<ExplainedRun>();
   try {
-    const Json record = Json::parse(json);
+    const Json record = ReadJson(json, "json");
     // Documents had neither key at first.
     if (record.contains("format") && record["format"] != kFormat) throw refused("");
     if (record.contains("version") && record["version"].get<int64_t>() > kVersion) {

@@ -1,6 +1,7 @@
 #include "core/document/interactions_json.h"
 
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 #include "core/document/page_template.h"
 
 namespace addend {
@@ -50,7 +51,7 @@ Json InteractionsJson(const Interactions& interactions, const std::vector<BoundC
 }
 
 std::string InteractionsHtml(const std::string& json) {
-  const Json record = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json record = ReadJson(json, "json");
   if (!record.is_object() || record.value("format", Json()) != kFormat || !record.contains("groups")) {
     throw InvalidArgument("json is no document of interactions as Addend writes it");
   }

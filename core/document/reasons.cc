@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 #include "core/document/page_template.h"
 
 namespace addend {
@@ -393,7 +394,12 @@ Json DecisionJson(const Reasons& reasons, const Decision& decision) {
 }  // namespace
 
 std::string ShownNumber(double number, std::optional<int> decimals) {
-  if (decimals) return absl::StrFormat("%.*f", *decimals, number);
+  if (decimals) {
+    const std::string text = absl::StrFormat("%.*f", *decimals, number);
+    // Nothing has a sign where all digits that are shown are zero.
+    return text[0] == '-' && text.find_first_of("123456789") == std::string::npos ? text.substr(1) : text;
+  }
+  if (number == 0) return "0";
   // From a million on six digits are whole numbers, which people read more easily than powers of ten.
   constexpr double kMostWhole = 1e15;
   const bool whole = number == std::floor(number) || std::abs(number) >= 1e6;
@@ -484,7 +490,7 @@ Json ReasonsJson(const Reasons& reasons) {
 }
 
 std::string ReasonsHtml(const std::string& json) {
-  const Json record = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json record = ReadJson(json, "json");
   if (!record.is_object() || record.value("format", Json()) != kFormat || !record.contains("decisions")) {
     throw InvalidArgument("json is no document of reasons as Addend writes it");
   }

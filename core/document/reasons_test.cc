@@ -311,6 +311,10 @@ TEST(ShownNumber, KeepsWholeNumbersWhole) {
   EXPECT_EQ(ShownNumber(-2.5, std::nullopt), "-2.5");
   EXPECT_EQ(ShownNumber(2.0 / 3, 2), "0.67");
   EXPECT_EQ(ShownNumber(1e-7, std::nullopt), "1e-07");
+  // No sign where nothing but zeros is shown.
+  EXPECT_EQ(ShownNumber(-0.0, std::nullopt), "0");
+  EXPECT_EQ(ShownNumber(-0.001, 2), "0.00");
+  EXPECT_EQ(ShownNumber(-0.01, 2), "-0.01");
 }
 
 TEST(ReasonsHtml, HoldsTheDocumentAndNothingElse) {
@@ -320,7 +324,7 @@ TEST(ReasonsHtml, HoldsTheDocumentAndNothingElse) {
   EXPECT_THAT(page, HasSubstr("\\u003c/script>age"));
   EXPECT_EQ(page.find("__ADDEND_DATA__"), std::string::npos);
   EXPECT_THAT(MessageOf([] { ReasonsHtml("{}"); }), HasSubstr("no document of reasons"));
-  EXPECT_THAT(MessageOf([] { ReasonsHtml("x"); }), HasSubstr("no document of reasons"));
+  EXPECT_THAT(MessageOf([] { ReasonsHtml("x"); }), HasSubstr("json is no JSON"));
 }
 
 }  // namespace

@@ -1,0 +1,21 @@
+// JSON of callers and files, which may hold anything.
+#ifndef ADDEND_CORE_BASE_READ_JSON_H_
+#define ADDEND_CORE_BASE_READ_JSON_H_
+
+#include <string>
+
+#include "core/base/json.h"
+
+namespace addend {
+
+// How deep lists and objects may be nested: copies and writers of a value call themselves for each level, so that a
+// deeper one could end the process.
+inline constexpr int kMostNested = 64;
+
+// The value of a text. Throws InvalidArgument, in which `name` stands for the text, for what is no JSON and for values
+// that are nested more than kMostNested deep.
+Json ReadJson(const std::string& text, const std::string& name);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_BASE_READ_JSON_H_
