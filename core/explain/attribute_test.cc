@@ -239,6 +239,61 @@ TEST(Attribute, ExamplesOfABatchGetWhatTheyGetAlone) {
   for (int64_t i = 0; i < 5; ++i) EXPECT_EQ(all.targets[i].target.index, (std::vector<int64_t>{i, 4}));
 }
 
+TEST(Attribute, ARowThatIsNotFiniteIsOneRow) {
+  const auto run = [](const Tensor& t) { return t.mm(Weight()); };
+  Tensor x = Random({3, 6}, 1);
+  const Tensor b = Random({6}, 2);
+  AttributeOptions options;
+  options.each_example = true;
+  options.targets = {Element({2})};
+  const Attribution whole = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  x[1][3] = std::nan("");
+  const Attribution found = Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options);
+  EXPECT_TRUE(std::isnan(found.targets[1].value));
+  EXPECT_THAT(found.report.notes, testing::Contains(HasSubstr("NaN or infinity, first at [1, 3]")));
+  for (const size_t i : {0, 2}) ExpectSame(found.targets[i], whole.targets[i], 1e-12);
+}
+
+// A batch in which every example is given something of another one, and then by the statistics of the batch.
+TEST(Attribute, ExamplesThatInfluenceEachOtherAreNoted) {
+  const Tensor x = Random({4, 6}, 1);
+  const Tensor b = Random({6}, 2);
+  const auto notes = [&](const std::function<Tensor(const Tensor&)>& run, Preset preset, const Tensor& value) {
+    AttributeOptions options;
+    options.policy.preset = preset;
+    options.each_example = true;
+    options.targets = {Element({0}), Element({1})};
+    options.every_target = true;
+    return Attribute(ModelOf(run), {SplitInput(value, {1}, b)}, options).report.notes;
+  };
+  const auto influence = testing::Contains(HasSubstr("the examples influence each other"));
+  const auto normalized = [](bool training) {
+    return [training](const Tensor& t) {
+      const Tensor mean = at::zeros({6}, at::kDouble);
+      return at::relu(
+          at::batch_norm(t.mm(Weight()), {}, {}, mean, at::ones({6}, at::kDouble), training, 0.1, 1e-5, false));
+    };
+  };
+  const auto alone = [](const Tensor& t) { return at::relu(t.mm(Weight())); };
+  for (const Preset preset : {Preset::kFaithful, Preset::kFast}) {
+    EXPECT_THAT(notes([](const Tensor& t) { return 2 * t + 0.4 * t.roll(1, 0); }, preset, x), influence);
+    EXPECT_THAT(notes([](const Tensor& t) { return t - t.mean(0, true); }, preset, x), influence);
+    EXPECT_THAT(notes(normalized(true), preset, x), influence);
+    EXPECT_THAT(notes(normalized(false), preset, x), testing::Not(influence));
+    EXPECT_THAT(notes(alone, preset, x), testing::Not(influence));
+    // One example has no others.
+    EXPECT_THAT(notes(alone, preset, x.narrow(0, 0, 1)), testing::Not(influence));
+    // Statistics of each example are its own.
+    EXPECT_THAT(notes(
+                    [](const Tensor& t) {
+                      const Tensor own = t.view({t.size(0), 2, 3});
+                      return at::instance_norm(own, {}, {}, {}, {}, true, 0.1, 1e-5, false).view({t.size(0), 6});
+                    },
+                    preset, x),
+                testing::Not(influence));
+  }
+}
+
 // ---- operators
 
 TEST(Attribute, OperatorsTellWhatPassesThroughThem) {

@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -182,6 +183,55 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
   return judged;
 }
 
+// Whether an operator normalizes by the numbers of a batch of so many examples.
+bool NormalizesByBatch(const Call& call, int64_t examples) {
+  const c10::FunctionSchema& schema = call.op.schema();
+  if (!absl::StrContains(schema.name(), "batch_norm") || absl::EndsWith(schema.name(), "no_training")) return false;
+  // An instance normalization calls it, too, and makes one example of all.
+  if (call.operands.empty() || call.operands[0].geometry.sizes.empty() ||
+      call.operands[0].geometry.sizes[0] != examples) {
+    return false;
+  }
+  const auto training = schema.argumentIndexWithName("training");
+  if (!training || !call.arguments[*training].isBool() || call.arguments[*training].toBool()) return true;
+  const auto mean = schema.argumentIndexWithName("running_mean");
+  return std::none_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
+    return mean && operand.storage >= 0 && operand.argument == *mean;
+  });
+}
+
+// Where each example has targets of its own, all targets of a kind are summed in one sweep. Examples that influence
+// each other then take what they give to the others' targets for their own, and what they get from others is leftover.
+void NoteInfluence(const Linearization& linearization, const std::vector<Contributions>& targets,
+                   const AdjointResult& result, Outcome& outcome) {
+  const auto rows = static_cast<size_t>(result.leftover.size(0));
+  if (targets.size() == rows) return;
+  const auto examples = static_cast<int64_t>(targets.size() / rows);
+  constexpr char kWhat[] =
+      "; what an example gives to the others counts as its own contribution, and what it gets from them as its "
+      "leftover. ";
+  for (const Call& call : linearization.trace->program.calls) {
+    if (!NormalizesByBatch(call, examples)) continue;
+    outcome.notes.push_back(absl::StrCat("the examples influence each other: ", At(linearization, call.index),
+                                         " normalizes by the numbers of the batch", kWhat,
+                                         "Put the model into evaluation mode"));
+    return;
+  }
+  const std::vector<double> left = Doubles(result.leftover);
+  for (size_t t = 0; t < targets.size(); ++t) {
+    // No operator left anything over, so that nothing but other examples can have given it. With every_target all
+    // examples of a target stand side by side.
+    const Contributions& target = targets[t];
+    if (left[t / examples] != 0 || !std::isfinite(target.leftover)) continue;
+    if (target.target.quantity != Target::Quantity::kElement || std::abs(target.leftover) <= 16 * target.tolerance)
+      continue;
+    outcome.notes.push_back(absl::StrCat("the examples influence each other: example ", t % examples,
+                                         " has a leftover of ", Round(target.leftover), ", which no operator left over",
+                                         kWhat, "Attribute them one by one"));
+    return;
+  }
+}
+
 }  // namespace
 
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep) {
@@ -247,7 +297,9 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   const bool single = result.single[0];
   const double scale = LargestFinite(value);
   for (size_t t = 0; t < values.size(); ++t) {
-    const double missing = std::isfinite(values[t]) ? values[t] - (components[t] + leftover[t] + references[t]) : 0;
+    // JudgeTargets() says so of those rows alone.
+    if (!std::isfinite(values[t])) continue;
+    const double missing = values[t] - (components[t] + leftover[t] + references[t]);
     const double weight = std::max(weights[t], std::numeric_limits<double>::min());
     const double error = std::abs(missing) / weight;
     const double reference = std::abs(references[t]) / weight;
@@ -281,6 +333,7 @@ void JudgeTargets(const Linearization& linearization, const std::string& name,
                   Outcome& outcome) {
   const c10::AutoGradMode no_grad(false);
   if (!CarriesRows(linearization.probes[0].operand)) return;
+  NoteInfluence(linearization, targets, result, outcome);
   Sizes sizes;
   size_t worst = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
