@@ -86,6 +86,7 @@ class TokenAttribution:
         baseline: the id of each token on the baseline.
         baseline_name: what the baseline is called.
         kept: positions of tokens that are the same on the baseline, special ones as a rule; they contribute 0.
+        special: positions of the tokens that the tokenizer says are special; they belong to no word.
         notes: what a reader has to know, one line each.
         report: what the run says about itself; the first of several.
     """
@@ -111,6 +112,7 @@ class TokenAttribution:
     baseline: List[int]
     baseline_name: str
     kept: List[int]
+    special: List[int]
     notes: List[str]
     report: Dict[str, Any]
 
@@ -141,7 +143,7 @@ class TokenAttribution:
 
     def by(self, groups: Groups) -> "TokenAttribution":
         """The same with other groups, without another run; groups are given as to `attribute`, but for ``"turns"``."""
-        found = groups_of(groups, self.tokens, self.prompt_length, set(self.kept))
+        found = groups_of(groups, self.tokens, self.prompt_length, set(self.special))
         return TokenAttribution(**{**self.__dict__, "groups": found})
 
     def top(self, row: int = 0, count: Optional[int] = None) -> List[Contribution]:

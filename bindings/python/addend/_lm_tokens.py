@@ -170,7 +170,8 @@ def after_prompt(sequences: List[List[int]], prompt: Sequence[int]) -> List[int]
 
 
 def _is_id(one: Any) -> bool:
-    return hasattr(one, "__index__") and not isinstance(one, bool)
+    # Arrays and tensors have __index__, whatever they hold.
+    return hasattr(one, "__index__") and not isinstance(one, bool) and getattr(one, "ndim", 0) == 0
 
 
 def _described(given: Any) -> str:
@@ -381,6 +382,8 @@ def targets_of(
             spans.append(list(range(*place.indices(count))))
             if not spans[-1]:
                 raise ValueError("the span %r holds none of the %d generated tokens" % (place, count))
+        if not spans:
+            raise ValueError("span holds no slice of the generated tokens")
     found = []
     for own in spans:
         if target == "log_probability" and own == list(range(count)):

@@ -198,6 +198,7 @@ def _attribute(
         baseline=base,
         baseline_name=base_name,
         kept=[k for k, one in enumerate(ids) if base[k] == one],
+        special=sorted(special),
         notes=notes,
         report=runs[0].report,
     )

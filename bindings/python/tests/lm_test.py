@@ -410,6 +410,10 @@ class LmTest(unittest.TestCase):
         joined = addend.lm.attribute(self.model, [5, 7, 9, 10], " w11 w8", Words(), groups="words")
         self.assertEqual([group.name for group in joined.groups], ["w5w7", "w9w10", "w11", "w8"])
         self.assertEqual(joined.kept, [])
+        # Tokens that are the same on the baseline belong to their words, special ones to none.
+        same = addend.lm.attribute(self.model, [BOS, 5, 7, 9], [10], Words(), groups="words", baseline=7)
+        self.assertEqual((same.kept, same.special), ([0, 2], [0]))
+        self.assertEqual(same.by("words").groups, same.groups)
         everything = addend.lm.attribute(self.model, PROMPT, [9], Words(), keep=None)
         self.assertNotEqual(everything.matrix[0, 0], 0)
         some = addend.lm.attribute(self.model, PROMPT, [9], Words(), keep=[0, 3, -1])
@@ -585,7 +589,9 @@ print(json.dumps(found.matrix))
         places = [(self.first + k - 1, one) for k, one in enumerate(self.continuation)]
         np.testing.assert_allclose(found.references, [reference[p, one].item() for p, one in places], rtol=0, atol=1e-12)
         self.assert_adds(found)
-        for name, one in (("pad", PAD), ("eos", EOS), ("bos_token", BOS), (5, 5)):
+        for array in (np.array(own), torch.tensor(own)):
+            self.assertEqual(self.attribute(baseline=array).baseline, own)
+        for name, one in (("pad", PAD), ("eos", EOS), ("bos_token", BOS), (5, 5), (np.int64(5), 5)):
             found = self.attribute(baseline=name, tokenizer=Words())
             self.assertEqual(found.baseline, [BOS] + [one] * 9)
         tokenizer = Words()
@@ -673,6 +679,7 @@ print(json.dumps(found.matrix))
             (dict(target=([1, 2], None)), "2 ids for 4 generated tokens"),
             (dict(span="some"), 'span is None, "all" or slices'),
             (dict(span=[slice(4, 9)]), "none of the 4 generated tokens"),
+            (dict(span=[]), "no slice of the generated tokens"),
             (dict(keep="all"), "keep is"),
             (dict(rows_per_run=0), "one row at least"),
             (dict(continuation=None, max_new_tokens=0), "one token at least"),
