@@ -97,7 +97,6 @@ struct RequestInput {
   bool named = false;
   std::vector<std::string> names;  // of its components
   SeveralBaselines several;        // in place of the input's baseline
-  at::Tensor buffer;               // what the word "buffer:NAME" stands for, once KeepInputs() has seen the model
 };
 
 struct RequestArgument {

@@ -72,8 +72,7 @@ ADDEND_API addend_status* addend_plan_attribute(const addend_plan* plan, const a
     const std::vector<at::Tensor> values = ValuesOf(body, asked);
     Attribution found = AttributionBy(body, asked, values);
     std::vector<RequestInput> inputs = body.inputs;
-    for (size_t k = 0; k < inputs.size(); ++k) inputs[k].input.value = values[k];
-    KeepInputs([] { return std::vector<std::pair<std::string, at::Tensor>>(); }, inputs);
+    KeepValues(values, inputs);
     AttributionBody made =
         AttributionOf(std::move(found), body.asked, std::move(inputs), body.context, body.model_path);
     made.structured = body.structured;

@@ -150,6 +150,7 @@ AskedModel AskedOf(const ModelBody& model, const RequestBody& request) {
     asked = {OfTensors(model.model, request.structures[0], model.input_names), request.inputs};
   }
   asked.inputs.insert(asked.inputs.end(), request.inside.begin(), request.inside.end());
+  for (size_t k = 0; k < asked.inputs.size(); ++k) ReadBaselineFile(asked.inputs[k].input, k);
   return asked;
 }
 
@@ -187,14 +188,21 @@ void KeepInputs(const std::function<std::vector<std::pair<std::string, at::Tenso
   };
   for (RequestInput& own : inputs) {
     Input& input = own.input;
-    if (input.split.kind == Split::Kind::kPlain || !input.inside.empty()) continue;
-    if (absl::StartsWith(input.baseline.word, "buffer:")) {
-      own.buffer = BaselineOfWord(input.baseline.word, input.value, held());
+    Baseline& baseline = input.baseline;
+    if (absl::StartsWith(baseline.word, "buffer:") && input.inside.empty() && !baseline.tensor.defined()) {
+      baseline.tensor = BaselineOfWord(baseline.word, input.value, held());
     }
-    keep(own.buffer);
     keep(input.value);
     keep(input.split.labels);
-    keep(input.baseline.tensor);
+    keep(input.split.parts);
+    keep(baseline.tensor);
+  }
+}
+
+void KeepValues(const std::vector<at::Tensor>& values, std::vector<RequestInput>& inputs) {
+  const TracingPause pause;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (values[k].defined()) inputs[k].input.value = values[k].detach().clone();
   }
 }
 
@@ -217,8 +225,6 @@ std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::v
           input.several.word.empty() ? absl::StrCat(input.several.rows.size(0), " tensors") : input.several.word;
       own.baseline_given = true;
     }
-    // The description has the word.
-    if (input.buffer.defined()) run->inputs.back().input.baseline = Baseline::Of(input.buffer);
   }
   run->components = NameComponents(run->inputs, numc);
   run->model_path = model_path;

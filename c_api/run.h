@@ -73,10 +73,12 @@ std::vector<at::Tensor> CopiesOf(const std::vector<RequestInput>& inputs);
 // The arguments of a model for each example of a request, from copies of the inputs.
 std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>& names, const RequestBody& request);
 
-// Keeps what readers of a run ask for later: copies of split inputs and baselines, whose memory the caller may use
+// Keeps what readers of a run ask for later: copies of inputs, splits and baselines, whose memory the caller may use
 // again, and buffers of the model that are baselines by their names. held: gives the model's tensors by name.
 void KeepInputs(const std::function<std::vector<std::pair<std::string, at::Tensor>>()>& held,
                 std::vector<RequestInput>& inputs);
+// The same of another row of what a plan keeps: only values are new. values: undefined where that of the plan stays.
+void KeepValues(const std::vector<at::Tensor>& values, std::vector<RequestInput>& inputs);
 // What handles know of a run; `inputs` as they were handed in, `inside` what the model computed for those inside it.
 std::shared_ptr<const ExplainedRun> RecordOf(Report report, int64_t numc, std::vector<RequestInput> inputs,
                                              const std::vector<at::Tensor>& inside, Preset asked,

@@ -115,6 +115,7 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
       body->inputs = asked.inputs;
       body->inputs.insert(body->inputs.end(), asked.inside.begin(), asked.inside.end());
       RequireOneBaseline(body->inputs);
+      for (size_t k = 0; k < body->inputs.size(); ++k) ReadBaselineFile(body->inputs[k].input, k);
       auto named = asked.parameters;
       named.insert(named.end(), asked.buffers.begin(), asked.buffers.end());
       if (attributes) {

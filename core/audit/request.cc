@@ -26,15 +26,15 @@ const char* SplitWord(Split::Kind kind) {
   }
 }
 
-// A word that reads a file stands for the numbers that it reads: the file may be another one later.
+// A word that reads a file stands for the numbers that were read: the file may be another one later.
 Json BaselineJson(const Input& input) {
   const Baseline& baseline = input.baseline;
   if (!baseline.given) return nullptr;
+  if (baseline.tensor.defined()) return {{"tensor", TensorJson(baseline.tensor)}};
   if (!FileOfBaselineWord(baseline.word).empty()) {
     return {{"tensor", TensorJson(BaselineOfWord(baseline.word, input.value, {}))}};
   }
   if (!baseline.word.empty()) return {{"word", baseline.word}};
-  if (baseline.tensor.defined()) return {{"tensor", TensorJson(baseline.tensor)}};
   return {{"number", RecordedNumber(baseline.number)}};
 }
 
@@ -77,6 +77,7 @@ AttributeOptions OptionsOf(const Json& content) {
   options.each_example = content.at("each_example").get<bool>();
   options.every_target = content.at("every_target").get<bool>();
   options.memory_bytes = content.at("memory").get<int64_t>();
+  options.operators = content.value("operators", false);
   options.targets.clear();
   for (const Json& target : content.at("targets")) options.targets.push_back(ParseTarget(target.get<std::string>()));
   return options;
@@ -92,9 +93,13 @@ Json RequestJson(const AskedRequest& request) {
   for (const Target& target : options.targets) targets.push_back(TargetText(target));
   Json inputs = Json::array();
   for (const Input& input : request.inputs) inputs.push_back(InputRequestJson(input));
-  return {{"at", OrNull(options.at)},    {"each_example", options.each_example}, {"every_target", options.every_target},
-          {"inputs", std::move(inputs)}, {"memory", options.memory_bytes},       {"own_rules", request.own_rules},
-          {"policy", std::move(policy)}, {"structured", request.structured},     {"targets", std::move(targets)}};
+  Json content = {
+      {"at", OrNull(options.at)},    {"each_example", options.each_example}, {"every_target", options.every_target},
+      {"inputs", std::move(inputs)}, {"memory", options.memory_bytes},       {"own_rules", request.own_rules},
+      {"policy", std::move(policy)}, {"structured", request.structured},     {"targets", std::move(targets)}};
+  // Attention that is written out is then linearized as it is written, which rounds otherwise.
+  if (options.operators) content["operators"] = true;
+  return content;
 }
 
 AskedRequest RequestOfJson(const Json& content, const Json& arguments, const c10::Device& device) {

@@ -37,12 +37,6 @@ constexpr char kBlurBy[] = "blur:";
 
 bool IsOfRows(const std::string& word) { return absl::StartsWith(word, kMeanOf) || absl::StartsWith(word, kMedianOf); }
 
-at::Tensor OfRows(const std::string& word, const at::Tensor& value) {
-  const TensorPlace place = ParseTensorPlace(word.substr(word.find(':') + 1));
-  const TensorFile file = ReadTensorFile(place.path);
-  return BaselineOfRows(word, SelectTensor(file, place, {"baseline", "input"}).second.to(value.device()));
-}
-
 // Held tensors that can be a baseline of the value, as they broadcast to it; undefined for another.
 at::Tensor Fitting(const at::Tensor& held, const at::Tensor& value) {
   if (Continuous(held.scalar_type()) != Continuous(value.scalar_type())) return {};
@@ -117,6 +111,12 @@ at::Tensor BaselineOfRows(const std::string& word, const at::Tensor& rows) {
   return std::get<0>(whole.median(0));
 }
 
+at::Tensor BaselineOfFile(const std::string& word) {
+  const TensorPlace place = ParseTensorPlace(word.substr(word.find(':') + 1));
+  const TensorFile file = ReadTensorFile(place.path);
+  return BaselineOfRows(word, SelectTensor(file, place, {"baseline", "input"}).second);
+}
+
 std::string FileOfBaselineWord(const std::string& word) {
   if (!IsOfRows(word)) return "";
   return ParseTensorPlace(word.substr(word.find(':') + 1)).path;
@@ -129,7 +129,7 @@ at::Tensor BaselineOfWord(const std::string& word, const at::Tensor& value,
   if (!Continuous(value.scalar_type())) {
     Refuse(word, "token ids have none; give a token, such as that of the mask, the padding or the unknown");
   }
-  if (IsOfRows(word)) return OfRows(word, value);
+  if (IsOfRows(word)) return BaselineOfFile(word).to(value.device());
   if (value.dim() < 3 || value.numel() == 0) {
     Refuse(word, absl::StrCat("it is for images, whose last two dimensions are height and width, not for an input of "
                               "shape ",

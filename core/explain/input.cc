@@ -66,14 +66,20 @@ at::Tensor SpreadLabels(const std::string& name, const at::Tensor& value, at::Te
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+// What `find` gives. Its errors begin with the input's name.
+template <typename Find>
+at::Tensor Naming(const std::string& name, const Find& find) {
+  try {
+    return find();
+  } catch (const Error& error) {
+    throw Error(error.code(), absl::StrCat(name, ": ", error.what()));
+  }
+}
+
 at::Tensor PrepareBaseline(const std::string& name, const at::Tensor& value, Baseline baseline, bool ids,
                            const NamedTensors& held) {
-  if (!baseline.word.empty()) {
-    try {
-      baseline.tensor = BaselineOfWord(baseline.word, value, held);
-    } catch (const Error& error) {
-      throw Error(error.code(), absl::StrCat(name, ": ", error.what()));
-    }
+  if (!baseline.word.empty() && !baseline.tensor.defined()) {
+    baseline.tensor = Naming(name, [&] { return BaselineOfWord(baseline.word, value, held); });
   }
   if (!baseline.tensor.defined()) {
     if (ids && (baseline.number != std::floor(baseline.number) || baseline.number < 0)) {
@@ -313,6 +319,15 @@ int64_t NumComponents(const Input& input) {
       return input.split.parts.size(0);
   }
   return 0;
+}
+
+void ReadBaselineFile(Input& input, size_t position) {
+  Baseline& baseline = input.baseline;
+  if (FileOfBaselineWord(baseline.word).empty() || baseline.tensor.defined()) return;
+  // Ids have no such baseline, as Prepare() says.
+  if (input.value.defined() && !Continuous(input.value.scalar_type())) return;
+  const std::string name = input.inside.empty() ? InputName(input, position) : input.inside;
+  baseline.tensor = Naming(name, [&] { return BaselineOfFile(baseline.word); });
 }
 
 PreparedInputs Prepare(const std::vector<Input>& inputs, const NamedTensors& held) {

@@ -37,7 +37,7 @@ struct Split {
 };
 
 struct Baseline {
-  at::Tensor tensor;   // broadcast to the input
+  at::Tensor tensor;   // broadcast to the input; beside a word: what that was found to stand for
   double number = 0;   // where no tensor is given; token ids are whole numbers
   std::string word;    // not empty: what the word stands for, see baselines.h
   bool given = false;  // false: zero, for want of anything better
@@ -96,6 +96,10 @@ int64_t NumComponents(const Input& input);
 // or infinity. `held`: tensors that the model holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
+
+// Reads the file that the input's baseline names, if it names one, so that another file at its place changes nothing
+// afterwards. The word stays for descriptions. Throws as Prepare() does.
+void ReadBaselineFile(Input& input, size_t position);
 
 // Labels every id, for a backward sweep: ids get components of their own, one for each element, behind those that the
 // caller asked for, because an embedding knows its ids by labels only.

@@ -45,6 +45,12 @@ int64_t VersionOf(const at::Tensor& tensor) {
   return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
 }
 
+// A plan has one baseline, whatever becomes of a file that it was read from.
+std::vector<Input> WithFilesRead(std::vector<Input> inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) ReadBaselineFile(inputs[k], k);
+  return inputs;
+}
+
 void RequirePlannable(const std::vector<Input>& inputs, const AttributeOptions& options) {
   if (options.memory_bytes != 0) throw InvalidArgument("a plan keeps what it needs; it has no memory limit");
   for (size_t k = 0; k < inputs.size(); ++k) {
@@ -262,10 +268,10 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   RequirePlannable(example, options);
   auto parts = std::make_unique<Parts>();
   parts->model = std::move(model);
-  parts->inputs = example;
+  parts->inputs = WithFilesRead(example);
   parts->options = options;
   parts->options.references = nullptr;
-  parts->first = parts->Record(example);
+  parts->first = parts->Record(parts->inputs);
   // Targets and outputs that do not fit are told now.
   std::vector<at::Tensor> values;
   for (const Input& input : example) values.push_back(input.value);
@@ -279,13 +285,13 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
     const std::vector<std::pair<std::string, at::Tensor>>& held) {
   RequirePlannable(inputs, options);
   auto parts = std::make_unique<Parts>();
-  parts->inputs = inputs;
+  parts->inputs = WithFilesRead(inputs);
   parts->options = options;
   parts->options.references = nullptr;
   // The run may have written the inputs themselves.
   std::vector<at::Tensor> values;
   for (const PreparedInput& input : run.inputs.inputs) values.push_back(input.value);
-  auto sized = std::make_shared<const Sized>(std::move(run), inputs, parts->options, held);
+  auto sized = std::make_shared<const Sized>(std::move(run), parts->inputs, parts->options, held);
   sized->CompareWithModel(nullptr);
   sized->Attribute(values, parts->options);
   parts->first = std::move(sized);

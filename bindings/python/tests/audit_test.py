@@ -88,6 +88,78 @@ class AuditTest(unittest.TestCase):
         other = addend.AuditLog.verify(self.path, models=[MODEL], inputs=[rows])
         self.assertIn("holds tensors with its digest", other["computed"]["records"][0]["reason"])
 
+    def computed(self, model, attribution):
+        """What is found when the record of an attribution is computed again from the file of the model alone."""
+        path = self.path + ".pt"
+        torch.jit.save(model, path)
+        with addend.AuditLog(self.path, keep_inputs=True) as log:
+            log.append(attribution(addend.load_model(path)))
+        found = addend.AuditLog.verify(self.path, models=[path])
+        return found["computed"]["records"][-1]["result"]
+
+    def test_memory_of_the_caller_may_be_used_again(self):
+        class Masked(torch.nn.Module):
+            def forward(self, x, mask):
+                return torch.relu(x * mask).sum(1)
+
+        x, mask, zero = (np.array([numbers], np.float32) for numbers in ([1, -2, 3, 4], [1, 1, 0.5, 1], [0] * 4))
+        parts, labels = np.stack([x / 4, x / 2]), np.array([[0, 1, 1, 0]])
+        for question in (
+            lambda model: model.explain(addend.Input(x, dims=1, baseline=zero), mask, targets="0"),
+            lambda model: model.plan(addend.Input(x, dims=1, baseline=0.5), mask, targets="0").attribute(x, mask),
+            lambda model: model.explain(addend.Input(x, parts=parts), mask, targets="0"),
+            lambda model: model.explain(
+                x, mask, inside=addend.Inside("aten::relu", labels=labels, baseline=zero), targets="0"
+            ),
+        ):
+            kept = [array.copy() for array in (x, mask, zero, parts, labels)]
+
+            def then_written(model):
+                attribution = question(model)
+                for array in (x, mask, zero, parts, labels):
+                    array[:] = array + 1
+                return attribution
+
+            self.assertEqual(self.computed(torch.jit.script(Masked()), then_written), "same")
+            for array, before in zip((x, mask, zero, parts, labels), kept):
+                array[:] = before
+
+    def test_a_baseline_of_a_file_is_what_was_read(self):
+        rows = self.path + ".npy"
+        x = np.array([[1.0, 2.0, 3.0]], np.float32)
+        concepts = {"format": "addend.concepts", "version": 1, "text": "{concept} {value} on {baseline}"}
+
+        def asked(model):
+            np.save(rows, np.full((5, 3), 0.5, np.float32))
+            attribution = model.explain(addend.Input(x, dims=1, baseline="mean:" + rows), targets="0,1")
+            np.save(rows, np.full((5, 3), 4, np.float32))
+            self.assertIn("on 0.5", attribution.reasons(concepts)[0].reasons[0].text)
+            self.assertEqual(attribution.to_dict()["inputs"][0]["baseline"], "mean:" + rows)
+            return attribution
+
+        torch.manual_seed(0)
+        model = torch.jit.script(torch.nn.Linear(3, 2))
+        self.assertEqual(self.computed(model, asked), "same")
+
+    def test_relevance_of_operators_is_computed_again(self):
+        class Attention(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.query, self.key, self.value, self.out = (torch.nn.Linear(6, n) for n in (6, 6, 6, 3))
+
+            def forward(self, x):
+                scores = torch.matmul(self.query(x), self.key(x).transpose(-2, -1)) / 6**0.5
+                return self.out(torch.matmul(scores.softmax(-1), self.value(x))).mean(1)
+
+        torch.manual_seed(1)
+        model, x = torch.jit.script(Attention()), torch.randn(2, 5, 6)
+        for operators in (False, True):
+
+            def asked(loaded):
+                return loaded.explain(addend.Input(x, dims=1, baseline=0.1), targets="0,1", operators=operators)
+
+            self.assertEqual(self.computed(model, asked), "same")
+
     def test_a_bit_that_changed_is_found_and_named(self):
         with addend.AuditLog(self.path) as log:
             for k in range(3):

@@ -1,5 +1,6 @@
 """Plans: the bits of an attribution without a plan, or a refusal that says why."""
 
+import tempfile
 import threading
 import unittest
 
@@ -67,6 +68,32 @@ class PlanTest(unittest.TestCase):
             batch = np.tile(rows, (3, 1))[:count] * 1.5
             expected = model.explain(addend.Input(batch, dims=1, baseline=0.1), targets="1", each_example=True)
             self.assertEqual(parts(plan.attribute(batch)), parts(expected))
+
+    def test_a_baseline_of_a_file_or_a_buffer_stays(self):
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = torch.nn.Linear(6, 2)
+                self.register_buffer("usual", torch.full((6,), 0.25))
+
+            def forward(self, x):
+                return self.linear(x).tanh()
+
+        torch.manual_seed(0)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path, rows = folder.name + "/net.pt", folder.name + "/rows.npy"
+        torch.jit.save(torch.jit.script(Net()), path)
+        np.save(rows, np.full((3, 6), 0.25, np.float32))
+        model, row = addend.load_model(path), np.arange(6, dtype=np.float32)[None]
+        expected = model.explain(addend.Input(row, dims=1, baseline=0.25), targets="0,1")[0].contributions
+        for baseline in ("mean:" + rows, "buffer:usual"):
+            plan = model.plan(addend.Input(row, dims=1, baseline=baseline), targets="1", each_example=True)
+            if baseline.startswith("mean"):
+                np.save(rows, np.ones((3, 6), np.float32))
+            for count in (1, 2):  # the second is another size, which is recorded then
+                found = plan.attribute(np.repeat(row, count, 0))
+                self.assertEqual(found[0].contributions, expected)
 
     def test_live_models(self):
         torch.manual_seed(0)
