@@ -451,7 +451,7 @@ class TracedModel:
         add_targets(request, **asked)
         trace = self._traced(_PlanTrace, call, (), request, context)
         self._run(call, trace, (), None, True)
-        return Plan(trace.found, modules_of(self.model))
+        return Plan(trace.found, self.model)
 
     def attribute(
         self,

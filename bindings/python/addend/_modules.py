@@ -199,6 +199,62 @@ def named_tensors(modules: Modules) -> Iterator[Tuple[str, Any, bool]]:
                 yield (path + "." + name if path else name), tensor, learned
 
 
+class ModelState:
+    """What a model was, so that it is noticed where it became another: its modules and their order, kinds, modes and
+    hooks, and their parameters and buffers, as objects, by where their elements lie and by how often these were written.
+
+    Plain attributes of modules are not seen, and neither is what a function that is no module computes with, nor what is
+    written past PyTorch's count, as through ``.data``.
+    """
+
+    def __init__(self, model: Any):
+        self._before = [(path, module, _state_of(module)) for path, module in modules_of(model)]
+        # As long as these live, nothing else has their identities.
+        self._held = [
+            list(held.values())
+            for _, module, _ in self._before
+            for held in (module._parameters, module._buffers, module._forward_pre_hooks, module._forward_hooks)
+        ]
+
+    def difference(self) -> Optional[str]:
+        """What is another than it was, as the beginning of a sentence; None where nothing is."""
+        for path, module, before in self._before:
+            now = _state_of(module)
+            if now != before:
+                return _difference(path, before, now)
+        return None
+
+
+def _state_of(module: Any) -> Tuple[Any, ...]:
+    # For each row of a plan: what is not there costs nothing.
+    held = module._parameters
+    parameters = [(name, tensor if tensor is None else _tensor_state(tensor)) for name, tensor in held.items()]
+    held = module._buffers
+    buffers = [(name, tensor if tensor is None else _tensor_state(tensor)) for name, tensor in held.items()] if held else []
+    held = module._modules
+    modules = [(name, id(child)) for name, child in held.items()] if held else []
+    before, behind = module._forward_pre_hooks, module._forward_hooks
+    hooks = [id(hook) for hook in (*before.values(), None, *behind.values())] if before or behind else []
+    return parameters, buffers, modules, (type(module), module.training, hooks)
+
+
+def _tensor_state(tensor: Any) -> Tuple[Any, ...]:
+    version = 0 if tensor.is_inference() else tensor._version
+    place = tensor.data_ptr() if tensor.layout is sys.modules["torch"].strided else 0
+    return id(tensor), version, place, tensor.dtype, tensor.shape
+
+
+def _difference(path: str, before: Tuple[Any, ...], now: Tuple[Any, ...]) -> str:
+    if before[3] != now[3]:
+        return "%s was given another mode, other hooks or another class" % (path or "the model")
+    for own, other in zip(before[:3], now[:3]):
+        known, found = dict(own), dict(other)
+        for name in {**known, **found}:
+            if name not in known or name not in found or known[name] != found[name]:
+                return "%s was written or replaced" % (path + "." + name if path else name)
+    return "the order of what %s holds was changed" % (path or "the model")
+
+
 class KnownTensors:
     """Handles of a model's tensors, from one run to the next: made anew, they take longer than a small operator."""
 

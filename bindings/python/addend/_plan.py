@@ -6,7 +6,7 @@ from . import _native
 from ._attribution import Attribution
 from ._errors import FailedPrecondition
 from ._handle import Handle
-from ._modules import Modules, named_tensors
+from ._modules import ModelState
 from ._tensor import as_tensor
 
 
@@ -16,15 +16,13 @@ class Plan(Handle):
     It gives what `Model.explain` would give, bit for bit, or refuses.
     """
 
-    __slots__ = ("_modules", "_tensors")
+    __slots__ = ("_state",)
     _INSTEAD = "make it where it is used; threads may share one"
 
-    def __init__(self, capsule: Any, modules: Modules = ()):
-        """`modules`: of a live model."""
+    def __init__(self, capsule: Any, model: Any = None):
+        """`model`: a live one, which the native library does not know."""
         super().__init__(capsule)
-        self._modules = modules
-        # The native library sees their memory, but not how often it was written.
-        self._tensors = [(name, tensor, tensor._version) for name, tensor, _ in named_tensors(modules)] if modules else []
+        self._state = None if model is None else ModelState(model)
 
     def attribute(self, *inputs: Any, cancellation: Any = None) -> Attribution:
         """Attributes the plan's targets for other inputs.
@@ -38,7 +36,7 @@ class Plan(Handle):
             InvalidArgument: an input has another size or dtype, is not finite, or has no components and is another.
             FailedPrecondition: the model would take another branch, or its parameters were written.
         """
-        self._require_unwritten()
+        self._require_unchanged()
         return Attribution(_native.plan_attribute(self._handle, _request(inputs, cancellation)))
 
     def attribute_into(self, *inputs: Any, contributions: Any, sums: Any = None, cancellation: Any = None) -> None:
@@ -50,7 +48,7 @@ class Plan(Handle):
             sums: the same ``[targets, 3]``, which gets value, reference and leftover of each target.
             cancellation: who may end the run.
         """
-        self._require_unwritten()
+        self._require_unchanged()
         # Both share the memory of what was given.
         room = as_tensor(contributions)
         more = None if sums is None else as_tensor(sums)
@@ -58,15 +56,10 @@ class Plan(Handle):
             self._handle, _request(inputs, cancellation), room._handle, None if more is None else more._handle
         )
 
-    def _require_unwritten(self) -> None:
-        if not self._modules:
-            return
-        now = [(tensor, tensor._version) for _, tensor, _ in named_tensors(self._modules)]
-        for (name, tensor, version), (own, writes) in zip(self._tensors, now):
-            if own is not tensor or writes != version:
-                raise FailedPrecondition("%s was written since the plan was made; make another plan of the model" % name)
-        if len(now) != len(self._tensors):
-            raise FailedPrecondition("the model has other parameters than when the plan was made; make another plan")
+    def _require_unchanged(self) -> None:
+        difference = None if self._state is None else self._state.difference()
+        if difference is not None:
+            raise FailedPrecondition("%s since the plan was made; make another plan of the model" % difference)
 
 
 def _request(inputs: Sequence[Any], cancellation: Any) -> Any:

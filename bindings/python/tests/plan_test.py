@@ -12,6 +12,19 @@ import addend
 MODELS = "tests/conformance/models/"
 
 
+class Cached(torch.nn.Module):
+    """Makes a buffer in the first run."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("factor", None)
+
+    def forward(self, x):
+        if self.factor is None:
+            self.factor = torch.full((6,), 2.0, dtype=torch.float64)
+        return x * self.factor
+
+
 def parts(attribution):
     return [list(explanation.contributions) for explanation in attribution]
 
@@ -108,12 +121,64 @@ class PlanTest(unittest.TestCase):
             self.assertEqual(found[0].value, module(row)[0, 1].item())
         with torch.no_grad():
             module[0].weight.mul_(2)
-        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written since the plan was made"):
+        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written or replaced since the plan was made"):
             plan.attribute(row)
         plan = live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
         module[0].weight = torch.nn.Parameter(module[0].weight.detach().clone())
-        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written since the plan was made"):
+        with self.assertRaisesRegex(addend.FailedPrecondition, "0.weight was written or replaced since the plan was made"):
             plan.attribute(row)
+
+    def test_live_models_that_became_others(self):
+        def planned(module):
+            return addend.compile(module).plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
+
+        def data(module):
+            module[0].weight.data = module[0].weight.data * 2
+
+        def remake(module):
+            module[0].weight = torch.nn.Parameter(module[0].weight.detach().clone())
+
+        def buffers(module):
+            module[2].running_mean = module[2].running_mean + 1
+
+        row = torch.from_numpy(self.row)
+        changes = {
+            "3 was written or replaced": lambda module: module.__setitem__(3, torch.nn.Linear(8, 3).double()),
+            "4 was written or replaced": lambda module: module.append(torch.nn.Linear(3, 3).double()),
+            "0.weight was written or replaced": data,
+            "0.weight was": remake,
+            "2.running_mean was": buffers,
+            "1 was given another mode": lambda module: module[1].train(),
+            "1 was given .* other hooks": lambda module: module[1].register_forward_hook(lambda *_: None),
+            "0 was given .* other hooks": lambda module: module[0].register_forward_pre_hook(lambda *_: None),
+            "0.weight was written or": lambda module: module.float(),
+            "the order of what the model holds": lambda module: module._modules.move_to_end("1"),
+            "0.bias was written or replaced": lambda module: setattr(module[0], "bias", None),
+        }
+        for message, change in changes.items():
+            torch.manual_seed(0)
+            module = torch.nn.Sequential(
+                torch.nn.Linear(6, 8), torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3)
+            )
+            plan = planned(module.double().eval())
+            plan.attribute(row)
+            change(module)
+            with self.subTest(message), self.assertRaisesRegex(addend.FailedPrecondition, "^" + message):
+                plan.attribute(row)
+            with self.subTest(message), self.assertRaisesRegex(addend.FailedPrecondition, "since the plan was made"):
+                plan.attribute_into(row, contributions=np.zeros((1, 6)))
+
+    def test_live_models_made_for_inference(self):
+        module = Cached().eval()
+        row = torch.from_numpy(self.row)
+        with torch.inference_mode():
+            module(row)
+        self.assertTrue(module.factor.is_inference())
+        live = addend.compile(module)
+        with torch.no_grad():
+            plan = live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
+            expected = live.explain(addend.Input(row * 0.5, dims=1, baseline=0.25), targets="0,1")
+            self.assertEqual(parts(plan.attribute(row * 0.5)), parts(expected))
 
     def test_live_models_that_hide_something_are_refused(self):
         class Hides(torch.nn.Module):
