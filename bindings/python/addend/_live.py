@@ -656,8 +656,8 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
         model.trace(False)
         output = model(x)                         # a tensor, as ever
 
-    Nothing is converted: the model runs with its own control flow, in-place writes included. ``Tensor.numpy`` and
-    ``Tensor.tolist`` tell of what they read while a call runs, since no operator does.
+    Nothing is converted: the model runs with its own control flow, in-place writes included. ``Tensor.numpy``,
+    ``Tensor.tolist`` and ``Tensor.__dlpack__`` tell of what they read while a call runs, since no operator does.
 
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.

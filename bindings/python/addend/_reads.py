@@ -4,17 +4,17 @@ import functools
 import threading
 from typing import Any, Callable, Dict
 
-# By thread: how many blocks there record. While there are any, `Tensor.numpy` and `Tensor.tolist` tell of their calls.
+# By thread: how many blocks there record. While there are any, the methods of `_NAMES` tell of their calls.
 _threads: Dict[int, int] = {}
 _lock = threading.Lock()
 _before: Dict[str, Any] = {}  # what somebody else had put in their place
-_NAMES = ("numpy", "tolist")
+_NAMES = ("numpy", "tolist", "__dlpack__")
 
 
 class Readings:
     """Makes what this thread reads of tensors part of what is recorded, from `install` to `remove`.
 
-    ``numpy.asarray(x)``, ``x.numpy()`` and ``x.tolist()`` become calls of ``addend::elements_read_outside``, whose result
+    ``numpy.asarray(x)``, ``numpy.from_dlpack(x)``, ``x.numpy()`` and ``x.tolist()`` become calls of ``addend::elements_read_outside``, whose result
     is compared when the program is replayed.
     """
 
@@ -69,4 +69,11 @@ def _telling(read: Callable[..., Any]) -> Callable[..., Any]:
             torch.ops.addend.elements_read_outside(self)
         return read(self, *args, **kwargs)
 
+    tell.untold = read  # type: ignore[attr-defined]
     return tell
+
+
+def untold(method: Any) -> Callable[..., Any]:
+    """A tensor's method, or what is behind it while it tells: for what Addend itself reads."""
+    read = getattr(method, "untold", None)
+    return method if read is None else functools.partial(read, method.__self__)

@@ -9,6 +9,7 @@ from . import _native
 from ._dtype import DType, from_code, is_dtype, to_code
 from ._errors import InvalidArgument
 from ._handle import Handle
+from ._reads import untold
 
 _NUMPY_TYPES = {
     DType.uint8: "|u1",
@@ -281,10 +282,11 @@ def _from_torch(value: Any, torch: Any) -> Tensor:
 
 
 def _capsule(value: Any) -> Any:
+    export = untold(value.__dlpack__)
     try:
-        return value.__dlpack__(max_version=(1, 0))
+        return export(max_version=(1, 0))
     except TypeError:  # from before DLPack 1.0
-        return value.__dlpack__()
+        return export()
     except BufferError as error:  # sparse, say
         raise InvalidArgument("the tensor cannot be shared by DLPack: %s" % error) from error
 

@@ -29,6 +29,11 @@ def parts(attribution):
     return [list(explanation.contributions) for explanation in attribution]
 
 
+class ReadsByDlpack(torch.nn.Module):
+    def forward(self, x):
+        return x * (int(np.from_dlpack(x.detach()).argmax()) + 1)
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -179,6 +184,13 @@ class PlanTest(unittest.TestCase):
             plan = live.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1")
             expected = live.explain(addend.Input(row * 0.5, dims=1, baseline=0.25), targets="0,1")
             self.assertEqual(parts(plan.attribute(row * 0.5)), parts(expected))
+
+    def test_live_models_that_read_by_dlpack(self):
+        live = addend.compile(ReadsByDlpack())
+        row = torch.tensor([[1.0, 2, 3, 4]])
+        plan = live.plan(addend.Input(row, dims=1, baseline=torch.tensor([[0.0, 0, 0, 1]])), targets="0,1")
+        with self.assertRaisesRegex(addend.FailedPrecondition, "elements_read_outside"):
+            plan.attribute(row.flip(1))
 
     def test_live_models_that_hide_something_are_refused(self):
         class Hides(torch.nn.Module):
