@@ -7,17 +7,30 @@
 #include "absl/strings/str_cat.h"
 #include "c_api/attribution.h"
 #include "c_api/run.h"
+#include "c_api/structure.h"
 #include "core/base/tensor_text.h"
 
 namespace addend::c_api {
 namespace {
 
+std::shared_ptr<const RequestStructure> StructureOf(const RequestBody& request) {
+  return request.structures.empty() ? nullptr : request.structures[0];
+}
+
 // The values of a request in the order of the plan's inputs.
 std::vector<at::Tensor> ValuesOf(const PlanBody& body, const RequestBody& request) {
-  const std::vector<RequestInput> inputs = body.structured ? request.inputs : Arrange(body.input_names, request.inputs);
+  const std::shared_ptr<const RequestStructure> structure = StructureOf(request);
+  const std::vector<RequestInput> inputs =
+      structure == nullptr ? Arrange(body.input_names, request.inputs) : request.inputs;
   std::vector<at::Tensor> values;
   for (const RequestInput& input : inputs) values.push_back(input.input.value);
-  return values;
+  if (structure == nullptr && body.structure == nullptr) return values;
+  const RequestStructure alone = TensorsAlone(structure == nullptr ? values.size() : body.inputs.size());
+  const RequestStructure& planned = body.structure == nullptr ? alone : *body.structure;
+  const RequestStructure& given = structure == nullptr ? alone : *structure;
+  std::vector<at::Tensor> placed;
+  for (const int input : InPlacesOf(planned, given, values.size(), body.input_names)) placed.push_back(values[input]);
+  return placed;
 }
 
 Attribution AttributionBy(const PlanBody& body, const RequestBody& request, const std::vector<at::Tensor>& values) {
@@ -57,7 +70,7 @@ ADDEND_API addend_status* addend_model_plan(const addend_context* context, const
     made.context = run.context;
     made.model_path = run.model.path;
     made.source = run.model.source;
-    made.structured = !run.request.structures.empty() && run.request.structures[0] != nullptr;
+    made.structure = StructureOf(run.request);
     made.input_names = run.model.input_names;
     Give(out_plan, std::move(made));
   });
@@ -75,7 +88,7 @@ ADDEND_API addend_status* addend_plan_attribute(const addend_plan* plan, const a
     KeepValues(values, inputs);
     AttributionBody made =
         AttributionOf(std::move(found), body.asked, std::move(inputs), body.context, body.model_path);
-    made.structured = body.structured;
+    made.structured = body.structure != nullptr;
     made.source = body.source;
     if (!made.structured) made.input_names = body.input_names;
     Give(out_attribution, std::move(made));

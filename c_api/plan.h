@@ -18,8 +18,9 @@ struct PlanBody {
   ContextBody context;
   std::string model_path;
   std::shared_ptr<const ModelSource> source;  // null: a live model
-  bool structured = false;                    // the request had a structure: inputs stay in their order
-  std::vector<std::string> input_names;       // of the model's arguments
+  // Null: the request had none. With one, inputs stay in their order.
+  std::shared_ptr<const RequestStructure> structure;
+  std::vector<std::string> input_names;  // of the model's arguments
 };
 
 }  // namespace addend::c_api

@@ -110,6 +110,69 @@ TEST_F(PlanTest, RefusesWhatCannotBePlanned) {
   EXPECT_EQ(plan, nullptr);
 }
 
+// What the model is given beside its inputs, and how these make up its arguments, is the plan's.
+TEST_F(PlanTest, KeepsTheStructureOfItsArguments) {
+  const Model model = Model::Load(kModels + "structured.pt");
+  const TensorFile file = TensorFile::Read(kModels + "structured.safetensors");
+  const auto asked = [&](const std::vector<std::string>& names, const std::string& structure) {
+    Request request;
+    for (const std::string& name : names) {
+      request.Input(file.tensor(name));
+      if (name == "table" || name == "step_0") request.SplitAlong({1}).Baseline(0.25);
+    }
+    if (!structure.empty()) request.Structure(structure);
+    request.Target("1");
+    return request;
+  };
+  const std::vector<std::string> names = {"table", "memory", "keep", "drop", "step_0", "step_1"};
+  const std::string pair = R"({"tuple": [{"tensor": 0}, {"tensor": 1}]})";
+  const std::string masks = R"({"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}})";
+  const std::string steps = R"({"list": [{"tuple": [{"tensor": 4}, 2]}, {"tuple": [{"tensor": 5}, -1]}]})";
+  const auto listed = [](const std::vector<std::string>& arguments) {
+    std::string text;
+    for (const std::string& argument : arguments) text += (text.empty() ? "[" : ", ") + argument;
+    return text + "]";
+  };
+  const Request request = asked(names, listed({pair, masks, steps, "0.5"}));
+  const Plan plan = model.MakePlan(request);
+  const std::vector<double> expected = Parts(model.Attribute(request).Explain());
+  EXPECT_EQ(Parts(plan.Attribute(request).Explain()), expected);
+  // By name, and with the inputs in another order.
+  const std::string turned =
+      R"({"scale": 0.5, "steps": {"list": [{"tuple": [{"tensor": 1}, 2]}, {"tuple": [{"tensor": 0},
+      -1]}]}, "masks": {"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}}, "pair": {"tuple": [{"tensor": 5},
+      {"tensor": 4}]}})";
+  EXPECT_EQ(Parts(plan.Attribute(asked({"step_1", "step_0", "keep", "drop", "memory", "table"}, turned)).Explain()),
+            expected);
+  const auto refuses = [&](const Plan& by, const std::vector<std::string>& given, const std::string& structure,
+                           const std::string& why) {
+    EXPECT_THAT(Refused(by, asked(given, structure), ADDEND_INVALID_ARGUMENT), HasSubstr(why)) << structure;
+  };
+  refuses(plan, names, listed({pair, masks, steps, "0.25"}), "argument scale is 0.25; the plan was made with 0.5");
+  refuses(plan, names, listed({pair, masks, steps}), "argument scale is missing, which the plan was made with");
+  refuses(plan, names, listed({pair, masks, steps, "0.5", "null", "true"}),
+          "argument bias is none that the plan was made with");
+  refuses(plan, names,
+          listed({pair, masks, R"({"list": [{"tuple": [{"tensor": 4}, 3]}, {"tuple": [{"tensor": 5}, -1]}]})", "0.5"}),
+          "argument steps[0][1] is 3; the plan was made with 2");
+  refuses(plan, names, listed({pair, R"({"dict": {"keep": {"tensor": 2}, "other": {"tensor": 3}}})", steps, "0.5"}),
+          "argument masks is {\"keep\": Tensor, \"other\": Tensor}; the plan was made with");
+  refuses(plan, names, listed({pair, R"({"dict": {"drop": {"tensor": 3}, "keep": {"tensor": 2}}})", steps, "0.5"}),
+          "with the keys in this order");
+  refuses(plan, names, listed({R"({"list": [{"tensor": 0}, {"tensor": 1}]})", masks, steps, "0.5"}),
+          "argument pair is [Tensor, Tensor]; the plan was made with (Tensor, Tensor)");
+  refuses(plan, names, R"({"pair": {"tensor": 0}, "nothing": {"tuple": [{"tensor": 1}, {"tensor": 2}, {"tensor": 3},
+      {"tensor": 4}, {"tensor": 5}]}})",
+          "the model has no argument nothing");
+  refuses(plan, {"table"}, "", "argument pair is Tensor; the plan was made with (Tensor, Tensor)");
+  const Plan flat = model_.MakePlan(Asked(Row("same_branch")));
+  Request more = Asked(Row("same_branch"));
+  more.Structure(R"([{"tensor": 0}, 3])");
+  EXPECT_THAT(Refused(flat, more, ADDEND_INVALID_ARGUMENT), HasSubstr("is none that the plan was made with"));
+  more.Structure(R"([{"tensor": 0}])");
+  EXPECT_EQ(Parts(flat.Attribute(more).Explain()), Parts(flat.Attribute(Asked(Row("same_branch"))).Explain()));
+}
+
 TEST_F(PlanTest, OutlivesItsModelAndServesThreads) {
   Plan plan = [] {
     Request request;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -144,6 +143,54 @@ void RequireEachInput(const RequestStructure& structure, size_t inputs) {
   }
 }
 
+// The arguments by their places among a model's, which are called `names`; null where there is none.
+std::vector<const Structure*> PlacesOf(const RequestStructure& structure, const std::vector<std::string>& names) {
+  // Without names of its own the model takes the order of the caller's.
+  const bool placed = structure.named && !names.empty();
+  std::vector<const Structure*> places(placed ? names.size() : structure.arguments.size());
+  for (size_t k = 0; k < structure.arguments.size(); ++k) {
+    const RequestArgument& argument = structure.arguments[k];
+    size_t place = k;
+    if (placed) {
+      place = std::find(names.begin(), names.end(), argument.name) - names.begin();
+      if (place == names.size()) {
+        throw InvalidArgument(absl::StrCat("structure: the model has no argument ", argument.name, "; it has ",
+                                           absl::StrJoin(names, ", ")));
+      }
+    }
+    places[place] = &argument.structure;
+  }
+  return places;
+}
+
+// Fills in, by input of `planned`, which one of `given` is in its place.
+void FindPlaces(const Structure& planned, const Structure& given, const std::string& where, std::vector<int>& places) {
+  const bool same = planned.kind == given.kind && planned.elements.size() == given.elements.size() &&
+                    (planned.kind != Structure::Kind::kPlain || SamePlain(planned.plain, given.plain));
+  if (!same) {
+    Fail(where, absl::StrCat("is ", DescribeStructure(given), "; the plan was made with ", DescribeStructure(planned)));
+  }
+  if (planned.kind == Structure::Kind::kTensor) {
+    if (places.size() <= static_cast<size_t>(planned.tensor)) places.resize(planned.tensor + 1, -1);
+    int& place = places[planned.tensor];
+    if (place >= 0 && place != given.tensor) {
+      Fail(where, "is another input than elsewhere; the plan was made with one input in both places");
+    }
+    place = given.tensor;
+  }
+  for (size_t k = 0; k < planned.elements.size(); ++k) {
+    const bool keyed = planned.kind == Structure::Kind::kDict;
+    // A model may go through a dictionary in the order of its keys.
+    if (keyed && !SamePlain(planned.keys[k], given.keys[k])) {
+      Fail(where, absl::StrCat("is ", DescribeStructure(given), "; the plan was made with ", DescribeStructure(planned),
+                               ", with the keys in this order"));
+    }
+    FindPlaces(planned.elements[k], given.elements[k],
+               keyed ? absl::StrCat(where, ".", planned.keys[k].toStringRef()) : absl::StrCat(where, "[", k, "]"),
+               places);
+  }
+}
+
 class ModelOfTensors : public Model {
  public:
   ModelOfTensors(std::shared_ptr<Model> model, std::shared_ptr<const RequestStructure> structure,
@@ -192,31 +239,51 @@ std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json) 
 std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const std::vector<std::string>& names,
                                      const std::vector<at::Tensor>& inputs) {
   RequireEachInput(structure, inputs.size());
-  // Without names of its own the model takes the order of the caller's.
-  const bool placed = structure.named && !names.empty();
-  std::vector<std::optional<c10::IValue>> places(placed ? names.size() : structure.arguments.size());
-  for (size_t k = 0; k < structure.arguments.size(); ++k) {
-    const RequestArgument& argument = structure.arguments[k];
-    size_t place = k;
-    if (placed) {
-      place = std::find(names.begin(), names.end(), argument.name) - names.begin();
-      if (place == names.size()) {
-        throw InvalidArgument(absl::StrCat("structure: the model has no argument ", argument.name, "; it has ",
-                                           absl::StrJoin(names, ", ")));
-      }
-    }
-    places[place] = addend::PutTogether(argument.structure, [&](int number) { return inputs[number]; });
-  }
+  const std::vector<const Structure*> places = PlacesOf(structure, names);
   std::vector<c10::IValue> arguments;
   for (size_t k = 0; k < places.size(); ++k) {
-    if (!places[k]) continue;
+    if (places[k] == nullptr) continue;
     if (arguments.size() < k) {
       throw InvalidArgument(absl::StrCat("structure: it lacks the argument ", names[arguments.size()],
                                          ", which comes before ", names[k]));
     }
-    arguments.push_back(std::move(*places[k]));
+    arguments.push_back(addend::PutTogether(*places[k], [&](int number) { return inputs[number]; }));
   }
   return arguments;
+}
+
+RequestStructure TensorsAlone(size_t inputs) {
+  RequestStructure structure;
+  for (size_t k = 0; k < inputs; ++k) {
+    RequestArgument argument;
+    argument.structure.kind = Structure::Kind::kTensor;
+    argument.structure.tensor = static_cast<int>(k);
+    structure.arguments.push_back(std::move(argument));
+  }
+  return structure;
+}
+
+std::vector<int> InPlacesOf(const RequestStructure& planned, const RequestStructure& given, size_t inputs,
+                            std::vector<std::string> names) {
+  RequireEachInput(given, inputs);
+  if (names.empty() && planned.named) {
+    for (const RequestArgument& argument : planned.arguments) names.push_back(argument.name);
+  }
+  const auto name_of = [&](size_t place) {
+    return absl::StrCat("argument ", place < names.size() ? names[place] : absl::StrCat(place));
+  };
+  std::vector<const Structure*> expected = PlacesOf(planned, names);
+  std::vector<const Structure*> found = PlacesOf(given, names);
+  expected.resize(std::max(expected.size(), found.size()));
+  found.resize(expected.size());
+  std::vector<int> places;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    if (expected[k] == nullptr && found[k] == nullptr) continue;
+    if (found[k] == nullptr) Fail(name_of(k), "is missing, which the plan was made with");
+    if (expected[k] == nullptr) Fail(name_of(k), "is none that the plan was made with");
+    FindPlaces(*expected[k], *found[k], name_of(k), places);
+  }
+  return places;
 }
 
 std::shared_ptr<Model> OfTensors(std::shared_ptr<Model> model, std::shared_ptr<const RequestStructure> structure,

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,15 @@ std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json);
 // out.
 std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const std::vector<std::string>& names,
                                      const std::vector<at::Tensor>& inputs);
+
+// The structure of a request without one: each input is an argument, in the order of a model's.
+RequestStructure TensorsAlone(size_t inputs);
+
+// By input of a structure that a plan was made with, the input that stands in its place in that of a later request,
+// which has `inputs`. Throws InvalidArgument that names the place where the two differ: an argument, a container, a key
+// or a plain value.
+std::vector<int> InPlacesOf(const RequestStructure& planned, const RequestStructure& given, size_t inputs,
+                            std::vector<std::string> names);
 
 // The model as one of the tensors alone.
 std::shared_ptr<Model> OfTensors(std::shared_ptr<Model> model, std::shared_ptr<const RequestStructure> structure,

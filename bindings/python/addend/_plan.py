@@ -29,11 +29,13 @@ class Plan(Handle):
 
         Args:
             inputs: what the model is given, in the order of `Model.plan`, or one dict by name; of a live model, what was
-                an `Input` there. How they are split is the plan's; inputs without components are as they were.
+                an `Input` there. How they are split is the plan's; everything else, inputs without components, numbers,
+                text, None, and how they are nested, is as it was.
             cancellation: who may end the run.
 
         Raises:
-            InvalidArgument: an input has another size or dtype, is not finite, or has no components and is another.
+            InvalidArgument: an input has another size or dtype, is not finite, or has no components and is another; or
+                the arguments are made up of them in another way.
             FailedPrecondition: the model would take another branch, or its parameters were written.
         """
         self._require_unchanged()

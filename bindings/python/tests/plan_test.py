@@ -1,8 +1,10 @@
 """Plans: the bits of an attribution without a plan, or a refusal that says why."""
 
+import os
 import tempfile
 import threading
 import unittest
+from typing import Dict
 
 import numpy as np
 import torch
@@ -34,6 +36,26 @@ class ReadsByDlpack(torch.nn.Module):
         return x * (int(np.from_dlpack(x.detach()).argmax()) + 1)
 
 
+class Structured(torch.nn.Module):
+    """Which input is which tells the factor."""
+
+    def forward(self, u, v, k: float = 1.0, twice: bool = False):
+        return (u - 2 * v) * k * (2.0 if twice else 1.0)
+
+
+class OfDict(torch.nn.Module):
+    def forward(self, given: Dict[str, torch.Tensor]):
+        return given["u"] - 2 * given["v"]
+
+
+def scripted(module):
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.pt")
+        torch.jit.script(module.eval()).save(path)
+        return addend.load_model(path)
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -63,6 +85,43 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(list(sums[0]), [expected.value, expected.reference, expected.leftover])
         with self.assertRaisesRegex(addend.InvalidArgument, "contributions is f64"):
             plan.attribute_into(self.row, contributions=sums)
+
+    def test_keeps_the_structure_of_arguments(self):
+        model = scripted(Structured())
+        rng = np.random.RandomState(0)
+        a, b, c = (rng.rand(1, 4).astype(np.float32) for _ in range(3))
+
+        def split(value):
+            return addend.Input(value, dims=1, baseline=0.25)
+
+        plan = model.plan({"u": split(a), "v": split(b), "k": 3.0}, targets="0,1")
+        expected = model.explain({"u": split(c), "v": split(b), "k": 3.0}, targets="0,1")
+        for row in ({"u": c, "v": b, "k": 3.0}, {"k": 3.0, "v": b, "u": c}):
+            self.assertEqual(parts(plan.attribute(row)), parts(expected))
+        self.assertEqual(parts(plan.attribute(c, b, 3.0)), parts(expected))
+        for row in (
+            {"u": c, "v": b, "k": 5.0},
+            {"u": c, "v": b, "k": None},
+            {"u": c, "v": b},
+            {"u": c, "v": b, "k": 3.0, "twice": True},
+            {"u": c, "v": b, "k": 3.0, "other": 1},
+            {"u": (c,), "v": b, "k": 3.0},
+            {"u": c, "k": 3.0},
+        ):
+            with self.subTest(sorted(row)), self.assertRaises(addend.InvalidArgument):
+                plan.attribute(row)
+        with self.assertRaisesRegex(addend.InvalidArgument, "k is none that the plan was made with"):
+            model.plan(split(a), split(b), targets="0,1").attribute(c, b, 3.0)
+        with self.assertRaisesRegex(addend.InvalidArgument, "k is .*; the plan was made with"):
+            model.plan(split(a), split(b), 0.0, targets="0,1").attribute(c, b, -0.0)
+        model = scripted(OfDict())
+        plan = model.plan({"given": {"u": split(a), "v": split(b)}}, targets="0,1")
+        expected = model.explain({"given": {"u": split(c), "v": split(b)}}, targets="0,1")
+        self.assertEqual(parts(plan.attribute({"given": {"u": c, "v": b}})), parts(expected))
+        # A model may go through them in their order.
+        for row in ({"v": b, "u": c}, {"u": c, "w": b}, {"u": c}):
+            with self.subTest(row), self.assertRaises(addend.InvalidArgument):
+                plan.attribute({"given": row})
 
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
