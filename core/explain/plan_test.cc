@@ -2,10 +2,15 @@
 #include "core/explain/plan.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -165,6 +170,79 @@ TEST(Plan, NoticesParametersThatWereWritten) {
   ExpectError(absl::StatusCode::kFailedPrecondition, {"weight was written since the plan was made"}, [&] {
     plan->Attribute({Random({3, 6}, 2)});
   });
+}
+
+// Operators of others that tell the program a number, alone or beside a tensor.
+TORCH_LIBRARY(plan_test, library) {
+  library.def("largest(Tensor self) -> float");
+  library.def("twice(Tensor self) -> (Tensor, float)");
+}
+TORCH_LIBRARY_IMPL(plan_test, CPU, library) {
+  library.impl("largest", [](const Tensor& x) { return x.max().item<double>(); });
+  library.impl("twice", [](const Tensor& x) { return std::make_tuple(x * 2, x.max().item<double>()); });
+}
+
+std::vector<c10::IValue> CallOwn(const char* name, const Tensor& x) {
+  std::vector<c10::IValue> stack = {x};
+  c10::Dispatcher::singleton().findSchemaOrThrow(name, "").callBoxed(&stack);
+  return stack;
+}
+
+// Numbers that a program reads, by whatever operator, are those of the plan's input.
+TEST(Plan, SeesEveryNumberThatIsRead) {
+  const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> models = {
+      {"aten::allclose",
+       [](const Tensor& x) { return at::allclose(x.relu(), x) ? x.mm(Weight()) * 3 : x.mm(Weight()); }},
+      {"aten::equal", [](const Tensor& x) { return x.relu().equal(x) ? x.mm(Weight()) * 3 : x.mm(Weight()); }},
+      {"plan_test::largest",
+       [](const Tensor& x) { return x.mm(Weight()) * CallOwn("plan_test::largest", x)[0].toDouble(); }},
+      // Of conditions alone.
+      {"aten::item", [](const Tensor& x) { return x.mm(Weight()) * x.gt(0).to(at::kDouble).sum().item<double>(); }},
+  };
+  for (const auto& [op, run] : models) {
+    SCOPED_TRACE(op);
+    const TracedModel model = ModelOf(run);
+    const Input input = SplitInput(Random({3, 6}, 1).abs() + 0.1, {1}, Baseline::Of(-1.0));
+    AttributeOptions options;
+    options.targets = {First(model, {input})};
+    const Report report = Attribute(model, {input}, options).report;
+    EXPECT_NE(report.reference_is_model_on_baseline, "yes");
+    const Plan plan = PlanOf(model, {input}, options);
+    ExpectPlanChangesNothing(plan, model, {input.value});
+    ExpectError(absl::StatusCode::kFailedPrecondition, {"does not hold for this input", op, "another number"},
+                [&] { plan->Attribute({-input.value}); });
+  }
+  const TracedModel beside = ModelOf([](const Tensor& x) {
+    const std::vector<c10::IValue> given = CallOwn("plan_test::twice", x);
+    return given[0].toTensor().mm(Weight()) * given[1].toDouble();
+  });
+  AttributeOptions options;
+  options.policy.missing_rule = MissingRule::kAbsorb;
+  const Input input = SplitInput(Random({3, 6}, 1), {1}, Baseline::Of(0.1));
+  Target first;
+  first.top1 = false;
+  first.index = {0, 0};
+  options.targets = {first};
+  EXPECT_EQ(Attribute(beside, {input}, options).report.reference_is_model_on_baseline, "unknown");
+  const Plan plan = PlanOf(beside, {input}, options);
+  ExpectPlanChangesNothing(plan, beside, {input.value});
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"does not hold for this input", "plan_test::twice"},
+              [&] { plan->Attribute({input.value * 2}); });
+}
+
+// A model may ask for the sign of a zero.
+TEST(Plan, TellsZerosApart) {
+  const TracedModel model = ModelOf(
+      [](const Tensor& x) { return x.mm(Weight()) * std::copysign(1.0, x.select(0, 0).select(0, 0).item<double>()); });
+  Tensor zero = Random({3, 6}, 1);
+  zero[0][0] = 0.0;
+  Tensor other = zero.clone();
+  other[0][0] = -0.0;
+  const Input input = SplitInput(zero, {1}, Baseline::Of(1.0));
+  const Plan plan = PlanOf(model, {input});
+  ExpectPlanChangesNothing(plan, model, {zero});
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"does not hold for this input"},
+              [&] { plan->Attribute({other}); });
 }
 
 TEST(Plan, RefusesWhatNoOperatorShows) {

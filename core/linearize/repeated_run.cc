@@ -18,6 +18,7 @@
 #include "core/linearize/view.h"
 #include "core/program/operator_traits.h"
 #include "core/program/recorder.h"
+#include "core/program/structure.h"
 #include "core/program/written_aside.h"
 #include "core/rules/id_flow.h"
 
@@ -36,11 +37,8 @@ namespace {
               call.position, "attribute it without the plan, or make a plan of such an input");
 }
 
-bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
-  if (a.tagKind() != b.tagKind()) return false;
-  if (a.isDouble())
-    return a.toDouble() == b.toDouble() || (a.toDouble() != a.toDouble() && b.toDouble() != b.toDouble());
-  return a == b;
+bool SameNumbers(const std::vector<c10::IValue>& a, const std::vector<c10::IValue>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), SamePlain);
 }
 
 bool GivesNumbers(const Call& call) {
@@ -183,7 +181,7 @@ void RepeatedRun::AddStep(const Call& linearized, const Registry& registry) {
   });
   if (!varies || role.sizes_only) return;
   Step step(call);
-  step.is_guard = call.Traced() && role.traits.reads_number;
+  step.is_guard = role.traits.reads_number;
   const bool reference_varies = Place(call, first_->StartsRows(linearized), step);
   for (const Operand& output : call.outputs) {
     Result result;
@@ -293,7 +291,9 @@ std::vector<at::Tensor> RepeatedRun::Give(const Placed& placed, bool on_referenc
   }
   Stack stack = placed.recipe.Make(call.arguments, operands);
   call.op.Run(&stack);
-  if (plain != nullptr) *plain = ResultsOf(call.op, stack);
+  for (const c10::IValue& result : plain == nullptr ? std::vector<c10::IValue>() : ResultsOf(call.op, stack)) {
+    if (!result.isTensor() && !result.isTensorList()) plain->push_back(result);
+  }
   return given.empty() ? TensorsIn(stack) : given;
 }
 
@@ -335,11 +335,10 @@ void RepeatedRun::Keep(const Step& step, const std::vector<at::Tensor>& given, b
   }
 }
 
-// Makes one call and keeps what it gives. Returns its results, where it gives the program a number.
+// Makes one call and keeps what it gives. Returns the numbers that it gives the program.
 std::vector<c10::IValue> RepeatedRun::RunStep(const Step& step, Memory& memory) const {
   std::vector<c10::IValue> numbers;
   const std::vector<at::Tensor> given = Give(step, /*on_reference=*/false, memory, step.is_guard ? &numbers : nullptr);
-  if (step.is_guard) return numbers;
   if (!step.wholes.empty()) Adopt(step, given, memory);
   // Before the call's own results take the place of what it reads.
   std::vector<at::Tensor> references;
@@ -349,15 +348,8 @@ std::vector<c10::IValue> RepeatedRun::RunStep(const Step& step, Memory& memory) 
   return numbers;
 }
 
-void RepeatedRun::RunSteps(Memory& memory) const {
-  const TracingPause pause;
-  const c10::AutoGradMode no_grad(false);
-  for (const Step& step : steps_) {
-    const std::vector<c10::IValue> numbers = RunStep(step, memory);
-    if (step.is_guard && (numbers.empty() || !SameNumber(numbers[0], step.number))) {
-      GoesAnotherWay(*step.call, "gives the program another number");
-    }
-  }
+// What the run says of conditions on the baseline.
+void RepeatedRun::LookAtBaseline(Memory& memory) const {
   for (const Comparison& comparison : comparisons_) {
     bool same = true;
     for (const Operand& operand : comparison.operands) {
@@ -367,26 +359,36 @@ void RepeatedRun::RunSteps(Memory& memory) const {
   }
 }
 
+void RepeatedRun::RunSteps(Memory& memory) const {
+  const TracingPause pause;
+  const c10::AutoGradMode no_grad(false);
+  for (const Step& step : steps_) {
+    const std::vector<c10::IValue> numbers = RunStep(step, memory);
+    if (!step.is_guard) continue;
+    if (!SameNumbers(numbers, step.numbers)) GoesAnotherWay(*step.call, "gives the program another number");
+  }
+  LookAtBaseline(memory);
+}
+
 void RepeatedRun::CompareWithFirst() {
+  const TracingPause pause;
+  const c10::AutoGradMode no_grad(false);
   std::unique_ptr<Memory> memory = NewMemory();
-  {
-    const TracingPause pause;
-    const c10::AutoGradMode no_grad(false);
-    for (Step& step : steps_) {
-      const std::vector<c10::IValue> numbers = RunStep(step, *memory);
-      if (step.is_guard) {
-        if (numbers.empty()) Refuse(*step.call, "gives no number");
-        step.number = numbers[0];
-        continue;
-      }
-      for (const Result& result : step.outputs) {
-        if (result.slot < 0 || slots_[result.slot].kept < 0) continue;
-        const Kept& kept = first_->storages[slots_[result.slot].storage][slots_[result.slot].kept];
-        if (kept.value.defined() && !SameBits(kept.value, memory->values[result.slot])) {
-          Refuse(*step.call, "gives other numbers when it runs again");
-        }
+  for (Step& step : steps_) {
+    step.numbers = RunStep(step, *memory);
+    for (const Result& result : step.outputs) {
+      if (result.slot < 0 || slots_[result.slot].kept < 0) continue;
+      const Kept& kept = first_->storages[slots_[result.slot].storage][slots_[result.slot].kept];
+      if (kept.value.defined() && !SameBits(kept.value, memory->values[result.slot])) {
+        Refuse(*step.call, "gives other numbers when it runs again");
       }
     }
+  }
+  LookAtBaseline(*memory);
+  for (const Comparison& comparison : comparisons_) {
+    const Condition& condition = first_->conditions[comparison.condition];
+    if (memory->trace->conditions[comparison.condition].same == condition.same) continue;
+    Refuse(first_->program.calls[condition.call], "reads conditions, and what they are on the baseline is not known");
   }
   free_.push_back(std::move(memory));
 }

@@ -100,7 +100,7 @@ class RepeatedRun {
     std::vector<std::shared_ptr<const Placed>> wholes;  // of the call's adoptions
     bool on_reference = false;                          // some output's reference varies
     bool is_guard = false;
-    c10::IValue number;  // of a guard
+    std::vector<c10::IValue> numbers;  // of a guard
   };
   // Conditions of which the run says whether they are the same on the baseline.
   struct Comparison {
@@ -118,6 +118,7 @@ class RepeatedRun {
   void Adopt(const Step& step, const std::vector<at::Tensor>& given, Memory& memory) const;
   void Keep(const Step& step, const std::vector<at::Tensor>& given, bool on_reference, Memory& memory) const;
   std::vector<c10::IValue> RunStep(const Step& step, Memory& memory) const;
+  void LookAtBaseline(Memory& memory) const;
   void RunSteps(Memory& memory) const;
   void CompareWithFirst();
   std::unique_ptr<Memory> NewMemory() const;

@@ -4,7 +4,6 @@
 #include <ATen/ops/full_like.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -17,23 +16,12 @@
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/program/structure.h"
 #include "core/rules/id_flow.h"
 #include "core/rules/kinds.h"
 
 namespace addend {
 namespace {
-
-// Whether two numbers that a program read are the same; NaN is the same as NaN.
-bool SameNumber(const c10::IValue& a, const c10::IValue& b) {
-  const auto number = [](const c10::IValue& value) {
-    if (value.isBool()) return c10::complex<double>(value.toBool() ? 1 : 0);
-    return value.isScalar() ? value.toScalar().toComplexDouble() : c10::complex<double>(0);
-  };
-  const c10::complex<double> x = number(a);
-  const c10::complex<double> y = number(b);
-  const auto same = [](double u, double v) { return u == v || (std::isnan(u) && std::isnan(v)); };
-  return same(x.real(), y.real()) && same(x.imag(), y.imag());
-}
 
 [[noreturn]] void Refuse(const CallAtHand& own, const std::string& why) {
   throw Error(absl::StatusCode::kUnimplemented, absl::StrCat(own.role.full_name, " ", why), own.call.position);
@@ -206,7 +194,7 @@ void Tracer::TraceCall(CallAtHand& own) {
   const std::vector<at::Tensor> tensors = own.Outputs();
   RefuseBytes(own, tensors);
   if (own.call.is_view) return TraceView(own, tensors);
-  if (own.role.traits.reads_number) return TraceGuard(own);
+  if (own.role.traits.reads_number) TraceGuard(own);
   if (own.role.sizes_only || own.call.outputs.empty()) return;
   const bool numbers = std::any_of(own.call.outputs.begin(), own.call.outputs.end(), [](const Operand& output) {
     return output.storage >= 0 && Continuous(output.dtype);
@@ -239,9 +227,10 @@ void Tracer::TraceView(CallAtHand& own, const std::vector<at::Tensor>& tensors) 
 // A number that the call hands to the program around it.
 void Tracer::TraceGuard(const CallAtHand& own) {
   bool same = false;
-  if (!ids_.ReadsUnknown(own.call)) {
+  // Of a call that gives tensors as well nobody knows: it may write its operands, and runs on the baseline later.
+  if (own.call.outputs.empty() && !ids_.ReadsUnknown(own.call)) {
     const std::vector<c10::IValue> references = reference_run_.RunForIds(own);
-    same = !references.empty() && SameNumber(own.results[0], references[0]);
+    same = std::equal(own.results.begin(), own.results.end(), references.begin(), references.end(), SamePlain);
   }
   trace_.guards.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
 }

@@ -4,12 +4,12 @@
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/jit_type.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/intercept/own_operators.h"
 #include "core/program/traced_calls.h"
 
 namespace addend {
@@ -64,6 +64,11 @@ bool Property(const std::string& name) {
                                         "aten::is_signed",
                                         "aten::is_same_size",
                                         "aten::is_contiguous",
+                                        "aten::sym_is_contiguous",
+                                        "aten::is_set_to",
+                                        "aten::_has_same_storage_numel",
+                                        "aten::_use_cudnn_ctc_loss",
+                                        "aten::_fused_sdp_choice",
                                         "aten::is_conj",
                                         "aten::is_neg",
                                         "aten::is_inference",
@@ -159,7 +164,17 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
     probability_ = static_cast<int16_t>(*found);
     random = true;
   }
-  reads_number = name == "aten::_local_scalar_dense" || name == "aten::equal" || name == kElementsReadOutside;
+  // What a GuardTable guards of a call that reads data. Of LibTorch's operators that give tensors as well, the numbers
+  // are sizes.
+  bool reads_elements = false;
+  for (size_t a = 0; a < arguments.size(); ++a) {
+    const bool only_written = written[a] && (overwrites || output[a]);
+    reads_elements |= arguments[a] != ArgumentKind::kPlain && !shown[a] && !only_written;
+  }
+  const bool plain_alone =
+      std::all_of(returns.begin(), returns.end(), [](ArgumentKind kind) { return kind == ArgumentKind::kPlain; });
+  reads_number = gives_plain && reads_elements && !property && !metadata_only &&
+                 (plain_alone || !absl::StartsWith(full, "aten::"));
   data_shape = DataShape(name, schema.overload_name());
   for (const char* size : {"num_classes", "output_size"}) {
     const auto found = schema.argumentIndexWithName(size);

@@ -102,7 +102,10 @@ const char* KindText(Structure::Kind kind) {
   return "";
 }
 
-bool SameDouble(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+// -0.0 is not 0.0: a program may ask for the sign.
+bool SameDouble(double a, double b) {
+  return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
+}
 
 }  // namespace
 

@@ -56,6 +56,13 @@ def scripted(module):
         return addend.load_model(path)
 
 
+class Reads(torch.nn.Module):
+    def forward(self, x):
+        if torch.allclose(x.relu(), x):
+            return x * 3
+        return x * 2
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -122,6 +129,16 @@ class PlanTest(unittest.TestCase):
         for row in ({"v": b, "u": c}, {"u": c, "w": b}, {"u": c}):
             with self.subTest(row), self.assertRaises(addend.InvalidArgument):
                 plan.attribute({"given": row})
+
+    def test_sees_every_number_that_is_read(self):
+        model = scripted(Reads())
+        row = np.array([[1, 2, 3, 4]], dtype=np.float32)
+        plan = model.plan(addend.Input(row, dims=1, baseline=0), targets="0,1")
+        with self.assertRaisesRegex(addend.FailedPrecondition, "allclose .* another number"):
+            plan.attribute(-row)
+        explained = model.explain(addend.Input(row, dims=1, baseline=-1), targets="0,1")
+        self.assertEqual(explained.report["reference_is_model_on_baseline"], "unknown")
+        self.assertTrue(any("reads numbers" in note for note in explained.notes), explained.notes)
 
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
