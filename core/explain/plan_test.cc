@@ -338,6 +338,22 @@ TEST(Plan, FollowsReferencesThatDependOnTheRow) {
   for (int seed = 2; seed < 6; ++seed) ExpectPlanChangesNothing(mean, of_images, {Random({1, 2, 3, 6}, seed)});
 }
 
+// The number that the model reads is the same, and that on the baseline is not.
+TEST(Plan, FollowsNumbersOnReferencesThatDependOnTheRow) {
+  const TracedModel model = ModelOf([](const Tensor& x) {
+    const bool positive = (x.select(1, 0) + x.select(1, 1)).gt(0).all().item<bool>();
+    return positive ? x.mm(Weight()) * 3 : x.mm(Weight());
+  });
+  Input some = SplitInput(at::ones({3, 6}, at::kDouble), {1}, Baseline::Of(-5.0));
+  some.value.select(1, 0).fill_(10);
+  some.split = Split::ByLabels(at::tensor({-1, 0, 1, 1, 2, 3}, at::kLong).expand({3, 6}).contiguous());
+  const Plan plan = PlanOf(model, {some});
+  EXPECT_EQ(plan->Attribute({some.value}).report.reference_is_model_on_baseline, "yes");
+  const Tensor ones = at::ones({3, 6}, at::kDouble);
+  EXPECT_EQ(plan->Attribute({ones}).report.reference_is_model_on_baseline, "unknown");
+  for (const Tensor& row : {some.value, ones, some.value, ones}) ExpectPlanChangesNothing(plan, model, {row});
+}
+
 // Columns of categories with offsets into one table, beside numbers.
 TEST(Plan, FollowsIds) {
   const Tensor table = Random({12, 4}, 7);

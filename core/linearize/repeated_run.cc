@@ -183,6 +183,11 @@ void RepeatedRun::AddStep(const Call& linearized, const Registry& registry) {
   Step step(call);
   step.is_guard = role.traits.reads_number;
   const bool reference_varies = Place(call, first_->StartsRows(linearized), step);
+  if (step.is_guard && call.outputs.empty() && reference_varies) {
+    const auto guard = std::find_if(first_->guards.begin(), first_->guards.end(),
+                                    [&](const Condition& condition) { return condition.call == call.index; });
+    if (guard != first_->guards.end()) step.guard = static_cast<int>(guard - first_->guards.begin());
+  }
   for (const Operand& output : call.outputs) {
     Result result;
     const bool alias = !output.written && std::any_of(call.operands.begin(), call.operands.end(),
@@ -348,7 +353,17 @@ std::vector<c10::IValue> RepeatedRun::RunStep(const Step& step, Memory& memory) 
   return numbers;
 }
 
-// What the run says of conditions on the baseline.
+bool RepeatedRun::SameOnReferences(const Step& step, Memory& memory) const {
+  std::vector<c10::IValue> numbers;
+  try {
+    Give(step, /*on_reference=*/true, memory, &numbers);
+  } catch (const c10::Error&) {
+    return false;  // the baseline lies outside of its domain
+  }
+  return SameNumbers(numbers, step.numbers);
+}
+
+// What the run says of numbers and conditions on the baseline.
 void RepeatedRun::LookAtBaseline(Memory& memory) const {
   for (const Comparison& comparison : comparisons_) {
     bool same = true;
@@ -366,6 +381,8 @@ void RepeatedRun::RunSteps(Memory& memory) const {
     const std::vector<c10::IValue> numbers = RunStep(step, memory);
     if (!step.is_guard) continue;
     if (!SameNumbers(numbers, step.numbers)) GoesAnotherWay(*step.call, "gives the program another number");
+    // Its operands may be written later.
+    if (step.guard >= 0) memory.trace->guards[step.guard].same = SameOnReferences(step, memory);
   }
   LookAtBaseline(memory);
 }
@@ -376,6 +393,9 @@ void RepeatedRun::CompareWithFirst() {
   std::unique_ptr<Memory> memory = NewMemory();
   for (Step& step : steps_) {
     step.numbers = RunStep(step, *memory);
+    if (step.guard >= 0 && SameOnReferences(step, *memory) != first_->guards[step.guard].same) {
+      Refuse(*step.call, "gives the program a number, and what it gives on the baseline is not known");
+    }
     for (const Result& result : step.outputs) {
       if (result.slot < 0 || slots_[result.slot].kept < 0) continue;
       const Kept& kept = first_->storages[slots_[result.slot].storage][slots_[result.slot].kept];

@@ -101,6 +101,7 @@ class RepeatedRun {
     bool on_reference = false;                          // some output's reference varies
     bool is_guard = false;
     std::vector<c10::IValue> numbers;  // of a guard
+    int guard = -1;  // its place in TracedRun::guards, where its numbers on the baseline may be others
   };
   // Conditions of which the run says whether they are the same on the baseline.
   struct Comparison {
@@ -118,6 +119,7 @@ class RepeatedRun {
   void Adopt(const Step& step, const std::vector<at::Tensor>& given, Memory& memory) const;
   void Keep(const Step& step, const std::vector<at::Tensor>& given, bool on_reference, Memory& memory) const;
   std::vector<c10::IValue> RunStep(const Step& step, Memory& memory) const;
+  bool SameOnReferences(const Step& step, Memory& memory) const;
   void LookAtBaseline(Memory& memory) const;
   void RunSteps(Memory& memory) const;
   void CompareWithFirst();
