@@ -72,9 +72,11 @@ struct RulesBody {
 };
 
 struct TensorBody {
-  explicit TensorBody(at::Tensor t) : tensor(std::move(t)), device(tensor.device().str()) {}
+  explicit TensorBody(at::Tensor t, bool is_lent = false)
+      : tensor(std::move(t)), device(tensor.device().str()), lent(is_lent) {}
   at::Tensor tensor;
   std::string device;
+  bool lent;  // over memory of the caller's, who may see it written
 };
 
 struct CompositionBody {

@@ -102,7 +102,7 @@ ADDEND_API addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_ve
       const auto owner = std::make_shared<Owner>([legacy] {
         if (legacy->deleter != nullptr) legacy->deleter(legacy);
       });
-      Give(out_tensor, Import(legacy->tensor, owner));
+      Give(out_tensor, Import(legacy->tensor, owner), /*lent=*/legacy->deleter != &Delete<dlpack::Managed>);
       owner->Arm();
       return;
     }
@@ -116,8 +116,9 @@ ADDEND_API addend_status* addend_tensor_from_dlpack(void* managed, int32_t is_ve
     });
     at::Tensor tensor = Import(versioned->tensor, owner);
     // LibTorch knows no memory that may not be written.
-    if ((versioned->flags & dlpack::kReadOnly) != 0 && !IsOurs(*versioned)) tensor = tensor.clone();
-    Give(out_tensor, std::move(tensor));
+    const bool read_only = (versioned->flags & dlpack::kReadOnly) != 0;
+    if (read_only && !IsOurs(*versioned)) tensor = tensor.clone();
+    Give(out_tensor, std::move(tensor), /*lent=*/!read_only);
     owner->Arm();
   });
 }

@@ -39,6 +39,15 @@ Attribution AttributionBy(const PlanBody& body, const RequestBody& request, cons
   return body.plan->Attribute(values, OptionsOf(body.context, request).progress);
 }
 
+// Only the caller's own memory is written: a copy would be of no use to them, and results are there to be read.
+void RequireLent(const addend_tensor* tensor, const char* name) {
+  if (Get(tensor, name).lent) return;
+  throw InvalidArgument(absl::StrCat(
+      name,
+      " is no memory of the caller's that may be written; it takes a tensor of addend_tensor_wrap, or one that "
+      "came by DLPack and is not for reading only"));
+}
+
 // A tensor of the caller's that gets `count` numbers for each target.
 double* Room(const addend_tensor* tensor, const char* name, size_t targets, size_t count) {
   const at::Tensor& room = TensorOf(tensor, name);
@@ -101,7 +110,8 @@ ADDEND_API addend_status* addend_plan_attribute_into(const addend_plan* plan, co
   return Guard([&] {
     const PlanBody& body = Get(plan, "plan");
     const RequestBody& asked = Get(request, "request");
-    TensorOf(contributions, "contributions");
+    RequireLent(contributions, "contributions");
+    if (sums != nullptr) RequireLent(sums, "sums");
     const Attribution found = AttributionBy(body, asked, ValuesOf(body, asked));
     if (!found.report.failures.empty()) {
       throw Internal("the parts of a target do not add up; addend_plan_attribute gives the report");

@@ -173,6 +173,29 @@ TEST_F(PlanTest, KeepsTheStructureOfItsArguments) {
   EXPECT_EQ(Parts(flat.Attribute(more).Explain()), Parts(flat.Attribute(Asked(Row("same_branch"))).Explain()));
 }
 
+TEST_F(PlanTest, WritesIntoNothingButTheCallersMemory) {
+  const Request request = Asked(Row("same_branch"));
+  const Plan plan = model_.MakePlan(request);
+  const auto refuses = [&](const Tensor& contributions) {
+    const std::vector<double> before = Numbers(contributions);
+    const Outcome outcome(addend_plan_attribute_into(plan.get(), request.get(), contributions.get(), nullptr));
+    EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT);
+    EXPECT_THAT(outcome.message, HasSubstr("contributions is no memory of the caller's that may be written"));
+    EXPECT_EQ(Numbers(contributions), before);
+  };
+  refuses(Tensor::Copy(std::vector<double>(6), {1, 6}));
+  const Attribution other = plan.Attribute(Asked(Scaled(0.5)));
+  refuses(other.input());  // float64 [2, 6]
+  for (const uint32_t version : {0u, 1u}) {
+    void* managed = nullptr;
+    int32_t is_versioned = 0;
+    ExpectOk(addend_tensor_to_dlpack(other.input().get(), version, &managed, &is_versioned));
+    addend_tensor* again = nullptr;
+    ExpectOk(addend_tensor_from_dlpack(managed, is_versioned, &again));
+    refuses(Tensor(again));
+  }
+}
+
 TEST_F(PlanTest, OutlivesItsModelAndServesThreads) {
   Plan plan = [] {
     Request request;

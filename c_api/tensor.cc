@@ -55,7 +55,7 @@ ADDEND_API addend_status* addend_tensor_wrap(void* data, size_t size, int32_t dt
     const auto owner = std::make_shared<Owner>([release, payload] {
       if (release != nullptr) release(payload);
     });
-    Give(out_tensor, Wrap(data, size, layout, contiguous, owner));
+    Give(out_tensor, Wrap(data, size, layout, contiguous, owner), /*lent=*/true);
     owner->Arm();
   });
 }

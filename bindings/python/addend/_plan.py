@@ -1,13 +1,14 @@
 """Attributions made ready for many rows."""
 
+import sys
 from typing import Any, Sequence
 
 from . import _native
 from ._attribution import Attribution
-from ._errors import FailedPrecondition
+from ._errors import FailedPrecondition, InvalidArgument
 from ._handle import Handle
 from ._modules import ModelState
-from ._tensor import as_tensor
+from ._tensor import Tensor, as_tensor
 
 
 class Plan(Handle):
@@ -46,14 +47,17 @@ class Plan(Handle):
 
         Args:
             inputs: as for `attribute`.
-            contributions: float64, contiguous, ``[targets, components]``.
+            contributions: float64, contiguous, ``[targets, components]``: an array of NumPy, a tensor of PyTorch on the
+                CPU, or whatever else has a buffer that may be written.
             sums: the same ``[targets, 3]``, which gets value, reference and leftover of each target.
             cancellation: who may end the run.
+
+        Raises:
+            InvalidArgument: as for `attribute`; or an array is of another size or dtype, or may not be written.
         """
         self._require_unchanged()
-        # Both share the memory of what was given.
-        room = as_tensor(contributions)
-        more = None if sums is None else as_tensor(sums)
+        room = _room(contributions, "contributions")
+        more = None if sums is None else _room(sums, "sums")
         _native.plan_attribute_into(
             self._handle, _request(inputs, cancellation), room._handle, None if more is None else more._handle
         )
@@ -62,6 +66,26 @@ class Plan(Handle):
         difference = None if self._state is None else self._state.difference()
         if difference is not None:
             raise FailedPrecondition("%s since the plan was made; make another plan of the model" % difference)
+
+
+def _room(value: Any, name: str) -> Tensor:
+    """A tensor over the memory of what is to be written."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        writable = not value.is_neg()  # which would be copied
+    else:
+        try:
+            view = memoryview(value)
+        except (TypeError, ValueError):
+            writable = False
+        else:
+            writable = view.c_contiguous and not view.readonly
+    if not writable:
+        raise InvalidArgument(
+            "%s is a %s without contiguous memory that may be written; give an array of NumPy or a tensor of PyTorch"
+            % (name, type(value).__name__)
+        )
+    return as_tensor(value)
 
 
 def _request(inputs: Sequence[Any], cancellation: Any) -> Any:

@@ -140,6 +140,29 @@ class PlanTest(unittest.TestCase):
         self.assertEqual(explained.report["reference_is_model_on_baseline"], "unknown")
         self.assertTrue(any("reads numbers" in note for note in explained.notes), explained.notes)
 
+    def test_writes_into_nothing_that_is_not_to_be_written(self):
+        plan = self.model.plan(self.asked(self.row), targets="0,1")
+        other = self.model.explain(self.asked(self.row), targets="0,1")
+        fixed = np.zeros((1, 6))
+        fixed.flags.writeable = False
+        unchanged = bytes(48)
+        reversed_ = np.zeros((1, 6))[:, ::-1]
+        refused = [fixed, memoryview(unchanged), memoryview(unchanged).cast("d", (1, 6)), reversed_]
+        for room in [*refused, other.inputs[0], [[0.0] * 6]]:
+            with self.subTest(type(room).__name__):
+                before = np.array(room)
+                with self.assertRaisesRegex(addend.InvalidArgument, "contributions is a .* that may be written"):
+                    plan.attribute_into(self.row, contributions=room)
+                self.assertTrue(np.array_equal(np.array(room), before))
+        negative = torch.zeros(1, 6, dtype=torch.complex128).conj().imag
+        with self.assertRaisesRegex(addend.InvalidArgument, "contributions is a Tensor without"):
+            plan.attribute_into(self.row, contributions=negative)
+        with self.assertRaisesRegex(addend.InvalidArgument, "sums is a ndarray without"):
+            plan.attribute_into(self.row, contributions=np.zeros((1, 6)), sums=reversed_[:, :3])
+        tensor = torch.zeros(1, 6, dtype=torch.float64)
+        plan.attribute_into(self.row, contributions=tensor)
+        self.assertEqual(tensor[0].tolist(), list(other[0].contributions))
+
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
         with self.assertRaisesRegex(addend.InvalidArgument, "the plan is for f64"):
