@@ -36,6 +36,7 @@ std::vector<at::Tensor> ValuesOf(const PlanBody& body, const RequestBody& reques
 Attribution AttributionBy(const PlanBody& body, const RequestBody& request, const std::vector<at::Tensor>& values) {
   RequireReadyForOne(request);
   SetCallbackNumber(0);
+  const WarningsToLog warnings(body.context.log);
   return body.plan->Attribute(values, OptionsOf(body.context, request).progress);
 }
 

@@ -63,6 +63,13 @@ class Reads(torch.nn.Module):
         return x * 2
 
 
+class Warns(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty(3)
+        torch.mul(x, 2.0, out=y)  # resizes it, which LibTorch warns of in each run
+        return y
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -162,6 +169,20 @@ class PlanTest(unittest.TestCase):
         tensor = torch.zeros(1, 6, dtype=torch.float64)
         plan.attribute_into(self.row, contributions=tensor)
         self.assertEqual(tensor[0].tolist(), list(other[0].contributions))
+
+    def test_sends_warnings_to_the_log(self):
+        lines = []
+        context = addend.Context(log=lambda level, text: lines.append(text))
+        model = scripted(Warns())
+        row = np.ones((1, 4), dtype=np.float32)
+        plan = model.plan(addend.Input(row, dims=1, baseline=0.25), targets="0,1", context=context)
+        for run in (
+            lambda: plan.attribute(row),
+            lambda: plan.attribute_into(row, contributions=np.zeros((1, 4))),
+        ):
+            lines.clear()
+            run()
+            self.assertTrue(any("resized" in line for line in lines), lines)
 
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
