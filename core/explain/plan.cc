@@ -83,7 +83,8 @@ class AttributionPlan::Sized {
     }
     prepared_ = std::make_shared<Preparation>(*run.trace, options.Rules(), policy_,
                                               std::vector<Probe>{explained_.probe}, /*everything=*/false);
-    run_ = std::make_unique<const RepeatedRun>(std::move(run.trace), options.Rules(), std::move(repeated));
+    run_ = std::make_unique<const RepeatedRun>(std::move(run.trace), options.Rules(), std::move(repeated),
+                                               options.progress);
     // Pieces of the line have references of their own.
     if (policy_.segments <= 1) prepared_->KeepNodes(Linearize(run_->first(), *prepared_), run_->SteadyCalls());
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
@@ -91,7 +92,7 @@ class AttributionPlan::Sized {
 
   // Compares repetitions with what the plain model gives. `model`: null where its owner runs it; then only what the
   // recorded run tells of the baseline is compared.
-  void CompareWithModel(Model* model) const {
+  void CompareWithModel(Model* model, const StageProgress& progress) const {
     std::vector<at::Tensor> baseline;
     std::vector<at::Tensor> near;
     for (const PreparedInput& input : asked_.inputs) {
@@ -100,8 +101,8 @@ class AttributionPlan::Sized {
                                                  : (input.value + (input.reference - input.value) * 0.01).contiguous());
     }
     // The model may go another way on the baseline, and what it multiplies by zero there is not seen.
-    CompareAt(baseline, model, /*on_baseline=*/true);
-    if (model != nullptr) CompareAt(near, model, /*on_baseline=*/false);
+    CompareAt(baseline, model, /*on_baseline=*/true, progress);
+    if (model != nullptr) CompareAt(near, model, /*on_baseline=*/false, progress);
   }
 
   Attribution Attribute(const std::vector<at::Tensor>& values, const AttributeOptions& options) const {
@@ -115,7 +116,7 @@ class AttributionPlan::Sized {
       own.push_back(input.value);
       references.push_back(references_vary_ && !IsPlain(input) ? input.reference : at::Tensor());
     }
-    const RepeatedRun::Repetition repetition = run_->Run(own, references);
+    const RepeatedRun::Repetition repetition = run_->Run(own, references, options.progress);
     run.trace = repetition.trace();
     const at::Tensor value = run.trace->Value(explained_.probe.operand);
     run.outputs.push_back(
@@ -180,7 +181,8 @@ class AttributionPlan::Sized {
   }
 
   // Where the model goes another way, nothing is compared.
-  void CompareAt(const std::vector<at::Tensor>& values, Model* model, bool on_baseline) const {
+  void CompareAt(const std::vector<at::Tensor>& values, Model* model, bool on_baseline,
+                 const StageProgress& progress) const {
     std::vector<at::Tensor> own;
     std::vector<at::Tensor> references;
     for (size_t k = 0; k < values.size(); ++k) {
@@ -189,7 +191,7 @@ class AttributionPlan::Sized {
     }
     std::optional<RepeatedRun::Repetition> repetition;
     try {
-      repetition.emplace(run_->Run(own, references));
+      repetition.emplace(run_->Run(own, references, progress));
     } catch (const Error& error) {
       if (error.code() == absl::StatusCode::kFailedPrecondition) return;
       throw;
@@ -249,12 +251,22 @@ struct AttributionPlan::Parts {
   std::mutex mutex;
   std::vector<std::shared_ptr<const Sized>> others;
 
-  std::shared_ptr<const Sized> Record(std::vector<Input> with) const {
+  std::shared_ptr<const Sized> Record(std::vector<Input> with, const StageProgress& progress) const {
     const TracingPause pause;
-    RecordedRun run = RecordModel(*model, PrepareFor(*model, with, options), options, PurposeOf(options));
-    auto sized = std::make_shared<const Sized>(std::move(run), std::move(with), options, model->NamedTensors());
-    sized->CompareWithModel(model.get());
+    AttributeOptions own = options;
+    own.progress = progress;
+    RecordedRun run = RecordModel(*model, PrepareFor(*model, with, own), own, PurposeOf(own));
+    auto sized = std::make_shared<const Sized>(std::move(run), std::move(with), own, model->NamedTensors());
+    sized->CompareWithModel(model.get(), progress);
     return sized;
+  }
+  // Of these sizes; null where there is none yet. The mutex is held.
+  std::shared_ptr<const Sized> Known(const std::vector<at::Tensor>& values) {
+    const auto found =
+        std::find_if(others.begin(), others.end(), [&](const auto& sized) { return sized->Fits(values); });
+    if (found == others.end()) return nullptr;
+    std::rotate(others.begin(), found, found + 1);
+    return others.front();
   }
 };
 
@@ -271,7 +283,7 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   parts->inputs = WithFilesRead(example);
   parts->options = options;
   parts->options.references = nullptr;
-  parts->first = parts->Record(parts->inputs);
+  parts->first = parts->Record(parts->inputs, options.progress);
   // Targets and outputs that do not fit are told now.
   std::vector<at::Tensor> values;
   for (const Input& input : example) values.push_back(input.value);
@@ -292,7 +304,7 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
   std::vector<at::Tensor> values;
   for (const PreparedInput& input : run.inputs.inputs) values.push_back(input.value);
   auto sized = std::make_shared<const Sized>(std::move(run), parts->inputs, parts->options, held);
-  sized->CompareWithModel(nullptr);
+  sized->CompareWithModel(nullptr, options.progress);
   sized->Attribute(values, parts->options);
   parts->first = std::move(sized);
   parts->options.progress = nullptr;
@@ -302,7 +314,8 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
 const AttributeOptions& AttributionPlan::options() const { return parts_->options; }
 const std::vector<Input>& AttributionPlan::inputs() const { return parts_->inputs; }
 
-std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::vector<at::Tensor>& values) const {
+std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::vector<at::Tensor>& values,
+                                                                   const StageProgress& progress) const {
   const PreparedInputs& asked = parts_->first->asked();
   if (values.size() != asked.inputs.size()) {
     throw InvalidArgument(
@@ -332,20 +345,21 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
   if (parts_->model == nullptr) {
     throw InvalidArgument("a plan of a live model is for one number of examples; make another plan for this one");
   }
-  const std::lock_guard<std::mutex> lock(parts_->mutex);
-  auto& others = parts_->others;
-  const auto found = std::find_if(others.begin(), others.end(), [&](const auto& sized) { return sized->Fits(values); });
-  if (found != others.end()) {
-    std::rotate(others.begin(), found, found + 1);
-    return others.front();
+  {
+    const std::lock_guard<std::mutex> lock(parts_->mutex);
+    if (std::shared_ptr<const Sized> known = parts_->Known(values)) return known;
   }
-  others.insert(others.begin(), parts_->Record(std::move(with)));
-  if (others.size() > kMostSizes) others.pop_back();
-  return others.front();
+  // Rows of other sizes do not wait for it.
+  std::shared_ptr<const Sized> recorded = parts_->Record(std::move(with), progress);
+  const std::lock_guard<std::mutex> lock(parts_->mutex);
+  if (std::shared_ptr<const Sized> known = parts_->Known(values)) return known;
+  parts_->others.insert(parts_->others.begin(), recorded);
+  if (parts_->others.size() > kMostSizes) parts_->others.pop_back();
+  return recorded;
 }
 
 Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& values, const StageProgress& progress) const {
-  const std::shared_ptr<const Sized> sized = For(values);
+  const std::shared_ptr<const Sized> sized = For(values, progress);
   Attribution attribution = [&] {
     if (!progress) return sized->Attribute(values, parts_->options);
     AttributeOptions options = parts_->options;

@@ -61,7 +61,7 @@ class AttributionPlan {
   class Sized;
   struct Parts;
   explicit AttributionPlan(std::unique_ptr<Parts> parts);
-  std::shared_ptr<const Sized> For(const std::vector<at::Tensor>& values) const;
+  std::shared_ptr<const Sized> For(const std::vector<at::Tensor>& values, const StageProgress& progress) const;
 
   std::unique_ptr<Parts> parts_;
 };

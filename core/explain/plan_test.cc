@@ -450,13 +450,30 @@ TEST(Plan, ServesThreads) {
   }
 }
 
+// Every operator is a step at which it may end, also while another number of examples is recorded.
 TEST(Plan, CanBeCancelled) {
-  const Plan plan = PlanOf(ModelOf(TwoLayers), {SplitInput(Random({3, 6}, 1), {1})});
-  ExpectError(absl::StatusCode::kCancelled, {"enough"}, [&] {
-    plan->Attribute({Random({3, 6}, 2)},
-                    [](const std::string&, int64_t, int64_t) { throw Error(absl::StatusCode::kCancelled, "enough"); });
-  });
-  plan->Attribute({Random({3, 6}, 2)});
+  const TracedModel model = ModelOf(TwoLayers);
+  AttributeOptions options;
+  options.each_example = true;
+  const Plan plan = PlanOf(model, {SplitInput(Random({3, 6}, 1), {1})}, options);
+  for (const int64_t rows : {3, 4}) {
+    std::vector<std::string> stages;
+    plan->Attribute({Random({rows, 6}, 2)},
+                    [&](const std::string& stage, int64_t, int64_t) { stages.push_back(stage); });
+    // Products and functions of both layers.
+    EXPECT_GE(std::count(stages.begin(), stages.end(), "trace"), rows == 3 ? 4 : 16);
+  }
+  for (const int64_t rows : {3, 5}) {
+    for (size_t last = 0; last < 4; ++last) {
+      SCOPED_TRACE(last);
+      size_t steps = 0;
+      const auto end = [&](const std::string&, int64_t, int64_t) {
+        if (steps++ == last) throw Error(absl::StatusCode::kCancelled, "enough");
+      };
+      ExpectError(absl::StatusCode::kCancelled, {"enough"}, [&] { plan->Attribute({Random({rows, 6}, 2)}, end); });
+    }
+    ExpectPlanChangesNothing(plan, model, {Random({rows, 6}, 2)});
+  }
 }
 
 }  // namespace

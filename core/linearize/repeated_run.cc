@@ -72,7 +72,7 @@ class RepeatedRun::Memory {
 };
 
 RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry& registry,
-                         std::vector<RepeatedInput> inputs)
+                         std::vector<RepeatedInput> inputs, const StageProgress& progress)
     : first_(std::move(first)), inputs_(std::move(inputs)) {
   RequireRepeatable();
   for (size_t s = 0; s < first_->storages.size(); ++s) {
@@ -95,7 +95,7 @@ RepeatedRun::RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry&
   }
   for (const Call& call : first_->program.calls) AddStep(call, registry);
   AddComparisons();
-  CompareWithFirst();
+  CompareWithFirst(progress);
 }
 
 RepeatedRun::~RepeatedRun() = default;
@@ -374,10 +374,12 @@ void RepeatedRun::LookAtBaseline(Memory& memory) const {
   }
 }
 
-void RepeatedRun::RunSteps(Memory& memory) const {
+void RepeatedRun::RunSteps(Memory& memory, const StageProgress& progress) const {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
+  int64_t done = 0;
   for (const Step& step : steps_) {
+    if (progress) progress("trace", done++, static_cast<int64_t>(steps_.size()));
     const std::vector<c10::IValue> numbers = RunStep(step, memory);
     if (!step.is_guard) continue;
     if (!SameNumbers(numbers, step.numbers)) GoesAnotherWay(*step.call, "gives the program another number");
@@ -387,11 +389,13 @@ void RepeatedRun::RunSteps(Memory& memory) const {
   LookAtBaseline(memory);
 }
 
-void RepeatedRun::CompareWithFirst() {
+void RepeatedRun::CompareWithFirst(const StageProgress& progress) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   std::unique_ptr<Memory> memory = NewMemory();
+  int64_t done = 0;
   for (Step& step : steps_) {
+    if (progress) progress("trace", done++, static_cast<int64_t>(steps_.size()));
     step.numbers = RunStep(step, *memory);
     if (step.guard >= 0 && SameOnReferences(step, *memory) != first_->guards[step.guard].same) {
       Refuse(*step.call, "gives the program a number, and what it gives on the baseline is not known");
@@ -414,7 +418,8 @@ void RepeatedRun::CompareWithFirst() {
 }
 
 RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
-                                         const std::vector<at::Tensor>& references) const {
+                                         const std::vector<at::Tensor>& references,
+                                         const StageProgress& progress) const {
   std::unique_ptr<Memory> memory;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -434,7 +439,7 @@ RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
     kept.value = memory->values[slot];
     kept.reference = memory->references[slot];
   }
-  RunSteps(*memory);
+  RunSteps(*memory, progress);
   return Repetition(this, std::move(memory));
 }
 

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "core/base/progress.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/traced_run.h"
 #include "core/rules/registry.h"
@@ -42,8 +43,9 @@ class RepeatedRun {
   class Memory;
 
   // `first`: a finished run that keeps everything. Runs it once on its own inputs. Throws FailedPrecondition, with the
-  // position, where it cannot be repeated.
-  RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry& registry, std::vector<RepeatedInput> inputs);
+  // position, where it cannot be repeated. `progress`: see Run().
+  RepeatedRun(std::shared_ptr<const TracedRun> first, const Registry& registry, std::vector<RepeatedInput> inputs,
+              const StageProgress& progress = nullptr);
   ~RepeatedRun();
 
   // One repetition. Its trace holds until it ends.
@@ -62,8 +64,10 @@ class RepeatedRun {
 
   // Runs on other inputs, in the order of the constructor's; contiguous, of the sizes that the first ones had.
   // `references`: undefined where they stay. Nothing of them is written. Throws FailedPrecondition, with the position,
-  // where the model would go another way, and what operators throw. Thread-safe.
-  Repetition Run(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& references) const;
+  // where the model would go another way, and what operators throw. Each call is a step of the stage "trace" of
+  // `progress`, which may end the run. Thread-safe.
+  Repetition Run(const std::vector<at::Tensor>& values, const std::vector<at::Tensor>& references,
+                 const StageProgress& progress = nullptr) const;
 
   const std::shared_ptr<const TracedRun>& first() const { return first_; }
   // By call of the trace: whether all references that it reads or gives stay, and all plain operands too.
@@ -121,8 +125,8 @@ class RepeatedRun {
   std::vector<c10::IValue> RunStep(const Step& step, Memory& memory) const;
   bool SameOnReferences(const Step& step, Memory& memory) const;
   void LookAtBaseline(Memory& memory) const;
-  void RunSteps(Memory& memory) const;
-  void CompareWithFirst();
+  void RunSteps(Memory& memory, const StageProgress& progress) const;
+  void CompareWithFirst(const StageProgress& progress);
   std::unique_ptr<Memory> NewMemory() const;
 
   std::shared_ptr<const TracedRun> first_;

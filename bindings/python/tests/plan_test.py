@@ -70,6 +70,17 @@ class Warns(torch.nn.Module):
         return y
 
 
+class Slow(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(128, 128)
+
+    def forward(self, x):
+        for _ in range(100):
+            x = self.layer(x).tanh()
+        return x
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -183,6 +194,19 @@ class PlanTest(unittest.TestCase):
             lines.clear()
             run()
             self.assertTrue(any("resized" in line for line in lines), lines)
+
+    def test_can_be_cancelled(self):
+        model = scripted(Slow())
+        rows = np.random.RandomState(0).rand(300, 128).astype(np.float32)
+        stages = []
+        context = addend.Context(progress=lambda stage, done, total: stages.append((stage, done, total)))
+        plan = model.plan(
+            addend.Input(rows[:1], dims=1, baseline=0.3), targets="1", each_example=True, context=context
+        )
+        for rows in (rows[:1], rows[:2]):
+            stages.clear()
+            plan.attribute(rows)
+            self.assertGreater(sum(stage == "trace" for stage, _, _ in stages), 200)
 
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
