@@ -116,7 +116,15 @@ class AttributionPlan::Sized {
       own.push_back(input.value);
       references.push_back(references_vary_ && !IsPlain(input) ? input.reference : at::Tensor());
     }
-    const RepeatedRun::Repetition repetition = run_->Run(own, references, options.progress);
+    const RepeatedRun::Repetition repetition = [&] {
+      try {
+        return run_->Run(own, references, options.progress);
+      } catch (const Error&) {
+        throw;
+      } catch (const std::exception& e) {
+        throw FailsOn(DescribeInputs(own), e);
+      }
+    }();
     run.trace = repetition.trace();
     const at::Tensor value = run.trace->Value(explained_.probe.operand);
     run.outputs.push_back(

@@ -245,6 +245,25 @@ TEST(Plan, TellsZerosApart) {
               [&] { plan->Attribute({other}); });
 }
 
+// What the model fails on is said as without a plan.
+TEST(Plan, FailsAsTheModelDoes) {
+  const Tensor table = Random({4, 6}, 7);
+  const TracedModel model = ModelOf([=](const Tensor& ids) { return at::embedding(table, ids).sum(1); });
+  const Input ids = SplitInput(at::tensor({1, 2, 3}, at::kLong).view({1, 3}), {1}, Baseline::Token(0));
+  const Plan plan = PlanOf(model, {ids});
+  const auto fails = [](const std::function<void()>& run) {
+    try {
+      run();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_EQ(fails([&] { plan->Attribute({ids.value + 3}); }),
+            fails([&] { Attribute(model, With({ids}, {ids.value + 3}), plan->options()); }));
+}
+
 TEST(Plan, RefusesWhatNoOperatorShows) {
   // Reads numbers by a pointer, past the dispatcher.
   const TracedModel model = ModelOf([](const Tensor& x) {

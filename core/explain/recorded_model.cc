@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
-#include "core/base/tensor_text.h"
 #include "core/explain/verify.h"
 #include "core/model/run_model.h"
 #include "core/program/random_state.h"
@@ -19,12 +18,6 @@
 
 namespace addend {
 namespace {
-
-std::string DescribeInputs(const PreparedInputs& inputs) {
-  return absl::StrJoin(inputs.inputs, ", ", [](std::string* out, const PreparedInput& input) {
-    absl::StrAppend(out, TensorText(input.value));
-  });
-}
 
 // How often operators have written a tensor, as far as LibTorch counts it.
 int64_t VersionOf(const at::Tensor& tensor) {
@@ -83,7 +76,7 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
   ReportingRecorder recorder(&tracer, &options.progress);
   try {
     const TracingScope scope(&recorder);
-    return RunModel(model, arguments, DescribeInputs(inputs));
+    return RunModel(model, arguments, DescribeInputs(ValuesOf(inputs)));
   } catch (...) {
     // The interpreter hands on our errors as its own; the first one is the cause.
     if (recorder.error()) std::rethrow_exception(recorder.error());

@@ -6,8 +6,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/base/error.h"
+#include "core/base/tensor_text.h"
 
 namespace addend {
 
@@ -27,6 +29,15 @@ std::string SentenceOf(const std::exception& error) {
   return lines.back();
 }
 
+std::string DescribeInputs(const std::vector<at::Tensor>& inputs) {
+  return absl::StrJoin(inputs, ", ",
+                       [](std::string* out, const at::Tensor& input) { absl::StrAppend(out, TensorText(input)); });
+}
+
+Error FailsOn(const std::string& described, const std::exception& error) {
+  return InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", SentenceOf(error)));
+}
+
 c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const std::string& described) {
   c10::AutoGradMode no_grad(false);
   try {
@@ -34,7 +45,7 @@ c10::IValue RunModel(Model& model, const std::vector<c10::IValue>& inputs, const
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    throw InvalidArgument(absl::StrCat("the model fails on an input ", described, ": ", SentenceOf(e)));
+    throw FailsOn(described, e);
   }
 }
 

@@ -81,6 +81,15 @@ class Slow(torch.nn.Module):
         return x
 
 
+class Ids(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Embedding(5, 3)
+
+    def forward(self, ids):
+        return self.table(ids).sum(1)
+
+
 class PlanTest(unittest.TestCase):
     def setUp(self):
         self.model = addend.load_model(MODELS + "awkward.pt", dtype="float64")
@@ -207,6 +216,20 @@ class PlanTest(unittest.TestCase):
             stages.clear()
             plan.attribute(rows)
             self.assertGreater(sum(stage == "trace" for stage, _, _ in stages), 200)
+
+    def test_says_what_explain_says_of_wrong_ids(self):
+        model = scripted(Ids())
+        ids = np.array([[1, 2, 3]])
+        plan = model.plan(addend.Input(ids, dims=1, baseline=0), targets="0,1")
+        messages = []
+        for run in (
+            lambda: model.explain(addend.Input(ids + 3, dims=1, baseline=0), targets="0,1"),
+            lambda: plan.attribute(ids + 3),
+        ):
+            with self.assertRaises(addend.InvalidArgument) as caught:
+                run()
+            messages.append(caught.exception.message)
+        self.assertEqual(messages[0], messages[1])
 
     def test_refuses_other_sizes_branches_and_numbers(self):
         plan = self.model.plan(self.asked(self.row), targets="0,1")
