@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import addend
+from addend._tensor import _capsule
 
 MODELS = "tests/conformance/models/"
 
@@ -358,6 +359,14 @@ class PlanTest(unittest.TestCase):
         plan = live.plan(addend.Input(row, dims=1, baseline=torch.tensor([[0.0, 0, 0, 1]])), targets="0,1")
         with self.assertRaisesRegex(addend.FailedPrecondition, "elements_read_outside"):
             plan.attribute(row.flip(1))
+
+        # What Addend itself shares so, as it does on a GPU, is nothing that the model reads.
+        def shares(x):
+            _capsule(x.detach())
+            return x * 2
+
+        report = addend.compile(shares).explain(addend.Input(row, dims=1, baseline=0.5), targets="0,1").report
+        self.assertEqual(report["reference_is_model_on_baseline"], "yes")
 
     def test_live_models_that_hide_something_are_refused(self):
         class Hides(torch.nn.Module):
