@@ -3,6 +3,8 @@
 import ctypes
 from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence
 
+from ._errors import ResourceExhausted
+
 
 class Schema(ctypes.Structure):
     pass
@@ -59,6 +61,9 @@ STREAM = b"arrow_array_stream"
 _NULLABLE = 2
 _EIO = 5
 
+# Offsets of texts are int32.
+_MOST_BYTES = 2**31 - 1
+
 
 class Column(NamedTuple):
     """A column of a batch. buffers: as Arrow lays them out for the format, None for a bitmap that is left out."""
@@ -92,8 +97,11 @@ def validity(there: Sequence[bool]) -> Column:
 
 
 def texts(values: Sequence[Optional[str]]) -> Column:
-    """A column of texts, None for null."""
+    """A column of texts, None for null. Raises ResourceExhausted for texts that are too long together."""
     encoded = [b"" if value is None else value.encode("utf-8") for value in values]
+    size = sum(map(len, encoded))
+    if size > _MOST_BYTES:
+        raise ResourceExhausted("a column of texts has %d bytes, of %d at most; plan more shards" % (size, _MOST_BYTES))
     offsets = (ctypes.c_int32 * (len(values) + 1))()
     end = 0
     for k, text in enumerate(encoded):

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from ._arrow import Batch, Column, Field, stream, texts, validity
 from ._errors import FailedPrecondition, InvalidArgument
 from ._files import TensorFile, read_tensors
-from ._job_plan import read_plan, results_folder
+from ._job_plan import checked_plan, require_own_results, results_folder, shard_number
 
 
 class JobResults:
@@ -28,14 +28,18 @@ class JobResults:
 
     Attributes:
         columns: names.
-        shards: how many parts it has; results are read part by part, each checked by its digest.
+        shards: how many parts it has; results are read part by part, each checked by its digest and by its receipt, which
+            has to be of this plan.
     """
 
     def __init__(self, plan: str):
-        made = read_plan(plan)
+        made, status = checked_plan(plan)
         if made["results"]["format"] != "safetensors":
             raise InvalidArgument("the results of %s are CSV, which is a table already" % plan)
         self._names: List[str] = made["names"]["components"] if made["results"]["contributions"] else []
+        require_own_results(plan, status)
+        self._sha256: str = made["sha256"]
+        self._rows: int = made["data"]["rows"]
         self._shard_rows: int = made["shards"]["rows"]
         self._files = _find(plan, len(made["shards"]["sha256"]))
         self.shards = len(self._files)
@@ -53,10 +57,10 @@ class JobResults:
         return stream(self._fields, lambda: map(self._batch, range(self.shards)))
 
     def to_pandas(self, shard: Optional[int] = None) -> Any:
-        """A frame of pandas: of one shard, or of all."""
+        """A frame of pandas: of one shard, from 0, or of all."""
         import pandas
 
-        shards = range(self.shards) if shard is None else [shard]
+        shards = range(self.shards) if shard is None else [shard_number(shard, self.shards)]
         return pandas.concat([self._frame(self._columns(one)) for one in shards], ignore_index=True)
 
     def no_rows(self) -> Any:
@@ -73,15 +77,36 @@ class JobResults:
             content = file.read()
         if hashlib.sha256(content).hexdigest() != sha256:
             raise FailedPrecondition("%s is damaged: its bytes have another digest than its name says" % path)
-        with open(path[: -len(_ENDING)] + ".json", encoding="utf-8") as file:
-            receipt = json.load(file)
-        return read_tensors(content, path), {one["row"]: one["reason"] for one in receipt["refused"]}
+        return read_tensors(content, path), self._refused(shard, path[: -len(_ENDING)] + ".json", sha256)
+
+    def _refused(self, shard: int, path: str, sha256: str) -> Dict[int, str]:
+        """The same of the receipt of a shard's result, which it checks as the library does."""
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        rows = min(self._rows - shard * self._shard_rows, self._shard_rows)
+        try:
+            receipt = json.loads(text)
+            own = (receipt["plan"], receipt["shard"], receipt["rows"], receipt["result"]["sha256"])
+            refused = {one["row"]: one["reason"] for one in receipt["refused"]}
+            # Of the canonical text, in which it stands before others.
+            content = text[:-1].replace('"hash":"%s",' % receipt["hash"], "", 1)
+            whole = hashlib.sha256(content.encode("utf-8")).hexdigest() == receipt["hash"]
+        except (KeyError, TypeError, ValueError):
+            raise FailedPrecondition("%s is no receipt of a shard" % path) from None
+        if not whole:
+            raise FailedPrecondition("%s is damaged: its hash is not that of its content" % path)
+        if own != (self._sha256, shard, rows, sha256):
+            raise FailedPrecondition("%s belongs to another plan or another shard" % path)
+        return refused
 
     def _frame(self, columns: List[Any]) -> Any:
         import pandas
 
-        named = zip(self._fields, columns)
-        return pandas.DataFrame({field.name: pandas.Series(own, dtype=_PANDAS[field.format]) for field, own in named})
+        # By their places, as two may have one name.
+        placed = enumerate(zip(self._fields, columns))
+        frame = pandas.DataFrame({k: pandas.Series(own, dtype=_PANDAS[field.format]) for k, (field, own) in placed})
+        frame.columns = self.columns
+        return frame
 
     def _columns(self, shard: int) -> List[Any]:
         """Numbers as memory (``'d'`` and ``'q'``), texts as lists."""
@@ -136,21 +161,15 @@ def _numbers(tensor: Any) -> "memoryview":
 def _find(plan: str, count: int) -> List[Tuple[str, str]]:
     """The result of each shard, and its digest as its name says."""
     folder = os.path.join(results_folder(plan), "shards")
-    found: Dict[int, List[Tuple[str, str]]] = {}
+    found: Dict[int, Tuple[str, str]] = {}
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         parts = name.split(".")
         if len(parts) == 3 and "." + parts[2] == _ENDING and parts[0].isdigit():
-            found.setdefault(int(parts[0]), []).append((os.path.join(folder, name), parts[1]))
+            found[int(parts[0])] = (os.path.join(folder, name), parts[1])
     missing = [shard for shard in range(count) if shard not in found]
     if missing:
         raise FailedPrecondition(
             "%d of %d shards are missing, the first is %d; run them with addend job run %s"
             % (len(missing), count, missing[0], plan)
         )
-    for shard, results in found.items():
-        if len(results) > 1:
-            raise FailedPrecondition(
-                "shard %d has different results, though one plan gives one result; addend job status %s names the machines"
-                % (shard, plan)
-            )
-    return [found[shard][0] for shard in range(count)]
+    return [found[shard] for shard in range(count)]

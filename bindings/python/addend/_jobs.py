@@ -2,11 +2,12 @@
 
 import json
 import os
-from typing import Any, Dict, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import _native
 from ._context import Context, as_context
 from ._handle import Handle
+from ._job_plan import shard_number
 from ._job_results import JobResults
 
 Path = Union[str, "os.PathLike[str]"]
@@ -56,14 +57,15 @@ class Job(Handle):
             FailedPrecondition: the rows are others than when the plan was made.
             InvalidArgument: there is no such shard, or its result cannot be written, as on a full disk.
         """
-        return json.loads(_native.job_run(self._handle, shard, json.dumps({"again": bool(again)})))
+        number = shard_number(shard, self.shards)
+        return json.loads(_native.job_run(self._handle, number, json.dumps({"again": bool(again)})))
 
     @staticmethod
     def plan(
         path: Path,
         model: Path,
         *inputs: Any,
-        rows: Sequence[Path],
+        rows: Union[Path, Sequence[Path]],
         targets: Any = "top1",
         at: Optional[str] = None,
         groups: Sequence[str] = (),
@@ -85,7 +87,8 @@ class Job(Handle):
             path: where the plan is written. Results come beside it: ``rows.out`` for ``rows.json``.
             model: the file of the model.
             inputs: one row of each input, ``[1, *row]``, split as for `Model.decompose`.
-            rows: for each input the ``.npy`` or ``.safetensors`` file (``FILE#NAME``) whose tensor has the rows.
+            rows: for each input the ``.npy`` or ``.safetensors`` file (``FILE#NAME``) whose tensor has the rows; one file
+                may be given by itself.
             targets: of each row, as for `Model.explain`.
             at: as for `Model.explain`.
             groups: tensors of integers beside the first input, by which rows are put together.
@@ -110,10 +113,10 @@ class Job(Handle):
         request = new_model_request([inputs])
         add_targets(request, targets, at, False, False, False)
         options: Dict[str, Any] = {
-            "inputs": [os.fspath(one) for one in rows],
-            "groups": list(groups),
-            "names": list(names),
-            "classes": list(classes),
+            "inputs": _files(rows),
+            "groups": _texts("groups", groups),
+            "names": _texts("names", names),
+            "classes": _texts("classes", classes),
             "contributions": bool(contributions),
             "format": format,
             "stop_at_refusal": bool(stop_at_refusal),
@@ -147,10 +150,29 @@ class Job(Handle):
         """The rows of a job, whose shards are all there, as a table for pandas and for whatever reads Arrow.
 
         Raises:
-            FailedPrecondition: shards are missing, or have two results.
-            InvalidArgument: the results are CSV, a table already.
+            FailedPrecondition: shards are missing, damaged, of another plan, or have two results.
+            InvalidArgument: the results are CSV, a table already; or the plan was changed since it was written.
         """
         return JobResults(os.fspath(path))
 
     def __repr__(self) -> str:
         return "Job(closed)" if self.closed else "Job(%d shards)" % self.shards
+
+
+def _files(rows: Any) -> List[str]:
+    if isinstance(rows, (str, os.PathLike)):
+        rows = [rows]
+    try:
+        return [os.fspath(one) for one in rows]
+    except TypeError:
+        raise TypeError(
+            "rows are .npy or .safetensors files with the rows of each input, not a %s; numpy.save writes one"
+            % type(rows).__name__
+        ) from None
+
+
+def _texts(word: str, given: Any) -> List[str]:
+    listed = None if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__") else list(given)
+    if listed is None or not all(isinstance(one, str) for one in listed):
+        raise TypeError("%s are a list of texts, not %r" % (word, given))
+    return listed

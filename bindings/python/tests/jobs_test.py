@@ -4,6 +4,7 @@ import ctypes
 import gc
 import json
 import os
+import pathlib
 import shutil
 import tempfile
 import threading
@@ -211,6 +212,95 @@ class JobTest(unittest.TestCase):
         self.make(format="csv")
         with self.assertRaisesRegex(addend.InvalidArgument, "CSV"):
             addend.Job.results(self.plan)
+
+    def test_results_of_another_plan(self):
+        results = self.make_results()
+        # As many shards as before, of other rows.
+        path = os.path.join(self.folder, "rows.npy")
+        np.save(path, self.rows[60:120])
+        self.make(rows=[path], targets=["0", "1"], batch=8, shards=3)
+        with self.assertRaisesRegex(addend.FailedPrecondition,
+                                    "(?s)00000.*belongs to another plan.*Remove what is wrong from .*plan.out/shards"):
+            addend.Job.results(self.plan)
+        # Results that were found before are still those of their plan, if their receipts are.
+        results.to_pandas(0)
+        receipts = [path.replace(".safetensors", ".json") for path, _ in results._files]
+        with open(receipts[0]) as file:
+            text = file.read()
+        for wrong, why in ((text.replace("finite", "infinite"), "is damaged: its hash"), (text[:50], "is no receipt"),
+                           ("[]", "is no receipt")):
+            with open(receipts[0], "w") as file:
+                file.write(wrong)
+            with self.assertRaisesRegex(addend.FailedPrecondition, "00000.*json " + why):
+                results.to_pandas(0)
+        shutil.copy(receipts[1], receipts[0])
+        with self.assertRaisesRegex(addend.FailedPrecondition, "00000.*json belongs to another plan or another shard"):
+            results.to_pandas(0)
+
+    def test_results_of_a_plan_that_was_changed(self):
+        self.make_results()
+        with open(self.plan) as file:
+            plan = json.load(file)
+        plan["names"]["components"].reverse()
+        plan["shards"]["rows"] = 40
+        with open(self.plan, "w") as file:
+            json.dump(plan, file)
+        with self.assertRaisesRegex(addend.InvalidArgument, "plan.json was changed since"):
+            addend.Job.results(self.plan)
+        del plan["names"]
+        with open(self.plan, "w") as file:
+            json.dump(plan, file)
+        with self.assertRaisesRegex(addend.InvalidArgument, "plan.json"):
+            addend.Job.results(self.plan)
+        with self.assertRaisesRegex(addend.NotFound, "none.json"):
+            addend.Job.results(os.path.join(self.folder, "none.json"))
+
+    def test_components_that_are_called_like_columns(self):
+        results = self.make_results()
+        expected = results.to_pandas()
+        # Plans refuse such names; what has them all the same loses nothing.
+        for place, name in ((5, "value"), (6, "row"), (7, "column 3")):
+            results._fields[place] = results._fields[place]._replace(name=name)
+            results.columns[place] = name
+        frame = results.to_pandas()
+        self.assertEqual(list(frame.columns), results.columns)
+        self.assertEqual(list(results.no_rows().columns), results.columns)
+        for place in range(len(results.columns)):
+            np.testing.assert_array_equal(frame.iloc[:, place], expected.iloc[:, place])
+
+    def test_shards_that_are_not_there(self):
+        results = self.make_results()
+        for shard in (-1, 3, 2**70):
+            with self.assertRaisesRegex(addend.InvalidArgument, "there is no shard %d: the plan has 3, from 0" % shard):
+                results.to_pandas(shard)
+            with addend.Job(self.plan) as job, self.assertRaisesRegex(addend.InvalidArgument, "no shard %d" % shard):
+                job.run(shard)
+        for shard in ("0", 1.0):
+            with self.assertRaisesRegex(TypeError, "a shard is a whole number, not " + repr(shard)):
+                results.to_pandas(shard)
+            with addend.Job(self.plan) as job, self.assertRaisesRegex(TypeError, "a shard is a whole number"):
+                job.run(shard)
+        self.assertEqual(results.to_pandas(np.int64(2))["row"].iloc[0], 48)
+
+    def test_texts_that_are_too_long_together(self):
+        results = self.make_results()
+        self.addCleanup(setattr, _arrow, "_MOST_BYTES", _arrow._MOST_BYTES)
+        _arrow._MOST_BYTES = 100
+        with self.assertRaisesRegex(ValueError, "of 100 at most; plan more shards"):
+            read_stream(results)
+
+    def test_files_and_names(self):
+        expected = self.make()["sha256"]
+        self.assertEqual(self.make(rows=ROWS)["sha256"], expected)
+        self.assertEqual(self.make(rows=pathlib.Path(ROWS))["sha256"], expected)
+        self.assertEqual(self.make(rows=iter([pathlib.Path(ROWS)]))["sha256"], expected)
+        for rows in (self.rows, 3, [None]):
+            with self.assertRaisesRegex(TypeError, "rows are .npy or .safetensors files with the rows of each input, not a"):
+                self.make(rows=rows)
+        for word in ("names", "groups", "classes"):
+            for given in ("abc", 3, [1, 2]):
+                with self.assertRaisesRegex(TypeError, word + " are a list of texts, not"):
+                    self.make(**{word: given})
 
     def test_what_is_refused(self):
         with self.assertRaisesRegex(addend.InvalidArgument, "safetensors or csv"):
