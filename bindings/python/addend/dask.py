@@ -14,6 +14,7 @@ is the usual way.
 
 import math
 import os
+import queue
 import subprocess
 import threading
 import time
@@ -22,9 +23,10 @@ import warnings
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from . import _native
-from ._errors import Error, FailedPrecondition, ResourceExhausted, Unimplemented
+from ._composition import as_dims
+from ._errors import Error, FailedPrecondition, NotFound, ResourceExhausted, Unimplemented
 from ._input import Input
-from ._job_plan import read_plan, results_folder
+from ._job_plan import checked_plan, read_plan, require_own_results, results_folder
 from ._jobs import Job, Path
 from ._model import Model, load_model
 
@@ -33,8 +35,14 @@ __all__ = ["Attributed", "attribute", "results", "run"]
 # How often a shard is tried whose workers die; Dask itself gives each try to several workers.
 _TRIES = 3
 
+# How often a shard is lost with all the workers that might compute it, where others might not.
+_MOST_LOST = 10
+
 # Shards that are with the cluster, for each thread of a worker: one is computed, and one waits.
 _AHEAD = 2
+
+# Seconds after which the workers are looked at again where no shard is done.
+_LOOK = 1
 
 
 def run(
@@ -52,8 +60,8 @@ def run(
     missing, if the client finds it within `patience`. When the caller dies, running again goes on. Results do not pass
     through the scheduler and the caller.
 
-    A worker that fails before it has finished a shard, as one with other versions or another BLAS does, is warned about
-    and gets no further ones. A shard at which every worker fails ends the run.
+    A worker that fails before it has finished a shard, as one with other versions or another BLAS does, or one that does
+    not see the plan, is warned about and gets no further ones. A shard at which every worker fails ends the run.
 
     Args:
         client: a ``distributed.Client``.
@@ -62,7 +70,8 @@ def run(
             folders of images, which only it reads.
         again: computes shards that are there already once more.
         progress: called with how many shards are done, and how many there are.
-        patience: seconds to wait for a scheduler that does not answer.
+        patience: seconds to wait for a scheduler that does not answer, and for another worker where those that compute
+            shards are gone and all others are refused.
 
     Returns:
         `Job.status` after the run, with ``"computed"``, the number of shards that this run computed, and
@@ -70,12 +79,14 @@ def run(
 
     Raises:
         Error: every worker fails at a shard; what the last one said.
-        FailedPrecondition: workers write results to another folder than the one that is seen here.
+        FailedPrecondition: results that are there are damaged or another plan's; workers write results to another folder
+            than the one that is seen here; no worker is left that computes shards.
+        InvalidArgument: the plan was changed since it was written.
         ResourceExhausted: workers die whenever they compute a shard, as for want of memory.
         ConnectionError: the scheduler is gone.
     """
     path = os.path.abspath(os.fspath(plan))
-    own = read_plan(path)
+    own, status = checked_plan(path)
     if getattr(client, "asynchronous", False):
         raise TypeError("the client is asynchronous: run waits for shards; give it a client that waits, in a thread of its own")
     if program is None and own["data"]["kind"] != "tensors":
@@ -83,7 +94,8 @@ def run(
             "the rows are a %s, which the program addend reads: call run(client, plan, program=...) with its path on "
             "the workers" % own["data"]["kind"]
         )
-    status = Job.status(path)
+    if not again:
+        require_own_results(path, status)
     total = status["shards"]
     shards = list(range(total)) if again else status["missing"]
     work = _Work(path, own, None if program is None else os.fspath(program), again)
@@ -93,6 +105,7 @@ def run(
     finally:
         loop.leave()
     status = Job.status(path)
+    require_own_results(path, status)
     if status["missing"]:
         raise FailedPrecondition(
             "workers computed %d shards, of which %d are not in %s: the folder has to be one that this process and all "
@@ -131,13 +144,17 @@ class _Work:
                 self._in_process(shard)
         except Error as error:
             return error
+        except FileNotFoundError as error:
+            return NotFound(str(error))
+        except OSError as error:
+            return FailedPrecondition(str(error))
         return None
 
     def _in_process(self, shard: int) -> None:
         kept = _kept_by_worker()
         if getattr(kept, "sha256", None) != self.sha256:
             kept.sha256 = kept.job = None
-            if read_plan(self.path)["sha256"] != self.sha256:
+            if read_plan(self.path).get("sha256") != self.sha256:
                 raise FailedPrecondition("%s is another plan here than where the job was started" % self.path)
             # Of this thread, as OpenMP has it.
             _native.set_num_threads(self.threads)
@@ -175,6 +192,13 @@ def _forget(dask_worker: Any) -> None:
 # ---- What the caller does
 
 
+class _Given(NamedTuple):
+    """A shard that is with the cluster. allowed: the workers that may compute it; None: all."""
+
+    shard: int
+    allowed: Optional[Set[str]]
+
+
 class _Loop:
     """Gives shards to workers, a bounded number at a time, until all are done.
 
@@ -197,24 +221,32 @@ class _Loop:
         # Dask takes equal keys for equal results.
         self._key = "%s-%s" % (key, uuid.uuid4().hex)
         self._patience = patience
-        self._running: Dict[Any, int] = {}
+        self._running: Dict[Any, _Given] = {}
+        self._ended: "queue.SimpleQueue[Any]" = queue.SimpleQueue()  # of what is running
         self._tries: Dict[int, int] = {}  # by shard, how often it was given to the cluster
         self._deaths: Dict[int, int] = {}  # likewise, how often workers died of it
-        self._failed: Dict[int, Set[str]] = {}  # likewise, the workers that failed at it
+        self._lost: Dict[int, int] = {}  # likewise, how often all workers were gone that might compute it
+        self._failed: Dict[int, Dict[str, Error]] = {}  # likewise, the workers that failed at it
         self._finished: Set[str] = set()  # workers that have finished a shard
+        self._alone_since: Optional[float] = None  # when the last worker was gone that might compute what is left
         self.done = 0
         self.refused: Dict[str, str] = {}
 
     def run(self, progress: Optional[Callable[[int], None]]) -> None:
-        from distributed import as_completed
-
-        completed = as_completed(loop=self._client.loop)
         while self._waiting or self._running:
-            for future in self._submit():
-                completed.add(future)
-            future = next(completed)
-            shard = self._running.pop(future)
-            if self._take(future, shard):
+            threads = self._threads()
+            self._take_back(threads)
+            self._submit(threads)
+            self._require_workers()
+            try:
+                future = self._ended.get(timeout=_LOOK)
+            except queue.Empty:
+                continue
+            given = self._running.pop(future, None)
+            if given is None:
+                # It was taken back.
+                continue
+            if self._take(future, given.shard):
                 self.done += 1
                 if progress is not None:
                     progress(self.done)
@@ -231,18 +263,39 @@ class _Loop:
         except (OSError, RuntimeError):
             pass
 
-    def _submit(self) -> List[Any]:
-        futures = []
-        threads = self._threads() if self._waiting else {}
+    def _take_back(self, threads: Mapping[str, int]) -> None:
+        """What waits for workers that are gone waits here again; another worker, or the same by another address, may
+        compute it."""
+        for future, (shard, allowed) in list(self._running.items()):
+            if allowed is None or allowed.intersection(threads):
+                continue
+            del self._running[future]
+            future.release()
+            self._waiting.append(shard)
+            self._lost[shard] = self._lost.get(shard, 0) + 1
+            if self._lost[shard] == _MOST_LOST:
+                raise ResourceExhausted(
+                    "workers that get shard %d die, the last ones at %s; a worker may have too little memory: plan more "
+                    "shards, or give workers more" % (shard, ", ".join(sorted(allowed)))
+                )
+
+    def _submit(self, threads: Mapping[str, int]) -> None:
         # Without workers, Dask keeps a few until one joins.
         limit = _AHEAD * max(1, sum(count for worker, count in threads.items() if worker not in self.refused))
+        kept = []
         while self._waiting and len(self._running) < limit:
             shard = self._waiting.pop()
-            self._tries[shard] = self._tries.get(shard, 0) + 1
-            barred = self._failed.get(shard, set()) | set(self.refused)
+            barred = self._barred(shard)
             options: Dict[str, Any] = {}
+            allowed = None
             if barred.intersection(threads):
-                options = {"workers": [worker for worker in threads if worker not in barred], "allow_other_workers": False}
+                allowed = set(threads) - barred
+                if not allowed:
+                    # Dask takes no workers for any worker.
+                    kept.append(shard)
+                    continue
+                options = {"workers": sorted(allowed), "allow_other_workers": False}
+            self._tries[shard] = self._tries.get(shard, 0) + 1
             future = self._client.submit(
                 _with_worker,
                 self._work,
@@ -251,20 +304,44 @@ class _Loop:
                 pure=False,
                 **options,
             )
-            self._running[future] = shard
-            futures.append(future)
-        return futures
+            self._running[future] = _Given(shard, allowed)
+            future.add_done_callback(self._ended.put)
+        self._waiting += reversed(kept)
+
+    def _require_workers(self) -> None:
+        """Raises FailedPrecondition where, for too long, no worker may compute what is left."""
+        if self._running or not self._waiting:
+            self._alone_since = None
+            return
+        now = time.monotonic()
+        if self._alone_since is None:
+            self._alone_since = now
+        if now - self._alone_since < self._patience:
+            return
+        shard = self._waiting[-1]
+        told = dict(self.refused, **{worker: str(error) for worker, error in self._failed.get(shard, {}).items()})
+        raise FailedPrecondition(
+            "no worker is left for shard %d and %d others, and none joined within %g s. Those that failed: %s. Run again with "
+            "other workers: what is done is not computed again"
+            % (shard, len(self._waiting) - 1, self._patience, "; ".join("%s: %s" % own for own in sorted(told.items())))
+        )
+
+    def _barred(self, shard: int) -> Set[str]:
+        """The workers that do not get this shard."""
+        return {*self.refused, *self._failed.get(shard, ())}
 
     def _take(self, future: Any, shard: int) -> bool:
         """Whether the shard is done; one that is not waits again, or ends the run."""
         from distributed.scheduler import KilledWorker
 
         if future.status == "finished":
-            worker, error = future.result()
-            if error is None:
-                self._finished.add(worker)
-                return True
-            self._fail(shard, worker, error)
+            result = self._result(future)
+            if result is not None:
+                worker, error = result
+                if error is None:
+                    self._finished.add(worker)
+                    return True
+                self._fail(shard, worker, error)
         elif future.status == "error":
             error = future.exception()
             if not isinstance(error, KilledWorker):
@@ -275,16 +352,32 @@ class _Loop:
                     "workers die when they compute shard %d, the last one at %s; a worker may have too little memory: plan "
                     "more shards, or give workers more" % (shard, error.last_worker.address)
                 ) from error
-        # Otherwise it was lost with the scheduler.
+        # Otherwise it was lost, with the scheduler or with the worker that kept its result.
         self._waiting.append(shard)
         return False
 
+    def _result(self, future: Any) -> Optional[Tuple[str, Optional[Error]]]:
+        """What a task gave that is finished; None where that is lost."""
+        from distributed import CancelledError, TimeoutError
+
+        deadline = time.monotonic() + self._patience
+        while future.status == "finished" and time.monotonic() < deadline:
+            try:
+                return future.result(timeout=_LOOK)
+            except (CancelledError, OSError, TimeoutError):
+                pass
+        return None
+
     def _fail(self, shard: int, worker: str, error: Error) -> None:
-        self._failed.setdefault(shard, set()).add(worker)
+        failed = self._failed.setdefault(shard, {})
+        failed[worker] = error
         if worker not in self._finished and worker not in self.refused:
             self.refused[worker] = str(error)
             warnings.warn("the worker %s gets no shards: %s" % (worker, error), RuntimeWarning, stacklevel=5)
-        if not set(self._threads()) - self._failed[shard] - set(self.refused):
+        if set(self._threads()) - self._barred(shard):
+            return
+        # Another worker may join that computes it, unless those fail at it that compute others, or none does.
+        if not self._finished or self._finished.intersection(failed):
             raise error
 
     def _threads(self) -> Dict[str, int]:
@@ -314,19 +407,21 @@ def _with_worker(work: Callable[[int], Optional[Error]], shard: int) -> Tuple[st
 
 
 class Attributed(NamedTuple):
-    """The attribution of the rows of a Dask array, N rows of C components, all float64; NaN in rows without one.
+    """The attribution of the rows of a Dask array, N rows of C components; numbers are float64, NaN in rows without one.
 
     Attributes:
         contributions: ``[N, C]``.
         value: ``[N]``, what the model gave: reference + contributions + leftover.
         reference: ``[N]``, what it gives for the baseline.
         leftover: ``[N]``, what no component has.
+        refused: ``[N]``, why a row has no attribution, ``""`` if it has one.
     """
 
     contributions: Any
     value: Any
     reference: Any
     leftover: Any
+    refused: Any
 
 
 def attribute(
@@ -342,13 +437,15 @@ def attribute(
 ) -> Any:
     """The attribution of each row of a Dask array or frame, computed block by block when it is asked for.
 
-    Rows whose numbers are not finite, and those on which the model fails, have no attribution, and end nothing. How blocks
-    are cut decides the last bits; a job (`run`) has the same ones always.
+    Rows whose numbers are not finite, and those on which the model fails, have no attribution, and end nothing. Where no
+    row of a block has one, and the baseline in place of a row has none either, for the same reason, the request is at fault
+    (a target that the output lacks, for example), and computing raises it. How blocks are cut decides the last bits; a job
+    (`run`) has the same ones always.
 
     Args:
         model: the file of a model with one input, by a path that is the same on all workers.
         rows: a Dask array ``[N, *row]``, or a frame of numbers, which are given to the model as float32.
-        dims: one component for each position along these dimensions of the input, of which 0 counts rows.
+        dims: one component for each position along these dimensions of the input, of which 0 counts rows; 1 for frames.
         baseline: of one row, as for `Input`.
         target: of each row: the index of an element of its output, or text as for `Model.explain`.
         at: as for `Model.explain`.
@@ -360,39 +457,54 @@ def attribute(
         the names of their columns, ``"value"``, ``"reference"``, ``"leftover"`` and ``"refused"``: why a row has no
         attribution, ``""`` if it has one.
     """
-    chosen = (dims,) if isinstance(dims, int) else tuple(dims)
+    frame = hasattr(rows, "map_partitions") and hasattr(rows, "dtypes")
+    if not frame and not hasattr(rows, "rechunk"):
+        raise TypeError("rows are a Dask array or a Dask frame, not a %s" % type(rows).__name__)
+    chosen = _places(dims, rows.ndim)
     block = _Block(os.path.abspath(os.fspath(model)), chosen, baseline, target, at, batch, policy)
-    if hasattr(rows, "map_partitions") and hasattr(rows, "dtypes"):
-        return _attribute_frame(block, rows)
-    if hasattr(rows, "rechunk"):
-        return _attribute_array(block, rows)
-    raise TypeError("rows are a Dask array or a Dask frame, not a %s" % type(rows).__name__)
+    return _attribute_frame(block, rows) if frame else _attribute_array(block, rows)
+
+
+def _places(dims: Union[int, Iterable[int]], count: int) -> Tuple[int, ...]:
+    """Dimensions of so many that rows are split along, counted from 0."""
+    if count < 2:
+        raise ValueError("an array of rows has two dimensions at least, this one has %d" % count)
+    places: List[int] = []
+    for dim in as_dims(dims):
+        place = dim + count if dim < 0 else dim
+        if not 1 <= place < count:
+            raise ValueError("dims is %d; rows of %d dimensions are split along 1 to %d" % (dim, count, count - 1))
+        if place in places:
+            raise ValueError("dims names dimension %d twice" % place)
+        places.append(place)
+    if not places:
+        raise ValueError("dims names no dimension; rows of %d dimensions are split along 1 to %d" % (count, count - 1))
+    return tuple(places)
 
 
 def _attribute_array(block: "_Block", rows: Any) -> Attributed:
     import dask.array
     import numpy
 
-    if rows.ndim < 2:
-        raise ValueError("an array of rows has two dimensions at least, this one has %d" % rows.ndim)
     components = 1
     for dim in block.dims:
-        place = dim + rows.ndim if dim < 0 else dim
-        if not 1 <= place < rows.ndim:
-            raise ValueError("dims is %d; rows of %d dimensions are split along 1 to %d" % (dim, rows.ndim, rows.ndim - 1))
-        components *= rows.shape[place]
+        components *= rows.shape[dim]
+    if math.isnan(components):
+        raise ValueError("how long rows are is not known; rows.compute_chunk_sizes() finds it")
     whole = rows.rechunk({dim: -1 for dim in range(1, rows.ndim)})
+    kind = _block_dtype(components)
     found = dask.array.blockwise(
-        block,
-        (0, rows.ndim),
-        whole,
-        tuple(range(rows.ndim)),
-        new_axes={rows.ndim: components + 3},
-        concatenate=True,
-        dtype="float64",
-        meta=numpy.empty((0, 0)),
+        block, (0,), whole, tuple(range(rows.ndim)), concatenate=True, dtype=kind, meta=numpy.empty(0, kind)
     )
-    return Attributed(found[:, :components], *(found[:, components + k] for k in range(3)))
+    numbers = found["numbers"]
+    return Attributed(numbers[:, :components], *(numbers[:, components + k] for k in range(3)), found["refused"])
+
+
+def _block_dtype(components: int) -> Any:
+    """Of what is found for a row: contributions, value, reference and leftover, and why it has none."""
+    import numpy
+
+    return numpy.dtype([("numbers", "f8", (components + 3,)), ("refused", "O")])
 
 
 def _attribute_frame(block: "_Block", rows: Any) -> Any:
@@ -454,8 +566,14 @@ class _Block:
         return normalize_token((type(self).__name__, self.__getstate__(), file.st_size, file.st_mtime_ns))
 
     def __call__(self, numbers: Any) -> Any:
-        """``[n, *row]`` -> ``[n, components + 3]``."""
-        return self._open().attribute(numbers)[0]
+        """``[n, *row]`` -> ``[n]`` of `_block_dtype`."""
+        import numpy
+
+        found, refused = self._open().attribute(numbers)
+        result = numpy.empty(len(found), _block_dtype(found.shape[1] - 3))
+        result["numbers"] = found
+        result["refused"] = refused
+        return result
 
     def frame(self, part: Any) -> Any:
         """A part of a frame -> the same rows of the result."""
@@ -495,6 +613,7 @@ class _Opened:
         self._block = block
         self._model: Model = load_model(block.model)
         self._plan: Any = None  # False: the model cannot be planned
+        self._worked = False  # whether any row had an attribution
 
     def attribute(self, numbers: Any) -> Tuple[Any, List[str]]:
         """``[n, *row]`` -> contributions, value, reference and leftover, ``[n, components + 3]``, and by row why it has
@@ -509,6 +628,7 @@ class _Opened:
         for row in numpy.flatnonzero(~finite):
             refused[row] = "a number is missing or not finite"
         places = numpy.flatnonzero(finite)
+        failed: Dict[int, Error] = {}
         for begin in range(0, len(places), self._block.batch):
             own = places[begin : begin + self._block.batch]
             try:
@@ -522,8 +642,33 @@ class _Opened:
                     except ResourceExhausted:
                         raise
                     except Error as error:
-                        refused[row] = str(error)
+                        failed[row] = error
+        self._worked = self._worked or len(failed) < len(places)
+        if failed and not self._worked:
+            self._require_request(numbers[:1], components, list(failed.values()))
+        for row, error in failed.items():
+            refused[row] = str(error)
         return found, refused
+
+    def _require_request(self, like: Any, components: int, errors: Sequence[Error]) -> None:
+        """Raises the error of all rows of a block where the baseline has it too, in place of a row: then it is the request's,
+        not theirs."""
+        import numpy
+
+        if len(set(map(str, errors))) > 1:
+            return
+        row = numpy.zeros_like(like)
+        if not isinstance(self._block.baseline, str):
+            try:
+                row[...] = self._block.baseline
+            except (TypeError, ValueError):
+                # It does not fit, or is none; then zeros.
+                pass
+        try:
+            self._explain(row, components)
+        except Error as error:
+            if str(error) == str(errors[0]):
+                raise errors[0] from None
 
     def _input(self, numbers: Any) -> Input:
         return Input(numbers, dims=self._block.dims, baseline=self._block.baseline)

@@ -1,5 +1,6 @@
 """Jobs and collections on a cluster of Dask: processes on this machine, some of which are killed."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -45,6 +46,21 @@ import addend.dask
 client = distributed.Client(scheduler_file=sys.argv[1], timeout=20)
 addend.dask.run(client, sys.argv[2], patience=20)
 """
+
+
+def slow_work(deadly=()):
+    """Work that takes a while, that one worker refuses, and that ends others at some shards."""
+
+    def work(shard):
+        time.sleep(0.1)
+        if "ADDEND_TEST_REFUSES" in os.environ:
+            return addend.FailedPrecondition("not here")
+        if shard in deadly:
+            time.sleep(1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return None
+
+    return work
 
 
 class DaskTest(unittest.TestCase):
@@ -177,6 +193,25 @@ class JobTest(DaskTest):
         np.save(self.path("rows.npy"), self.rows)
         self.assertEqual(addend.dask.run(client, self.plan)["done"], 20)
 
+    @contextlib.contextmanager
+    def kept_up(self, cluster):
+        """Starts a worker for each that ends."""
+        over = threading.Event()
+
+        def keep_up():
+            started = len(cluster.workers)
+            while not over.wait(0.1):
+                if sum(worker.poll() is None for worker in cluster.workers) < started:
+                    cluster.start_worker()
+
+        keeper = threading.Thread(target=keep_up)
+        keeper.start()
+        try:
+            yield
+        finally:
+            over.set()
+            keeper.join()
+
     def test_shards_that_kill_workers(self):
         class Deadly:
             def __call__(self, shard):
@@ -185,24 +220,147 @@ class JobTest(DaskTest):
         cluster = self.cluster(1)
         client = self.connect(cluster, 1)
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 0))
-        over = threading.Event()
-
-        def keep_up():
-            while not over.wait(0.1):
-                if cluster.workers[-1].poll() is not None:
-                    cluster.start_worker()
-
-        keeper = threading.Thread(target=keep_up)
-        keeper.start()
-        try:
+        with self.kept_up(cluster):
             loop = addend.dask._Loop(client, Deadly(), [7], "deadly", 20)
             with self.assertRaisesRegex(addend.ResourceExhausted, "workers die when they compute shard 7"):
                 loop.run(None)
             loop.leave()
-        finally:
-            over.set()
-            keeper.join()
         self.assertGreaterEqual(len(cluster.workers), 3)
+
+    def refusing_cluster(self):
+        """A worker that computes, the first one, and one that refuses to."""
+        cluster = self.cluster(1)
+        cluster.start_worker(ADDEND_TEST_REFUSES="1")
+        return cluster
+
+    def loop(self, cluster, work, change=lambda loop: None, patience=60, shards=30):
+        """The loop over shards, after it has ended, and what it raised, or None. `change` is called after each shard, until
+        it gives True."""
+        client = self.connect(cluster, 2)
+        loop = addend.dask._Loop(client, work, range(shards), "lost", patience)
+        raised, changed = [], []
+
+        def progress(done):
+            if not changed and change(loop):
+                changed.append(True)
+
+        def run():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    loop.run(progress)
+            except BaseException as error:
+                raised.append(error)
+
+        # A loop that hangs fails the test.
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(90)
+        self.assertFalse(thread.is_alive(), "the loop hangs after %d shards" % loop.done)
+        loop.leave()
+        return loop, raised[0] if raised else None
+
+    def test_the_last_good_worker_is_replaced_while_shards_wait_for_it(self):
+        cluster = self.refusing_cluster()
+
+        def replace():
+            kill(cluster.workers[0])
+            cluster.start_worker()
+
+        def change(loop):
+            if loop.refused:
+                # While the loop waits for its shards.
+                threading.Timer(0.25, replace).start()
+            return loop.refused
+
+        loop, raised = self.loop(cluster, slow_work(), change)
+        self.assertIsNone(raised)
+        self.assertEqual((loop.done, len(loop.refused), len(cluster.workers)), (30, 1, 3))
+
+    def test_the_last_good_worker_is_gone_for_a_while(self):
+        cluster = self.refusing_cluster()
+
+        def change(loop):
+            if loop.refused:
+                kill(cluster.workers[0])
+                threading.Timer(4, cluster.start_worker).start()
+            return loop.refused
+
+        loop, raised = self.loop(cluster, slow_work(), change)
+        self.assertIsNone(raised)
+        self.assertEqual((loop.done, len(loop.refused), len(cluster.workers)), (30, 1, 3))
+
+    def test_the_last_good_worker_is_gone(self):
+        cluster = self.refusing_cluster()
+        loop, raised = self.loop(cluster, slow_work(), lambda loop: loop.refused and not kill(cluster.workers[0]), patience=3)
+        self.assertIsInstance(raised, addend.FailedPrecondition)
+        self.assertRegex(str(raised), "no worker is left for shard .* none joined within 3 s.*: not here")
+        self.assertLess(loop.done, 30)
+
+    def test_results_that_are_lost_with_their_worker(self):
+        cluster = self.refusing_cluster()
+        take = addend.dask._Loop._take
+        self.addCleanup(setattr, addend.dask._Loop, "_take", take)
+
+        def replaced(loop, future, shard):
+            # The worker ends between its shard and the caller's look at it.
+            if loop.refused and loop._finished and len(cluster.workers) == 2:
+                kill(cluster.workers[0])
+                cluster.start_worker()
+            return take(loop, future, shard)
+
+        addend.dask._Loop._take = replaced
+        loop, raised = self.loop(cluster, slow_work())
+        self.assertIsNone(raised)
+        self.assertEqual((loop.done, len(cluster.workers)), (30, 3))
+
+    def test_shards_that_kill_every_worker_that_might_compute_them(self):
+        self.addCleanup(setattr, addend.dask, "_MOST_LOST", addend.dask._MOST_LOST)
+        addend.dask._MOST_LOST = 2
+        cluster = self.refusing_cluster()
+        with self.kept_up(cluster):
+            loop, raised = self.loop(cluster, slow_work(deadly=(2, 3)), shards=4)
+        self.assertIsInstance(raised, addend.ResourceExhausted)
+        self.assertRegex(str(raised), "workers that get shard [23] die")
+
+    def test_a_program_and_a_plan_that_workers_do_not_see(self):
+        self.make()
+        cluster = self.cluster(1)
+        client = self.connect(cluster, 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with self.assertRaisesRegex(addend.NotFound, "/nonexistent/addend"):
+                addend.dask.run(client, self.plan, program="/nonexistent/addend")
+            with self.assertRaisesRegex(addend.FailedPrecondition, "denied.*" + self.folder):
+                addend.dask.run(client, self.plan, program=self.folder)
+            # A worker in another folder, beside one that sees the plan.
+            os.mkdir(self.path("empty"))
+            cluster.start("-c", "import os, runpy; os.chdir('empty'); runpy.run_module('distributed.cli.dask_worker', None, "
+                          "'__main__')", "--scheduler-file", cluster.file, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+            client.wait_for_workers(2, timeout=60)
+            here = os.getcwd()
+            self.addCleanup(os.chdir, here)
+            os.chdir(self.folder)
+            status = addend.dask.run(client, "/proc/self/cwd/plan.json")
+        self.assertEqual((status["done"], status["wrong"]), (20, []))
+        (message,) = status["refused_workers"].values()
+        self.assertRegex(message, "No such file.*plan.json")
+
+    def test_results_of_another_plan(self):
+        self.make(shards=4)
+        client = self.connect(self.cluster(1), 1)
+        addend.dask.run(client, self.plan)
+        np.save(self.path("rows.npy"), self.rows + 1)
+        addend.Job.plan(self.plan, self.model, addend.Input(self.rows[:1], dims=1, baseline=0),
+                        rows=[self.path("rows.npy")], targets="0", batch=10, shards=4)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "(?s)belongs to another plan.*Remove what is wrong from "):
+            addend.dask.run(client, self.plan)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "belongs to another plan"):
+            addend.dask.results(self.plan)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "has different results"):
+            addend.dask.run(client, self.plan, again=True)
+        self.forget()
+        self.assertEqual(addend.dask.run(client, self.plan)["computed"], 4)
 
     def test_results_that_are_not_seen_here(self):
         self.make(shards=4)
@@ -238,7 +396,7 @@ class JobTest(DaskTest):
                 addend.dask.run(client, self.plan, program=program)
 
     def test_what_is_no_plan(self):
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaisesRegex(addend.NotFound, "none.json"):
             addend.dask.run(None, self.path("none.json"))
         with open(self.plan, "w") as file:
             file.write("{}")
@@ -383,7 +541,7 @@ class CollectionTest(DaskTest):
         model = addend.load_model(self.model)
         return model.explain(addend.Input(self.numbers[row : row + 1], dims=1, baseline=0.5), targets=str(target))[0]
 
-    def check(self, contributions, value, reference, leftover):
+    def check(self, contributions, value, reference, leftover, refused):
         self.assertEqual(contributions.shape, (50, 4))
         for row in (0, 12, 14, 49):
             alone = self.by_hand(row)
@@ -395,6 +553,8 @@ class CollectionTest(DaskTest):
             truth = self.network(torch.from_numpy(self.numbers))[:, 1].numpy()
         np.testing.assert_allclose(value[there], truth[there], atol=1e-5)
         self.assertTrue(np.isnan(contributions[13]).all() and np.isnan(value[13]))
+        self.assertEqual([row for row, why in enumerate(refused) if why], [13])
+        self.assertIn("not finite", refused[13])
 
     def test_arrays(self):
         rows = dask.array.from_array(self.numbers, chunks=(20, 2))
@@ -423,9 +583,8 @@ class CollectionTest(DaskTest):
         self.assertEqual(list(result.columns), names)
         self.assertEqual(list(result.index), list(frame.index))
         self.assertEqual(result.index.name, "id")
-        self.check(result[names[:4]].to_numpy(), *(result[name].to_numpy() for name in names[4:7]))
+        self.check(result[names[:4]].to_numpy(), *(result[name].to_numpy() for name in names[4:]))
         self.assertEqual(list(result.index[result["refused"] != ""]), ["row 13"])
-        self.assertIn("not finite", result["refused"]["row 13"])
         # A part of the result is a part of the work.
         self.assertEqual(len(found.partitions[1].compute()), len(rows.partitions[1]))
 
@@ -442,17 +601,49 @@ class CollectionTest(DaskTest):
         rows = dask.array.from_array(numbers, chunks=2)
         found = addend.dask.attribute(self.model, rows, dims=(1, 2), target=5)
         with dask.config.set(scheduler="threads"):
-            contributions = found.contributions.compute()
+            contributions, refused = dask.compute(found.contributions, found.refused)
         self.assertEqual(contributions.shape, (4, 6))
         np.testing.assert_allclose(contributions[[0, 2]], numbers.reshape(4, 6)[[0, 2]], atol=1e-6)
         self.assertTrue(np.isnan(contributions[[1, 3]]).all())
+        self.assertEqual([bool(why) for why in refused], [False, True, False, True])
+        self.assertIn("too large", refused[3])
+        # Blocks without any other row are no fault of the request.
+        again = addend.dask.attribute(self.model, rows[1::2].rechunk(1), dims=(-1, 1), target=5)
+        with dask.config.set(scheduler="threads"):
+            self.assertIn("too large", again.refused.compute()[1])
+            self.assertTrue(np.isnan(again.value.compute()).all())
+
+    def test_requests_that_no_row_fits(self):
+        rows = dask.array.from_array(self.numbers, chunks=20)
+        frame = dask.dataframe.from_pandas(pandas.DataFrame(self.numbers, columns=list("abcd")), npartitions=2)
+        wrong = self.path("wrong.pt")
+        torch.jit.script(torch.nn.Linear(5, 1)).save(wrong)
+        for options, error, why in (
+            (dict(target=7), addend.InvalidArgument, "target 7 does not fit"),
+            (dict(target="hm"), addend.InvalidArgument, "target hm is not understood"),
+            (dict(at="hm"), addend.InvalidArgument, "nothing inside the model is called hm"),
+            (dict(model=wrong), addend.InvalidArgument, "the model fails on an input"),
+            (dict(baseline=np.zeros((1, 7), "f")), addend.InvalidArgument, "a baseline of shape"),
+            (dict(baseline="mean:/nowhere.npy"), addend.NotFound, "/nowhere.npy"),
+        ):
+            given = dict(dict(model=self.model, target=0), **options)
+            model = given.pop("model")
+            with self.subTest(why=why), dask.config.set(scheduler="threads"):
+                with self.assertRaisesRegex(error, why):
+                    addend.dask.attribute(model, rows, **given).value.compute()
+                with self.assertRaisesRegex(error, why):
+                    addend.dask.attribute(model, frame, **given).compute()
 
     def test_what_is_refused(self):
         rows = dask.array.zeros((10, 4), chunks=5, dtype="float32")
         with self.assertRaisesRegex(TypeError, "a Dask array or a Dask frame, not a ndarray"):
             addend.dask.attribute(self.model, self.numbers)
-        with self.assertRaisesRegex(ValueError, "split along 1 to 1"):
-            addend.dask.attribute(self.model, rows, dims=0)
+        numbers = dask.dataframe.from_pandas(pandas.DataFrame(self.numbers), npartitions=1)
+        for given in (rows, numbers):
+            for dims, why in ((0, "split along 1 to 1"), (2, "split along 1 to 1"), ((), "names no dimension"),
+                              ((1, 1), "names dimension 1 twice"), ((1, -1), "names dimension 1 twice")):
+                with self.assertRaisesRegex(ValueError, why):
+                    addend.dask.attribute(self.model, given, dims=dims)
         with self.assertRaisesRegex(ValueError, "batch is 0"):
             addend.dask.attribute(self.model, rows, batch=0)
         with self.assertRaisesRegex(ValueError, "two dimensions at least"):
