@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -49,6 +50,28 @@ std::vector<double> NumbersOf(const Json& list) {
   return numbers;
 }
 
+Error NotWritten(const std::string& what) {
+  return InvalidArgument(absl::StrCat("its aggregates are none that Addend wrote: ", what));
+}
+
+// A whole number from 0 on.
+int64_t CountOf(const Json& json, const char* key) {
+  const Json& count = json.at(key);
+  if (!count.is_number_integer() || count.get<int64_t>() < 0) {
+    throw NotWritten(absl::StrCat("\"", key, "\" is no count"));
+  }
+  return count.get<int64_t>();
+}
+
+// One number for each component.
+std::vector<double> ByComponent(const Json& json, const char* key, size_t components) {
+  std::vector<double> numbers = NumbersOf(json.at(key));
+  if (numbers.size() != components) {
+    throw NotWritten(absl::StrCat("\"", key, "\" has ", numbers.size(), " numbers for ", components, " components"));
+  }
+  return numbers;
+}
+
 Json ComponentJson(const ComponentAggregate& own) {
   return {{"negative", own.negative},
           {"positive", own.positive},
@@ -59,8 +82,8 @@ Json ComponentJson(const ComponentAggregate& own) {
 
 ComponentAggregate ComponentOf(const Json& json) {
   ComponentAggregate own;
-  own.negative = json.at("negative").get<int64_t>();
-  own.positive = json.at("positive").get<int64_t>();
+  own.negative = CountOf(json, "negative");
+  own.positive = CountOf(json, "positive");
   own.sketch = QuantileSketch::OfJson(json.at("sketch"));
   own.sum = NumberOf(json.at("sum"));
   own.sum_of_magnitudes = NumberOf(json.at("sum_of_magnitudes"));
@@ -68,8 +91,26 @@ ComponentAggregate ComponentOf(const Json& json) {
 }
 
 void AddTo(std::vector<double>& sums, const std::vector<double>& more) {
-  if (sums.empty()) sums.resize(more.size());
-  for (size_t k = 0; k < sums.size(); ++k) sums[k] += more[k];
+  if (sums.size() < more.size()) sums.resize(more.size());
+  for (size_t k = 0; k < more.size(); ++k) sums[k] += more[k];
+}
+
+// Of the rows of one group; `text` is null for those without a group of their own.
+Json GroupJson(const GroupAggregate& own, Json text) {
+  return {{"rows", own.rows},
+          {"sum_of_values", RecordedNumber(own.sum_of_values)},
+          {"sums", NumbersJson(own.sums)},
+          {"sums_of_magnitudes", NumbersJson(own.sums_of_magnitudes)},
+          {"text", std::move(text)}};
+}
+
+GroupAggregate GroupOf(const Json& json, size_t components) {
+  GroupAggregate own;
+  own.rows = CountOf(json, "rows");
+  own.sum_of_values = NumberOf(json.at("sum_of_values"));
+  own.sums = ByComponent(json, "sums", components);
+  own.sums_of_magnitudes = ByComponent(json, "sums_of_magnitudes", components);
+  return own;
 }
 
 }  // namespace
@@ -173,15 +214,27 @@ QuantileSketch QuantileSketch::OfJson(const Json& json) {
   QuantileSketch sketch;
   const Json& buckets = json.at("buckets");
   const Json& counts = json.at("counts");
-  if (buckets.size() != counts.size()) throw InvalidArgument("a sketch has as many counts as buckets");
+  if (buckets.size() != counts.size()) throw NotWritten("a sketch has as many counts as buckets");
+  const int64_t last = BucketOf(std::numeric_limits<double>::max());
+  int64_t before = -last - 1;
   for (size_t k = 0; k < buckets.size(); ++k) {
+    if (!buckets[k].is_number_integer() || !counts[k].is_number_integer()) throw NotWritten("a sketch holds integers");
+    const auto bucket = buckets[k].get<int64_t>();
     const auto count = counts[k].get<int64_t>();
-    sketch.buckets_[buckets[k].get<int32_t>()] = count;
+    if (bucket <= before || bucket > last) throw NotWritten(absl::StrCat("a sketch has no bucket ", bucket, " there"));
+    if (count < 1 || count > std::numeric_limits<int64_t>::max() - sketch.count_) {
+      throw NotWritten(absl::StrCat("a bucket of a sketch does not hold ", count, " numbers"));
+    }
+    sketch.buckets_[static_cast<int32_t>(bucket)] = count;
     sketch.count_ += count;
+    before = bucket;
   }
   sketch.largest_ = NumberOf(json.at("largest"));
   sketch.least_ = NumberOf(json.at("least"));
-  sketch.not_finite_ = json.at("not_finite").get<int64_t>();
+  sketch.not_finite_ = CountOf(json, "not_finite");
+  if (!std::isfinite(sketch.least_) || !std::isfinite(sketch.largest_) || sketch.least_ > sketch.largest_) {
+    throw NotWritten("a sketch has no range");
+  }
   return sketch;
 }
 
@@ -209,6 +262,22 @@ void GroupAggregate::Merge(const GroupAggregate& other) {
   AddTo(sums_of_magnitudes, other.sums_of_magnitudes);
 }
 
+GroupAggregate& ColumnGroups::Of(const std::string& text) {
+  const auto found = groups.find(text);
+  if (found != groups.end()) return found->second;
+  if (groups.size() < kMost) return groups[text];
+  const auto last = std::prev(groups.end());
+  if (text > last->first) return others;
+  others.Merge(last->second);
+  groups.erase(last);
+  return groups[text];
+}
+
+void ColumnGroups::Merge(const ColumnGroups& other) {
+  for (const auto& [text, own] : other.groups) Of(text).Merge(own);
+  others.Merge(other.others);
+}
+
 void WorstRows::Add(int64_t row, double size) {
   if (std::isnan(size)) size = std::numeric_limits<double>::infinity();
   if (size == 0) return;
@@ -233,7 +302,7 @@ Json WorstRows::ToJson() const {
 
 WorstRows WorstRows::OfJson(const Json& json) {
   WorstRows worst;
-  for (const Json& own : json) worst.Add(own.at("row").get<int64_t>(), NumberOf(own.at("size")));
+  for (const Json& own : json) worst.Add(CountOf(own, "row"), NumberOf(own.at("size")));
   return worst;
 }
 
@@ -248,6 +317,10 @@ bool Aggregates::Samples(int64_t row) const {
 void Aggregates::Add(const RowNumbers& numbers) {
   ++rows_;
   const size_t count = components_.size();
+  const bool finite =
+      std::isfinite(numbers.value) && std::isfinite(numbers.reference) && std::isfinite(numbers.leftover) &&
+      std::all_of(numbers.contributions, numbers.contributions + count, [](double own) { return std::isfinite(own); });
+  not_finite_ += finite ? 0 : 1;
   for (size_t k = 0; k < count; ++k) components_[k].Add(numbers.contributions[k]);
   values_.Add(numbers.value);
   const double move = std::abs(numbers.value - numbers.reference);
@@ -262,11 +335,7 @@ void Aggregates::Add(const RowNumbers& numbers) {
     if (numbers.elements != nullptr) own.elements.assign(numbers.elements, numbers.elements + count);
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
-    GroupAggregate& own = groups_[g][numbers.groups.at(g)];
-    if (groups_[g].size() > kMostGroups) {
-      throw InvalidArgument(absl::StrCat("rows are put together by a column with more than ", kMostGroups,
-                                         " different texts; name one with fewer"));
-    }
+    GroupAggregate& own = groups_[g].Of(numbers.groups.at(g));
     ++own.rows;
     own.sum_of_values += numbers.value;
     own.sums.resize(count);
@@ -286,6 +355,7 @@ void Aggregates::Merge(const Aggregates& other) {
   }
   rows_ += other.rows_;
   refused_ += other.refused_;
+  not_finite_ += other.not_finite_;
   for (size_t k = 0; k < components_.size(); ++k) components_[k].Merge(other.components_[k]);
   values_.Merge(other.values_);
   leftover_shares_.Merge(other.leftover_shares_);
@@ -293,9 +363,7 @@ void Aggregates::Merge(const Aggregates& other) {
   worst_leftover_.Merge(other.worst_leftover_);
   NoteWorst(other.worst_recovery_error_, worst_recovery_error_);
   sample_.insert(other.sample_.begin(), other.sample_.end());
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    for (const auto& [text, own] : other.groups_[g]) groups_[g][text].Merge(own);
-  }
+  for (size_t g = 0; g < groups_.size(); ++g) groups_[g].Merge(other.groups_[g]);
 }
 
 Json Aggregates::ToJson() const {
@@ -311,19 +379,15 @@ Json Aggregates::ToJson() const {
   Json groups = Json::array();
   for (const auto& column : groups_) {
     Json texts = Json::array();
-    for (const auto& [text, own] : column) {
-      texts.push_back({{"rows", own.rows},
-                       {"sum_of_values", RecordedNumber(own.sum_of_values)},
-                       {"sums", NumbersJson(own.sums)},
-                       {"sums_of_magnitudes", NumbersJson(own.sums_of_magnitudes)},
-                       {"text", text}});
-    }
+    for (const auto& [text, own] : column.groups) texts.push_back(GroupJson(own, text));
+    if (column.others.rows > 0) texts.push_back(GroupJson(column.others, nullptr));
     groups.push_back(std::move(texts));
   }
   return {{"components", std::move(components)},
           {"conditioning", conditionings_.ToJson()},
           {"groups", std::move(groups)},
           {"leftover_share", ComponentJson(leftover_shares_)},
+          {"not_finite", not_finite_},
           {"refused", refused_},
           {"rows", rows_},
           {"sample", std::move(sample)},
@@ -334,34 +398,56 @@ Json Aggregates::ToJson() const {
 }
 
 Aggregates Aggregates::OfJson(const Json& json) {
-  const Json& components = json.at("components");
-  const Json& groups = json.at("groups");
-  Aggregates own(static_cast<int64_t>(components.size()), NumberOf(json.at("sampled")), groups.size());
-  own.rows_ = json.at("rows").get<int64_t>();
-  own.refused_ = json.at("refused").get<int64_t>();
-  for (size_t k = 0; k < components.size(); ++k) own.components_[k] = ComponentOf(components[k]);
-  own.values_ = ComponentOf(json.at("value"));
-  own.leftover_shares_ = ComponentOf(json.at("leftover_share"));
-  own.conditionings_ = QuantileSketch::OfJson(json.at("conditioning"));
-  own.worst_leftover_ = WorstRows::OfJson(json.at("worst_leftover"));
-  own.worst_recovery_error_ = NumberOf(json.at("worst_recovery_error"));
-  for (const Json& row : json.at("sample")) {
-    SampledRow& sampled = own.sample_[row.at("row").get<int64_t>()];
-    sampled.row = row.at("row").get<int64_t>();
-    sampled.value = NumberOf(row.at("value"));
-    sampled.contributions = NumbersOf(row.at("contributions"));
-    sampled.elements = NumbersOf(row.at("elements"));
-  }
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (const Json& text : groups[g]) {
-      GroupAggregate& group = own.groups_[g][text.at("text").get<std::string>()];
-      group.rows = text.at("rows").get<int64_t>();
-      group.sum_of_values = NumberOf(text.at("sum_of_values"));
-      group.sums = NumbersOf(text.at("sums"));
-      group.sums_of_magnitudes = NumbersOf(text.at("sums_of_magnitudes"));
+  try {
+    const Json& components = json.at("components");
+    const Json& groups = json.at("groups");
+    const size_t count = components.size();
+    Aggregates own(static_cast<int64_t>(count), NumberOf(json.at("sampled")), groups.size());
+    own.rows_ = CountOf(json, "rows");
+    own.refused_ = CountOf(json, "refused");
+    own.not_finite_ = CountOf(json, "not_finite");
+    const auto of_all = [&](const QuantileSketch& sketch) {
+      if (sketch.not_finite() > own.rows_ || sketch.count() != own.rows_ - sketch.not_finite()) {
+        throw NotWritten("a sketch is of another number of rows");
+      }
+    };
+    for (size_t k = 0; k < count; ++k) {
+      own.components_[k] = ComponentOf(components[k]);
+      of_all(own.components_[k].sketch);
     }
+    own.values_ = ComponentOf(json.at("value"));
+    of_all(own.values_.sketch);
+    own.leftover_shares_ = ComponentOf(json.at("leftover_share"));
+    of_all(own.leftover_shares_.sketch);
+    own.conditionings_ = QuantileSketch::OfJson(json.at("conditioning"));
+    of_all(own.conditionings_);
+    own.worst_leftover_ = WorstRows::OfJson(json.at("worst_leftover"));
+    own.worst_recovery_error_ = NumberOf(json.at("worst_recovery_error"));
+    for (const Json& row : json.at("sample")) {
+      SampledRow& sampled = own.sample_[CountOf(row, "row")];
+      sampled.row = CountOf(row, "row");
+      sampled.value = NumberOf(row.at("value"));
+      sampled.contributions = ByComponent(row, "contributions", count);
+      sampled.elements = NumbersOf(row.at("elements"));
+      if (!sampled.elements.empty() && sampled.elements.size() != count) {
+        throw NotWritten("a row of the sample has another number of elements than of components");
+      }
+    }
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (const Json& text : groups[g]) {
+        GroupAggregate group = GroupOf(text, count);
+        if (text.at("text").is_null()) {
+          own.groups_[g].others = std::move(group);
+        } else {
+          own.groups_[g].groups[text.at("text").get<std::string>()] = std::move(group);
+        }
+      }
+      if (own.groups_[g].groups.size() > ColumnGroups::kMost) throw NotWritten("a column has too many groups");
+    }
+    return own;
+  } catch (const Json::exception&) {
+    throw NotWritten("they lack something");
   }
-  return own;
 }
 
 }  // namespace addend

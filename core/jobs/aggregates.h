@@ -4,7 +4,9 @@
 // Note [What can be put together]
 // Counts, sketches and samples of two disjoint sets of rows give those of both in any order, bit for bit. Sums of
 // floating-point numbers depend on the order: they are of shards, and are put together in the order of shards, so that
-// whoever computed which shard, and when, changes nothing.
+// whoever computed which shard, and when, changes nothing. Of a column with many texts, those that come first in the
+// order of their bytes have groups of their own: a text that is among the first ones of all rows is among the first
+// ones of each part of them.
 #ifndef ADDEND_CORE_JOBS_AGGREGATES_H_
 #define ADDEND_CORE_JOBS_AGGREGATES_H_
 
@@ -80,10 +82,21 @@ struct SampledRow {
 struct GroupAggregate {
   int64_t rows = 0;
   double sum_of_values = 0;
-  std::vector<double> sums;  // by component
+  std::vector<double> sums;  // by component; empty without rows
   std::vector<double> sums_of_magnitudes;
 
   void Merge(const GroupAggregate& other);
+};
+
+// The groups of one column.
+struct ColumnGroups {
+  static constexpr size_t kMost = 1000;
+  std::map<std::string, GroupAggregate> groups;  // by text: the kMost that come first in the order of their bytes
+  GroupAggregate others;                         // the rows of all other texts
+
+  // The group of a text, for more rows of it.
+  GroupAggregate& Of(const std::string& text);
+  void Merge(const ColumnGroups& other);
 };
 
 // The rows that a page points to because something is worst there, at most kMostWorst, worst first; rows that are alike
@@ -126,7 +139,6 @@ class Aggregates {
   // together by.
   Aggregates(int64_t components, double sampled, size_t grouped);
 
-  // Throws InvalidArgument beyond kMostGroups different texts of one column.
   void Add(const RowNumbers& numbers);
   void AddRefused() { ++refused_; }
   // Report::worst_recovery_error of an attribution that rows are from.
@@ -136,6 +148,7 @@ class Aggregates {
 
   int64_t rows() const { return rows_; }
   int64_t refused() const { return refused_; }
+  int64_t not_finite() const { return not_finite_; }  // rows with a number that is not finite
   const std::vector<ComponentAggregate>& components() const { return components_; }
   const ComponentAggregate& values() const { return values_; }
   const ComponentAggregate& leftover_shares() const { return leftover_shares_; }  // |leftover| / |value - reference|
@@ -143,21 +156,20 @@ class Aggregates {
   const WorstRows& worst_leftover() const { return worst_leftover_; }  // by |leftover|
   double worst_recovery_error() const { return worst_recovery_error_; }
   const std::map<int64_t, SampledRow>& sample() const { return sample_; }
-  // By column, then by text.
-  const std::vector<std::map<std::string, GroupAggregate>>& groups() const { return groups_; }
+  const std::vector<ColumnGroups>& groups() const { return groups_; }  // by column
 
   Json ToJson() const;
+  // Throws InvalidArgument for what no ToJson() wrote.
   static Aggregates OfJson(const Json& json);
 
   // Whether a row is in the sample, so that its elements are asked for.
   bool Samples(int64_t row) const;
 
-  static constexpr size_t kMostGroups = 1000;
-
  private:
   double sampled_ = 0;
   int64_t rows_ = 0;
   int64_t refused_ = 0;
+  int64_t not_finite_ = 0;
   std::vector<ComponentAggregate> components_;
   ComponentAggregate values_;
   ComponentAggregate leftover_shares_;
@@ -165,7 +177,7 @@ class Aggregates {
   WorstRows worst_leftover_;
   double worst_recovery_error_ = 0;
   std::map<int64_t, SampledRow> sample_;
-  std::vector<std::map<std::string, GroupAggregate>> groups_;
+  std::vector<ColumnGroups> groups_;
 };
 
 }  // namespace addend

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -137,8 +139,8 @@ TEST_F(AggregatesTest, TellsWhatAPassOverTheRowsTells) {
   ASSERT_EQ(own.worst_leftover().rows().size(), WorstRows::kMost);
   EXPECT_EQ(own.worst_leftover().rows().front().row, 77);
   EXPECT_EQ(own.worst_recovery_error(), 0.5);
-  EXPECT_EQ(own.groups()[0].at("three").rows, 167);
-  EXPECT_EQ(own.groups()[0].at("other").rows, 333);
+  EXPECT_EQ(own.groups()[0].groups.at("three").rows, 167);
+  EXPECT_EQ(own.groups()[0].groups.at("other").rows, 333);
 }
 
 TEST_F(AggregatesTest, SamplesTheShareThatWasAskedFor) {
@@ -152,14 +154,77 @@ TEST_F(AggregatesTest, SamplesTheShareThatWasAskedFor) {
 TEST_F(AggregatesTest, RefusesWhatDoesNotFit) {
   Aggregates own = Of(0, 10);
   ExpectError(absl::StatusCode::kInvalidArgument, {"other components"}, [&] { own.Merge(Aggregates(2, 0.25, 1)); });
-  Aggregates many(0, 0, 1);
-  RowNumbers numbers;
-  for (size_t k = 0; k < Aggregates::kMostGroups; ++k) {
-    numbers.groups = {absl::StrCat(k)};
-    many.Add(numbers);
+}
+
+// Rows [begin, end) of 2600 texts, whose order is not that of the rows.
+Aggregates ManyGroups(int64_t begin, int64_t end) {
+  Aggregates own(1, 0, 1);
+  for (int64_t row = begin; row < end; ++row) {
+    const double contribution = 1;
+    RowNumbers numbers;
+    numbers.row = row;
+    numbers.value = static_cast<double>(row);
+    numbers.contributions = &contribution;
+    numbers.groups = {absl::StrCat(10000 + row * 1013 % 2600)};
+    own.Add(numbers);
   }
-  numbers.groups = {"one more"};
-  ExpectError(absl::StatusCode::kInvalidArgument, {"more than 1000 different"}, [&] { many.Add(numbers); });
+  return own;
+}
+
+TEST_F(AggregatesTest, GroupsBeyondTheMostAreOneHoweverRowsAreCut) {
+  const Aggregates whole = ManyGroups(0, 5200);
+  const ColumnGroups& column = whole.groups().at(0);
+  ASSERT_EQ(column.groups.size(), ColumnGroups::kMost);
+  EXPECT_EQ(column.groups.begin()->first, "10000");
+  EXPECT_EQ(column.groups.rbegin()->first, "10999");
+  for (const auto& [text, own] : column.groups) EXPECT_EQ(own.rows, 2) << text;
+  EXPECT_EQ(column.others.rows, 3200);
+  EXPECT_EQ(column.others.sums, (std::vector<double>{3200}));
+  Aggregates together = ManyGroups(0, 900);  // each of the parts has other texts, and only some too many
+  for (const int64_t at : {900, 2500, 2600, 4000}) {
+    const Aggregates next = ManyGroups(at, at == 900 ? 2500 : at == 2500 ? 2600 : at == 2600 ? 4000 : 5200);
+    together.Merge(Aggregates::OfJson(next.ToJson()));
+  }
+  EXPECT_EQ(together.ToJson(), whole.ToJson());
+}
+
+TEST_F(AggregatesTest, RowsWithoutFiniteNumbersAreCounted) {
+  Aggregates own(1, 0, 0);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& [value, contribution] :
+       std::vector<std::pair<double, double>>{{1, 1}, {nan, 1}, {1, infinity}, {nan, nan}, {0, 0}}) {
+    RowNumbers numbers;
+    numbers.value = value;
+    numbers.contributions = &contribution;
+    own.Add(numbers);
+  }
+  EXPECT_EQ(own.not_finite(), 3);
+  own.Merge(Aggregates::OfJson(own.ToJson()));
+  EXPECT_EQ(own.not_finite(), 6);
+}
+
+TEST_F(AggregatesTest, RefusesWhatNoAggregatesWrote) {
+  const Json good = Of(0, 100).ToJson();
+  Aggregates::OfJson(good);
+  const auto refuses = [&](const std::string& part, const std::function<void(Json&)>& change) {
+    Json json = good;
+    change(json);
+    ExpectError(absl::StatusCode::kInvalidArgument, {"none that Addend wrote", part},
+                [&] { Aggregates::OfJson(json); });
+  };
+  refuses("lack something", [](Json& json) { json.erase("sample"); });
+  refuses("lack something", [](Json& json) { json = Json::array(); });
+  refuses("\"rows\" is no count", [](Json& json) { json["rows"] = -1; });
+  refuses("\"rows\" is no count", [](Json& json) { json["rows"] = 1e300; });
+  refuses("another number of rows", [](Json& json) { json["rows"] = 101; });
+  const auto sketch = [](Json& json) -> Json& { return json["components"][1]["sketch"]; };
+  refuses("as many counts", [&](Json& json) { sketch(json)["counts"].erase(0); });
+  refuses("does not hold -3 numbers", [&](Json& json) { sketch(json)["counts"][0] = -3; });
+  refuses("no bucket", [&](Json& json) { sketch(json)["buckets"].back() = int64_t{1} << 40; });
+  refuses("no bucket", [&](Json& json) { sketch(json)["buckets"][1] = sketch(json)["buckets"][0]; });
+  refuses("2 numbers for 3 components", [](Json& json) { json["sample"][0]["contributions"].erase(0); });
+  refuses("2 numbers for 3 components", [](Json& json) { json["groups"][0][0]["sums"].erase(0); });
 }
 
 }  // namespace

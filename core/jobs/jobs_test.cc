@@ -405,13 +405,38 @@ TEST_F(JobsTest, GroupsPutRowsTogether) {
   draft.groups = {"quarter"};
   WritePlan(std::move(draft));
   const MergedJob merged = RunAll();
-  const auto& quarters = merged.aggregates[0].groups().at(0);
+  const auto& quarters = merged.aggregates[0].groups().at(0).groups;
   ASSERT_EQ(quarters.size(), 4);
   EXPECT_EQ(quarters.at("0").rows, 23);
   EXPECT_EQ(quarters.at("3").rows, 22);
   const TensorFile result = ReadTensorFile(merged.path);
   const at::Tensor of_two = result.Find("contributions")->index_select(0, (group == 2).nonzero().flatten());
   EXPECT_NEAR(quarters.at("2").sums.at(7), of_two.select(1, 7).sum().item<double>(), 1e-9);
+}
+
+TEST_F(JobsTest, MoreGroupsThanThereMayBeAreOneWhereverShardsEnd) {
+  const int64_t count = 2400;
+  rows_ = at::rand({count, 30}, at::kFloat);
+  TensorFile file;
+  file.tensors.emplace_back("input", rows_);
+  file.tensors.emplace_back("id", at::arange(count, at::kLong) * 7 % 1200 + 10000);
+  WriteTensorFile(DataPath(), file);
+  for (const int64_t shards : {1, 6}) {
+    ForgetResults();
+    JobDraft draft = Draft(shards, 100);
+    draft.source = OpenTensorRows({{DataPath(), "input"}}, {{DataPath(), "id"}});
+    draft.groups = {"id"};
+    WritePlan(std::move(draft));
+    const MergedJob merged = RunAll();
+    EXPECT_EQ(merged.refused_rows, 0);
+    EXPECT_EQ(merged.aggregates[0].rows(), count);
+    const ColumnGroups& ids = merged.aggregates[0].groups().at(0);
+    EXPECT_EQ(ids.groups.size(), ColumnGroups::kMost);
+    EXPECT_EQ(ids.groups.begin()->first, "10000");
+    EXPECT_EQ(ids.groups.rbegin()->first, "10999");
+    for (const auto& [text, own] : ids.groups) EXPECT_EQ(own.rows, 2) << text;
+    EXPECT_EQ(ids.others.rows, 400);
+  }
 }
 
 TEST_F(JobsTest, PlansRefuseWhatNoJobCanDo) {

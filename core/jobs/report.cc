@@ -119,8 +119,15 @@ std::optional<std::map<std::string, double>> Places(const std::map<std::string, 
   return places;
 }
 
-Json ColumnJson(const std::string& column, const std::map<std::string, GroupAggregate>& groups,
-                const std::vector<size_t>& detailed) {
+// The means of some rows; of contributions those of `detailed`.
+Json MeansJson(const GroupAggregate& own, const std::vector<size_t>& detailed) {
+  Json means = Json::array();
+  for (const size_t c : detailed) means.push_back(Finite(Mean(own.sums.at(c), own.rows)));
+  return {{"rows", own.rows}, {"mean_value", Finite(Mean(own.sum_of_values, own.rows))}, {"means", std::move(means)}};
+}
+
+Json ColumnJson(const std::string& column, const ColumnGroups& of, const std::vector<size_t>& detailed) {
+  const std::map<std::string, GroupAggregate>& groups = of.groups;
   const char* order = "numbers";
   std::optional<std::map<std::string, double>> places = Places(groups, FiniteNumberOf);
   if (!places) {
@@ -136,16 +143,14 @@ Json ColumnJson(const std::string& column, const std::map<std::string, GroupAggr
   });
   Json list = Json::array();
   for (const std::string& text : texts) {
-    const GroupAggregate& own = groups.at(text);
-    Json means = Json::array();
-    for (const size_t c : detailed) means.push_back(Finite(Mean(own.sums.at(c), own.rows)));
-    list.push_back({{"text", text},
-                    {"at", places ? Json(places->at(text)) : Json(nullptr)},
-                    {"rows", own.rows},
-                    {"mean_value", Finite(Mean(own.sum_of_values, own.rows))},
-                    {"means", std::move(means)}});
+    Json group = {{"text", text}, {"at", places ? Json(places->at(text)) : Json(nullptr)}};
+    group.update(MeansJson(groups.at(text), detailed));
+    list.push_back(std::move(group));
   }
-  return {{"column", column}, {"order", order}, {"groups", std::move(list)}};
+  return {{"column", column},
+          {"order", order},
+          {"groups", std::move(list)},
+          {"others", of.others.rows == 0 ? Json(nullptr) : MeansJson(of.others, detailed)}};
 }
 
 // The rows of a merged file that holds tensors, read one by one.

@@ -404,6 +404,19 @@ class ReportTest(JobTest):
             self.assertEqual(group["rows"], len(mine))
             numpy.testing.assert_allclose(group["means"], mine.mean(0)[[1, 0]], rtol=1e-4, atol=1e-6)
 
+    def test_more_texts_than_there_are_groups(self):
+        self.write("rows.csv", "a,b,id\n" + "".join("%d,1,%d\n" % (k, 10000 + k * 7 % 1200) for k in range(2400)))
+        self.write("mapping.json", json.dumps({"id": None}))
+        self.make(self.model(Weighted(2)), "--input", self.path("rows.csv"), "--mapping", self.path("mapping.json"),
+                  "--group", "id", "--batch", "100", "--shards", "6")
+        self.run_all()
+        (column,) = json.loads(self.job("report", self.plan, "--json"))["targets"][0]["columns"]
+        self.assertEqual([group["text"] for group in column["groups"]], [str(k) for k in range(10000, 11000)])
+        self.assertEqual({group["rows"] for group in column["groups"]}, {2})
+        rows = [k for k in range(2400) if k * 7 % 1200 >= 1000]
+        self.assertEqual(column["others"]["rows"], len(rows))
+        numpy.testing.assert_allclose(column["others"]["means"], [numpy.mean(rows), 2], rtol=1e-6)
+
     def test_worst_rows_are_those_of_the_file(self):
         self.numbers(400, 6)
         self.make(self.model(Network(6)), "--input", self.path("rows.npy"), "--shards", "4", "--batch", "10", "--target",
