@@ -1185,8 +1185,8 @@ ADDEND_API void addend_audit_log_release(addend_audit_log* log) ADDEND_NOEXCEPT;
  * out: out_json (new), {"format": "addend.job_made", "version": 1, "rows", "shards", "rows_per_second", ...}; see
  * docs/schemas.
  * errors: NOT_FOUND where a file is missing; INVALID_ARGUMENT for requests and options that no job can have, and where
- * the plan cannot be written; FAILED_PRECONDITION where rows influence each other; and what addend_model_attribute
- * has. */
+ * the plan cannot be written; FAILED_PRECONDITION where rows influence each other, and where the results of another
+ * plan stand beside it; and what addend_model_attribute has. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_job_plan(const addend_context* context, const char* plan,
                                                            const char* model, const addend_request* request,
                                                            const char* options,
@@ -1207,7 +1207,8 @@ ADDEND_API size_t addend_job_num_shards(const addend_job* job) ADDEND_NOEXCEPT;
  * docs/schemas.
  * errors: INVALID_ARGUMENT for a shard that there is not, where the result cannot be written, as on a full disk, and
  * where a row is refused and the plan stops at that; FAILED_PRECONDITION where rows are others than when the plan was
- * made; NOT_FOUND where their file is gone. Nothing is visible of a shard that failed. */
+ * made, and where the results beside it are those of another plan; NOT_FOUND where the file of rows is gone. Nothing is
+ * visible of a shard that failed. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_job_run(addend_job* job, int64_t shard, const char* options,
                                                           addend_string** out_receipt) ADDEND_NOEXCEPT;
 /* Tells how far a job is. Reads the receipts of what is committed; needs no model.
@@ -1219,10 +1220,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_job_status(const char* plan,
                                                              addend_string** out_json) ADDEND_NOEXCEPT;
 /* Checks every shard by its digest, and puts all rows into one file, in their order.
  * in: plan: the file.
- * out: out_json (new), {"format": "addend.job_merged", "version": 1, "path", "sha256", "rows", "refused"}; see
- * docs/schemas.
- * errors: as addend_job_status; FAILED_PRECONDITION where shards are missing, are damaged, or have two results, which
- * names both machines. */
+ * out: out_json (new), {"format": "addend.job_merged", "version": 1, "path", "sha256", "rows", ...}; see docs/schemas.
+ * errors: as addend_job_status; FAILED_PRECONDITION where shards are missing, are damaged, belong to another plan, or
+ * have two results, which names both machines. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_job_merge(const char* plan, addend_string** out_json) ADDEND_NOEXCEPT;
 ADDEND_API void addend_job_release(addend_job* job) ADDEND_NOEXCEPT;
 

@@ -30,48 +30,15 @@ constexpr char kAttempts[] = "/attempts";
 constexpr char kShards[] = "/shards";
 constexpr char kReceiptEnding[] = "json";
 
-// A file under "attempts" that goes with its owner unless it was renamed.
-class Attempt {
- public:
-  Attempt(const std::string& folder, int64_t shard, const std::string& bytes)
-      : path_(absl::StrCat(folder, kAttempts, "/", ShardName(shard), ".", NewSalt().substr(0, 16))) {
-    Descriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.get() < 0) throw FileError("write", path_, errno);
-    int error = WriteAll(file.get(), bytes.data(), bytes.size());
-    if (error == 0 && ::fsync(file.get()) != 0) error = errno;
-    if (!file.Close() && error == 0) error = errno;
-    if (error == 0) return;
-    ::unlink(path_.c_str());
-    throw FileError("write", path_, error);
-  }
-  ~Attempt() {
-    if (!path_.empty()) ::unlink(path_.c_str());
-  }
-  Attempt(const Attempt&) = delete;
-  Attempt& operator=(const Attempt&) = delete;
-
-  // Gives the file its name, in place of one that has it. False where somebody removed the attempt.
-  bool Rename(const std::string& name) {
-    if (::rename(path_.c_str(), name.c_str()) != 0) {
-      if (errno == ENOENT) return false;
-      throw FileError("write", name, errno);
-    }
-    path_.clear();
-    return true;
-  }
-
- private:
-  std::string path_;
-};
-
-// The parts of "00042.SHA256.safetensors"; false for another name.
-bool ParseName(const std::string& name, int64_t* shard, std::string* sha256, std::string* ending) {
+// The shard and the digest of a result's name, which is exactly "00042.SHA256.ENDING"; false for another name.
+bool ParseName(const std::string& name, int64_t* shard, std::string* sha256) {
   const size_t first = name.find('.');
   const size_t second = first == std::string::npos ? first : name.find('.', first + 1);
   if (second == std::string::npos || !absl::SimpleAtoi(name.substr(0, first), shard) || *shard < 0) return false;
   *sha256 = name.substr(first + 1, second - first - 1);
-  *ending = name.substr(second + 1);
-  return IsHex64(*sha256);
+  const std::string ending = name.substr(second + 1);
+  return IsHex64(*sha256) && (ending == "safetensors" || ending == "csv") &&
+         name == absl::StrCat(ShardName(*shard), ".", *sha256, ".", ending);
 }
 
 // The names of files in a folder, in order; none where there is no such folder.
@@ -88,6 +55,41 @@ std::vector<std::string> NamesIn(const std::string& folder) {
 
 }  // namespace
 
+Attempt::Attempt(const std::string& folder, const std::string& name)
+    : path_(absl::StrCat(folder, kAttempts, "/", name, ".", NewSalt().substr(0, 16))), file_([&] {
+        MakeFolder(folder + kAttempts);
+        return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      }()) {
+  if (file_.get() < 0) throw FileError("write", path_, errno);
+}
+
+Attempt::~Attempt() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void Attempt::Add(const char* data, size_t size) {
+  digest_.Add(data, size);
+  bytes_ += static_cast<int64_t>(size);
+  const int error = WriteAll(file_.get(), data, size);
+  if (error != 0) throw FileError("write", path_, error);
+}
+
+std::string Attempt::Finish() {
+  int error = ::fsync(file_.get()) == 0 ? 0 : errno;
+  if (!file_.Close() && error == 0) error = errno;
+  if (error != 0) throw FileError("write", path_, error);
+  return digest_.Hex();
+}
+
+bool Attempt::Rename(const std::string& name) {
+  if (::rename(path_.c_str(), name.c_str()) != 0) {
+    if (errno == ENOENT) return false;
+    throw FileError("write", name, errno);
+  }
+  path_.clear();
+  return true;
+}
+
 std::string ShardName(int64_t shard) { return absl::StrFormat("%05d", shard); }
 
 CommittedShards FindCommitted(const std::string& folder) {
@@ -96,11 +98,13 @@ CommittedShards FindCommitted(const std::string& folder) {
   for (const std::string& name : NamesIn(shards)) {
     int64_t shard = 0;
     CommittedShard own;
-    std::string ending;
-    if (!ParseName(name, &shard, &own.sha256, &ending) || ending == kReceiptEnding) continue;
+    if (!ParseName(name, &shard, &own.sha256)) continue;
+    std::vector<CommittedShard>& results = found[shard];
+    // Of two endings, the bytes are the same.
+    if (!results.empty() && results.back().sha256 == own.sha256) continue;
     own.path = absl::StrCat(shards, "/", name);
     own.receipt = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".", kReceiptEnding);
-    found[shard].push_back(std::move(own));
+    results.push_back(std::move(own));
   }
   return found;
 }
@@ -108,20 +112,25 @@ CommittedShards FindCommitted(const std::string& folder) {
 CommittedShard CommitShard(const std::string& folder, int64_t shard, const std::string& bytes,
                            const std::string& ending, Json receipt) {
   const std::string shards = folder + kShards;
-  MakeFolder(folder + kAttempts);
   MakeFolder(shards);
+  Attempt result(folder, ShardName(shard));
+  result.Add(bytes.data(), bytes.size());
   CommittedShard own;
-  own.sha256 = Sha256(bytes);
+  own.sha256 = result.Finish();
   const std::string stem = absl::StrCat(shards, "/", ShardName(shard), ".", own.sha256, ".");
   own.path = stem + ending;
   own.receipt = stem + kReceiptEnding;
   receipt["result"] = {{"bytes", bytes.size()}, {"sha256", own.sha256}};
   receipt["hash"] = Sha256Without(receipt, "hash");
-  Attempt result(folder, shard, bytes);
-  Attempt beside(folder, shard, CanonicalJson(receipt) + "\n");
+  const std::string text = CanonicalJson(receipt) + "\n";
+  Attempt beside(folder, ShardName(shard));
+  beside.Add(text.data(), text.size());
+  beside.Finish();
   if (!beside.Rename(own.receipt) || !result.Rename(own.path)) {
     // Attempts are removed where all shards are there.
-    if (FindCommitted(folder).count(shard) != 0) return own;
+    const CommittedShards committed = FindCommitted(folder);
+    const auto found = committed.find(shard);
+    if (found != committed.end()) return found->second.front();
     throw FailedPrecondition(absl::StrCat("somebody removed what was being written under ", folder, kAttempts));
   }
   SyncFolderOf(own.path);

@@ -14,9 +14,35 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/program/sha256.h"
 
 namespace addend {
+
+// A file under "attempts", with a name that nobody else has, that goes with its owner unless it was given another name.
+class Attempt {
+ public:
+  // name: what it is of; the file's name begins so. Throws InvalidArgument where the file cannot be made.
+  Attempt(const std::string& folder, const std::string& name);
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  // Throws InvalidArgument where that cannot be written.
+  void Add(const char* data, size_t size);
+  // Flushes the file to the disk, and gives the digest of its bytes; nothing may be added afterwards. Throws likewise.
+  std::string Finish();
+  // Gives the file its name, in place of one that has it. False where somebody removed the attempt.
+  bool Rename(const std::string& name);
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+  int64_t bytes_ = 0;
+  Sha256Digest digest_;
+};
 
 // A result that is there.
 struct CommittedShard {
@@ -28,7 +54,8 @@ struct CommittedShard {
 // By shard. More than one: results that differ.
 using CommittedShards = std::map<int64_t, std::vector<CommittedShard>>;
 
-// What is in a folder of results; nothing where there is no such folder. Costs one listing.
+// What is in a folder of results; nothing where there is no such folder. Files with other names than those of results
+// and receipts do not count. Costs one listing.
 CommittedShards FindCommitted(const std::string& folder);
 
 // Makes a result visible with its receipt, to which "result" and "hash" are added. `ending`: "safetensors". Gives where

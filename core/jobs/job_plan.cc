@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/document/report_json.h"
+#include "core/jobs/commit.h"
+#include "core/jobs/receipt.h"
 #include "core/program/sha256.h"
 #include "core/program/tensor_io.h"
 
@@ -136,6 +138,7 @@ JobPlan ReadJobPlan(const std::string& text, const std::string& name) {
 JobPlan LoadJobPlan(const std::string& path) { return ReadJobPlan(ReadFileWhole(path), path); }
 
 void SaveJobPlan(const JobPlan& plan, const std::string& path) {
+  RequireOwnResults(Sha256OfPlan(plan), path, FindCommitted(ResultsFolder(path)));
   WriteFileWhole(path, Dump(JobPlanJson(plan), 1) + "\n");
 }
 

@@ -84,7 +84,8 @@ std::string Sha256OfPlan(const JobPlan& plan);
 // version, and for one whose digest is not that of its content.
 JobPlan ReadJobPlan(const std::string& text, const std::string& name);
 
-// The same of files. Throw what reading and writing files throws, too.
+// The same of files. Throw what reading and writing files throws, too. A plan is not written, but FailedPrecondition
+// thrown, where its folder of results holds those of another one.
 JobPlan LoadJobPlan(const std::string& path);
 void SaveJobPlan(const JobPlan& plan, const std::string& path);
 

@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/examples.h"
+#include "core/jobs/receipt.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -156,7 +157,11 @@ void RequireSameEnvironment(const JobPlan& plan, const Writer& writer) {
 }
 
 JobRunner::JobRunner(const std::string& plan_path, std::shared_ptr<const RowSource> source, const Writer& writer)
-    : plan_path_(plan_path), plan_(LoadJobPlan(plan_path)), source_(std::move(source)), writer_(writer) {
+    : plan_path_(plan_path),
+      plan_(LoadJobPlan(plan_path)),
+      plan_sha256_(Sha256OfPlan(plan_)),
+      source_(std::move(source)),
+      writer_(writer) {
   RequireSameEnvironment(plan_, writer_);
   const std::string path = FromPlan(plan_path, plan_.model);
   const std::string digest = Sha256OfModel(path);
@@ -334,13 +339,14 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
         computed.alone += static_cast<int64_t>(places.size());
         for (const int64_t place : places) {
           const std::vector<at::Tensor> own = Choose(rows.inputs, {place});
+          std::optional<Attribution> alone;
           try {
-            const Attribution alone = addend::Attribute(Trace(model_), InputsOf(own), request_.options);
-            Take(rows, {place}, own, alone, table, computed.aggregates);
+            alone = addend::Attribute(Trace(model_), InputsOf(own), request_.options);
           } catch (const Error& error) {
             if (IsOfMachine(error)) throw;
             refuse(rows.first + place, error.what());
           }
+          if (alone) Take(rows, {place}, own, *alone, table, computed.aggregates);
         }
       }
     }
@@ -369,6 +375,7 @@ std::optional<CommittedShard> JobRunner::FindDone(int64_t shard) {
   const auto begin = std::chrono::steady_clock::now();
   if (begin >= list_again_) {
     listed_ = FindCommitted(ResultsFolder(plan_path_));
+    RequireOwnResults(plan_sha256_, plan_path_, listed_);
     const auto end = std::chrono::steady_clock::now();
     list_again_ = end + 100 * (end - begin);
   }
@@ -379,9 +386,8 @@ std::optional<CommittedShard> JobRunner::FindDone(int64_t shard) {
 }
 
 Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
-  if (!again) {
-    if (const auto done = FindDone(shard)) return ReadReceipt(done->receipt);
-  }
+  const std::optional<CommittedShard> done = FindDone(shard);
+  if (done && !again) return ReadShardReceipt(plan_, plan_sha256_, shard, *done).json;
   const auto begin = std::chrono::steady_clock::now();
   const DataRows rows = ReadShard(shard);
   ComputedShard computed = Compute(rows, progress);
@@ -393,8 +399,8 @@ Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
   Json receipt = {{"aggregates", std::move(aggregates)},
                   {"alone", computed.alone},
                   {"first", rows.first},
-                  {"format", "addend.shard"},
-                  {"plan", Sha256OfPlan(plan_)},
+                  {"format", kReceiptFormat},
+                  {"plan", plan_sha256_},
                   {"refused", std::move(refused)},
                   {"rows", rows.count()},
                   {"run",
@@ -403,7 +409,7 @@ Json JobRunner::Run(int64_t shard, bool again, const Progress& progress) {
                     {"process", static_cast<int64_t>(::getpid())},
                     {"seconds", RecordedNumber(seconds.count())}}},
                   {"shard", shard},
-                  {"version", 1}};
+                  {"version", kReceiptVersion}};
   const CommittedShard committed =
       CommitShard(ResultsFolder(plan_path_), shard, computed.bytes, EndingOf(plan_.format), std::move(receipt));
   return ReadReceipt(committed.receipt);

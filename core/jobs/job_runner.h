@@ -55,7 +55,8 @@ class JobRunner {
 
   // Reads a shard, computes it and commits it to the folder of results; one that is there already is left as it is,
   // unless `again`. Gives its receipt. Throws InvalidArgument for a shard that the plan does not have, and
-  // FailedPrecondition where the rows have another digest than the plan says.
+  // FailedPrecondition where the rows have another digest than the plan says, and where the folder holds results of
+  // another plan.
   Json Run(int64_t shard, bool again = false, const Progress& progress = nullptr);
 
   // Makes the attribution ready with the rows of the first batch, as every worker does before its first shard. Throws
@@ -83,6 +84,7 @@ class JobRunner {
 
   std::string plan_path_;
   JobPlan plan_;
+  std::string plan_sha256_;  // empty: it was not written yet
   std::shared_ptr<const RowSource> source_;
   Writer writer_;
   std::shared_ptr<Model> model_;

@@ -6,16 +6,19 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/audit/canonical_json.h"
 #include "core/base/error_testing.h"
 #include "core/exported/load_model.h"
 #include "core/jobs/commit.h"
@@ -315,6 +318,179 @@ TEST_F(JobsTest, TwoResultsOfOneShardNameBothMachines) {
               {"shard 1 has different results", "elsewhere", machine, own.sha256},
               [&] { MergeJob(Read(), plan_path_); });
   EXPECT_EQ(StatusOfJob(Read(), plan_path_).wrong.size(), 1);
+}
+
+TEST_F(JobsTest, ResultsOfAnotherPlanAreNotTakenForOnesOwn) {
+  Plan(3);
+  RunAll();
+  const JobPlan before = Read();
+  SaveJobPlan(before, plan_path_);  // the same plan may be written again
+  rows_[50][2] += 1;
+  WriteRows();
+  JobPlan other = MakeJobPlan(Draft(3), kWriter).plan;
+  const std::vector<std::string> parts = {Results(), "another plan", "remove that folder", "another path"};
+  ExpectError(absl::StatusCode::kFailedPrecondition, parts, [&] { SaveJobPlan(other, plan_path_); });
+  EXPECT_EQ(Sha256OfPlan(Read()), Sha256OfPlan(before));
+  // Where it was written all the same, as by hand.
+  Write(other);
+  JobStatus status = StatusOfJob(other, plan_path_);
+  EXPECT_EQ(status.done, 0);
+  EXPECT_EQ(status.wrong.size(), 3);
+  EXPECT_FALSE(status.merged);
+  for (const bool again : {false, true}) {
+    ExpectError(absl::StatusCode::kFailedPrecondition, parts, [&] { Worker().Run(0, again); });
+  }
+  // A shard of this plan among the others.
+  const CommittedShard own = FindCommitted(Results()).at(1)[0];
+  Json receipt = ReadReceipt(own.receipt);
+  ForgetResults();
+  Worker().Run(0);
+  CommitShard(Results(), 1, "x", "safetensors", receipt);
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"00001.", "another plan"}, [&] { Worker().Run(1); });
+  ForgetResults();
+  RunAll();
+  EXPECT_TRUE(StatusOfJob(other, plan_path_).merged);
+}
+
+TEST_F(JobsTest, MergingTwiceAtOnceDamagesNothing) {
+  Plan(3);
+  const std::string single = RunAll().sha256;
+  const JobPlan plan = Read();
+  // One merges while another is between two shards, again and again.
+  int depth = 0;
+  const MergedJob merged = MergeJob(plan, plan_path_, [&](int64_t, int64_t) {
+    if (depth++ == 0) MergeJob(plan, plan_path_);
+  });
+  EXPECT_EQ(merged.sha256, single);
+  std::vector<std::thread> threads;
+  std::atomic<int> failures = 0;
+  for (int k = 0; k < 4; ++k) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 10; ++round) {
+        try {
+          if (MergeJob(plan, plan_path_).sha256 != single) ++failures;
+        } catch (const Error&) {
+          ++failures;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(Sha256OfFile(merged.path), single);
+  EXPECT_EQ(ReadMergedJob(plan, plan_path_).sha256, single);
+  EXPECT_EQ(StatusOfJob(plan, plan_path_).attempts, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(Results()), fs::directory_iterator()), 5);
+}
+
+TEST_F(JobsTest, AMergeThatFailsLeavesNothingBehind) {
+  Plan(3);
+  RunAll();
+  // A shard that holds fewer rows than its receipt says.
+  const CommittedShard own = FindCommitted(Results()).at(2)[0];
+  TensorFile file = ReadTensorFile(own.path);
+  for (auto& [name, tensor] : file.tensors) tensor = tensor.narrow(0, 0, 3).contiguous();
+  const Json receipt = ReadReceipt(own.receipt);
+  fs::remove(own.path);
+  CommitShard(Results(), 2, EncodeSafetensors(file), "safetensors", receipt);
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"shards hold 67 rows", "the plan has 90"},
+              [&] { MergeJob(Read(), plan_path_); });
+  EXPECT_EQ(StatusOfJob(Read(), plan_path_).attempts, 0);
+  EXPECT_FALSE(StatusOfJob(Read(), plan_path_).merged);
+}
+
+TEST_F(JobsTest, ReceiptsThatCannotBeAreWrongAndNoMore) {
+  Plan(3);
+  RunAll();
+  const CommittedShard own = FindCommitted(Results()).at(1)[0];
+  const std::string good = ReadFileWhole(own.receipt);
+  const auto wrong = [&](const std::string& part, const std::function<void(Json&)>& change) {
+    Json receipt = Json::parse(good);
+    change(receipt);
+    receipt["hash"] = Sha256Without(receipt, "hash");
+    WriteFileWhole(own.receipt, CanonicalJson(receipt) + "\n");
+    const JobStatus status = StatusOfJob(Read(), plan_path_);
+    EXPECT_EQ(status.done, 2) << part;
+    ASSERT_EQ(status.wrong.size(), 1) << part;
+    EXPECT_THAT(status.wrong[0], testing::AllOf(testing::StartsWith(own.receipt), HasSubstr(part)));
+    ExpectError(absl::StatusCode::kFailedPrecondition,
+                {"1 of 3 shards are wrong", own.receipt, part, "remove what is wrong", "job status"},
+                [&] { MergeJob(Read(), plan_path_); });
+  };
+  wrong("no receipt of a shard", [](Json& json) { json["format"] = "other"; });
+  wrong("another version", [](Json& json) { json["version"] = 2; });
+  wrong("another plan", [](Json& json) { json["plan"] = std::string(64, '0'); });
+  wrong("another shard", [](Json& json) { json["shard"] = 2; });
+  wrong("7 rows from 32 on, and the plan 32", [](Json& json) { json["rows"] = 7; });
+  wrong("-1 rows", [](Json& json) { json["rows"] = -1; });
+  wrong("from 31 on", [](Json& json) { json["first"] = 31; });
+  wrong("none of its own", [](Json& json) { json["refused"] = {{{"row", 3}, {"reason", "x"}}}; });
+  wrong("of 0 that are refused", [](Json& json) { json["refused"] = {{{"row", 40}, {"reason", "x"}}}; });
+  for (const char* key : {"run", "aggregates", "refused", "first", "result", "version"}) {
+    wrong("lacks something", [&](Json& json) { json.erase(key); });
+  }
+  wrong("recorded number", [](Json& json) { json["run"]["seconds"] = "fast"; });
+  wrong("\"peak_memory\" is no whole number", [](Json& json) { json["run"]["peak_memory"] = 1e300; });
+  wrong("aggregates for 0 targets", [](Json& json) { json["aggregates"] = Json::array(); });
+  wrong("aggregates for 2 targets", [](Json& json) { json["aggregates"].push_back(json["aggregates"][0]); });
+  wrong("other components", [](Json& json) {
+    Json& aggregates = json["aggregates"][0];
+    aggregates["components"].erase(0);
+    for (Json& row : aggregates["sample"]) {
+      row["contributions"].erase(0);
+      row["elements"].erase(0);
+    }
+  });
+  wrong("numbers for 30 components", [](Json& json) { json["aggregates"][0]["sample"][0]["contributions"].erase(0); });
+  wrong("it tells of row 3", [](Json& json) { json["aggregates"][0]["sample"][0]["row"] = 3; });
+}
+
+TEST_F(JobsTest, OnlyWholeNamesAreResults) {
+  Plan(3);
+  RunAll();
+  const CommittedShard own = FindCommitted(Results()).at(1)[0];
+  const std::string shards = Results() + "/shards/";
+  fs::copy(own.path, own.path + ".bak");
+  fs::copy(own.path, absl::StrCat(shards, "1.", own.sha256, ".safetensors"));
+  fs::copy(own.path, absl::StrCat(shards, "+0001.", own.sha256, ".safetensors"));
+  fs::copy(own.path, absl::StrCat(shards, "00001.", own.sha256, ".txt"));
+  fs::copy(own.path, absl::StrCat(shards, "00001.", own.sha256, ".csv"));  // the same bytes
+  const CommittedShards found = FindCommitted(Results());
+  EXPECT_EQ(found.size(), 3);
+  EXPECT_EQ(found.at(1).size(), 1);
+  EXPECT_EQ(MergeJob(Read(), plan_path_).rows, 90);
+}
+
+TEST_F(JobsTest, ManyRefusedRowsAreCountedAndTheFirstListed) {
+  rows_ = at::full({3000, 30}, std::numeric_limits<double>::quiet_NaN(), at::kFloat);
+  rows_[0].zero_();
+  Plan(3, 100);
+  const MergedJob merged = RunAll();
+  EXPECT_EQ(merged.refused_rows, 2999);
+  EXPECT_EQ(merged.refused.size(), MergedJob::kMostRefused);
+  EXPECT_EQ(merged.refused[0]["row"], 1);
+  EXPECT_EQ(MergedJobJson(merged)["refused_rows"], 2999);
+  const MergedJob read = ReadMergedJob(Read(), plan_path_);
+  EXPECT_EQ(read.refused_rows, 2999);
+  EXPECT_EQ(read.refused, merged.refused);
+  EXPECT_EQ(ReadTensorFile(merged.path).Find("refused")->sum().item<int64_t>(), 2999);
+  EXPECT_EQ(StatusOfJob(Read(), plan_path_).refused, 2999);
+}
+
+TEST_F(JobsTest, RowsWithoutFiniteNumbersAreTold) {
+  rows_[40].fill_(3e38);  // finite, and the model is not
+  rows_[41].fill_(-3e38);
+  Plan(3);
+  const MergedJob merged = RunAll();
+  const TensorFile file = ReadTensorFile(merged.path);
+  at::Tensor finite = file.Find("value")->isfinite() & file.Find("leftover")->isfinite() &
+                      file.Find("contributions")->isfinite().all(1);
+  const int64_t count = 90 - finite.sum().item<int64_t>();
+  ASSERT_GT(count, 0);
+  EXPECT_EQ(merged.not_finite() + merged.refused_rows, count);
+  EXPECT_GT(merged.not_finite(), 0);
+  EXPECT_EQ(MergedJobJson(merged)["not_finite"], merged.not_finite());
+  EXPECT_EQ(JobStatusJson(StatusOfJob(Read(), plan_path_))["not_finite"], merged.not_finite());
 }
 
 TEST_F(JobsTest, MissingShardsAreListed) {

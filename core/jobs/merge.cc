@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/audit/canonical_json.h"
@@ -15,6 +16,7 @@
 #include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/jobs/commit.h"
+#include "core/jobs/receipt.h"
 #include "core/jobs/shard_table.h"
 #include "core/linearize/operator_check.h"
 #include "core/program/sha256.h"
@@ -27,30 +29,17 @@ namespace {
 constexpr char kMergedFormat[] = "addend.job_result";
 constexpr int64_t kMergedVersion = 1;
 constexpr size_t kPiece = size_t{1} << 20;
-constexpr size_t kMostListed = 20;  // shards or faults in one message
+constexpr size_t kMostListed = 20;  // shards in one message
+constexpr size_t kMostFaults = 5;   // likewise
 
 std::string MergedPath(const std::string& plan_path, const std::string& ending) {
   return absl::StrCat(ResultsFolder(plan_path), "/merged.", ending);
 }
 
-std::string SuccessPath(const std::string& plan_path) { return ResultsFolder(plan_path) + "/_SUCCESS"; }
+// The marker holds what "sha256sum --check" reads, to which this is a comment.
+std::string SuccessOf(const std::string& plan_sha256) { return absl::StrCat("# plan ", plan_sha256, "\n"); }
 
-// A shard's receipt, or why it cannot be taken.
-std::optional<Json> TakeReceipt(const CommittedShard& own, const std::string& plan, int64_t shard, std::string* why) {
-  try {
-    Json receipt = ReadReceipt(own.receipt);
-    if (receipt.at("plan") != plan || receipt.at("shard") != shard || receipt.at("result").at("sha256") != own.sha256) {
-      *why = absl::StrCat(own.receipt, " belongs to another plan or another shard");
-      return std::nullopt;
-    }
-    return receipt;
-  } catch (const Error& error) {
-    *why = error.what();
-  } catch (const Json::exception&) {
-    *why = absl::StrCat(own.receipt, " lacks something that receipts hold");
-  }
-  return std::nullopt;
-}
+std::string SuccessPath(const std::string& plan_path) { return ResultsFolder(plan_path) + "/_SUCCESS"; }
 
 std::string MachineOf(const CommittedShard& own) {
   try {
@@ -76,8 +65,8 @@ struct Faults {
 // Calls `take(shard, committed, receipt)` for each shard with one result and its receipt, in order. What it returns is
 // wrong with the shard; empty: nothing.
 template <typename Take>
-Faults ForEachShard(const JobPlan& plan, const CommittedShards& committed, const Take& take) {
-  const std::string digest = Sha256OfPlan(plan);
+Faults ForEachShard(const JobPlan& plan, const std::string& digest, const CommittedShards& committed,
+                    const Take& take) {
   Faults faults;
   for (int64_t shard = 0; shard < plan.shards(); ++shard) {
     const auto found = committed.find(shard);
@@ -88,8 +77,12 @@ Faults ForEachShard(const JobPlan& plan, const CommittedShards& committed, const
     std::string why;
     if (found->second.size() > 1) {
       why = TellDifferent(shard, found->second);
-    } else if (const auto receipt = TakeReceipt(found->second.front(), digest, shard, &why)) {
-      why = take(shard, found->second.front(), *receipt);
+    } else {
+      try {
+        why = take(shard, found->second.front(), ReadShardReceipt(plan, digest, shard, found->second.front()));
+      } catch (const Error& error) {
+        why = error.what();
+      }
     }
     if (!why.empty()) faults.wrong.push_back(why);
   }
@@ -97,54 +90,15 @@ Faults ForEachShard(const JobPlan& plan, const CommittedShards& committed, const
 }
 
 template <typename Item>
-std::string Shorten(const std::vector<Item>& lines, const char* between) {
-  const size_t shown = std::min(lines.size(), kMostListed);
-  std::string text = absl::StrJoin(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), between);
-  if (shown < lines.size()) absl::StrAppend(&text, between, "and ", lines.size() - shown, " more");
+std::string Shorten(const std::vector<Item>& items, size_t most, const char* between) {
+  const size_t shown = std::min(items.size(), most);
+  std::string text = absl::StrJoin(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(shown), between);
+  if (shown < items.size()) absl::StrAppend(&text, between, "and ", items.size() - shown, " more");
   return text;
 }
 
-// A file that is written piece by piece beside its place, and has its digest counted.
-class Output {
- public:
-  explicit Output(const std::string& path)
-      : path_(path),
-        temporary_(path + ".tmp"),
-        file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (file_.get() < 0) throw FileError("write", temporary_, errno);
-  }
-  ~Output() {
-    if (file_.get() >= 0) ::unlink(temporary_.c_str());
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-
-  void Add(const char* data, size_t size) {
-    digest_.Add(data, size);
-    bytes_ += static_cast<int64_t>(size);
-    const int error = WriteAll(file_.get(), data, size);
-    if (error != 0) throw FileError("write", path_, error);
-  }
-  // Flushes the file and gives it its name.
-  std::string Finish() {
-    if (::fsync(file_.get()) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
-      throw FileError("write", path_, errno);
-    }
-    file_.Close();
-    return digest_.Hex();
-  }
-  int64_t bytes() const { return bytes_; }
-
- private:
-  std::string path_;
-  std::string temporary_;
-  Descriptor file_;
-  int64_t bytes_ = 0;
-  Sha256Digest digest_;
-};
-
 // Bytes [begin, end) of a file, piece by piece.
-void Copy(const std::string& path, uint64_t begin, uint64_t end, Output& output) {
+void Copy(const std::string& path, uint64_t begin, uint64_t end, Attempt& output) {
   const Descriptor file(OpenToRead(path));
   while (begin < end) {
     const std::string piece = ReadAt(file.get(), path, begin, std::min<uint64_t>(kPiece, end - begin));
@@ -154,35 +108,40 @@ void Copy(const std::string& path, uint64_t begin, uint64_t end, Output& output)
 }
 
 // Tensors whose rows are those of all shards.
-void MergeTensors(const std::vector<CommittedShard>& shards, Output& output) {
-  std::vector<TensorLayout> layouts;
+void MergeTensors(const JobPlan& plan, const std::vector<CommittedShard>& shards, Attempt& output) {
+  std::vector<std::vector<std::pair<uint64_t, uint64_t>>> places;  // of the bytes, by shard, then by tensor
   TensorLayout whole = ReadLayoutOfFile(shards.front().path);
   for (StoredTensor& tensor : whole.tensors) tensor.shape[0] = 0;
   for (const CommittedShard& own : shards) {
-    layouts.push_back(ReadLayoutOfFile(own.path));
-    const std::vector<StoredTensor>& tensors = layouts.back().tensors;
+    const std::vector<StoredTensor> tensors = ReadLayoutOfFile(own.path).tensors;
+    std::vector<std::pair<uint64_t, uint64_t>>& own_places = places.emplace_back();
+    for (const StoredTensor& tensor : tensors) own_places.emplace_back(tensor.begin, tensor.end);
     bool same = tensors.size() == whole.tensors.size();
     for (size_t k = 0; same && k < tensors.size(); ++k) {
       StoredTensor& all = whole.tensors[k];
       const std::vector<int64_t>& shape = tensors[k].shape;
       same = tensors[k].name == all.name && tensors[k].dtype == all.dtype && shape.size() == all.shape.size() &&
-             std::equal(shape.begin() + 1, shape.end(), all.shape.begin() + 1);
+             !shape.empty() && std::equal(shape.begin() + 1, shape.end(), all.shape.begin() + 1);
       if (same) all.shape[0] += shape[0];
     }
     if (!same) throw FailedPrecondition(absl::StrCat(own.path, " holds other tensors than ", shards.front().path));
+  }
+  for (const StoredTensor& tensor : whole.tensors) {
+    if (tensor.shape[0] == plan.rows) continue;
+    throw FailedPrecondition(
+        absl::StrCat("shards hold ", tensor.shape[0], " rows of ", tensor.name, ", and the plan has ", plan.rows));
   }
   const std::string head = EncodeSafetensorsHead(whole);
   output.Add(head.data(), head.size());
   for (size_t k = 0; k < whole.tensors.size(); ++k) {
     for (size_t s = 0; s < shards.size(); ++s) {
-      const StoredTensor& own = layouts[s].tensors[k];
-      Copy(shards[s].path, own.begin, own.end, output);
+      Copy(shards[s].path, places[s][k].first, places[s][k].second, output);
     }
   }
 }
 
 // Lines of all shards behind one line of names.
-void MergeLines(const std::vector<CommittedShard>& shards, Output& output) {
+void MergeLines(const std::vector<CommittedShard>& shards, Attempt& output) {
   uint64_t names = 0;  // the length of that line
   for (const CommittedShard& own : shards) {
     uint64_t size = 0;
@@ -211,22 +170,24 @@ double JobStatus::seconds_left() const {
 JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
   const std::string folder = ResultsFolder(plan_path);
   const CommittedShards committed = FindCommitted(folder);
+  const std::string digest = Sha256OfPlan(plan);
   JobStatus status;
   status.shards = plan.shards();
   status.rows = plan.rows;
-  Faults faults = ForEachShard(plan, committed, [&](int64_t shard, const CommittedShard&, const Json& receipt) {
+  const auto take = [&](int64_t, const CommittedShard&, const ShardReceipt& receipt) {
     ++status.done;
-    status.rows_done += plan.end_row(shard) - plan.first_row(shard);
-    status.refused += static_cast<int64_t>(receipt.at("refused").size());
-    status.seconds += NumberOf(receipt.at("run").at("seconds"));
-    status.peak_memory = std::max(status.peak_memory, receipt.at("run").at("peak_memory").get<int64_t>());
-    for (const Json& json : receipt.at("aggregates")) {
-      const Aggregates own = Aggregates::OfJson(json);
+    status.rows_done += receipt.rows;
+    status.refused += static_cast<int64_t>(receipt.refused().size());
+    status.seconds += receipt.seconds;
+    status.peak_memory = std::max(status.peak_memory, receipt.peak_memory);
+    for (const Aggregates& own : receipt.aggregates) {
+      status.not_finite += own.not_finite();
       status.worst_leftover_share = std::max(status.worst_leftover_share, own.leftover_shares().sketch.largest());
       NoteWorst(own.worst_recovery_error(), status.worst_recovery_error);
     }
     return std::string();
-  });
+  };
+  Faults faults = ForEachShard(plan, digest, committed, take);
   status.missing = std::move(faults.missing);
   status.wrong = std::move(faults.wrong);
   for (const auto& [shard, results] : committed) {
@@ -235,7 +196,8 @@ JobStatus StatusOfJob(const JobPlan& plan, const std::string& plan_path) {
   const Leftovers attempts = FindAttempts(folder);
   status.attempts = attempts.files;
   status.attempt_bytes = attempts.bytes;
-  status.merged = ::access(SuccessPath(plan_path).c_str(), F_OK) == 0;
+  const std::string success = SuccessPath(plan_path);
+  status.merged = ::access(success.c_str(), F_OK) == 0 && absl::StrContains(ReadFileWhole(success), SuccessOf(digest));
   return status;
 }
 
@@ -248,6 +210,7 @@ Json JobStatusJson(const JobStatus& status) {
           {"rows", status.rows},
           {"rows_done", status.rows_done},
           {"refused", status.refused},
+          {"not_finite", status.not_finite},
           {"seconds", status.seconds},
           {"seconds_left", left < 0 ? Json(nullptr) : Json(left)},
           {"worst_leftover_share", status.worst_leftover_share},
@@ -260,64 +223,87 @@ Json JobStatusJson(const JobStatus& status) {
           {"merged", status.merged}};
 }
 
+int64_t MergedJob::not_finite() const {
+  int64_t count = 0;
+  for (const Aggregates& own : aggregates) count += own.not_finite();
+  return count;
+}
+
 Json MergedJobJson(const MergedJob& merged) {
-  return {{"format", "addend.job_merged"}, {"version", 1},        {"path", merged.path},      {"sha256", merged.sha256},
-          {"bytes", merged.bytes},         {"rows", merged.rows}, {"refused", merged.refused}};
+  return {{"format", "addend.job_merged"},
+          {"version", 1},
+          {"path", merged.path},
+          {"sha256", merged.sha256},
+          {"bytes", merged.bytes},
+          {"rows", merged.rows},
+          {"refused_rows", merged.refused_rows},
+          {"refused", merged.refused},
+          {"not_finite", merged.not_finite()}};
 }
 
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress) {
   const std::string folder = ResultsFolder(plan_path);
+  const std::string digest = Sha256OfPlan(plan);
   std::vector<CommittedShard> shards;
   MergedJob merged;
   merged.refused = Json::array();
-  const auto take = [&](int64_t shard, const CommittedShard& own, const Json& receipt) -> std::string {
+  const auto take = [&](int64_t shard, const CommittedShard& own, const ShardReceipt& receipt) -> std::string {
     if (Sha256OfFile(own.path) != own.sha256) {
       return absl::StrCat(own.path, " is damaged: its bytes have another digest than its name says");
     }
     shards.push_back(own);
-    merged.rows += receipt.at("rows").get<int64_t>();
-    for (const Json& refused : receipt.at("refused")) merged.refused.push_back(refused);
-    const auto machine = receipt.at("run").at("machine").get<std::string>();
+    merged.rows += receipt.rows;
+    merged.refused_rows += static_cast<int64_t>(receipt.refused().size());
+    for (const Json& refused : receipt.refused()) {
+      if (merged.refused.size() < MergedJob::kMostRefused) merged.refused.push_back(refused);
+    }
     std::vector<std::string>& machines = merged.machines;
-    if (std::find(machines.begin(), machines.end(), machine) == machines.end()) machines.push_back(machine);
-    merged.seconds += NumberOf(receipt.at("run").at("seconds"));
-    size_t target = 0;
-    for (const Json& json : receipt.at("aggregates")) {
-      Aggregates aggregates = Aggregates::OfJson(json);
-      if (target < merged.aggregates.size()) {
-        merged.aggregates[target].Merge(aggregates);
-      } else {
-        merged.aggregates.push_back(std::move(aggregates));
-      }
-      ++target;
+    if (std::find(machines.begin(), machines.end(), receipt.machine) == machines.end()) {
+      machines.push_back(receipt.machine);
+    }
+    merged.seconds += receipt.seconds;
+    if (merged.aggregates.empty()) {
+      merged.aggregates = receipt.aggregates;
+    } else {
+      for (size_t t = 0; t < merged.aggregates.size(); ++t) merged.aggregates[t].Merge(receipt.aggregates[t]);
     }
     if (progress) progress(shard + 1, plan.shards());
     return "";
   };
-  const Faults faults = ForEachShard(plan, FindCommitted(folder), take);
+  const Faults faults = ForEachShard(plan, digest, FindCommitted(folder), take);
   if (!faults.wrong.empty()) {
-    throw FailedPrecondition(
-        absl::StrCat(Shorten(faults.wrong, "\n"), "\nRemove what is wrong from ", folder,
-                     "/shards and run those shards again; where results differ, compare the machines"));
+    throw FailedPrecondition(absl::StrCat(
+        faults.wrong.size(), " of ", plan.shards(), " shards are wrong: ", Shorten(faults.wrong, kMostFaults, "; "),
+        "; remove what is wrong from ", folder,
+        "/shards, and run those shards again; where results differ, compare the machines; addend job "
+        "status ",
+        plan_path, " --json lists all"));
   }
   if (!faults.missing.empty()) {
-    throw FailedPrecondition(absl::StrCat(faults.missing.size(), " of ", plan.shards(), " shards are missing: ",
-                                          Shorten(faults.missing, ", "), "; run them with addend job run ", plan_path));
+    throw FailedPrecondition(absl::StrCat(faults.missing.size(), " of ", plan.shards(),
+                                          " shards are missing: ", Shorten(faults.missing, kMostListed, ", "),
+                                          "; run them with addend job run ", plan_path));
   }
   ::unlink(SuccessPath(plan_path).c_str());
   merged.path = MergedPath(plan_path, EndingOf(plan.format));
-  Output output(merged.path);
-  plan.format == "csv" ? MergeLines(shards, output) : MergeTensors(shards, output);
+  Attempt output(folder, "merged");
+  plan.format == "csv" ? MergeLines(shards, output) : MergeTensors(plan, shards, output);
   merged.sha256 = output.Finish();
   merged.bytes = output.bytes();
+  // Another process that merged these shards meanwhile removed the attempt, and gave its own the name.
+  if (!output.Rename(merged.path) && Sha256OfFile(merged.path) != merged.sha256) {
+    throw FailedPrecondition(
+        absl::StrCat("somebody removed what was being written under ", folder, "; merge again, alone"));
+  }
   Json aggregates = Json::array();
   for (const Aggregates& own : merged.aggregates) aggregates.push_back(own.ToJson());
   Json document = {
       {"aggregates", std::move(aggregates)},
       {"format", kMergedFormat},
       {"machines", merged.machines},
-      {"plan", Sha256OfPlan(plan)},
+      {"plan", digest},
       {"refused", merged.refused},
+      {"refused_rows", merged.refused_rows},
       {"result",
        {{"bytes", merged.bytes}, {"path", merged.path.substr(merged.path.rfind('/') + 1)}, {"sha256", merged.sha256}}},
       {"rows", merged.rows},
@@ -326,8 +312,9 @@ MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Prog
   merged.hash = Sha256Without(document, "hash");
   document["hash"] = merged.hash;
   WriteFileWhole(MergedPath(plan_path, "json"), CanonicalJson(document) + "\n");
-  WriteFileWhole(SuccessPath(plan_path),
-                 absl::StrCat(merged.sha256, "  ", document["result"]["path"].get<std::string>(), "\n"));
+  WriteFileWhole(
+      SuccessPath(plan_path),
+      absl::StrCat(merged.sha256, "  ", document["result"]["path"].get<std::string>(), "\n", SuccessOf(digest)));
   RemoveAttempts(folder);
   return merged;
 }
@@ -364,6 +351,7 @@ MergedJob ReadMergedJob(const JobPlan& plan, const std::string& plan_path) {
     merged.bytes = document.at("result").at("bytes").get<int64_t>();
     merged.rows = document.at("rows").get<int64_t>();
     merged.refused = document.at("refused");
+    merged.refused_rows = document.at("refused_rows").get<int64_t>();
     merged.machines = document.at("machines").get<std::vector<std::string>>();
     merged.seconds = NumberOf(document.at("seconds"));
     for (const Json& own : document.at("aggregates")) merged.aggregates.push_back(Aggregates::OfJson(own));

@@ -20,6 +20,7 @@ struct JobStatus {
   int64_t rows = 0;
   int64_t rows_done = 0;
   int64_t refused = 0;
+  int64_t not_finite = 0;           // rows with numbers that are not finite, each as often as it has such targets
   double seconds = 0;               // of computation, over all shards that are done
   double worst_leftover_share = 0;  // |leftover| over |value - reference|, of a row
   double worst_recovery_error = 0;  // Report::worst_recovery_error of a batch
@@ -28,7 +29,7 @@ struct JobStatus {
   std::vector<std::string> wrong;   // what merging would refuse, one line each
   int64_t attempts = 0;             // files of attempts that did not finish, or run now
   int64_t attempt_bytes = 0;
-  bool merged = false;  // the success marker is there
+  bool merged = false;  // the success marker is there, and of this plan
 
   // Seconds that one worker needs for the rest, at the rate so far; negative: not known yet.
   double seconds_left() const;
@@ -44,11 +45,16 @@ struct MergedJob {
   std::string sha256;
   int64_t bytes = 0;
   int64_t rows = 0;
-  Json refused;                        // [{"row", "reason"}]
+  int64_t refused_rows = 0;
+  Json refused;                        // [{"row", "reason"}], the first kMostRefused of them
   std::vector<Aggregates> aggregates;  // by target
   std::vector<std::string> machines;   // that computed shards
   double seconds = 0;                  // of work, over all shards
   std::string hash;                    // of "merged.json"
+
+  static constexpr size_t kMostRefused = 1000;
+  // As JobStatus has it.
+  int64_t not_finite() const;
 };
 
 // {"format": "addend.job_merged", "version": 1, ...}
@@ -56,8 +62,9 @@ Json MergedJobJson(const MergedJob& merged);
 
 // Checks every shard by its digest, puts all of them into one file, "merged.safetensors" or "merged.csv" in the folder
 // of results, and their aggregates into "merged.json" beside it; "_SUCCESS" is written last. Memory does not grow with
-// the rows. What attempts left behind is removed then. Throws FailedPrecondition where shards are missing, are damaged,
-// or have two results, all of them listed. progress: shards that are done.
+// the rows. What attempts left behind is removed then. Any number of processes may merge at once. Throws
+// FailedPrecondition where shards are missing, are damaged, or have two results: how many, with the first of them.
+// progress: shards that are done.
 MergedJob MergeJob(const JobPlan& plan, const std::string& plan_path, const Progress& progress = nullptr);
 
 // What merging gave, from "merged.json"; of the rows in their file only the length is looked at. Throws

@@ -384,7 +384,7 @@ Json JobReportJson(const ReportedJob& job, const ReportedJob* against, const Wri
       {"result", {{"path", merged.path}, {"bytes", merged.bytes}, {"sha256", merged.sha256}, {"format", plan.format}}},
       {"hash", merged.hash},
       {"rows", merged.rows},
-      {"refused_rows", merged.refused.size()},
+      {"refused_rows", merged.refused_rows},
       {"refused", std::move(refused)},
       {"shards", plan.shards()},
       {"machines", merged.machines},

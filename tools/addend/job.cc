@@ -26,6 +26,7 @@
 #include "core/jobs/job_runner.h"
 #include "core/jobs/make_plan.h"
 #include "core/jobs/merge.h"
+#include "core/jobs/receipt.h"
 #include "core/jobs/report.h"
 #include "core/program/tensor_io.h"
 #include "tools/addend/commands.h"
@@ -64,8 +65,16 @@ std::string Bytes(int64_t bytes) {
 
 // "1000000, 3 refused"
 std::string RowsText(const MergedJob& merged) {
-  const size_t refused = merged.refused.size();
-  return absl::StrCat(merged.rows, refused == 0 ? "" : absl::StrCat(", ", refused, " refused"));
+  return absl::StrCat(merged.rows, merged.refused_rows == 0 ? "" : absl::StrCat(", ", merged.refused_rows, " refused"));
+}
+
+// A line for rows whose numbers are not finite, where there are any.
+std::string NotFiniteText(int64_t count, const Terminal& terminal) {
+  if (count == 0) return "";
+  return Labelled("Not finite",
+                  absl::StrCat("in ", Plural(static_cast<size_t>(count), "row"),
+                               ", each counted for each target: their value, reference, leftover or some contribution"),
+                  terminal);
 }
 
 // Reads a plan, and takes the threads that it was made with.
@@ -222,6 +231,7 @@ int RunJobRun(const JobRunArguments& arguments) {
   }
   if (shards.empty()) {
     const CommittedShards committed = FindCommitted(ResultsFolder(arguments.plan));
+    RequireOwnResults(Sha256OfPlan(plan), arguments.plan, committed);
     for (int64_t shard = 0; shard < plan.shards(); ++shard) {
       if (arguments.again || committed.count(shard) == 0) shards.push_back(shard);
     }
@@ -254,9 +264,13 @@ int RunJobStatus(const JobStatusArguments& arguments) {
     return status.wrong.empty() ? kSuccess : kDoesNotAddUp;
   }
   const Terminal terminal = StdoutTerminal();
-  std::string text = Labelled(
-      "Shards", absl::StrCat(status.done, " of ", status.shards, " are done", status.merged ? ", and merged" : ""),
-      terminal);
+  std::string text =
+      Labelled("Shards",
+               absl::StrCat(status.done, " of ", status.shards,
+                            !status.merged                 ? " are done"
+                            : status.done == status.shards ? " are done, and merged"
+                                                           : " are done; the rows of all were merged before"),
+               terminal);
   text += Labelled("Rows",
                    absl::StrCat(status.rows_done, " of ", status.rows,
                                 status.refused == 0 ? "" : absl::StrCat(", ", status.refused, " refused")),
@@ -275,6 +289,7 @@ int RunJobStatus(const JobStatusArguments& arguments) {
                                   " of a row's move is left over; sums of batches are at most ",
                                   Small(status.worst_recovery_error), " of their values off"),
                      terminal);
+    text += NotFiniteText(status.not_finite, terminal);
     text += Labelled("Memory", absl::StrCat(Bytes(status.peak_memory), " in a worker at most"), terminal);
   }
   if (status.attempts > 0) {
@@ -324,6 +339,11 @@ int RunJobMerge(const JobMergeArguments& arguments) {
                      absl::StrCat("row ", own.at("row").get<int64_t>(), ": ", own.at("reason").get<std::string>()),
                      terminal);
   }
+  if (static_cast<size_t>(merged.refused_rows) > kMostTold) {
+    text +=
+        Labelled("", absl::StrCat("and ", merged.refused_rows - static_cast<int64_t>(kMostTold), " more"), terminal);
+  }
+  text += NotFiniteText(merged.not_finite(), terminal);
   text += Labelled("Written", absl::StrCat(merged.path, ", ", Bytes(merged.bytes)), terminal);
   text += absl::StrCat("SHA-256    ", merged.sha256, "\n");
   WriteStdout(text);
@@ -337,8 +357,13 @@ int RunJobReport(const JobReportArguments& arguments) {
   const ReportedJob job = LoadReportedJob(arguments.plan);
   std::optional<ReportedJob> against;
   if (!arguments.against.empty()) against = LoadReportedJob(arguments.against);
-  std::vector<std::string> sources = {arguments.plan, job.merged.path, ResultsFolder(arguments.plan) + "/merged.json"};
-  if (against) sources.insert(sources.end(), {arguments.against, against->merged.path});
+  std::vector<std::string> sources;
+  const auto add_sources = [&](const std::string& plan, const MergedJob& merged) {
+    const std::string results = ResultsFolder(plan);
+    sources.insert(sources.end(), {plan, merged.path, results + "/merged.json", results + "/_SUCCESS"});
+  };
+  add_sources(arguments.plan, job.merged);
+  if (against) add_sources(arguments.against, against->merged);
   if (page) CheckWritable(out, sources);
   const Json report = JobReportJson(job, against ? &*against : nullptr, ThisProgram());
   const std::string html = page ? JobReportHtml(report) : "";

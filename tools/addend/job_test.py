@@ -233,6 +233,41 @@ class EnginesTest(JobTest):
             shards += [int(word) for word in words[5::2]]
         self.assertEqual(sorted(shards), list(range(2345)))
 
+    def test_slurm_script_behind_links(self):
+        """A folder above that of a link is the one above what the link leads to."""
+        self.numbers(10, 6)
+        os.makedirs(self.path("store/deep"))
+        os.symlink("store/deep", self.path("link"))
+        script = self.job("plan", self.model(Network(6)), "--input", self.path("rows.npy"), "--out",
+                          self.path("link/../plan.json"), "--slurm")
+        real = os.path.realpath(self.path("store"))
+        self.assertIn("exec addend job run %s/plan.json " % real, script)
+        self.assertIn("--output=\"%s/plan.slurm/" % real, script)
+        self.assertTrue(os.path.exists(real + "/plan.json"))
+        # Results stand beside the name of the plan, which may be a link itself.
+        os.symlink("store/plan.json", self.path("other.json"))
+        os.remove(self.path("rows.npy"))
+        self.numbers(12, 6)
+        script = self.job("plan", self.path("model.pt"), "--input", self.path("rows.npy"), "--out",
+                          self.path("other.json"), "--slurm")
+        self.assertIn("%s/other.json " % os.path.realpath(self.folder), script)
+
+    def test_a_plan_moves_with_what_it_names(self):
+        numbers = self.numbers(30, 6)
+        os.makedirs(self.path("job"))
+        os.makedirs(self.path("store"))
+        os.rename(self.path("rows.npy"), self.path("store/rows.npy"))
+        os.symlink("../store/rows.npy", self.path("job/rows.npy"))
+        self.model(Network(6))
+        os.rename(self.path("model.pt"), self.path("job/model.pt"))
+        self.job("plan", "job/model.pt", "--input", "job/rows.npy", "--out", "job/plan.json", cwd=self.folder)
+        os.makedirs(self.path("elsewhere/far"))
+        os.rename(self.path("job"), self.path("elsewhere/far/job"))
+        os.remove(self.path("elsewhere/far/job/rows.npy"))
+        numpy.save(self.path("elsewhere/far/job/rows.npy"), numbers)
+        self.plan = self.path("elsewhere/far/job/plan.json")
+        self.assertEqual(self.run_all()["rows"], 30)
+
     def test_slurm_script_where_slurm_cannot_write(self):
         self.numbers(10, 6)
         for name in ["back\\slash.json", "two\nlines.json"]:
@@ -326,6 +361,42 @@ class FaultsTest(JobTest):
         self.refused("rows 100 to 149 are not those that the plan was made for", "run", self.plan, "--shard", "2")
         os.remove(self.path("rows.npy"))
         self.refused("rows.npy", "run", self.plan, "--shard", "0")
+
+    def test_results_of_another_plan(self):
+        self.make_network()
+        self.run_all()
+        self.make_network()  # the same plan once more
+        with open(self.plan, "rb") as file:
+            before = file.read()
+        numpy.save(self.path("rows.npy"), numpy.load(self.path("rows.npy")) + 1)
+        model = self.path("model.pt")
+        said = ["plan.out holds the results of another plan", "remove that folder", "another path"]
+        plan = ["plan", model, "--input", self.path("rows.npy"), "--shards", "4", "--batch", "10", "--out"]
+        self.refused(said, *plan, self.plan)
+        self.refused(said, *plan, self.path("plan"))  # whose results would lie in the same folder
+        with open(self.plan, "rb") as file:
+            self.assertEqual(file.read(), before)
+        self.job(*plan, self.path("other.json"))
+        os.replace(self.path("other.json"), self.plan)
+        self.refused(said, "run", self.plan)
+        self.refused(said, "run", self.plan, "--shard", "0", "--again")
+        done = self.run_program("job", "status", self.plan)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("0 of 4 are done\n", done.stdout)
+        self.assertIn("belongs to another plan", " ".join(done.stdout.split()))
+        self.refused(["4 of 4 shards are wrong", "belongs to another plan", "remove what is wrong"], "merge", self.plan)
+
+    def test_merges_at_once(self):
+        self.make_network()
+        single = self.run_all()["sha256"]
+        for _ in range(3):
+            merges = [subprocess.Popen([PROGRAM, "job", "merge", self.plan, "--json"], stdout=subprocess.PIPE)
+                      for _ in range(3)]
+            self.assertEqual([json.loads(merge.communicate()[0])["sha256"] for merge in merges], [single] * 3)
+        subprocess.run(["sha256sum", "--check", "--quiet", "_SUCCESS"], check=True, cwd=self.path("plan.out"))
+        self.assertEqual(sorted(os.listdir(self.path("plan.out"))),
+                         ["_SUCCESS", "attempts", "merged.json", "merged.safetensors", "shards"])
+        self.refused("it is read as well", "report", self.plan, "--out", self.path("plan.out/_SUCCESS"))
 
     def test_flipped_and_missing_shards(self):
         self.make_network()
@@ -494,8 +565,9 @@ class ReportTest(JobTest):
         self.refused("it is read as well", "report", self.plan, "--out", self.plan)
         self.job("report", self.plan)
         # Another plan in the place of the one that was merged.
-        os.remove(self.plan)
-        self.plan_table(more=("--no-contributions", "--reasons", self.concepts()))
+        self.plan_table("other.json", more=("--no-contributions", "--reasons", self.concepts()))
+        self.plan = self.path("plan.json")
+        os.replace(self.path("other.json"), self.plan)
         self.refused(["belongs to another plan", "addend job merge"], "report", self.plan)
 
     def concepts(self):

@@ -77,7 +77,9 @@ public sealed class Job : AddendObject
     /// <param name="again">Computes one that is there already once more, instead of leaving it as it is.</param>
     /// <returns>Its receipt, as JSON.</returns>
     /// <exception cref="ArgumentException">There is no such shard, or its result cannot be written.</exception>
-    /// <exception cref="InvalidOperationException">The rows are others than when the plan was made.</exception>
+    /// <exception cref="InvalidOperationException">
+    /// The rows are others than when the plan was made, or the results beside it are those of another plan.
+    /// </exception>
     public string Run(long shard, bool again = false)
     {
         string options = new JsonObject { ["again"] = again }.ToJsonString();

@@ -54,7 +54,7 @@ class Job(Handle):
             again: computes one that is there already once more, instead of leaving it as it is.
 
         Raises:
-            FailedPrecondition: the rows are others than when the plan was made.
+            FailedPrecondition: the rows are others than when the plan was made, or the results are another plan's.
             InvalidArgument: there is no such shard, or its result cannot be written, as on a full disk.
         """
         number = shard_number(shard, self.shards)
@@ -105,7 +105,7 @@ class Job(Handle):
             policy: choices of a `Context`, in place of one.
 
         Raises:
-            FailedPrecondition: rows influence each other.
+            FailedPrecondition: rows influence each other, or the results of another plan stand beside it.
         """
         from ._model import add_targets, new_model_request
 

@@ -104,7 +104,8 @@ public final class Job extends NativeObject {
    * @param shard from 0
    * @param again computes one that is there already once more
    * @return its receipt, as JSON
-   * @throws AddendException if the rows are others than when the plan was made, or the result cannot be written
+   * @throws AddendException if the rows are others than when the plan was made, the results beside it are those of
+   *     another plan, or the result cannot be written
    */
   public String run(long shard, boolean again) {
     try (Borrow borrow = new Borrow()) {
