@@ -30,4 +30,19 @@ size_t ReadUtf8(const char* at, const char* end, uint32_t* code) {
   return overlong || (*code >= 0xd800 && *code < 0xe000) || *code > 0x10ffff ? 0 : length;
 }
 
+bool IsUtf8(const std::string& text) { return ToUtf8(text) == text; }
+
+std::string ToUtf8(const std::string& text) {
+  std::string clean;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    uint32_t code = 0;
+    const size_t size = ReadUtf8(at, end, &code);
+    clean += size == 0 ? "\xef\xbf\xbd" : std::string(at, size);
+    at += size == 0 ? 1 : size;
+  }
+  return clean;
+}
+
 }  // namespace addend

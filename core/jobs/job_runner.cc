@@ -21,6 +21,7 @@
 #include "core/audit/model_source.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
+#include "core/base/utf8.h"
 #include "core/explain/examples.h"
 #include "core/jobs/receipt.h"
 #include "core/program/tensor_io.h"
@@ -312,7 +313,8 @@ ComputedShard JobRunner::Compute(const DataRows& rows, const Progress& progress)
     computed.aggregates.emplace_back(static_cast<int64_t>(plan_.components.size()), plan_.sampled(),
                                      plan_.groups.size());
   }
-  const auto refuse = [&](int64_t row, const std::string& why) {
+  const auto refuse = [&](int64_t row, const std::string& reason) {
+    const std::string why = ToUtf8(reason);  // files and their names hold any bytes
     if (plan_.stop_at_refusal) throw InvalidArgument(absl::StrCat("row ", row, " is refused: ", why));
     table.Refuse({row, why});
     for (Aggregates& own : computed.aggregates) own.AddRefused();

@@ -119,14 +119,12 @@ std::vector<Record> ReadRecords(const std::string& bytes, const std::string& pat
 }
 
 void CheckUtf8(const std::string& text, const std::string& where) {
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    uint32_t code = 0;
-    const size_t size = ReadUtf8(at, end, &code);
-    if (size == 0) throw InvalidArgument(absl::StrCat(where, " is not UTF-8; save the file as UTF-8"));
-    at += size;
-  }
+  if (!IsUtf8(text)) throw InvalidArgument(absl::StrCat(where, " is not UTF-8; save the file as UTF-8"));
+}
+
+// Where a row stands.
+std::string PlaceOf(const std::string& path, int64_t row, const Record& record) {
+  return absl::StrCat(path, ": row ", row, " (counted from 0; line ", record.line, ")");
 }
 
 // A decimal number; infinite where it is too large.
@@ -236,7 +234,7 @@ class Columns {
 
   // The numbers of a row: `width` of them. Throws InvalidArgument for a field that is none.
   void Read(const Record& record, int64_t row, c10::ScalarType dtype, double* to) const {
-    const std::string at_row = absl::StrCat(path_, ": row ", row, " (counted from 0; line ", record.line, ")");
+    const std::string at_row = PlaceOf(path_, row, record);
     if (record.fields.size() != header_.size()) {
       throw InvalidArgument(absl::StrCat(at_row, " has ", record.fields.size(), " fields, and the first line names ",
                                          header_.size(), " columns"));
@@ -359,26 +357,32 @@ CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const 
                                        records.size(), " lines; lines have to end with LF or CR LF"));
   }
   CsvRows found;
+  std::vector<size_t> fields;  // of the groups
+  for (const std::string& group : range.groups) {
+    const auto place = std::find(names.begin(), names.end(), group);
+    if (place == names.end()) {
+      throw InvalidArgument(absl::StrCat(path, " has no column \"", group, "\"; it has ", absl::StrJoin(names, ", ")));
+    }
+    fields.push_back(static_cast<size_t>(place - names.begin()));
+    found.groups.emplace_back(static_cast<size_t>(count));
+  }
   at::Tensor input = at::zeros({count, columns.width()}, at::kDouble);
   for (int64_t row = 0; row < count; ++row) {
     double* to = input.data_ptr<double>() + row * columns.width();
+    const Record& record = records[static_cast<size_t>(row)];
     try {
-      columns.Read(records[row], range.first + row, dtype, to);
+      columns.Read(record, range.first + row, dtype, to);
+      for (size_t g = 0; g < fields.size(); ++g) {
+        const std::string& text = record.fields[fields[g]];
+        CheckUtf8(text, absl::StrCat(PlaceOf(path, range.first + row, record), ", column \"", range.groups[g], "\""));
+        found.groups[g][static_cast<size_t>(row)] = text;
+      }
     } catch (const Error& error) {
       std::fill(to, to + columns.width(), 0.0);
       found.refused.emplace_back(range.first + row, error.what());
     }
   }
   found.table = columns.File(input.to(dtype));
-  for (const std::string& group : range.groups) {
-    const auto place = std::find(names.begin(), names.end(), group);
-    if (place == names.end()) {
-      throw InvalidArgument(absl::StrCat(path, " has no column \"", group, "\"; it has ", absl::StrJoin(names, ", ")));
-    }
-    const auto field = static_cast<size_t>(place - names.begin());
-    std::vector<std::string>& texts = found.groups.emplace_back();
-    for (const Record& record : records) texts.push_back(field < record.fields.size() ? record.fields[field] : "");
-  }
   return found;
 }
 

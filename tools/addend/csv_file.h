@@ -48,11 +48,12 @@ struct CsvRange {
 struct CsvRows {
   TensorFile table;                                      // as DecodeCsv() gives it; rows that are refused hold zeros
   std::vector<std::pair<int64_t, std::string>> refused;  // rows whose fields are no input, and why
-  std::vector<std::vector<std::string>> groups;          // by column, then by row
+  std::vector<std::vector<std::string>> groups;          // by column, then by row; empty where it is refused
 };
 // Decodes `rows`, the bytes of some whole lines, of a file whose first line is `header`. What DecodeCsv() throws for a
-// field, refuses its row here; what it throws for the first line and for quotation marks is thrown. Throws
-// InvalidArgument for a column of `groups` that there is not, and where these are not `count` lines.
+// field, refuses its row here, as does a text of `groups` that is not UTF-8; what it throws for the first line and for
+// quotation marks is thrown. Throws InvalidArgument for a column of `groups` that there is not, and where these are not
+// `count` lines.
 CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const CsvRange& range,
                       const std::string& path, const Mapping& mapping, c10::ScalarType dtype);
 

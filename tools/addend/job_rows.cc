@@ -163,6 +163,8 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
   std::vector<CsvMark> marks;
   int64_t row = -1;       // the first line has the names
   uint64_t text_end = 0;  // behind the last byte that is no line end
+  bool returns = false;   // whether there is a carriage return, and
+  bool feeds = false;     // a line feed
   CsvMark end;
   CsvLines lines;
   const auto take = [&](uint64_t behind, int64_t line) {
@@ -175,6 +177,8 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
   for (uint64_t offset = 0; offset < size;) {
     const std::string buffer = ReadAt(file.get(), path, offset, std::min(kPiece, size - offset));
     const size_t got = buffer.size();
+    returns = returns || absl::StrContains(buffer, '\r');
+    feeds = feeds || absl::StrContains(buffer, '\n');
     // Line by line, so that empty lines at the end are found.
     for (size_t begin = 0; begin < got;) {
       const auto* line_end = static_cast<const char*>(std::memchr(buffer.data() + begin, '\n', got - begin));
@@ -194,6 +198,12 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
   lines.End(take);
   // Lines without anything at the end are no rows.
   while (!marks.empty() && marks.back().offset >= end.offset) marks.pop_back();
+  if (marks.empty() && text_end == 0) {
+    throw InvalidArgument(absl::StrCat(path, " is empty; its first line has to name the columns"));
+  }
+  if (marks.empty() && returns && !feeds) {
+    throw InvalidArgument(absl::StrCat(path, ": its lines end with CR; they have to end with LF or CR LF"));
+  }
   if (marks.empty()) throw InvalidArgument(absl::StrCat(path, " has names of columns, but no rows"));
   marks.push_back(end);
   return marks;
@@ -203,17 +213,18 @@ std::vector<CsvMark> ScanTable(const std::string& path, int64_t stride, const ad
 
 class FolderRows : public RowSource {
  public:
-  // shape: of a row; none: that of the first file that can be read.
-  FolderRows(std::string path, FileFormat format, std::optional<std::vector<int64_t>> shape)
-      : path_(std::move(path)), format_(std::move(format)), shape_(std::move(shape)) {
+  // row: what each row is, as the plan says; none: what the first file is that can be read.
+  FolderRows(std::string path, FileFormat format, std::optional<JobInput> row)
+      : path_(std::move(path)), format_(std::move(format)) {
     std::error_code error;
     for (fs::directory_iterator entry(path_, error), end; !error && entry != end; entry.increment(error)) {
       const std::string name = entry->path().filename().string();
-      if (!absl::StartsWith(name, ".")) names_.push_back(name);
+      if (!absl::StartsWith(name, ".") && IsRow(*entry)) names_.push_back(name);
     }
     if (error) throw FileError("read", path_, error.value());
     if (names_.empty()) throw InvalidArgument(absl::StrCat(path_, " has no files"));
     std::sort(names_.begin(), names_.end());
+    row_ = row ? std::move(*row) : FindRow();
   }
 
   int64_t rows() const override { return static_cast<int64_t>(names_.size()); }
@@ -222,33 +233,26 @@ class FolderRows : public RowSource {
     DataRows rows;
     rows.first = first;
     Sha256Digest digest;
-    std::vector<at::Tensor> found(static_cast<size_t>(count));
-    std::vector<std::string> why(static_cast<size_t>(count));
-    std::optional<std::vector<int64_t>> shape = shape_;
-    for (int64_t k = 0; k < count; ++k) {
-      const auto at = static_cast<size_t>(k);
-      const std::string bytes = ReadFileWhole(PathOf(first + k));
-      AddTo(digest, first + k, Sha256(bytes));
-      try {
-        found[at] = RowOf(DecodeInputFile(bytes, PathOf(first + k), format_), PathOf(first + k));
-        if (!shape) shape = found[at].sizes().slice(1).vec();
-        if (found[at].sizes().slice(1) != at::IntArrayRef(*shape)) {
-          throw InvalidArgument(absl::StrCat(PathOf(first + k), " is ", ShapeText(found[at].sizes().slice(1)),
-                                             ", and other rows are ", ShapeText(*shape)));
-        }
-      } catch (const Error& error) {
-        found[at] = at::Tensor();
-        why[at] = error.what();
-      }
-    }
-    if (!shape) throw InvalidArgument(absl::StrCat("no file can be read; the first: ", why.front()));
-    std::vector<int64_t> one = *shape;
+    std::vector<int64_t> one = row_.shape;
     one.insert(one.begin(), 1);
-    for (int64_t k = 0; k < count; ++k) {
-      at::Tensor& own = found[static_cast<size_t>(k)];
-      if (own.defined()) continue;
-      own = at::zeros(one, format_.dtype);
-      rows.refused.push_back({first + k, why[static_cast<size_t>(k)]});
+    std::vector<at::Tensor> found;
+    for (int64_t k = first; k < first + count; ++k) {
+      const std::string path = PathOf(k);
+      const bool nowhere = LeadsNowhere(path);
+      const std::string bytes = nowhere ? "" : ReadFileWhole(path);
+      AddTo(digest, k, nowhere ? kNowhere : Sha256(bytes));
+      try {
+        if (nowhere) throw NotFound(absl::StrCat(path, " is a link to a file that is not there"));
+        const at::Tensor own = RowOf(DecodeInputFile(bytes, path, format_), path);
+        if (own.sizes() != at::IntArrayRef(one) || own.scalar_type() != row_.dtype) {
+          throw InvalidArgument(absl::StrCat(path, " is ", TensorText(own.scalar_type(), own.sizes().slice(1)),
+                                             ", and other rows are ", TensorText(row_.dtype, row_.shape)));
+        }
+        found.push_back(own);
+      } catch (const Error& error) {
+        found.push_back(at::zeros(one, row_.dtype));
+        rows.refused.push_back({k, error.what()});
+      }
     }
     rows.inputs.push_back(at::cat(found));
     rows.sha256 = digest.Hex();
@@ -257,7 +261,9 @@ class FolderRows : public RowSource {
 
   std::string Digest(int64_t first, int64_t count) const override {
     Sha256Digest digest;
-    for (int64_t k = first; k < first + count; ++k) AddTo(digest, k, Sha256OfFile(PathOf(k)));
+    for (int64_t k = first; k < first + count; ++k) {
+      AddTo(digest, k, LeadsNowhere(PathOf(k)) ? kNowhere : Sha256OfFile(PathOf(k)));
+    }
     return digest.Hex();
   }
 
@@ -265,14 +271,39 @@ class FolderRows : public RowSource {
     return {{"files", {{{"path", ToPlan(plan_path, path_)}}}}, {"format", FormatJson(format_)}, {"kind", kFolder}};
   }
 
-  TensorFile First() const {
-    TensorFile file = DecodeInputFile(ReadFileWhole(PathOf(0)), PathOf(0), format_);
-    at::Tensor own = RowOf(file, PathOf(0));
-    file.tensors = {{"input", std::move(own)}};
-    return file;
-  }
+  // The first file that can be read, of a source that was given no row.
+  const TensorFile& First() const { return first_; }
 
  private:
+  static constexpr char kNowhere[] = "-";  // in place of a digest
+
+  // Folders are no rows, nor is what has no end.
+  static bool IsRow(const fs::directory_entry& entry) {
+    std::error_code error;
+    const fs::file_type type = entry.status(error).type();
+    return type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none;
+  }
+
+  static bool LeadsNowhere(const std::string& path) {
+    std::error_code error;
+    return fs::is_symlink(fs::symlink_status(path, error)) && !fs::exists(path, error) && !error;
+  }
+
+  JobInput FindRow() {
+    std::string why;
+    for (int64_t k = 0; k < rows(); ++k) {
+      try {
+        first_ = DecodeInputFile(ReadFileWhole(PathOf(k)), PathOf(k), format_);
+        const at::Tensor own = RowOf(first_, PathOf(k));
+        first_.tensors = {{"input", own}};
+        return {"", own.scalar_type(), own.sizes().slice(1).vec()};
+      } catch (const Error& error) {
+        if (why.empty()) why = error.what();
+      }
+    }
+    throw InvalidArgument(absl::StrCat("no file can be read; the first: ", why));
+  }
+
   std::string PathOf(int64_t row) const { return absl::StrCat(path_, "/", names_[static_cast<size_t>(row)]); }
 
   void AddTo(Sha256Digest& digest, int64_t row, const std::string& sha256) const {
@@ -292,7 +323,8 @@ class FolderRows : public RowSource {
 
   std::string path_;
   FileFormat format_;
-  std::optional<std::vector<int64_t>> shape_;
+  JobInput row_;  // what each row is
+  TensorFile first_;
   std::vector<std::string> names_;
 };
 
@@ -340,7 +372,7 @@ std::shared_ptr<const RowSource> OpenPlannedRows(const JobPlan& plan, const std:
     const std::string path = FromPlan(plan_path, plan.data.at("files").at(0).at("path").get<std::string>());
     FileFormat format = FormatOf(plan.data.at("format"), plan_path);
     if (kind == kFolder) {
-      auto rows = std::make_shared<FolderRows>(path, std::move(format), plan.inputs.at(0).shape);
+      auto rows = std::make_shared<FolderRows>(path, std::move(format), plan.inputs.at(0));
       if (rows->rows() == plan.rows) return rows;
       throw FailedPrecondition(
           absl::StrCat(path, " has ", rows->rows(), " files, and had ", plan.rows, " when the plan was made"));

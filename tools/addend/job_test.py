@@ -29,6 +29,18 @@ class Drawn(torch.nn.Module):
         return torch.nn.functional.dropout(x, 0.5, True)
 
 
+class Looked(torch.nn.Module):
+    """Digits of ids that float32 does not hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(10, 1)
+        self.embedding.weight = torch.nn.Parameter(torch.arange(10.0).unsqueeze(1))
+
+    def forward(self, ids):
+        return self.embedding(ids % 10).sum(1)
+
+
 class Coupled(torch.nn.Module):
     """A row's output depends on the rows beside it."""
 
@@ -109,11 +121,54 @@ class DataTest(JobTest):
         self.make(self.model(Weighted(3)), "--input", self.path("data") + ":dim=1", "--batch", "4", "--shards", "2")
         merged = self.run_all()
         self.assertEqual([own["row"] for own in merged["refused"]], [5, 7])
-        self.assertIn("other rows are [3]", merged["refused"][1]["reason"])
+        self.assertIn("other rows are f32[3]", merged["refused"][1]["reason"])
         tensors, _ = read_safetensors(merged["path"])
         numpy.testing.assert_allclose(tensors["contributions"][11], [11, 22, 33], rtol=1e-6)
         os.remove(self.path("data/11.npy"))
         self.refused("has 11 files, and had 12", "run", self.plan, "--again")
+
+    def test_bytes_that_are_no_text(self):
+        self.write("rows.csv", b"a,town,b\n1,x,2\n\xfc,x,3\n4,M\xfcnchen,5\n6,K\xc3\xb6ln,7\n")
+        self.write("mapping.json", json.dumps({"town": None}))
+        self.make(self.model(Weighted(2)), "--input", self.path("rows.csv"), "--mapping", self.path("mapping.json"),
+                  "--group", "town", "--batch", "2")
+        merged = self.run_all()
+        self.assertEqual([own["row"] for own in merged["refused"]], [1, 2])
+        self.assertIn("row 1 (counted from 0; line 3), column \"a\" is \"\ufffd\"", merged["refused"][0]["reason"])
+        self.assertIn("row 2 (counted from 0; line 4), column \"town\" is not UTF-8", merged["refused"][1]["reason"])
+        report = json.loads(self.job("report", self.plan, "--json"))
+        self.assertEqual([group["text"] for group in report["targets"][0]["columns"][0]["groups"]], ["K\u00f6ln", "x"])
+
+    def test_folders_of_whatever_lies_there(self):
+        """Ids of 32 bits among what is no row, what cannot be read, and rows of another kind."""
+        os.mkdir(self.path("data"))
+        for k in range(20, 32):
+            numpy.save(self.path("data/%02d.npy" % k), numpy.array([[16777217 + k, 1]], numpy.int32))
+        os.mkdir(self.path("data/07 folder"))
+        os.symlink("nowhere.npy", self.path("data/08.npy"))
+        self.write("data/09.npy", b"no tensor at all")
+        os.symlink("20.npy", self.path("data/19.npy"))
+        open(os.fsencode(self.path("data/")) + b"21\xff.npy", "wb").close()
+        self.write("data/25.npy", b"")
+        numpy.save(self.path("data/27.npy"), numpy.array([[1.5, 2]], numpy.float32))
+        numpy.save(self.path("data/28.npy"), numpy.array([[1, 2]], numpy.int64))
+        model = self.path("model.pt")
+        torch.jit.script(Looked()).save(model)
+        self.make(model, "--input", self.path("data") + ":dim=1", "--baseline", "token:0", "--batch", "16", "--shards", "1")
+        with open(self.plan) as file:
+            self.assertEqual(json.load(file)["data"]["rows"], 16)
+        merged = self.run_all()
+        refused = {own["row"]: own["reason"] for own in merged["refused"]}
+        self.assertEqual(sorted(refused), [0, 1, 5, 9, 11, 12])
+        self.assertIn("08.npy is a link to a file that is not there", refused[0])
+        self.assertIn("21\ufffd.npy", refused[5])
+        self.assertIn("27.npy is f32[2], and other rows are i32[2]", refused[11])
+        self.assertIn("28.npy is i64[2], and other rows are i32[2]", refused[12])
+        tensors, _ = read_safetensors(merged["path"])
+        numpy.testing.assert_array_equal(tensors["value"][[2, 3, 4, 6, 7, 8, 10, 13, 14, 15]],
+                                         [8, 8, 9, 10, 1, 2, 4, 7, 8, 9])
+        os.symlink("../rows.npy", self.path("data/32.npy"))
+        self.refused("has 17 files, and had 16", "run", self.plan, "--again")
 
     def test_what_cannot_be_planned(self):
         self.numbers(10, 3)
