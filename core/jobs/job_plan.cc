@@ -10,6 +10,7 @@
 #include "core/audit/tensors.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
+#include "core/base/utf8.h"
 #include "core/document/report_json.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/receipt.h"
@@ -80,6 +81,9 @@ JobPlan PlanOf(const Json& document) {
   plan.stop_at_refusal = results.at("stop_at_refusal").get<bool>();
   plan.addend = document.at("addend");
   plan.libtorch = document.at("libtorch");
+  // Workers need these.
+  plan.libtorch.at("device").get<std::string>();
+  plan.libtorch.at("threads").get<int>();
   return plan;
 }
 
@@ -87,8 +91,7 @@ JobPlan PlanOf(const Json& document) {
 std::string Contradiction(const JobPlan& plan) {
   if (plan.rows < 1 || plan.batch < 1 || plan.shard_rows < 1) return "it has no rows";
   if (plan.shard_rows % plan.batch != 0) return "its shards are no multiples of its batches";
-  if (plan.shards() != (plan.rows + plan.shard_rows - 1) / plan.shard_rows)
-    return "its shards are not those of its rows";
+  if (plan.shards() != CeilDivide(plan.rows, plan.shard_rows)) return "its shards are not those of its rows";
   if (plan.inputs.empty()) return "its model has no input";
   if (plan.request.at("targets").empty()) return "it asks for no target";
   return "";
@@ -98,10 +101,9 @@ std::string Contradiction(const JobPlan& plan) {
 
 int64_t ShardRows(int64_t rows, int64_t batch, int64_t shards) {
   if (rows < 1) throw InvalidArgument("the data set has no rows");
-  if (batch < 1) throw InvalidArgument("a batch has at least one row");
+  if (batch < 1 || batch > kMostBatch) throw InvalidArgument(absl::StrCat("a batch has 1 to ", kMostBatch, " rows"));
   if (shards < 1) throw InvalidArgument("there is at least one shard");
-  const int64_t batches = (rows + batch - 1) / batch;
-  return std::max<int64_t>(1, (batches + shards - 1) / shards) * batch;
+  return CeilDivide(CeilDivide(rows, batch), shards) * batch;
 }
 
 std::string Sha256OfPlan(const JobPlan& plan) { return Sha256(CanonicalJson(Content(plan))); }
@@ -118,8 +120,10 @@ JobPlan ReadJobPlan(const std::string& text, const std::string& name) {
     throw InvalidArgument(absl::StrCat(name, " is no plan of a job; addend job plan writes one"));
   }
   try {
-    if (document.at("version").get<int64_t>() > kJobVersion) {
-      throw InvalidArgument(absl::StrCat(name, " is a plan of a newer version of Addend"));
+    if (document.at("version") != kJobVersion) {
+      const bool newer = document.at("version") > Json(kJobVersion);
+      throw InvalidArgument(
+          absl::StrCat(name, newer ? " is a plan of a newer version of Addend" : " is a plan of no version of Addend"));
     }
     if (Sha256Without(document, "sha256") != document.at("sha256").get<std::string>()) {
       throw InvalidArgument(absl::StrCat(name,
@@ -149,9 +153,19 @@ std::string ResultsFolder(const std::string& plan_path) {
 }
 
 std::string ToPlan(const std::string& plan_path, const std::string& path) {
+  namespace fs = std::filesystem;
+  if (!IsUtf8(path)) throw InvalidArgument(absl::StrCat("a plan cannot name ", ToUtf8(path), ": it is not UTF-8"));
   if (absl::StartsWith(path, "/")) return path;
-  const std::filesystem::path folder = std::filesystem::path(plan_path).parent_path();
-  return std::filesystem::proximate(path, folder.empty() ? "." : folder).string();
+  const fs::path whole = fs::absolute(path);
+  const fs::path folder = fs::absolute(plan_path).parent_path();
+  const auto goes_up = [](const fs::path& own) { return std::find(own.begin(), own.end(), "..") != own.end(); };
+  if (!goes_up(whole) && !goes_up(folder)) {
+    const fs::path below = whole.lexically_normal().lexically_relative(folder.lexically_normal());
+    if (!goes_up(below)) return below.string();
+  }
+  // What ".." is, links decide.
+  const fs::path real = fs::weakly_canonical(whole.parent_path()) / whole.filename();
+  return real.lexically_relative(fs::weakly_canonical(folder)).string();
 }
 
 std::string FromPlan(const std::string& plan_path, const std::string& path) {

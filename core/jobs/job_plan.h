@@ -72,8 +72,12 @@ struct JobPlan {
   static constexpr int64_t kSampledRows = 1000;
 };
 
-// How many rows a shard has where `rows` are cut into about `shards`: a multiple of the batch. Throws InvalidArgument
-// for numbers below 1, and where there are no rows.
+// The least number that times `by` is `number` at least, of numbers from 1 on.
+inline int64_t CeilDivide(int64_t number, int64_t by) { return (number - 1) / by + 1; }
+
+inline constexpr int64_t kMostBatch = 2147483647;
+// How many rows a shard has where `rows` are cut into about `shards`, but no more than there are batches: a multiple of
+// the batch. Throws InvalidArgument for numbers below 1, for batches beyond kMostBatch, and where there are no rows.
 int64_t ShardRows(int64_t rows, int64_t batch, int64_t shards);
 
 // {"format": "addend.job", "version": 1, ..., "sha256": of the canonical JSON of everything else}
@@ -93,7 +97,8 @@ void SaveJobPlan(const JobPlan& plan, const std::string& path);
 std::string ResultsFolder(const std::string& plan_path);
 // A path that a plan holds, as this process can open it: relative ones begin in the folder of the plan.
 std::string FromPlan(const std::string& plan_path, const std::string& path);
-// The other way: a path as this process opens it, for a plan. Absolute ones stay as they are.
+// The other way: a path as this process opens it, for a plan. Absolute ones stay as they are; so do links under the
+// plan's folder, which move along with it. Throws InvalidArgument for a path that is not UTF-8.
 std::string ToPlan(const std::string& plan_path, const std::string& path);
 
 }  // namespace addend

@@ -135,14 +135,15 @@ TEST_F(JobsTest, ShardsAreBoundedByTimeAndByBytes) {
   // All rows take no ten seconds.
   Plan(0);
   EXPECT_EQ(Read().shards(), 1);
-  // A row has 30 contributions and 4 numbers beside them, 8 bytes each: 22 rows, of which the multiple of 8 is 24.
+  // A row has 30 inputs of 4 bytes, 30 contributions and 4 numbers beside them of 8 bytes: 22 rows, of which the
+  // multiple of 8 is 24.
   JobDraft draft = Draft(0);
-  draft.shard_bytes = 22.5 * 8 * 34;
+  draft.shard_bytes = 22.5 * (8 * 34 + 4 * 30);
   WritePlan(std::move(draft));
   EXPECT_EQ(Read().shard_rows, 24);
   // Without contributions there are more.
   draft = Draft(0);
-  draft.shard_bytes = 22.5 * 8 * 34;
+  draft.shard_bytes = 90 * (8 * 4 + 4 * 30);
   draft.contributions = false;
   draft.concepts = R"({"format": "addend.concepts", "version": 1})";
   WritePlan(std::move(draft));
@@ -268,6 +269,52 @@ TEST_F(JobsTest, OtherModelsAndEnvironmentsAreRefusedWithBoth) {
   Write(other);
   ExpectError(absl::StatusCode::kFailedPrecondition, {"threads: 77 then, ", "BLAS: another one then, "},
               [&] { Worker(); });
+}
+
+TEST_F(JobsTest, PathsOfAPlanFollowLinksUnderItsFolderByName) {
+  const fs::path before = fs::current_path();
+  fs::create_directories(folder_ + "/plans");
+  fs::create_directories(folder_ + "/store/deep");
+  fs::create_directory_symlink(folder_ + "/store/deep", folder_ + "/plans/data");
+  fs::create_symlink(folder_ + "/store/deep/rows.npy", folder_ + "/plans/rows.npy");
+  fs::current_path(folder_);
+  EXPECT_EQ(ToPlan("plans/plan.json", "plans/rows.npy"), "rows.npy");
+  EXPECT_EQ(ToPlan("plans/plan.json", "plans/data/rows.npy"), "data/rows.npy");
+  EXPECT_EQ(ToPlan("plans/plan.json", "./plans/data/rows.npy"), "data/rows.npy");
+  EXPECT_EQ(ToPlan(folder_ + "/plans/plan.json", "plans/rows.npy"), "rows.npy");
+  EXPECT_EQ(ToPlan("plan.json", "store/rows.npy"), "store/rows.npy");
+  EXPECT_EQ(ToPlan("plans/plan.json", "store/rows.npy"), "../store/rows.npy");
+  // Beside the folder that a link leads to.
+  EXPECT_EQ(ToPlan("plans/data/plan.json", "store/rows.npy"), "../rows.npy");
+  EXPECT_EQ(ToPlan("plan.json", "plans/data/../rows.npy"), "store/rows.npy");
+  EXPECT_EQ(ToPlan("plan.json", "/elsewhere/rows.npy"), "/elsewhere/rows.npy");
+  ExpectError(absl::StatusCode::kInvalidArgument, {"not UTF-8"}, [] { ToPlan("plan.json", "r\xf6ws.npy"); });
+  fs::current_path(before);
+}
+
+TEST(ShardRowsTest, AreMultiplesOfTheBatchForAnyNumbers) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(ShardRows(90, 8, 3), 32);
+  EXPECT_EQ(ShardRows(90, 8, 100), 8);
+  EXPECT_EQ(ShardRows(90, 8, int64_t{1} << 62), 8);
+  EXPECT_EQ(ShardRows(90, 8, kMost), 8);
+  EXPECT_EQ(ShardRows(kMost, kMostBatch, kMost), kMostBatch);
+  EXPECT_EQ(ShardRows(1, kMostBatch, 1), kMostBatch);
+}
+
+TEST_F(JobsTest, PlansThatLackSomethingAreNoPlans) {
+  Plan(3);
+  const auto refuses = [&](const std::string& part, const std::function<void(Json&)>& change) {
+    Json json = JobPlanJson(Read());
+    change(json);
+    json["sha256"] = Sha256Without(json, "sha256");
+    ExpectError(absl::StatusCode::kInvalidArgument, {"x.json", part}, [&] { ReadJobPlan(json.dump(), "x.json"); });
+  };
+  refuses("a newer version", [](Json& json) { json["version"] = 2; });
+  refuses("no version", [](Json& json) { json["version"] = 0; });
+  refuses("no version", [](Json& json) { json["version"] = -1; });
+  refuses("lacks something", [](Json& json) { json["libtorch"].erase("device"); });
+  refuses("lacks something", [](Json& json) { json["libtorch"].erase("threads"); });
 }
 
 TEST_F(JobsTest, APlanThatWasEditedIsRefused) {
@@ -530,6 +577,27 @@ TEST_F(JobsTest, TablesHaveALineForEachRow) {
   EXPECT_THAT(lines[91], testing::StartsWith("89,"));
 }
 
+TEST_F(JobsTest, TargetsOfATableDoNotTellOfBatches) {
+  WriteRows();
+  for (const int64_t batch : {8, 45}) {
+    ForgetResults();
+    JobDraft draft = Draft(2, batch);
+    draft.format = "csv";
+    draft.request.options.targets = {ParseTarget("1"), ParseTarget("0-1"), ParseTarget("sum:0+1"),
+                                     ParseTarget("entropy")};
+    WritePlan(std::move(draft));
+    std::vector<std::string> lines = absl::StrSplit(ReadFileWhole(RunAll().path), '\n');
+    ASSERT_EQ(lines.size(), 1 + 4 * 90 + 1);
+    for (size_t row = 0; row < 90; ++row) {
+      const std::string first = absl::StrCat(row, ",");
+      EXPECT_THAT(lines[1 + 4 * row], testing::StartsWith(first + "output [1],"));
+      EXPECT_THAT(lines[2 + 4 * row], testing::StartsWith(first + "output [0] minus [1],"));
+      EXPECT_THAT(lines[3 + 4 * row], testing::StartsWith(first + "output [0] + output [1],"));
+      EXPECT_THAT(lines[4 + 4 * row], testing::StartsWith(first + "entropy,"));
+    }
+  }
+}
+
 TEST_F(JobsTest, ReasonsAreThoseOfEachRowAlone) {
   WriteRows();
   JobDraft draft = Draft(2);
@@ -626,7 +694,7 @@ TEST_F(JobsTest, PlansRefuseWhatNoJobCanDo) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   refuses(kInvalid, "contributions, reasons or both", [](JobDraft& draft) { draft.contributions = false; });
   refuses(kInvalid, "safetensors or csv, not as parquet", [](JobDraft& draft) { draft.format = "parquet"; });
-  refuses(kInvalid, "a batch has at least one row", [](JobDraft& draft) { draft.batch = 0; });
+  refuses(kInvalid, "a batch has 1 to 2147483647 rows", [](JobDraft& draft) { draft.batch = 0; });
   refuses(kInvalid, "dimension 0 counts the rows",
           [](JobDraft& draft) { draft.request.inputs[0].split = Split::AlongDims({0}); });
   refuses(kInvalid, "2 names are given, but a row is split into 30", [](JobDraft& draft) { draft.names = {"a", "b"}; });
@@ -634,6 +702,22 @@ TEST_F(JobsTest, PlansRefuseWhatNoJobCanDo) {
     draft.request.inputs[0].split = Split::ByLabels(at::zeros({90, 30}, at::kLong));
   });
   refuses(kInvalid, "1 with rows", [](JobDraft& draft) { draft.request.inputs.push_back(Input::Plain(at::Tensor())); });
+  refuses(kInvalid, "a batch has 1 to 2147483647 rows", [](JobDraft& draft) { draft.batch = int64_t{1} << 40; });
+  const auto named = [](const std::string& a, const std::string& b) {
+    return [a, b](JobDraft& draft) {
+      draft.names = {a, b};
+      for (int k = 2; k < 30; ++k) draft.names.push_back(absl::StrCat("column ", k));
+    };
+  };
+  for (const char* name : {"row", "target", "value", "reference", "leftover", "refused"}) {
+    refuses(kInvalid, absl::StrCat("two columns of the results would be called \"", name, "\"; give the components"),
+            named("a", name));
+  }
+  refuses(kInvalid, "called \"a\"", named("a", "a"));
+  refuses(kInvalid, "called \"reason 2 text\"", [&](JobDraft& draft) {
+    named("reason 2 text", "b")(draft);
+    draft.concepts = R"({"format": "addend.concepts", "version": 1, "at_most": 2})";
+  });
   refuses(absl::StatusCode::kNotFound, "nowhere.pt", [](JobDraft& draft) { draft.model = "/nowhere.pt"; });
 }
 

@@ -1,9 +1,11 @@
 #include "core/jobs/make_plan.h"
 
 #include <ATen/Functions.h>
+#include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -76,10 +78,26 @@ std::vector<std::string> NamesOf(const AskedRequest& request, const std::vector<
   return found;
 }
 
-// About how many bytes the result of a row has.
-double ResultBytes(const JobPlan& plan) {
+// About how many bytes a row and its result have.
+double RowBytes(const JobPlan& plan) {
   const double numbers = (plan.contributions ? static_cast<double>(plan.components.size()) : 0) + 4;
-  return 8 * numbers * static_cast<double>(plan.targets());
+  double bytes = 8 * numbers * static_cast<double>(plan.targets());
+  for (const JobInput& input : plan.inputs) {
+    bytes +=
+        static_cast<double>(c10::elementSize(input.dtype)) * static_cast<double>(c10::multiply_integers(input.shape));
+  }
+  return bytes;
+}
+
+// Throws InvalidArgument where names do not tell the columns of the results apart.
+void RequireColumns(const JobPlan& plan, int64_t reasons) {
+  std::set<std::string> names;
+  for (const std::string& name : ColumnsOf(plan, reasons)) {
+    if (names.insert(name).second) continue;
+    throw InvalidArgument(
+        absl::StrCat("two columns of the results would be called \"", name,
+                     "\"; give the components names of their own, as by --names, that no other column has"));
+  }
 }
 
 // Whether all inputs are float64 or ids.
@@ -124,8 +142,9 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   plan.groups = draft.groups;
   plan.format = draft.format;
   plan.stop_at_refusal = draft.stop_at_refusal;
+  int64_t reasons = 0;
   if (!draft.concepts.empty()) {
-    ReadConcepts(draft.concepts);
+    reasons = ReadConcepts(draft.concepts).at_most;
     plan.concepts = Json::parse(draft.concepts);
   }
   std::shared_ptr<Model> model = draft.loaded;
@@ -152,6 +171,7 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   const AskedRequest request = ForRows(std::move(draft.request), one);
   plan.request = RequestJson(request);
   plan.components = NamesOf(request, draft.names, Prepare(request.inputs, model->NamedTensors()).numc);
+  RequireColumns(plan, reasons);
 
   // The first batch is attributed as each worker will do it: ready made where the model allows it.
   const std::shared_ptr<const RowSource> source = std::move(draft.source);
@@ -174,12 +194,12 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
   int64_t shards = draft.shards;
   if (shards == 0) {
     const double rows =
-        std::max(1.0, std::min(made.rows_per_second * JobDraft::kShardSeconds, draft.shard_bytes / ResultBytes(plan)));
+        std::max(1.0, std::min(made.rows_per_second * JobDraft::kShardSeconds, draft.shard_bytes / RowBytes(plan)));
     shards = static_cast<int64_t>(std::max(1.0, static_cast<double>(plan.rows) / rows));
   }
   plan.shard_rows = ShardRows(plan.rows, plan.batch, shards);
   plan.data = source->Describe(draft.plan_path, plan.shard_rows);
-  const int64_t count = (plan.rows + plan.shard_rows - 1) / plan.shard_rows;
+  const int64_t count = CeilDivide(plan.rows, plan.shard_rows);
   for (int64_t shard = 0; shard < count; ++shard) {
     const int64_t at = plan.first_row(shard);
     plan.digests.push_back(source->Digest(at, plan.end_row(shard) - at));

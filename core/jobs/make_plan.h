@@ -39,9 +39,10 @@ struct JobDraft {
   std::string format = "safetensors";
   bool stop_at_refusal = false;
   int64_t batch = 256;
-  int64_t shards = 0;  // 0: as many as have about kShardSeconds of work, and `shard_bytes` of results at most
+  // 0: as many as have about kShardSeconds of work, and `shard_bytes` of inputs and results at most.
+  int64_t shards = 0;
   static constexpr double kShardSeconds = 10;
-  double shard_bytes = 64 << 20;  // a worker holds about four times as many
+  double shard_bytes = 64 << 20;  // a worker holds about five times as many
 };
 
 struct MadePlan {
@@ -57,7 +58,8 @@ Json MadePlanJson(const MadePlan& made, const std::string& path);
 
 // Throws what reading rows, loading the model and attributing the first batch throw, each row of which may be refused
 // as long as one is left; InvalidArgument for several baselines, names that are not as many as the components, and
-// requests that hold neither contributions nor reasons; FailedPrecondition where rows influence each other, and where
+// requests that hold neither contributions nor reasons, and components that are called as another column of the results
+// is; FailedPrecondition where rows influence each other, and where
 // the model draws random numbers. progress: shards whose digest is taken.
 MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progress = nullptr);
 

@@ -33,6 +33,15 @@ int64_t ElementOf(const Target& target, at::IntArrayRef sizes) {
   return place;
 }
 
+// A target without the place of its row among those that were attributed together.
+Target WithoutRow(Target target) {
+  for (std::vector<int64_t>* index : {&target.index, &target.subtract}) {
+    if (!index->empty()) index->erase(index->begin());
+  }
+  for (Target& part : target.parts) part = WithoutRow(std::move(part));
+  return target;
+}
+
 template <typename T>
 at::Tensor TensorOf(const std::vector<T>& numbers, const std::vector<int64_t>& shape, at::ScalarType dtype) {
   return at::from_blob(const_cast<T*>(numbers.data()), shape, dtype);
@@ -55,6 +64,17 @@ std::string CsvNumber(double number) { return std::isfinite(number) ? CanonicalN
 std::string EndingOf(const std::string& format) {
   if (format == "safetensors" || format == "csv") return format;
   throw InvalidArgument(absl::StrCat("results are written as safetensors or csv, not as ", format));
+}
+
+std::vector<std::string> ColumnsOf(const JobPlan& plan, int64_t at_most) {
+  std::vector<std::string> columns = {"row", "target", "value", "reference", "leftover"};
+  if (plan.contributions) columns.insert(columns.end(), plan.components.begin(), plan.components.end());
+  for (int64_t r = 1; r <= at_most; ++r) {
+    const std::string reason = absl::StrCat("reason ", r);
+    columns.insert(columns.end(), {reason, reason + " contribution", reason + " text"});
+  }
+  columns.push_back("refused");
+  return columns;
 }
 
 ShardTable::ShardTable(const JobPlan& plan, int64_t first, int64_t count, const Concepts* concepts)
@@ -95,7 +115,7 @@ void ShardTable::Take(int64_t row, const Attribution& attribution, int64_t place
     leftover_[to] = own.leftover;
     target_[to] = ElementOf(own.target, attribution.value.sizes());
     if (!target_names_.empty()) {
-      target_names_[to] = NameTarget(attribution.value, at_, plan_.classes, own.target);
+      target_names_[to] = NameTarget(attribution.value.select(0, place), at_, plan_.classes, WithoutRow(own.target));
     }
     if (plan_.contributions) {
       std::copy(own.contributions.begin(), own.contributions.end(),
@@ -148,14 +168,11 @@ std::string ShardTable::EncodeTensors() const {
 }
 
 std::string ShardTable::EncodeCsv() const {
-  std::string text = "row,target,value,reference,leftover";
-  if (plan_.contributions) {
-    for (const std::string& name : plan_.components) absl::StrAppend(&text, ",", CsvField(name));
+  std::string text;
+  for (const std::string& column : ColumnsOf(plan_, at_most_)) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", CsvField(column));
   }
-  for (int64_t r = 1; r <= at_most_; ++r) {
-    absl::StrAppend(&text, ",reason ", r, ",reason ", r, " contribution,reason ", r, " text");
-  }
-  absl::StrAppend(&text, ",refused\n");
+  text += '\n';
   std::vector<std::string> why(static_cast<size_t>(count_));
   for (const RefusedRow& refused : refused_) why[static_cast<size_t>(refused.row - first_)] = refused.reason;
   for (int64_t row = 0; row < count_; ++row) {

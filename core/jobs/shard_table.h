@@ -70,6 +70,10 @@ class ShardTable {
   std::vector<std::string> concepts_;     // their names
 };
 
+// The columns of results as a table, in their order: of CSV, and of whatever reads results as one. at_most: how many
+// reasons a row has.
+std::vector<std::string> ColumnsOf(const JobPlan& plan, int64_t at_most);
+
 // The ending of files of a format: "safetensors" or "csv". Throws InvalidArgument for another format.
 std::string EndingOf(const std::string& format);
 

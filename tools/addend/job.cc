@@ -95,8 +95,11 @@ std::string Quoted(const std::string& word) {
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-// A path that means the same wherever a process begins.
-std::string Whole(const std::string& path) { return std::filesystem::absolute(path).lexically_normal().string(); }
+// A path that means the same wherever a process begins. The file itself may be a link, whose name tells the results.
+std::string Whole(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  return (std::filesystem::weakly_canonical(whole.parent_path()) / whole.filename()).string();
+}
 
 // Where tasks write what they say: "rows.slurm" for "rows.json". Not the folder of results, which may be removed to
 // begin anew: Slurm does not make folders, and a task without one fails.

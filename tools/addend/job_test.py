@@ -188,7 +188,31 @@ class DataTest(JobTest):
         self.refused("", "plan", model, "--input", self.path("few.npy"), "--out", self.plan)
         self.write("rows.csv", "a,b,c\n1,2,3\n4,\"5,6\n7,8,9\n")
         self.refused("quotation mark", "plan", model, "--input", self.path("rows.csv"), "--out", self.plan)
+        for content, said in [("", "is empty; its first line has to name the columns"), ("\n\n", "is empty"),
+                              ("a,b,c\n", "has names of columns, but no rows"),
+                              ("a,b,c\r1,2,3\r", "lines end with CR; they have to end with LF or CR LF")]:
+            self.write("rows.csv", content)
+            self.refused(said, "plan", model, "--input", self.path("rows.csv"), "--out", self.plan)
+        self.write("rows.csv", "a,value,c\n1,2,3\n")
+        self.refused(["two columns of the results would be called \"value\"", "--names"], "plan", model, "--input",
+                     self.path("rows.csv"), "--out", self.plan)
         self.assertFalse(os.path.exists(self.plan))
+
+
+    def test_numbers_of_options(self):
+        self.numbers(10, 3)
+        plan = ["plan", self.model(Weighted(3)), "--input", self.path("rows.npy"), "--out", self.plan]
+        for option, numbers, said in [
+                ("--threads", ["0", "-1", "4294967297", "many"], "a whole number from 1 to 4096 is expected"),
+                ("--batch", ["0", "-1", "9223372036854775807"], "a whole number from 1 to 2147483647 is expected"),
+                ("--shards", ["0", "9223372036854775808"], "a whole number from 1 on is expected")]:
+            for number in numbers:
+                message = self.refused([option, said, "run addend job plan --help"], *plan, option, number)
+                self.assertLess(len(message), 120)
+        self.refused("--slurm", *plan, "--slurm", "--json")
+        for shards in [str(2 ** 62), str(2 ** 63 - 1)]:
+            made = json.loads(self.job(*plan, "--json", "--shards", shards, "--batch", "3"))
+            self.assertEqual((made["shards"], made["shard_rows"]), (4, 3))
 
 
 class EnginesTest(JobTest):

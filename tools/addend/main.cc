@@ -7,16 +7,19 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <new>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
 #include "core/base/policy_keys.h"
 #include "core/base/release.h"
+#include "core/jobs/job_plan.h"
 #include "third_party/torch/version.h"
 #include "tools/addend/commands.h"
 #include "tools/addend/text.h"
@@ -183,6 +186,7 @@ constexpr char kOpsKinds[] =
 
 constexpr int kOptionColumn = 26;
 constexpr char kOutOfMemory[] = "out of memory";
+constexpr int64_t kMostThreads = 4096;
 
 // What a key takes, the default first: "auto | faithful | fast".
 std::string Choices(const PolicyKey& key) {
@@ -220,6 +224,16 @@ int Fail(const std::string& message, int code = kBadInput) {
   if (memory || line == kOutOfMemory) line = "out of memory; a smaller batch (--row) or fewer parts need less";
   std::fprintf(stderr, "addend: %s\n", line.empty() ? "unknown error" : line.c_str());
   return code;
+}
+
+// For options that take a whole number.
+auto FromOneTo(int64_t most) {
+  return [most](const std::string& text) -> std::string {
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && number >= 1 && number <= most) return "";
+    return absl::StrCat("a whole number from 1 ", most == std::numeric_limits<int64_t>::max() ? "on" : "to ",
+                        most == std::numeric_limits<int64_t>::max() ? "" : absl::StrCat(most), " is expected");
+  };
 }
 
 // For options that name a file.
@@ -521,14 +535,14 @@ JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
       ->allow_extra_args(false)
       ->option_text("COLUMN");
   plan->add_option("--shards", own.shards, "How many there are, about (default: as many as take\nten seconds each)")
-      ->check(CLI::PositiveNumber, "", "")
+      ->check(FromOneTo(std::numeric_limits<int64_t>::max()), "", "")
       ->option_text("N");
   plan->add_option("--batch", own.batch,
                    "How many rows are attributed together (default: 256).\nBits depend on it, and not on the shards")
-      ->check(CLI::PositiveNumber, "", "")
+      ->check(FromOneTo(kMostBatch), "", "")
       ->option_text("N");
   plan->add_option("--threads", own.threads, "Of each worker (default: 1). Bits depend on it")
-      ->check(CLI::PositiveNumber, "", "")
+      ->check(FromOneTo(kMostThreads), "", "")
       ->option_text("N");
   plan->add_flag("--stop-at-refusal", own.stop_at_refusal,
                  "A row that cannot be attributed ends its shard; it is\nlisted otherwise");
@@ -536,8 +550,9 @@ JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
       ->required()
       ->check(NotEmpty, "", "")
       ->option_text("PLAN");
-  plan->add_flag("--slurm", own.slurm, "Prints a script for sbatch that runs all shards");
-  plan->add_flag("--json", own.json, "Prints what the plan says, and the rows a second that\nwere measured");
+  CLI::Option* slurm = plan->add_flag("--slurm", own.slurm, "Prints a script for sbatch that runs all shards");
+  plan->add_flag("--json", own.json, "Prints what the plan says, and the rows a second that\nwere measured")
+      ->excludes(slurm);
   plan->footer(std::string(kJobData) + kTrust);
 
   const auto add_plan = [](CLI::App* to, std::string& path) {
@@ -669,8 +684,11 @@ int Run(int argc, char** argv) {
   const CLI::App* trace = AddTrace(app, trace_arguments);
   AddOps(app, ops_arguments);
   const auto chosen = [&]() -> std::string {
-    const auto commands = app.get_subcommands();
-    return commands.empty() ? "" : " " + commands[0]->get_name();
+    std::string names;
+    for (auto commands = app.get_subcommands(); !commands.empty(); commands = commands[0]->get_subcommands()) {
+      names += " " + commands[0]->get_name();
+    }
+    return names;
   };
   try {
     app.parse(argc, argv);
