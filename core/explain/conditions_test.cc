@@ -373,6 +373,25 @@ TEST(Conditions, ThatAProgramReadsAreNotKnownOnTheBaseline) {
   EXPECT_EQ(same.report.reference_is_model_on_baseline, "yes");
 }
 
+// How many elements are found steers the model as much as an element does that it reads.
+TEST(Conditions, OfSizesAreNumbersThatAProgramReads) {
+  Tensor few = at::zeros({4, 3}, at::kDouble);
+  few[0][0] = 1;
+  const auto found = [](const Tensor& x) { return x.gt(0.05).nonzero().size(0); };
+  const auto kinds = [](const Tensor& x) { return std::get<0>(at::_unique2(x.gt(0.05).to(at::kLong))).size(0); };
+  const auto classes = [](const Tensor& x) { return at::one_hot(x.gt(0.05).sum().to(at::kLong)).size(0); };
+  for (const auto& count : std::vector<std::function<int64_t(const Tensor&)>>{found, kinds, classes}) {
+    ASSERT_NE(count(few), count(Value()));
+    const Function model = [&](const Tensor& x) { return x + static_cast<double>(count(x)); };
+    const Decomposition result = Decompose(model, SplitNumbers(few));
+    ExpectRecovery(result);
+    EXPECT_EQ(result.report.reference_is_model_on_baseline, "unknown");
+    EXPECT_THAT(Notes(result), HasSubstr("the model reads numbers that depend on the input"));
+    const Decomposition same = Decompose(model, SplitNumbers(Value().flip(0)));
+    EXPECT_EQ(same.report.reference_is_model_on_baseline, "yes");
+  }
+}
+
 TEST(Conditions, AreWhereComponentsEnd) {
   EXPECT_THAT(
       MessageOf([] { Decompose([](const Tensor& x) { return x.gt(1).to(at::kDouble); }, SplitNumbers(Far())); }),

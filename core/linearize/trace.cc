@@ -244,6 +244,13 @@ void Tracer::TraceIds(CallAtHand& own, const std::vector<at::Tensor>& tensors) {
     labels = ids_.LabelsOf(own, tensors[0].sizes());
     references = TensorsIn(reference_run_.RunForIds(own));
   }
+  // A size is a number that the program around may read.
+  if (own.role.traits.SizesFromData(own.call.arguments)) {
+    const bool same = std::equal(
+        tensors.begin(), tensors.end(), references.begin(), references.end(),
+        [](const at::Tensor& a, const at::Tensor& b) { return a.defined() && b.defined() && a.sizes() == b.sizes(); });
+    trace_.guards.push_back({ids_.OriginOf(own.call), own.call.position, same, own.call.index});
+  }
   const bool ids = ids_.ReadsIds(own.call);
   ids_.AdoptAll(own.call, tensors, references, labels);
   if (ids && labels.mixed && own.call.outputs[0].dtype != at::kBool) trace_.unattributed.push_back(own.call.position);
