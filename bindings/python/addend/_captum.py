@@ -4,7 +4,7 @@ import copy
 import math
 import sys
 from collections.abc import Mapping
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ._attribution import Attribution
 from ._call import call
@@ -39,7 +39,7 @@ class Question:
         self._inputs = inputs
         self._target_is_given = target is not None
         self._each_example = each_example
-        split, self._values = _split_inputs(inputs, baselines, self.inside)
+        split, self._values = _split_inputs(_each_its_own(inputs), baselines, self.inside)
         self._masks = _masks_of(feature_mask, inputs, self._values, self.inside)
         self.named: Dict[str, Any] = split if isinstance(split, dict) else {}
         self.positional: List[Any] = [] if isinstance(split, dict) else split
@@ -108,6 +108,21 @@ def _split_inputs(inputs: Any, baselines: Any, inside: Any) -> Tuple[Union[Dict[
     given = _beside("baselines", baselines, inputs, spread=True)
     split = [_split(value, baseline) for value, baseline in zip(values, given)]
     return (dict(zip(inputs, split)) if isinstance(inputs, Mapping) else split), values
+
+
+def _each_its_own(inputs: Any) -> Any:
+    """The inputs with a copy of an `Input` in each further place where it stands: every place is attributed to."""
+    seen: Set[int] = set()
+
+    def own(value: Any) -> Any:
+        if not isinstance(value, Input) or id(value) not in seen:
+            seen.add(id(value))
+            return value
+        return copy.copy(value)
+
+    if isinstance(inputs, Mapping):
+        return {name: own(value) for name, value in inputs.items()}
+    return [own(value) for value in inputs] if _is_several(inputs) else inputs
 
 
 def _beside(what: str, given: Any, inputs: Any, spread: bool) -> List[Any]:

@@ -17,7 +17,7 @@ from ._captum import Question
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
-from ._errors import Code, Error, NotFound, Unimplemented
+from ._errors import Code, Error, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, modules_of, named_tensors, unwrapped
 from ._model import as_arguments
@@ -25,9 +25,11 @@ from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
 from ._plan import Plan
 from ._results import Results, result_at
+from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
 from ._structure import map_leaves
 from ._tensor import Tensor, as_tensor
+from ._workers import Workers
 
 # Choices of a call that are no choices of a policy.
 _OF_DECOMPOSE = ("probes", "outputs", "everything", "direction")
@@ -37,6 +39,14 @@ _HIGHER_ORDER = (
     "the model calls a higher-order operator of PyTorch (cond, while_loop, scan, map), which PyTorch compiles even where it "
     "is called as it is, so that its operators are not seen; save the model with torch.export.save and load the file with "
     "addend.load_model"
+)
+_ELSEWHERE = (
+    "%s ran on another thread, where no operator is seen: only what LibTorch computes on the thread of the trace is; let "
+    "the model run its modules one after the other"
+)
+_GIVEN_AWAY = (
+    "the model gave work to another thread, where no operator is seen: what that computed from the inputs counts as a "
+    "constant"
 )
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
@@ -106,7 +116,8 @@ class _Block:
     def __init__(self, inputs: Sequence[Input], modules: Modules, request: Any):
         self.inputs: Tuple[Any, ...] = tuple(_live_tensor(source.value) for source in inputs)
         self._request = request
-        self._modules = ModulePaths(modules)
+        self._workers = Workers(self._give_away)
+        self._modules = ModulePaths(modules, self._workers)
         self._slow_paths = SlowPaths(modules)
         self._uncompiled = Uncompiled(modules)
         self._readings = Readings()
@@ -123,18 +134,14 @@ class _Block:
 
         Raises:
             NotFound: nothing that was recorded gave it.
+            Unimplemented: a module of the model ran on another thread.
         """
         if self._trace is None:
             raise ValueError("outputs are named inside of the with block")
         if name is None:
             name = "output.%d" % self._count if self._count else "output"
-        try:
-            _native.trace_add_output(self._trace, name, as_tensor(tensor)._handle)
-        except NotFound as error:
-            if self._modules.elsewhere is None:
-                raise
-            why = "; %s ran on another thread" % (self._modules.elsewhere or "the model")
-            raise NotFound(error.message + why, detail=error.detail, payload=error.payload) from error
+        self._require_one_thread()
+        _native.trace_add_output(self._trace, name, as_tensor(tensor)._handle)
         self._count += 1
 
     def __exit__(
@@ -144,11 +151,13 @@ class _Block:
         traceback: Optional[types.TracebackType],
     ) -> None:
         self._modules.remove()
+        self._workers.remove()
         notes = [*self._notes, *self._slow_paths.remove()]
         self._uncompiled.remove()
         self._readings.remove()
         trace, self._trace = self._trace, None
         if error is None:
+            self._require_one_thread()
             self._end(trace, notes)
         elif _is_of_higher_order(error):
             trace = None  # ends it: this frame lives as long as the error
@@ -164,7 +173,23 @@ class _Block:
         if wrapped:
             self._notes.append(_UNCOMPILED % ", ".join(wrapped))
         self._modules.install(self._set_module)
+        self._workers.install()
         self._readings.install()
+
+    def _give_away(self) -> None:
+        """Work goes to another thread, which may read all of the inputs."""
+        import torch
+
+        if _GIVEN_AWAY in self._notes:
+            return
+        self._notes.append(_GIVEN_AWAY)
+        for live in self.inputs:
+            if not live.is_meta:
+                torch.ops.addend.elements_read_outside(live)
+
+    def _require_one_thread(self) -> None:
+        if self._modules.elsewhere is not None:
+            raise Unimplemented(_ELSEWHERE % (self._modules.elsewhere or "the model"))
 
     def _require_new(self) -> None:
         if self._request is None:
@@ -538,6 +563,7 @@ class TracedModel:
                 before.restore()
                 trace._again()
             output = call.run(arguments)
+            trace._notes.extend(filter(None, [call.written(trace.inputs)]))
             names.update(self._name_outputs(trace, call, arguments, output, outputs))
         return output, names
 
@@ -609,6 +635,9 @@ class TracedModel:
             raise ValueError("nothing to record: the model was given no tensor")
         with Recording(as_inputs(call.given), call.names, self.model, lines) as trace:
             output = call.run(call.arguments_with(trace.inputs))
+            shared = call.written(trace.inputs)
+            if shared is not None:
+                raise InvalidArgument(shared + "; record copies of them")
             count: List[Any] = []
 
             def add(leaf: Any, path: str) -> Any:
@@ -656,8 +685,9 @@ def compile(model: Callable[..., Any], **options: Any) -> TracedModel:
         model.trace(False)
         output = model(x)                         # a tensor, as ever
 
-    Nothing is converted: the model runs with its own control flow, in-place writes included. ``Tensor.numpy``,
-    ``Tensor.tolist`` and ``Tensor.__dlpack__`` tell of what they read while a call runs, since no operator does.
+    Nothing is converted: the model runs with its own control flow, in-place writes included. While a call runs,
+    ``Tensor.numpy``, ``Tensor.tolist``, ``Tensor.__dlpack__``, ``Tensor.storage`` and ``to_dlpack`` tell of what they read,
+    and starting a thread or giving work to a pool of threads tells that, since no operator does.
 
     Args:
         model: a ``torch.nn.Module``, or any function that computes with PyTorch.
@@ -729,6 +759,7 @@ class _Call:
         self.given: List[Any] = []
         self.names: List[Optional[str]] = []
         self.places: Dict[int, int] = {}  # one live tensor for each object, wherever it is passed
+        self._memory = SharedMemory()
         self.tensors: List[Optional[int]] = []
         seen: Set[int] = set()
 
@@ -737,6 +768,8 @@ class _Call:
             if id(leaf) in seen or not (traced or isinstance(leaf, torch.Tensor)):
                 return leaf
             seen.add(id(leaf))
+            value = leaf if isinstance(leaf, torch.Tensor) else leaf.value
+            self._memory.add(path, value, len(self.given) if traced else None)
             if traced:
                 self.places[id(leaf)] = len(self.given)
                 self.given.append(leaf)
@@ -755,6 +788,10 @@ class _Call:
     def run(self, arguments: Any) -> Any:
         """Calls the model."""
         return self._call(arguments)
+
+    def written(self, live: Sequence[Any]) -> Optional[str]:
+        """What a reader has to know where arguments share memory and the run with these live tensors wrote one."""
+        return self._memory.written(live)
 
 
 class _Place:

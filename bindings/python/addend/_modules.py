@@ -5,6 +5,7 @@ import threading
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._tensor import Tensor, as_tensor
+from ._workers import Workers
 
 Modules = List[Tuple[str, Any]]
 
@@ -125,12 +126,16 @@ class Uncompiled:
 class ModulePaths:
     """Tells the path of the module that runs on the thread that installs it, while it is installed.
 
+    Args:
+        workers: who works for that thread.
+
     Attributes:
-        elsewhere: the path of a module that ran on another thread meanwhile; None where none did.
+        elsewhere: the path of a module that one of these ran meanwhile; None where none did.
     """
 
-    def __init__(self, modules: Modules):
+    def __init__(self, modules: Modules, workers: Workers):
         self._modules = modules
+        self._workers = workers
         self._hooks: List[Any] = []
         self.elsewhere: Optional[str] = None
 
@@ -151,7 +156,8 @@ class ModulePaths:
 
         def enter(module: Any, *_: Any) -> None:
             if threading.get_ident() != thread:
-                self.elsewhere = paths[id(module)]
+                if self._workers.here():  # anybody else may run the same model meanwhile
+                    self.elsewhere = paths[id(module)]
                 return
             running.append(module)
             tell(paths[id(module)])

@@ -1,21 +1,22 @@
-"""Elements that leave PyTorch without an operator: NumPy and lists read the memory of a tensor."""
+"""Elements that leave PyTorch without an operator: NumPy, lists, pickles and other storages read the memory of a tensor."""
 
 import functools
 import threading
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List, Tuple
 
-# By thread: how many blocks there record. While there are any, the methods of `_NAMES` tell of their calls.
+# By thread: how many blocks there record. While there are any, what `_readers` has tells of its calls.
 _threads: Dict[int, int] = {}
 _lock = threading.Lock()
-_before: Dict[str, Any] = {}  # what somebody else had put in their place
+_before: List[Tuple[Any, str, Any]] = []  # what stood in their places
 _NAMES = ("numpy", "tolist", "__dlpack__")
 
 
 class Readings:
     """Makes what this thread reads of tensors part of what is recorded, from `install` to `remove`.
 
-    ``numpy.asarray(x)``, ``numpy.from_dlpack(x)``, ``x.numpy()`` and ``x.tolist()`` become calls of ``addend::elements_read_outside``, whose result
-    is compared when the program is replayed.
+    ``numpy.asarray(x)``, ``numpy.from_dlpack(x)``, ``x.numpy()``, ``x.tolist()``, ``x.storage()``, by which tensors are
+    pickled and deep-copied too, and ``torch.utils.dlpack.to_dlpack(x)`` become calls of ``addend::elements_read_outside``,
+    whose result is compared when the program is replayed.
     """
 
     def __init__(self) -> None:
@@ -41,23 +42,29 @@ class Readings:
                 _unpatch()
 
 
-def _patch() -> None:
+def _readers() -> List[Tuple[Any, str]]:
+    """What reads elements: methods of tensors, and functions of a tensor."""
     import torch
 
-    for name in _NAMES:
-        if name in torch.Tensor.__dict__:
-            _before[name] = torch.Tensor.__dict__[name]
-        setattr(torch.Tensor, name, _telling(getattr(torch.Tensor, name)))
+    # Where there is the one, it is behind the other.
+    storage = "untyped_storage" if hasattr(torch.Tensor, "untyped_storage") else "storage"
+    # torch.to_dlpack stays, for Addend itself reads by it.
+    return [*((torch.Tensor, name) for name in (*_NAMES, storage)), (torch.utils.dlpack, "to_dlpack")]
+
+
+def _patch() -> None:
+    for owner, name in _readers():
+        _before.append((owner, name, owner.__dict__.get(name)))
+        setattr(owner, name, _telling(getattr(owner, name)))
 
 
 def _unpatch() -> None:
-    import torch
-
-    for name in _NAMES:
-        if name in _before:
-            setattr(torch.Tensor, name, _before.pop(name))
+    while _before:
+        owner, name, before = _before.pop()
+        if before is None:
+            delattr(owner, name)  # what PyTorch has is inherited
         else:
-            delattr(torch.Tensor, name)  # what PyTorch has is inherited
+            setattr(owner, name, before)
 
 
 def _telling(read: Callable[..., Any]) -> Callable[..., Any]:

@@ -58,6 +58,16 @@ class CaptumTest(unittest.TestCase):
             self.assertEqual((array.dtype, arrays.dtype), (np.float32, np.float32))
             np.testing.assert_allclose(arrays, delta)
 
+    def test_one_input_in_several_places_is_attributed_to_in_each(self):
+        x = torch.tensor([[1.0, 2, 3]])
+        source = addend.Input(x, dims=1, baseline=0 * x)
+        model = addend.compile(lambda a, c: a * c + a)
+        (first, second), delta = model.attribute((source, source), target=1, return_convergence_delta=True)
+        self.assertEqual((first.tolist(), second.tolist()), ([[0, 4, 0]], [[0, 2, 0]]))
+        self.assertEqual(delta.tolist(), [0])
+        by_name = model.attribute({"a": source, "c": source}, target=1)
+        self.assertEqual((by_name["a"].tolist(), by_name["c"].tolist()), ([[0, 4, 0]], [[0, 2, 0]]))
+
     def test_a_target_is_needed_where_there_is_a_choice(self):
         message = (
             r"target is needed: the output is \[5, 3\], 3 elements for each example. target=0 explains the first of "

@@ -1,7 +1,12 @@
 """Kinds of models: what the table in docs/python.md says works or is refused does so here."""
 
 import collections
+import concurrent.futures
+import copy
 import dataclasses
+import io
+import multiprocessing.pool
+import pickle
 import re
 import tempfile
 import threading
@@ -284,18 +289,68 @@ class KindsTest(unittest.TestCase):
             addend.compile(elsewhere)(addend.Input(self.x, 1))
 
         class Threaded(nn.Module):
-            def __init__(self):
+            def __init__(self, run):
                 super().__init__()
                 self.inner = model
+                self.run = run
 
             def forward(self, x):
-                return elsewhere(x)
+                return x[:, :3] + self.run(x)
 
-        with self.assertRaisesRegex(addend.NotFound, message + " compute; inner.last ran on another thread"):
-            addend.compile(Threaded())(addend.Input(self.x, 1))
+        source = addend.Input(self.x, 1, baseline=0)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool, multiprocessing.pool.ThreadPool(1) as other:
+            ways = {
+                "thread": elsewhere,
+                "executor": lambda x: pool.submit(model, x).result(),
+                "map": lambda x: list(pool.map(model, [x]))[0],
+                "pool": lambda x: other.apply(model, (x,)),
+                "map of a pool": lambda x: other.map(model, [x])[0],
+            }
+            for name, run in ways.items():
+                traced = addend.compile(Threaded(run))
+                calls = {
+                    "decompose": lambda: traced(source),
+                    "explain": lambda: traced.explain(source, targets="0,1"),
+                    "attribute": lambda: traced.attribute(self.x, target=1),
+                    "record": lambda: traced.record(self.x),
+                }
+                for call, refused in calls.items():
+                    with self.subTest(name, call=call):
+                        with self.assertRaisesRegex(addend.Unimplemented, "^inner.last ran on another thread, where no"):
+                            refused()
+                with self.subTest(name, call="plan"), self.assertRaises(addend.FailedPrecondition):
+                    traced.plan(source, targets="0,1")
+            # A function that a thread runs says no name; nobody can tell what it computes.
+            traced = addend.compile(lambda x: x + pool.submit(lambda: x.detach() * 10).result())
+            results = traced.decompose(source)
+            self.assertEqual(results.report["reference_is_model_on_baseline"], "unknown")
+            notes = "\n".join(results.notes)
+            self.assertIn("the model gave work to another thread", notes)
+            self.assertIn("kinds_test.py", notes)
+            with self.assertRaisesRegex(addend.FailedPrecondition, "elements_read_outside"):
+                traced.record(self.x).replay(self.x + 1)
+        self.assertEqual(threading.Thread.start.__module__, "threading")
         # Another thread may run the same model meanwhile.
         results = addend.compile(lambda x: model(x) + elsewhere(x).detach().sum() * 0).decompose(addend.Input(self.x, 1))
         self.assertEqual(len(results), 1)
+        asked, answered = threading.Event(), threading.Event()
+
+        def other_user():
+            asked.wait(60)
+            model(self.x)
+            answered.set()
+
+        def waits(x):
+            asked.set()
+            answered.wait(60)
+            return model(x)
+
+        thread = threading.Thread(target=other_user)
+        thread.start()
+        results = addend.compile(Threaded(waits)).decompose(source)
+        thread.join()
+        self.assertTrue(answered.is_set())
+        self.assertEqual(results.report["reference_is_model_on_baseline"], "yes")
 
     @shows("autocast", "refused")
     def test_autocast(self):
@@ -324,6 +379,36 @@ class KindsTest(unittest.TestCase):
 
         results = addend.compile(model).decompose(addend.Input(self.x, 1, baseline=0))
         self.assertTrue([note for note in results.notes if "numpy" in note.lower() or "read" in note], results.notes)
+
+    def test_memory_that_no_operator_filled(self):
+        def saved(x):
+            file = io.BytesIO()
+            torch.save(x.detach(), file)
+            file.seek(0)
+            return torch.load(file)
+
+        def copied(x):
+            own = torch.zeros_like(x)
+            own.storage().copy_(x.clone().storage())
+            return own
+
+        dlpack = torch.utils.dlpack
+        ways = {
+            "dlpack": lambda x: dlpack.from_dlpack(dlpack.to_dlpack(x.detach())),
+            "pickle": lambda x: pickle.loads(pickle.dumps(x.detach())),
+            "save": saved,
+            "copy": lambda x: copy.deepcopy(x.detach()),
+            "storage": copied,
+        }
+        for name, way in ways.items():
+            with self.subTest(name):
+                traced = addend.compile(lambda x: x + 10 * way(x))
+                results = traced.decompose(addend.Input(self.x, 1, baseline=0))
+                self.assertEqual(results.report["reference_is_model_on_baseline"], "unknown")
+                self.assertIn("the model reads numbers that depend on the input", "\n".join(results.notes))
+                with self.assertRaisesRegex(addend.Error, "elements_read_outside|an argument that is a Storage"):
+                    traced.record(self.x).replay(self.x + 1)
+        self.assertIs(dlpack.to_dlpack, torch.to_dlpack)  # nothing is left behind
 
     @shows("models of other libraries", "refused")
     def test_other_libraries(self):

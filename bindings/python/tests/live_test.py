@@ -552,6 +552,32 @@ class LiveTest(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "callable"):
             addend.compile(5)
 
+    def test_arguments_that_share_memory(self):
+        def writes(a, c):
+            a.mul_(2)
+            return c + a
+
+        def note(model, *args):
+            notes = addend.compile(model).decompose(*args).notes
+            return [one for one in notes if "share memory" in one]
+
+        x = torch.rand(2, 4)
+        source = addend.Input(x, dims=1, baseline=0)
+        said = "a and c share memory, and the model writes a: it was given copies"
+        self.assertIn(said, note(writes, source, addend.Input(x, dims=1, baseline=0))[0])
+        self.assertIn(said, note(writes, source, x)[0])
+        self.assertIn(said, note(writes, addend.Input(x[:, :2], dims=1), addend.Input(x[:, 1:3], dims=1))[0])
+        self.assertIn(said, note(writes, addend.Input(x.numpy(), dims=1), x)[0])
+        self.assertEqual(note(writes, source, x.clone()), [])
+        self.assertEqual(note(writes, addend.Input(x[:, :2], dims=1), addend.Input(x[:, 2:], dims=1)), [])
+        self.assertEqual(note(lambda a, c: a * 2 + c, source, x), [])
+        with torch.inference_mode():
+            self.assertIn(said, note(writes, source, x)[0])
+            self.assertEqual(note(lambda a, c: a * 2 + c, source, x), [])
+        self.assertEqual(note(writes, source, source), [], "one argument in two places is one tensor")
+        with self.assertRaisesRegex(addend.InvalidArgument, said):
+            addend.compile(writes).record(x, x.view(2, 4))
+
     def test_threads_give_the_same_bits(self):
         model = Classifier().eval()
         traced = addend.compile(model, probes="norm")
