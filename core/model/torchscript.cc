@@ -2,6 +2,7 @@
 #include "core/model/torchscript.h"
 
 #include <c10/core/GradMode.h>
+#include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
@@ -46,11 +47,39 @@ bool OnlyMovesValues(const std::string& kind) {
 
 struct GraphFacts {
   std::string unseen;  // a tensor operation that tracing cannot see
+  bool autocast = false;
   bool fused_attention = false;
+  absl::flat_hash_set<const jit::Graph*> functions;  // that were scanned, beside the methods of modules
 };
+
+// Whether a node enters autocast. PyTorch casts for it in a pass of its own, behind which the operators are others.
+bool EntersAutocast(const jit::Node& node) {
+  if (node.kind() != c10::prim::Enter) return false;
+  const auto type = node.input(0)->type()->cast<c10::ClassType>();
+  if (!type || !type->name() || !absl::StrContains(type->name()->qualifiedName(), "autocast_mode")) return false;
+  // It may say that it is off, as models do whose numbers half types do not hold.
+  for (const jit::Use& use : node.input(0)->uses()) {
+    if (use.user->kind() != c10::prim::CallMethod || use.user->s(c10::attr::name) != "__init__") continue;
+    const jit::Function* init = type->findMethod("__init__");
+    if (init == nullptr) continue;
+    const auto at = init->getSchema().argumentIndexWithName("enabled");
+    if (!at || static_cast<size_t>(*at) >= use.user->inputs().size()) continue;
+    const auto enabled = jit::toIValue(use.user->input(*at));
+    if (enabled && enabled->isBool()) return enabled->toBool();
+  }
+  return true;
+}
 
 void Scan(const jit::Block* block, GraphFacts& facts) {
   for (const jit::Node* node : block->nodes()) {
+    if (node->kind() == c10::prim::CallFunction) {
+      jit::GraphFunction* called =
+          jit::tryToGraphFunction(*node->input(0)->type()->expectRef<c10::FunctionType>().function());
+      if (called != nullptr && facts.functions.insert(called->graph().get()).second) {
+        Scan(called->graph()->block(), facts);
+      }
+    }
+    facts.autocast |= EntersAutocast(*node);
     const std::string kind = node->kind().toQualString();
     facts.fused_attention |=
         kind == "aten::_transformer_encoder_layer_fwd" || kind == "aten::_native_multi_head_attention";
@@ -138,6 +167,11 @@ class ScriptModel : public Model {
     if (!facts_.unseen.empty()) {
       throw Unimplemented(absl::StrCat("the model holds the compiled operation ", facts_.unseen,
                                        ", which tracing cannot see; save it before optimizing or freezing it"));
+    }
+    if (facts_.autocast) {
+      throw Unimplemented(
+          "the model enters autocast, which casts behind the operators; save it without, and convert the model if "
+          "another dtype is wanted");
     }
   }
 

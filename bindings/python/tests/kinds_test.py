@@ -37,6 +37,32 @@ def small():
     return nn.Sequential(collections.OrderedDict(first=nn.Linear(4, 6), bend=nn.Tanh(), last=nn.Linear(6, 3)))
 
 
+class Autocast(nn.Module):
+    """Multiplies under autocast, or under one that is off, as models do that need the digits."""
+
+    enabled: torch.jit.Final[bool]
+
+    def __init__(self, enabled):
+        super().__init__()
+        self.enabled = enabled
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.enabled):
+            product = x @ x.t()
+        return product.float()
+
+
+def under_autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = x @ x.t()
+    return product.float()
+
+
+class CallsAutocast(nn.Module):
+    def forward(self, x):
+        return under_autocast(x)
+
+
 class Cache:
     """Keys and values, as decoders keep them."""
 
@@ -360,6 +386,18 @@ class KindsTest(unittest.TestCase):
             with self.assertRaisesRegex(addend.FailedPrecondition, "autocast is on"):
                 with addend.tracing(addend.Input(self.x, 1)):
                     self.fail("the block ran")
+
+    def test_files_that_enter_autocast(self):
+        def loaded(model):
+            file = io.BytesIO()
+            torch.jit.save(torch.jit.script(model), file)
+            return addend.load_model(file.getvalue())
+
+        for model in (Autocast(True), nn.Sequential(nn.Linear(4, 4), Autocast(True)), CallsAutocast()):
+            with self.assertRaisesRegex(addend.Unimplemented, "autocast, which casts behind the operators; save it without"):
+                loaded(model)
+        # One that is off is none.
+        self.assertTrue(torch.equal(loaded(Autocast(False)).run(self.x)[0].torch(), self.x @ self.x.t()))
 
     @shows("quantized weights", "refused")
     def test_quantized(self):
