@@ -81,9 +81,14 @@ class LiveTrace::Recording : public CallHandler {
     if (!finds_inside_) throw FailedPrecondition("the model has run already: nothing else is to be found inside");
     RequireOutputs();
     finished_ = true;
-    auto second =
-        std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_), named_,
-                                    purpose_, /*finds_inside=*/false);
+    std::shared_ptr<Recording> second;
+    try {
+      second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_),
+                                           named_, purpose_, /*finds_inside=*/false);
+    } catch (...) {
+      error_ = std::current_exception();
+      throw;
+    }
     second->notes_ = std::move(notes_);
     second->frames_ = std::move(frames_);
     return second;
@@ -187,9 +192,9 @@ class LiveTrace::Recording : public CallHandler {
   }
 
   RecordedRun End() {
+    if (error_) std::rethrow_exception(error_);
     if (finished_) throw FailedPrecondition("the trace has ended");
     finished_ = true;
-    if (error_) std::rethrow_exception(error_);
     RequireOutputs();
     if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
     const auto start = Clock::now();

@@ -57,13 +57,24 @@ class LiveProgram::Run : public CallHandler {
     finished_ = true;
     if (own.error()) std::rethrow_exception(own.error());
     own.SetModulePaths(module_paths_);
+    auto program = std::make_shared<RecordedProgram>(own.Finish(output));
+    KeepContents(*program);
     Recording recording;
-    recording.program = std::make_shared<const RecordedProgram>(own.Finish(output));
+    recording.program = std::move(program);
     recording.output = output;
     return recording;
   }
 
  private:
+  // The model goes on, and may write what the run has read.
+  static void KeepContents(RecordedProgram& program) {
+    for (RecordedStorage& storage : program.storages) {
+      if (!storage.initial.defined() || storage.copied) continue;
+      storage.initial = storage.initial.clone();
+      storage.copied = true;
+    }
+  }
+
   const std::vector<std::string> names_;
   size_t inputs_ = 0;
   std::vector<at::Tensor> outputs_;

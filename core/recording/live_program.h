@@ -44,7 +44,8 @@ class LiveProgram : public LiveRun {
   void AddOutput(const std::string& name, const at::Tensor& tensor) override;
 
   void Stop() override;
-  // Stops, and gives the program, once. `output`: live tensors, or aliases of their memory, as the model would return
+  // Stops, and gives the program, once. It has copies of the parameters, buffers and constants that the run read, so
+  // that the model may change afterwards. `output`: live tensors, or aliases of their memory, as the model would return
   // them. Throws the first error of the recording, if there was one, and NotFound for a tensor whose memory no operator
   // has met.
   Recording Finish(const c10::IValue& output);

@@ -76,6 +76,13 @@ TEST_F(LiveProgramTest, ReplaysBitForBit) {
   EXPECT_TRUE(Same(replay.Run({other.clone()}).output.toTensor(), Work(other, weight_)));
 }
 
+TEST_F(LiveProgramTest, StaysWhatItIsWhereTheModelChanges) {
+  const Tensor expected = Work(x_, weight_);
+  const Replay replay(Recorded().program);
+  weight_.mul_(3);
+  EXPECT_TRUE(Same(replay.Run({x_.clone()}).output.toTensor(), expected));
+}
+
 TEST_F(LiveProgramTest, StopsOnTheBranchNotTaken) {
   const Replay replay(Recorded().program);
   EXPECT_THAT(MessageOf([&] { replay.Run({x_.neg()}); }), HasSubstr("a guard does not hold"));

@@ -414,7 +414,8 @@ class TracedModel:
         out_of_place: bool = False,
         **kwargs: Any,
     ) -> TraceCheck:
-        """Whether a recording is the model: records twice, replays, and tries other inputs. See `Program.check`."""
+        """Whether a recording is the model: records twice, replays, and tries other inputs, and leaves buffers and
+        generators of random numbers as they were. See `Program.check`."""
         options = {"tolerance": tolerance, "strict": strict, "out_of_place": out_of_place}
         return self._check(args, kwargs, others, **options)
 
@@ -625,7 +626,11 @@ class TracedModel:
 
     def _check(self, args: Any, kwargs: Any, others: Sequence[Any], **options: Any) -> TraceCheck:
         examples = _Examples(self, [(args, kwargs), *map(_example, others)], True)
-        return read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
+        before = _State(modules_of(self.model))
+        try:
+            return read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
+        finally:
+            before.restore()
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
         import torch

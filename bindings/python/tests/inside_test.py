@@ -158,6 +158,12 @@ class InsideTest(unittest.TestCase):
         self.expect(model.attribute(self.x, target=1, additional_forward_args=shift), rows)
         self.expect(addend.attribute(self.network, {"x": self.x}, target=1, inside=self.inside()), rows)
 
+    def test_a_live_model_says_that_a_name_is_not_enough(self):
+        live = addend.compile(lambda x: x + 1 + x)
+        for ask in (live.decompose, live.explain):
+            with self.assertRaisesRegex(ValueError, "the model calls aten::add 2 times; say which"):
+                ask(self.x, inside=addend.Inside("aten::add", 0))
+
     def test_tells_what_does_not_fit(self):
         def refused(inside, value=self.x, error=ValueError):
             messages = []

@@ -846,6 +846,28 @@ class LiveCheckTest(unittest.TestCase):
         self.assertTrue(program.check(torch.rand(3, 4)).ok)
         self.assertTrue(addend.compile(self.layer).check_trace(self.x, others=[torch.rand(3, 4)]).ok)
 
+    def test_a_check_leaves_the_model_as_it_was(self):
+        model = torch.nn.Sequential(self.layer, torch.nn.BatchNorm1d(2), torch.nn.Dropout())
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        other = torch.rand(3, 4)
+        generator = torch.get_rng_state()
+        addend.compile(model).check_trace(self.x, others=[other])
+        self.assertTrue(torch.equal(torch.get_rng_state(), generator))
+        for name, tensor in model.state_dict().items():
+            self.assertTrue(torch.equal(tensor, before[name]), name)
+
+    def test_a_program_stays_what_it_is(self):
+        constant = torch.ones(2)
+        model = torch.nn.Sequential(self.layer, torch.nn.BatchNorm1d(2)).eval()
+        traced = addend.compile(lambda x: model(x) * constant)
+        for program in (addend.compile(model).record(self.x), traced.record(self.x)):
+            expected = program.replay(self.x)[0].torch().clone()
+            with torch.no_grad():
+                model[0].weight.data.mul_(3)
+                model[1].running_mean.add_(1)
+                constant.mul_(5)
+            self.assertTrue(torch.equal(program.replay(self.x)[0].torch(), expected))
+
     def test_a_branch_is_found(self):
         check = addend.compile(Branch()).check_trace(torch.ones(2, 3), others=[-torch.ones(2, 3)])
         self.assertFalse(check.ok)
