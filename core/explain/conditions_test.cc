@@ -46,9 +46,10 @@ void ExpectRecovery(const Decomposition& result) {
 
 // The contributions that one sweep back finds to the number at 0 are those of the decomposition.
 void ExpectAttributionAgrees(const Function& function, const Input& input, const Decomposition& result,
-                             Conditions conditions = Conditions::kValue) {
+                             Conditions conditions = Conditions::kValue, int64_t segments = 1) {
   AttributeOptions options;
   options.policy.conditions = conditions;
+  options.policy.segments = segments;
   Target target;
   target.top1 = false;
   target.index.assign(result.outputs[0].value.dim(), 0);
@@ -205,7 +206,40 @@ TEST_P(IdsBecomeNumbers, InTheirComponents) {
   ExpectAttributionAgrees(model, SplitIds(), result);
 }
 
+// Ids are the same in every piece of the line, which has its share of what they move.
+TEST_P(IdsBecomeNumbers, AsMuchInPiecesOfTheLine) {
+  const Function& model = GetParam().run;
+  DecomposeOptions options;
+  options.policy.segments = 3;
+  const Decomposition whole = Decompose(model, SplitIds());
+  const Decomposition pieces = DecomposeFunction(model, SplitIds(), options);
+  EXPECT_TRUE(at::allclose(pieces.outputs[0].composition.components(), whole.outputs[0].composition.components()));
+  ExpectAttributionAgrees(model, SplitIds(), pieces, Conditions::kValue, 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ways, IdsBecomeNumbers, testing::ValuesIn(StartsOfIds()), NameOf);
+
+// A run of one bag has no operator that parts pass through.
+TEST(Ids, ThatMissTheirSumAreBlamedOnTheModel) {
+  const Function& model = StartsOfIds().back().run;
+  AttributeOptions options;
+  options.policy.tolerance = 0;
+  options.targets.clear();
+  for (const int64_t column : {0, 1, 2, 3}) {
+    Target target;
+    target.top1 = false;
+    target.index = {0, column};
+    options.targets.push_back(target);
+  }
+  for (const OnFailure on_failure : {OnFailure::kWarn, OnFailure::kIgnore, OnFailure::kAbsorb}) {
+    options.policy.on_failure = on_failure;
+    const Report report = Attribute(ModelOf(model), {SplitIds()}, options).report;
+    ASSERT_FALSE(report.failures.empty());
+    EXPECT_EQ(report.failures[0].call, "the model");
+    EXPECT_EQ(testing::PrintToString(report.notes).find("the model") != std::string::npos,
+              on_failure != OnFailure::kIgnore);
+  }
+}
 
 TEST(Ids, OfPaddingLeaveTheirBags) {
   const Function model = [](const Tensor& i) {

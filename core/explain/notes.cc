@@ -33,7 +33,7 @@ Note About(const char* what, const std::vector<Position>& where, const char* the
 
 std::vector<Position> PositionsOf(const TracedRun& trace, const std::vector<int64_t>& calls) {
   std::vector<Position> positions;
-  for (const int64_t c : calls) positions.push_back(trace.program.calls[c].position);
+  for (const int64_t c : calls) positions.push_back(PositionOf(trace, c));
   return positions;
 }
 
@@ -192,10 +192,18 @@ std::vector<std::string> NotesOf(const Linearization& linearization, const Sweep
   return notes;
 }
 
+Position PositionOf(const TracedRun& trace, int64_t call) {
+  if (call >= 0) return trace.program.calls[call].position;
+  Position model;
+  model.op = "the model";
+  return model;
+}
+
 std::string FirstPositions(const std::vector<Position>& positions) {
   std::vector<std::string> texts;
   for (size_t k = 0; k < positions.size() && k < 3; ++k) {
-    texts.push_back(absl::StrCat(positions[k].op, " (", positions[k].Describe(), ")"));
+    const std::string place = positions[k].Describe();
+    texts.push_back(place.empty() ? positions[k].op : absl::StrCat(positions[k].op, " (", place, ")"));
   }
   if (positions.size() > 3) texts.push_back(absl::StrCat("and ", positions.size() - 3, " more"));
   return absl::StrJoin(texts, ", ");

@@ -3,6 +3,7 @@
 #ifndef ADDEND_CORE_EXPLAIN_NOTES_H_
 #define ADDEND_CORE_EXPLAIN_NOTES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace addend {
 
 // The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
+
+// Where a call stands; -1: "the model", which nothing more is known of.
+Position PositionOf(const TracedRun& trace, int64_t call);
 
 // "aten::relu (op #3, model.py:12), aten::mul (op #7), aten::add (op #8), and 2 more"
 std::string FirstPositions(const std::vector<Position>& positions);

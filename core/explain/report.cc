@@ -50,8 +50,10 @@ void FillChecks(const TracedRun& trace, const SweepResult& sweep, Report& report
 }  // namespace
 
 OperatorReport Locate(const TracedRun& trace, const OperatorCheck& check) {
+  const Position position = PositionOf(trace, check.call);
+  if (check.call < 0) return {check, position, position.op, -1};
   const Call& call = trace.program.calls[check.call];
-  return {check, call.position, DescribeCall(call), call.program_call};
+  return {check, position, DescribeCall(call), call.program_call};
 }
 
 void FillReport(const Linearization& linearization, const SweepResult& sweep, bool auto_preset, Report& report) {

@@ -14,7 +14,7 @@ namespace addend {
 struct OperatorReport {
   OperatorCheck check;
   Position position;
-  std::string call;  // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]"
+  std::string call;  // "linear(f32[2, 3], f32[4, 3], f32[4]) -> f32[2, 4]"; "the model" where no one call is to blame
   // The number, in a program recorded of the same run, of the model's own call: of this operator, or of the one that
   // was expanded into it.
   int64_t program_call = 0;

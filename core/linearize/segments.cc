@@ -61,6 +61,7 @@ Point RunBetween(const std::shared_ptr<const TracedRun>& recorded, const std::ve
 // A run of its own from one point of the line to another.
 std::shared_ptr<const TracedRun> Piece(const TracedRun& trace, const Point& from, const Point& to, double share) {
   auto piece = std::make_shared<TracedRun>(trace);
+  piece->share = share;
   for (size_t s = 0; s < piece->storages.size(); ++s) {
     for (size_t v = 0; v < piece->storages[s].size(); ++v) {
       Kept& kept = piece->storages[s][v];

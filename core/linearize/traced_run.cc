@@ -92,7 +92,8 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const auto terms = [&](const at::Tensor& own) {
     return TermsOfBags(schema, call.arguments, table, own, bags, rows, weights).to(dtype);
   };
-  const at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
+  at::Tensor moves = terms(ids) - terms(Reference(call.operands[1]).to(at::kLong));
+  if (share != 1) moves = moves * share;
   return {moves, Labels(call.operands[1]).to(moves.device()), bags.clamp_min(0)};
 }
 

@@ -69,6 +69,7 @@ struct TracedRun {
   bool dropped = false;                     // whether something did not fit
   std::vector<std::vector<Kept>> storages;  // by storage id, versions ascending
   std::vector<Start> starts;
+  double share = 1;  // of the whole line's ids, which are the same in every piece of it; see Note [Segments]
   int64_t numc = 0;
   std::vector<int64_t> row_starts;  // ascending: indices of the calls in which ids become numbers; see StartsRows
   // Values, references and rows stay in autograd's graph.
