@@ -16,6 +16,7 @@
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
 #include "core/explain/probe.h"
+#include "core/explain/shared_memory.h"
 #include "core/explain/target_numbers.h"
 #include "core/explain/verify.h"
 #include "core/linearize/label_sums.h"
@@ -164,6 +165,15 @@ void AddNotes(const std::vector<Target>& targets, const TargetNumbers& numbers, 
   for (std::string& note : NotesOfTargets(result.value, targets, numbers.of_probabilities, inputs)) {
     result.report.notes.push_back(std::move(note));
   }
+  const auto lost = std::count_if(result.targets.begin(), result.targets.end(), [](const Contributions& target) {
+    const auto finite = [](double number) { return std::isfinite(number); };
+    return !std::all_of(target.contributions.begin(), target.contributions.end(), finite);
+  });
+  if (lost > 0) {
+    result.report.notes.push_back(
+        absl::StrCat("contributions to ", lost, lost == 1 ? " target" : " targets", " in ", result.name,
+                     " are NaN or infinite, because the run met such numbers; they are no shares of anything"));
+  }
 }
 
 std::vector<OperatorRelevance> ByOperator(const TracedRun& trace, const AdjointResult& adjoint) {
@@ -280,7 +290,9 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs
   Model& own = *model.model();
   RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, PurposeOf(options));
   run.seconds = SecondsSince(start);
+  const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Attribution attribution = AttributeRun(std::move(run), options);
+  for (const std::string& note : shared) attribution.report.notes.push_back(note);
   for (const std::string& note : own.Notes()) attribution.report.notes.push_back(note);
   return attribution;
 }

@@ -124,6 +124,18 @@ TEST(Attribute, ManySegmentsAreIntegratedGradients) {
   }
 }
 
+TEST(Attribute, NumbersThatAreNotFiniteAreNoted) {
+  const auto notes = [](double divisor) {
+    AttributeOptions options;
+    options.targets = {Element({0, 1})};
+    const auto divide = [&](const Tensor& t) { return t / divisor; };
+    const Input input = SplitInput(at::tensor({1.0, 2.0}).view({1, 2}), {1}, Baseline::Of(0.5));
+    return testing::PrintToString(Attribute(ModelOf(divide), {input}, options).report.notes);
+  };
+  EXPECT_THAT(notes(0), testing::HasSubstr("contributions to 1 target in output are NaN or infinite"));
+  EXPECT_THAT(notes(2), testing::Not(testing::HasSubstr("NaN")));
+}
+
 TEST(Attribute, FastLeavesSomethingOverAndSaysHowMuch) {
   const auto run = [](const Tensor& t) { return at::layer_norm(t.mm(Weight()), {6}); };
   const Tensor x = Random({2, 6}, 1);

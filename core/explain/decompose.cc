@@ -17,6 +17,7 @@
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
 #include "core/explain/probe.h"
+#include "core/explain/shared_memory.h"
 #include "core/explain/verify.h"
 #include "core/linearize/linearization.h"
 #include "core/linearize/segments.h"
@@ -141,7 +142,9 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const Dec
   RecordedRun run = RecordModel(*model_, PrepareFor(*model_, inputs, options), options);
   run.seconds = SecondsSince(start);
   ChooseOutputs(options.outputs, run.outputs);
+  const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Decomposition decomposition = DecomposeRun(std::move(run), options);
+  for (const std::string& note : shared) decomposition.report.notes.push_back(note);
   for (const std::string& note : model_->Notes()) decomposition.report.notes.push_back(note);
   return decomposition;
 }

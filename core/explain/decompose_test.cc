@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/error_testing.h"
+#include "core/explain/attribute.h"
 #include "core/explain/decompose_testing.h"
 #include "core/linearize/small_models.h"
 #include "core/rules/registry.h"
@@ -125,6 +126,31 @@ TEST(Decompose, SeveralInputsShareTheComponentAxis) {
   const Tensor expected_a = a.t() * b.sum(1) / 2;
   const Tensor expected_b = b.t() * a.sum(1) / 2;
   EXPECT_TRUE(at::allclose(result.outputs[0].composition.components(), at::cat({expected_a, expected_b}), 0, 1e-12));
+}
+
+// The model itself would have seen in the one what it writes into the other.
+TEST(Decompose, SharedMemoryThatIsWrittenIsReported) {
+  const auto writes = [](const std::vector<Tensor>& in) { return Tensor(in[0]).mul_(2) + in[1]; };
+  const auto reads = [](const std::vector<Tensor>& in) { return in[0] * 2 + in[1]; };
+  const Tensor x = Random({2, 3}, 1);
+  const auto notes = [&](const auto& model, const Tensor& other, const Tensor& first) {
+    const std::vector<Input> inputs = {SplitInput(first, {1}), SplitInput(other, {0})};
+    AttributeOptions options;
+    options.targets[0].top1 = false;
+    options.targets[0].index = {0, 0};
+    const TracedModel traced = Trace(FromFunction(model));
+    return testing::PrintToString(traced.Decompose(inputs).report.notes) +
+           testing::PrintToString(Attribute(traced, inputs, options).report.notes);
+  };
+  const std::string shared = notes(writes, x, x);
+  EXPECT_THAT(shared, HasSubstr("input 0 and input 1 share memory, and the model writes input 0: it was given copies"));
+  EXPECT_THAT(notes(writes, x.clone(), x), testing::Not(HasSubstr("share memory")));
+  const Tensor wide = Random({2, 6}, 2);
+  const auto columns = [&](int64_t from) { return wide.narrow(1, from, 3); };
+  EXPECT_THAT(notes(writes, columns(1), columns(0)), HasSubstr("share memory"));
+  EXPECT_THAT(notes(writes, columns(3), columns(0)), testing::Not(HasSubstr("share memory")));
+  EXPECT_THAT(notes(reads, x, x), testing::Not(HasSubstr("share memory")));
+  EXPECT_TRUE(at::equal(x, Random({2, 3}, 1)));
 }
 
 TEST(Decompose, PlainInputsTakePartInTheReference) {
