@@ -1042,20 +1042,21 @@ ADDEND_API void addend_attribution_release(addend_attribution* attribution) ADDE
 ADDEND_API ADDEND_NODISCARD addend_status* addend_model_plan(const addend_context* context, const addend_model* model,
                                                              const addend_request* request,
                                                              addend_plan** out_plan) ADDEND_NOEXCEPT;
-/* Attributes the plan's targets for the inputs of a request. Of the request, only the values of its inputs and its
- * cancellation are looked at; inputs that are not split have to be as they were when the plan was made.
+/* Attributes the plan's targets for the inputs of a request. Of the request, only the names and values of its inputs,
+ * its structure and its cancellation are looked at; inputs that are not split, and the structure with its plain values,
+ * have to be as they were when the plan was made.
  * in: plan, request (borrowed).
  * out: out_attribution (new).
- * errors: INVALID_ARGUMENT for inputs of another size, dtype or device, for NaN and infinity, and where an input that
- * is not split differs; FAILED_PRECONDITION where the model would take another branch, or its parameters were written;
- * CANCELLED. */
+ * errors: INVALID_ARGUMENT for inputs of another size, dtype or device, for NaN and infinity, where an input that is
+ * not split or the structure differs, and where the model fails on the inputs; FAILED_PRECONDITION where the model
+ * would take another branch, or its parameters were written; CANCELLED. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute(const addend_plan* plan, const addend_request* request,
                                                                  addend_attribution** out_attribution) ADDEND_NOEXCEPT;
 /* The same into the caller's memory, without a handle for the result. A request that was made once over memory of the
  * caller's (addend_tensor_wrap) can be used again for each row that is written there.
- * in: plan, request (borrowed); contributions: a float64 tensor on the CPU, contiguous, with one number for each
- * target and component, [targets, components]; sums: the same [targets, 3], which gets value, reference and leftover of
- * each target, or NULL.
+ * in: plan, request (borrowed); contributions: a float64 tensor on the CPU, contiguous, over memory of the caller's
+ * (addend_tensor_wrap, or DLPack that is not for reading only), with one number for each target and component,
+ * [targets, components]; sums: the same [targets, 3], which gets value, reference and leftover of each target, or NULL.
  * errors: as addend_plan_attribute; INVALID_ARGUMENT for tensors that do not fit; INTERNAL where the parts of a target
  * do not add up, if the policy lets that pass elsewhere. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_plan_attribute_into(const addend_plan* plan,
