@@ -351,13 +351,15 @@ class JobTest(DaskTest):
         client = self.connect(self.cluster(1), 1)
         addend.dask.run(client, self.plan)
         np.save(self.path("rows.npy"), self.rows + 1)
-        addend.Job.plan(self.plan, self.model, addend.Input(self.rows[:1], dims=1, baseline=0),
+        # `Job.plan` does not write it beside these results.
+        addend.Job.plan(self.path("another.json"), self.model, addend.Input(self.rows[:1], dims=1, baseline=0),
                         rows=[self.path("rows.npy")], targets="0", batch=10, shards=4)
+        os.replace(self.path("another.json"), self.plan)
         with self.assertRaisesRegex(addend.FailedPrecondition, "(?s)belongs to another plan.*Remove what is wrong from "):
             addend.dask.run(client, self.plan)
         with self.assertRaisesRegex(addend.FailedPrecondition, "belongs to another plan"):
             addend.dask.results(self.plan)
-        with self.assertRaisesRegex(addend.FailedPrecondition, "has different results"):
+        with self.assertRaisesRegex(addend.FailedPrecondition, "holds the results of another plan"):
             addend.dask.run(client, self.plan, again=True)
         self.forget()
         self.assertEqual(addend.dask.run(client, self.plan)["computed"], 4)

@@ -75,6 +75,13 @@ class JobTest(unittest.TestCase):
         given.update(options)
         return addend.Job.plan(self.plan, MODEL, addend.Input(self.rows[:1], dims=1, baseline=0), **given)
 
+    def make_another(self, **options):
+        """A plan in the place of the first, whose results stay. `Job.plan` refuses to write it there."""
+        first, self.plan = self.plan, os.path.join(self.folder, "another.json")
+        self.make(**options)
+        os.replace(self.plan, first)
+        self.plan = first
+
     def merged(self):
         return addend.read_tensors(addend.Job.merge(self.plan)["path"])
 
@@ -209,6 +216,7 @@ class JobTest(unittest.TestCase):
         os.remove(os.path.join(shards, name.replace(name.split(".")[1], "0" * 64)))
         with self.assertRaisesRegex(addend.FailedPrecondition, "1 of 3 shards are missing, the first is 1"):
             addend.Job.results(self.plan)
+        shutil.rmtree(os.path.join(self.folder, "plan.out"))
         self.make(format="csv")
         with self.assertRaisesRegex(addend.InvalidArgument, "CSV"):
             addend.Job.results(self.plan)
@@ -218,7 +226,10 @@ class JobTest(unittest.TestCase):
         # As many shards as before, of other rows.
         path = os.path.join(self.folder, "rows.npy")
         np.save(path, self.rows[60:120])
-        self.make(rows=[path], targets=["0", "1"], batch=8, shards=3)
+        other = dict(rows=[path], targets=["0", "1"], batch=8, shards=3)
+        with self.assertRaisesRegex(addend.FailedPrecondition, "plan.out holds the results of another plan"):
+            self.make(**other)
+        self.make_another(**other)
         with self.assertRaisesRegex(addend.FailedPrecondition,
                                     "(?s)00000.*belongs to another plan.*Remove what is wrong from .*plan.out/shards"):
             addend.Job.results(self.plan)
