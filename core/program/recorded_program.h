@@ -77,8 +77,8 @@ struct RecordedStorage {
   int value = -1;            // the first value that lay in it
   std::vector<int> writers;  // the calls that wrote it, ascending; writers[v - 1] made version v
   // Parameters, buffers and constants: one-dimensional over the whole storage as it was when the run met it. It shares
-  // the model's memory unless the run overwrote it. Undefined for every other kind, and without elements on the meta
-  // device.
+  // the model's memory unless the run overwrote it or the model is live. Undefined for every other kind, and without
+  // elements on the meta device.
   at::Tensor initial;
   bool copied = false;  // `initial` is a copy
   // kConstant in memory that a call allocated: the call that was the first to read it, which is where `initial` was
