@@ -19,7 +19,8 @@ from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
 from ._errors import Code, Error, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
-from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, modules_of, named_tensors, unwrapped
+from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, listing_module, modules_of, named_tensors
+from ._modules import unwrapped
 from ._model import as_arguments
 from ._program import Program, Requirement, TraceCheck, read_check
 from ._reads import Readings
@@ -47,6 +48,10 @@ _ELSEWHERE = (
 _GIVEN_AWAY = (
     "the model gave work to another thread, where no operator is seen: what that computed from the inputs counts as a "
     "constant"
+)
+_LISTED = (
+    "the TorchScript module %s takes a list of a tensor's elements, which no operator shows: the reference may be that of "
+    "another branch"
 )
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
@@ -120,6 +125,7 @@ class _Block:
         self._modules = ModulePaths(modules, self._workers)
         self._slow_paths = SlowPaths(modules)
         self._uncompiled = Uncompiled(modules)
+        self._listing = listing_module(modules)
         self._readings = Readings()
         self._notes: List[str] = []
         self._trace: Any = None
@@ -175,14 +181,19 @@ class _Block:
         self._modules.install(self._set_module)
         self._workers.install()
         self._readings.install()
+        if self._listing is not None:
+            self._tell_of_reads(_LISTED % (self._listing or "itself"))
 
     def _give_away(self) -> None:
-        """Work goes to another thread, which may read all of the inputs."""
+        """Work goes to another thread."""
+        if _GIVEN_AWAY not in self._notes:
+            self._tell_of_reads(_GIVEN_AWAY)
+
+    def _tell_of_reads(self, note: str) -> None:
+        """Something may read all of the inputs, and nobody sees what."""
         import torch
 
-        if _GIVEN_AWAY in self._notes:
-            return
-        self._notes.append(_GIVEN_AWAY)
+        self._notes.append(note)
         for live in self.inputs:
             if not live.is_meta:
                 torch.ops.addend.elements_read_outside(live)

@@ -261,6 +261,21 @@ def _difference(path: str, before: Tuple[Any, ...], now: Tuple[Any, ...]) -> str
     return "the order of what %s holds was changed" % (path or "the model")
 
 
+def listing_module(modules: Modules) -> Optional[str]:
+    """The path of a TorchScript module whose forward calls ``tolist()``, which reads memory where Python's is a method
+    that can tell of it; None where there is none."""
+    torch = sys.modules.get("torch")
+    scripts = [] if torch is None else [own for own in modules if isinstance(own[1], torch.jit.ScriptModule)]
+    for path, module in scripts:
+        try:
+            graph = module.inlined_graph
+        except (AttributeError, RuntimeError):
+            continue  # it has no forward
+        if graph.findAllNodes("prim::tolist"):
+            return path
+    return None
+
+
 class KnownTensors:
     """Handles of a model's tensors, from one run to the next: made anew, they take longer than a small operator."""
 

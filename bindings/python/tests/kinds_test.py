@@ -11,6 +11,7 @@ import re
 import tempfile
 import threading
 import unittest
+from typing import List
 
 import numpy as np
 import torch
@@ -300,6 +301,30 @@ class KindsTest(unittest.TestCase):
         self.assertNotIsInstance(caught.exception, addend.Error)
 
     @shows("threads that the model starts", "refused")
+    def test_lists_in_torchscript(self):
+        class Smallest(nn.Module):
+            def forward(self, x: torch.Tensor):
+                listed: List[float] = x.view(-1).tolist()
+                return x * sorted(listed)[0]
+
+        class Around(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = torch.jit.script(Smallest())
+
+            def forward(self, x):
+                return self.inner(x) + 1
+
+        source = addend.Input(self.x, 1, baseline=self.x.flip(1) - 2)
+        for model, name in ((torch.jit.script(Smallest()), "itself"), (Around(), "inner")):
+            for results in (addend.compile(model).decompose(source), addend.compile(model).explain(source, targets="0,1")):
+                self.assertEqual(results.report["reference_is_model_on_baseline"], "unknown")
+                self.assertIn("the TorchScript module %s takes a list" % name, "\n".join(results.notes))
+            with self.assertRaises(addend.FailedPrecondition):
+                addend.compile(model).plan(source, targets="0,1")
+        results = addend.compile(torch.jit.script(small())).decompose(source)
+        self.assertEqual(results.report["reference_is_model_on_baseline"], "yes")
+
     def test_threads(self):
         model = small()
 
