@@ -11,6 +11,7 @@
 #include "core/audit/canonical_json.h"
 #include "core/base/error.h"
 #include "core/document/explanation.h"
+#include "core/explain/examples.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -31,15 +32,6 @@ int64_t ElementOf(const Target& target, at::IntArrayRef sizes) {
     place = place * sizes[d] + own;
   }
   return place;
-}
-
-// A target without the place of its row among those that were attributed together.
-Target WithoutRow(Target target) {
-  for (std::vector<int64_t>* index : {&target.index, &target.subtract}) {
-    if (!index->empty()) index->erase(index->begin());
-  }
-  for (Target& part : target.parts) part = WithoutRow(std::move(part));
-  return target;
 }
 
 template <typename T>
@@ -115,7 +107,7 @@ void ShardTable::Take(int64_t row, const Attribution& attribution, int64_t place
     leftover_[to] = own.leftover;
     target_[to] = ElementOf(own.target, attribution.value.sizes());
     if (!target_names_.empty()) {
-      target_names_[to] = NameTarget(attribution.value.select(0, place), at_, plan_.classes, WithoutRow(own.target));
+      target_names_[to] = NameTarget(attribution.value.select(0, place), at_, plan_.classes, WithoutExample(own.target));
     }
     if (plan_.contributions) {
       std::copy(own.contributions.begin(), own.contributions.end(),

@@ -266,13 +266,17 @@ def listing_module(modules: Modules) -> Optional[str]:
     that can tell of it; None where there is none."""
     torch = sys.modules.get("torch")
     scripts = [] if torch is None else [own for own in modules if isinstance(own[1], torch.jit.ScriptModule)]
+    scanned: List[str] = []
     for path, module in scripts:
+        if any(not above or path.startswith(above + ".") for above in scanned):
+            continue  # its calls are in the graph of the module above
         try:
             graph = module.inlined_graph
         except (AttributeError, RuntimeError):
             continue  # it has no forward
         if graph.findAllNodes("prim::tolist"):
             return path
+        scanned.append(path)
     return None
 
 
