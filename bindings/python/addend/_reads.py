@@ -4,10 +4,12 @@ import functools
 import threading
 from typing import Any, Callable, Dict, List, Tuple
 
+from ._patches import Patches
+
 # By thread: how many blocks there record. While there are any, what `_readers` has tells of its calls.
 _threads: Dict[int, int] = {}
 _lock = threading.Lock()
-_before: List[Tuple[Any, str, Any]] = []  # what stood in their places
+_patches = Patches()
 _NAMES = ("numpy", "tolist", "__dlpack__")
 
 
@@ -39,7 +41,7 @@ class Readings:
             if not _threads[thread]:
                 del _threads[thread]
             if not _threads:
-                _unpatch()
+                _patches.take_back()
 
 
 def _readers() -> List[Tuple[Any, str]]:
@@ -54,17 +56,7 @@ def _readers() -> List[Tuple[Any, str]]:
 
 def _patch() -> None:
     for owner, name in _readers():
-        _before.append((owner, name, owner.__dict__.get(name)))
-        setattr(owner, name, _telling(getattr(owner, name)))
-
-
-def _unpatch() -> None:
-    while _before:
-        owner, name, before = _before.pop()
-        if before is None:
-            delattr(owner, name)  # what PyTorch has is inherited
-        else:
-            setattr(owner, name, before)
+        _patches.put(owner, name, _telling(getattr(owner, name)))
 
 
 def _telling(read: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,13 +3,15 @@
 import functools
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List
+
+from ._patches import Patches
 
 # By thread: the blocks that it runs, or works for.
 _threads: Dict[int, List["Workers"]] = {}
 _lock = threading.Lock()
 _installed = 0
-_before: List[Tuple[Any, str, Any]] = []
+_patches = Patches()
 
 
 class Workers:
@@ -43,7 +45,7 @@ class Workers:
             _installed -= 1
             _set(thread, [one for one in _threads.get(thread, ()) if one is not self])
             if not _installed:
-                _unpatch()
+                _patches.take_back()
 
     def here(self) -> bool:
         """Whether this thread works for it."""
@@ -70,22 +72,8 @@ def _patch() -> None:
         pool = sys.modules["multiprocessing.pool"].ThreadPool
         pools.extend((pool, name) for name in ("apply_async", "_map_async", "imap", "imap_unordered"))
     for owner, name in pools:
-        _put(owner, name, _giving(getattr(owner, name)))
-    _put(threading.Thread, "start", _starting(threading.Thread.start))
-
-
-def _put(owner: Any, name: str, value: Any) -> None:
-    _before.append((owner, name, owner.__dict__.get(name)))
-    setattr(owner, name, value)
-
-
-def _unpatch() -> None:
-    while _before:
-        owner, name, before = _before.pop()
-        if before is None:  # inherited
-            delattr(owner, name)
-        else:
-            setattr(owner, name, before)
+        _patches.put(owner, name, _giving(getattr(owner, name)))
+    _patches.put(threading.Thread, "start", _starting(threading.Thread.start))
 
 
 def _giving(give: Callable[..., Any]) -> Callable[..., Any]:
