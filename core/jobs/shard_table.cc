@@ -107,7 +107,8 @@ void ShardTable::Take(int64_t row, const Attribution& attribution, int64_t place
     leftover_[to] = own.leftover;
     target_[to] = ElementOf(own.target, attribution.value.sizes());
     if (!target_names_.empty()) {
-      target_names_[to] = NameTarget(attribution.value.select(0, place), at_, plan_.classes, WithoutExample(own.target));
+      target_names_[to] =
+          NameTarget(attribution.value.select(0, place), at_, plan_.classes, WithoutExample(own.target));
     }
     if (plan_.contributions) {
       std::copy(own.contributions.begin(), own.contributions.end(),
