@@ -390,6 +390,32 @@ TEST(Conditions, OfOtherSizesCannotBeTheBaselines) {
               HasSubstr("choose policy conditions=value"));
 }
 
+// A mask of the baseline's that finds more elements, or fewer.
+TEST(Conditions, ThatSelectOtherSizesCannotBeTheBaselines) {
+  const Tensor value = at::tensor({0., 1., 0.1}, at::kDouble);
+  for (const Function& model : std::vector<Function>{[](const Tensor& x) { return x.index({x.gt(0.2)}).sum(); },
+                                                     [](const Tensor& x) { return x.masked_select(x.gt(0.2)).sum(); },
+                                                     [](const Tensor& x) {
+                                                       Tensor y = x.clone();
+                                                       y.index_put_({y.gt(0.2)}, y.index({y.gt(0.2)}) * 0.1);
+                                                       return y.sum();
+                                                     }}) {
+    for (const Tensor& baseline : {at::tensor({0.5, 0.6, 0.3}, at::kDouble), at::zeros({3}, at::kDouble)}) {
+      const Decomposition result = Decompose(model, SplitInput(value, {0}, baseline));
+      ExpectRecovery(result);
+      EXPECT_EQ(result.report.reference_is_model_on_baseline, "no");
+      ExpectError(absl::StatusCode::kFailedPrecondition, {"other sizes", "choose policy conditions=value"},
+                  [&] { Decompose(model, SplitInput(value, {0}, baseline), Conditions::kBaseline); });
+    }
+    // As many as at the value: the reference is the model on the baseline.
+    const Tensor as_many = at::tensor({0.1, 0., 0.7}, at::kDouble);
+    const Decomposition result = Decompose(model, SplitInput(value, {0}, as_many), Conditions::kBaseline);
+    ExpectRecovery(result);
+    EXPECT_NEAR(result.outputs[0].composition.reference().item<double>(), model(as_many).item<double>(), 1e-12);
+    EXPECT_EQ(result.report.reference_is_model_on_baseline, "yes") << result.report.reference_reason;
+  }
+}
+
 TEST(Conditions, ThatAProgramReadsAreNotKnownOnTheBaseline) {
   for (const Function& model :
        std::vector<Function>{[](const Tensor& x) { return x.sum().item<double>() > 0.1 ? x * 2 : x * 3; },

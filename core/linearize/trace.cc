@@ -338,6 +338,7 @@ void Tracer::SetReference(const CallAtHand& own, size_t k, const at::Tensor& val
   if (output.written && !own.call.resized_output) return;  // it was written in place
   // Another shape on the baseline (residuals of a system that has full rank at the value only) is no reference.
   const bool other_shape = reference.defined() && reference.sizes() != value.sizes();
+  if (other_shape) ids_.RequireSameSizes(own.call);
   try {
     states_.SetReference(output, value,
                          other_shape ? at::full_like(value, std::numeric_limits<double>::quiet_NaN()) : reference);

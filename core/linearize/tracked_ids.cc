@@ -43,6 +43,15 @@ void TrackedIds::RequireKnown(const Call& call) const {
               call.position, "choose policy conditions=value, or another baseline");
 }
 
+void TrackedIds::RequireSameSizes(const Call& call) const {
+  const bool labelled = std::any_of(call.operands.begin(), call.operands.end(), Labelled);
+  if (!labelled || !baseline_conditions_) return;
+  throw Error(absl::StatusCode::kFailedPrecondition,
+              absl::StrCat("what ", OriginOf(call).op, " gives on the baseline makes ", FullName(call.op.schema()),
+                           " give other sizes there, so the reference cannot have the baseline's conditions"),
+              call.position, "choose policy conditions=value, or another baseline");
+}
+
 bool TrackedIds::StartsRows(const Role& role, const Call& call) const {
   bool ids = false;
   for (const Operand& operand : call.operands) {

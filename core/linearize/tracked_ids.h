@@ -28,6 +28,9 @@ class TrackedIds {
   bool ReadsUnknown(const Call& call) const;
   // Throws FailedPrecondition where that is so: the reference cannot have such conditions.
   void RequireKnown(const Call& call) const;
+  // Throws FailedPrecondition for a call whose result has other sizes on the baseline, where conditions that it reads
+  // make that so: a mask that finds another number of elements.
+  void RequireSameSizes(const Call& call) const;
   // Whether rows begin in what a call gives, if that is continuous: ids become numbers there.
   bool StartsRows(const Role& role, const Call& call) const;
   // Whether a call that gives continuous numbers reads, on the baseline, the operand's reference, not its value.
