@@ -31,7 +31,13 @@ constexpr double kMuchLeftover = 0.2;
 
 constexpr char kRemedies[] = "compute in float64, choose another baseline, or cut the line (policy segments=8)";
 
-std::string Round(double number) { return absl::StrFormat("%.2g", number); }
+// Two digits: 1200, not 1.2e+03.
+std::string Round(double number) {
+  const double size = std::abs(number);
+  if (!(size >= 99.5 && size < 1e6)) return absl::StrFormat("%.2g", number);
+  const double unit = std::pow(10, std::floor(std::log10(size)) - 1);
+  return absl::StrFormat("%.0f", std::round(number / unit) * unit);
+}
 
 // What the parts of one tensor come to; sums of magnitudes over its elements.
 struct Sizes {
