@@ -367,6 +367,7 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
 }
 
 Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& values, const StageProgress& progress) const {
+  if (parts_->model != nullptr) parts_->model->RequireUnchanged();
   const std::shared_ptr<const Sized> sized = For(values, progress);
   Attribution attribution = [&] {
     if (!progress) return sized->Attribute(values, parts_->options);

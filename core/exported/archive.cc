@@ -117,31 +117,61 @@ bool Inflate(const char* from, uint64_t compressed, char* to, uint64_t size) {
 
 // ------------------------------------------------------------------------------------------------------------- files
 
-Bytes MapFile(const std::string& path) {
+namespace {
+
+int64_t WrittenAt(const struct stat& status) {
+  return static_cast<int64_t>(status.st_mtim.tv_sec) * 1000000000 + status.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
   // Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) throw FileError("read", path, errno);
+  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file_ < 0) throw FileError("read", path, errno);
   struct stat status = {};
-  if (::fstat(file, &status) != 0) {
+  if (::fstat(file_, &status) != 0) {
     const int error = errno;
-    ::close(file);
+    ::close(file_);
     throw FileError("read", path, error);
   }
   if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
-    ::close(file);
+    ::close(file_);
     throw InvalidArgument(absl::StrCat(path, S_ISREG(status.st_mode) ? ": the file is empty" : ": is no regular file"));
   }
-  const auto size = static_cast<size_t>(status.st_size);
+  size_ = static_cast<size_t>(status.st_size);
+  written_ = WrittenAt(status);
   // MAP_NORESERVE: pages are copied where they are written to, which of weights hardly any is.
-  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
-  const int error = errno;
-  ::close(file);
-  if (data == MAP_FAILED) throw FileError("read", path, error);
+  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_, 0);
+  if (data == MAP_FAILED) {
+    const int error = errno;
+    ::close(file_);
+    throw FileError("read", path, error);
+  }
+  data_ = static_cast<char*>(data);
+}
+
+MappedFile::~MappedFile() {
+  ::munmap(data_, size_);
+  ::close(file_);
+}
+
+void MappedFile::RequireUnchanged() const {
+  struct stat status = {};
+  if (::fstat(file_, &status) != 0) throw FileError("read", path_, errno);
+  if (static_cast<size_t>(status.st_size) == size_ && WrittenAt(status) == written_) return;
+  throw FailedPrecondition(
+      absl::StrCat(OneLine(path_), " was written since the model was loaded, whose weights are read from ",
+                   "it while they are used; load the model again, and put new files in place by ", "renaming them"));
+}
+
+Bytes MapFile(const std::string& path) {
+  auto file = std::make_shared<MappedFile>(path);
   Bytes bytes;
-  bytes.data = static_cast<char*>(data);
-  bytes.size = size;
-  bytes.owner = std::shared_ptr<void>(data, [size](void* mapped) { ::munmap(mapped, size); });
-  bytes.mapped = true;
+  bytes.data = file->data();
+  bytes.size = file->size();
+  bytes.file = file;
+  bytes.owner = std::move(file);
   return bytes;
 }
 
@@ -150,7 +180,7 @@ Bytes MapFile(const std::string& path) {
 Archive::Archive(Bytes bytes, const std::string& name, MemoryBudget* budget)
     : bytes_(std::move(bytes)), name_(OneLine(name)), budget_(budget) {
   ReadDirectory();
-  if (bytes_.mapped) AskForHeaders();
+  if (bytes_.file != nullptr) AskForHeaders();
 }
 
 void Archive::Damaged(const std::string& what) const { throw InvalidArgument(absl::StrCat(name_, ": ", what)); }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/exported/archive.h"
 #include "core/exported/input_checks.h"
 #include "core/exported/nesting.h"
 #include "core/exported/plan.h"
@@ -77,7 +78,7 @@ void AddCalls(const Plan& plan, std::vector<ModelCall>* calls) {
 class ExportedModel : public Model {
  public:
   ExportedModel(std::shared_ptr<const Program> program, const ScriptOptions& options, c10::Device device, bool copy)
-      : program_(std::move(program)), device_(WithIndex(device)), dtype_(options.dtype) {
+      : program_(std::move(program)), device_(WithIndex(device)), dtype_(options.dtype), copied_(copy) {
     const TracingPause pause;
     const DtypeMap dtype = MapTo(dtype_, *program_);
     state_ = Converted(program_->state, dtype, device_, copy);
@@ -87,7 +88,7 @@ class ExportedModel : public Model {
   // With memory of its own for what runs write, and the rest of the other's.
   struct OwnMemory {};
   ExportedModel(const ExportedModel& other, OwnMemory /*tag*/)
-      : program_(other.program_), device_(other.device_), dtype_(other.dtype_) {
+      : program_(other.program_), device_(other.device_), dtype_(other.dtype_), copied_(other.copied_) {
     const TracingPause pause;
     state_ = Converted(other.state_, nullptr, device_, /*copy=*/false);
     Prepare(MapTo(dtype_, *program_));
@@ -103,6 +104,10 @@ class ExportedModel : public Model {
   std::shared_ptr<Model> ForOneTrace() const override {
     if (prepared_.written.empty() || !initial_.empty()) return nullptr;
     return std::make_shared<ExportedModel>(*this, OwnMemory());
+  }
+
+  void RequireUnchanged() const override {
+    if (program_->file != nullptr && !copied_) program_->file->RequireUnchanged();
   }
 
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override { return named_; }
@@ -167,6 +172,7 @@ class ExportedModel : public Model {
   }
 
   IValue RunHere(const std::vector<IValue>& inputs) {
+    RequireUnchanged();
     std::vector<IValue> leaves;
     const std::vector<std::string> complaints = TakeInputs(inputs, &leaves);
     if (!complaints.empty()) {
@@ -359,6 +365,7 @@ class ExportedModel : public Model {
   std::shared_ptr<const Program> program_;
   c10::Device device_;
   std::optional<c10::ScalarType> dtype_;
+  bool copied_ = false;  // no tensor shares the file's memory
   std::map<std::string, at::Tensor> state_;
   std::vector<std::pair<std::string, at::Tensor>> named_;
   std::vector<std::string> buffers_;

@@ -143,7 +143,13 @@ Program Read(Bytes bytes, const std::string& name) {
 
 }  // namespace
 
-Program ReadProgram(const std::string& path) { return Read(MapFile(path), path); }
+Program ReadProgram(const std::string& path) {
+  Bytes bytes = MapFile(path);
+  const std::shared_ptr<const MappedFile> file = bytes.file;
+  Program program = Read(std::move(bytes), path);
+  program.file = file;
+  return program;
+}
 
 Program ReadProgramBytes(const void* data, size_t size, const std::string& name) {
   return Read(Borrowed(data, size), name);

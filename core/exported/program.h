@@ -21,6 +21,7 @@
 namespace addend::exported {
 
 struct Graph;
+class MappedFile;
 
 // One argument or result of a node.
 struct Argument {
@@ -143,6 +144,7 @@ struct Program {
   // Parameters, buffers and constants by name. Names that are tied share their storage. Tensors may be mapped from the
   // file, copy-on-write: who writes to one changes neither the file nor what another process reads.
   std::map<std::string, at::Tensor> state;
+  std::shared_ptr<const MappedFile> file;  // which they are mapped from; null: from none
   std::vector<std::string> notes;  // what a reader has to know: "holds a compiled variant too, which is not used"
 };
 

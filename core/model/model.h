@@ -32,6 +32,9 @@ class Model {
   // The model with memory of its own for what runs write, for one trace: no other thread's run writes there, and its
   // named tensors are those that it writes. Null where runs write nothing, or what the next one is to find.
   virtual std::shared_ptr<Model> ForOneTrace() const { return nullptr; }
+  // Throws FailedPrecondition where the model computes something else than what was loaded, because the file that it
+  // reads was written. A run does so itself.
+  virtual void RequireUnchanged() const {}
   // Parameters and buffers by name, which positions of operators mention.
   virtual std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const { return {}; }
   // The named tensors that are buffers: not learned.
