@@ -73,7 +73,8 @@ JobDraft DraftOf(const std::string& plan, const std::string& model, const Contex
   draft.source = OpenTensorRows(places, groups);
   if (!request.inside.empty()) throw InvalidArgument("a job splits rows, not tensors inside the model");
   RequireOneBaseline(request.inputs);
-  draft.request.inputs = InputsOf(request.inputs);
+  LoadModelOf(draft);
+  draft.request.inputs = InputsOf(Arrange(draft.loaded->InputNames(), request.inputs));
   draft.request.options = AttributeOptionsOf(context, request);
   draft.request.options.progress = nullptr;
   draft.request.own_rules = draft.request.options.registry != nullptr;

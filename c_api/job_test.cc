@@ -60,5 +60,42 @@ TEST_F(JobTest, ThreadsComputeShardsOfOneJob) {
   }
 }
 
+// relu(relu(a) - 1 - relu(b)), whose arguments the request names in the other order.
+TEST_F(JobTest, InputsAreFoundByName) {
+  const std::string folder = testing::TempDir();
+  const std::string model = "tests/conformance/models/oracle_difference.pt";
+  const std::vector<float> a = {4, 5, 6, 7, 8, 9};
+  const std::vector<float> b = {1, 2, 1.5, 1, 0.5, 0.25};
+  TensorFile::Create().Add("x", Tensor::Copy(a, {3, 2})).Write(folder + "/named_a.safetensors");
+  TensorFile::Create().Add("x", Tensor::Copy(b, {3, 2})).Write(folder + "/named_b.safetensors");
+  const std::string options =
+      "{\"inputs\": [\"" + folder + "/named_a.safetensors#x\", \"" + folder + "/named_b.safetensors#x\"]}";
+  const auto row = [](const std::vector<float>& rows, size_t number) {
+    return Tensor::Copy(std::vector<float>(rows.begin() + 2 * number, rows.begin() + 2 * number + 2), {1, 2});
+  };
+  const auto asked = [&](size_t number, const std::string& first, const std::string& second) {
+    Request request;
+    request.Input(row(b, number), first).SplitAlong({1}).Baseline(0.125);
+    request.Input(row(a, number), second).SplitAlong({1}).Baseline(3.0).Target("0");
+    return request;
+  };
+  const std::string plan = folder + "/named.json";
+  Job::Plan(plan, model, asked(0, "b", "a"), options);
+  EXPECT_THAT(Job(plan).Run(0), HasSubstr("addend.shard"));
+  Job::Merge(plan);
+  const TensorFile merged = TensorFile::Read(folder + "/named.out/merged.safetensors");
+  const std::vector<double> found = merged.tensor("contributions").To<double>();
+  for (size_t number = 0; number < 3; ++number) {
+    // By hand: what moves is element 0 of each, on the way from (3, 0.125) to (a, b), where every relu is open.
+    const std::vector<double> expected = {a[2 * number] - 3.0, 0, 0.125 - b[2 * number], 0};
+    for (size_t c = 0; c < 4; ++c) EXPECT_NEAR(found[4 * number + c], expected[c], 1e-6) << number << " " << c;
+  }
+  addend_string* made = nullptr;
+  const Outcome outcome(
+      addend_job_plan(nullptr, plan.c_str(), model.c_str(), asked(0, "b", "c").get(), options.c_str(), &made));
+  EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_THAT(outcome.message, HasSubstr("the model has no input c; it has a, b"));
+}
+
 }  // namespace
 }  // namespace addend::api

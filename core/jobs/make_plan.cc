@@ -125,6 +125,14 @@ Json MadePlanJson(const MadePlan& made, const std::string& path) {
           {"seconds", made.seconds()}};
 }
 
+void LoadModelOf(JobDraft& draft) {
+  if (draft.loaded != nullptr) return;
+  draft.model_sha256 = Sha256OfModel(draft.model);
+  ModelSource how;
+  how.dtype = draft.dtype;
+  draft.loaded = LoadModelAs(draft.model, how);
+}
+
 MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progress) {
   EndingOf(draft.format);
   if (!draft.contributions && draft.concepts.empty()) {
@@ -147,14 +155,9 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
     reasons = ReadConcepts(draft.concepts).at_most;
     plan.concepts = Json::parse(draft.concepts);
   }
-  std::shared_ptr<Model> model = draft.loaded;
+  LoadModelOf(draft);
+  const std::shared_ptr<Model> model = draft.loaded;
   plan.model_sha256 = draft.model_sha256;
-  if (model == nullptr) {
-    plan.model_sha256 = Sha256OfModel(draft.model);
-    ModelSource how;
-    how.dtype = draft.dtype;
-    model = LoadModelAs(draft.model, how);
-  }
   plan.addend = {{"version", writer.version}};
   plan.libtorch = LibTorchJson(writer, "cpu");
 

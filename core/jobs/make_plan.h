@@ -56,6 +56,9 @@ struct MadePlan {
 // {"format": "addend.job_made", "version": 1, ...}
 Json MadePlanJson(const MadePlan& made, const std::string& path);
 
+// Loads the model and takes its digest, unless the draft has both.
+void LoadModelOf(JobDraft& draft);
+
 // Throws what reading rows, loading the model and attributing the first batch throw, each row of which may be refused
 // as long as one is left; InvalidArgument for several baselines, names that are not as many as the components, and
 // requests that hold neither contributions nor reasons, and components that are called as another column of the results
