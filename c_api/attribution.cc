@@ -83,7 +83,7 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
                                                  addend_attribution** out_attribution) noexcept {
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_attribution, "out_attribution");
-    auto [traced, inputs] = AskedOf(run.model, run.request);
+    auto [traced, inputs, structure] = AskedOf(run.model, run.request);
     AttributeOptions options = AttributeOptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);
     const std::vector<SeveralBaselines> several = SeveralOf(inputs);
@@ -96,7 +96,7 @@ ADDEND_API addend_status* addend_model_attribute(const addend_context* context, 
     KeepInputs([&model = traced] { return model->NamedTensors(); }, inputs);
     AttributionBody made = AttributionOf(std::move(found.mean), options, inputs, run.context, run.model.path);
     made.spread = std::move(found.spread);
-    made.structured = !run.request.structures.empty() && run.request.structures[0] != nullptr;
+    made.structured = structure != nullptr;
     made.source = run.model.source;
     if (!made.structured) made.input_names = run.model.input_names;
     Give(out_attribution, std::move(made));

@@ -192,7 +192,7 @@ ADDEND_API addend_status* addend_model_decompose(const addend_context* context, 
                                                  const addend_request* request, addend_results** out_results) noexcept {
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_results, "out_results");
-    auto [traced, inputs] = AskedOf(run.model, run.request);
+    auto [traced, inputs, structure] = AskedOf(run.model, run.request);
     RequireOneBaseline(inputs);
     DecomposeOptions options = OptionsOf(run.context, run.request);
     options.references = ReferencesFor(run.model, run.request);

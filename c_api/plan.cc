@@ -68,7 +68,7 @@ ADDEND_API addend_status* addend_model_plan(const addend_context* context, const
                                             const addend_request* request, addend_plan** out_plan) noexcept {
   return Guard(DetailOf(context), [&] {
     const ModelRun run(context, model, request, out_plan, "out_plan");
-    auto [traced, inputs] = AskedOf(run.model, run.request);
+    auto [traced, inputs, structure] = AskedOf(run.model, run.request);
     RequireOneBaseline(inputs);
     const AttributeOptions options = AttributeOptionsOf(run.context, run.request);
     PlanBody made;
@@ -80,7 +80,7 @@ ADDEND_API addend_status* addend_model_plan(const addend_context* context, const
     made.context = run.context;
     made.model_path = run.model.path;
     made.source = run.model.source;
-    made.structure = StructureOf(run.request);
+    made.structure = std::move(structure);
     made.input_names = run.model.input_names;
     Give(out_plan, std::move(made));
   });

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -100,6 +102,35 @@ TEST_F(PlanTest, RefusesOtherSizesBranchesAndNumbers) {
   EXPECT_THAT(Refused(plan, none, ADDEND_INVALID_ARGUMENT), HasSubstr("for 1 inputs, but 0 are given"));
 }
 
+// The weights of an exported program are read from its file while they are used.
+TEST_F(PlanTest, AnExportedProgramWhoseFileIsWrittenIsRefused) {
+  const std::string path = testing::TempDir() + "/written.pt2";
+  const auto copy = [](const std::string& to) {
+    std::ifstream from("docs/examples/models/breast_cancer/model.pt2", std::ios::binary);
+    std::ofstream(to, std::ios::binary) << from.rdbuf();
+  };
+  copy(path);
+  Request request;
+  request.Input(Tensor::Copy(std::vector<float>(30, 0.5), {1, 30})).SplitAlong({1}).Baseline(0.0).Target("0");
+  const Model model = Model::Load(path);
+  const Plan plan = model.MakePlan(request);
+  const std::vector<double> expected = Parts(model.Attribute(request).Explain());
+  // Renamed into its place, another file does not matter.
+  copy(path + ".new");
+  ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
+  EXPECT_EQ(Parts(model.Attribute(request).Explain()), expected);
+  EXPECT_EQ(Parts(plan.Attribute(request).Explain()), expected);
+  const Model other = Model::Load(path);
+  const Plan planned = other.MakePlan(request);
+  copy(path);
+  constexpr char kWritten[] = "was written since the model was loaded";
+  EXPECT_THAT(Refused(planned, request, ADDEND_FAILED_PRECONDITION), HasSubstr(kWritten));
+  addend_attribution* attribution = nullptr;
+  const Outcome outcome(addend_model_attribute(nullptr, other.get(), request.get(), &attribution));
+  EXPECT_EQ(outcome.code, ADDEND_FAILED_PRECONDITION);
+  EXPECT_THAT(outcome.message, HasSubstr(kWritten));
+}
+
 TEST_F(PlanTest, RefusesWhatCannotBePlanned) {
   Request limited = Asked(Row("same_branch"));
   limited.Memory(1000);
@@ -142,8 +173,11 @@ TEST_F(PlanTest, KeepsTheStructureOfItsArguments) {
       R"({"scale": 0.5, "steps": {"list": [{"tuple": [{"tensor": 1}, 2]}, {"tuple": [{"tensor": 0},
       -1]}]}, "masks": {"dict": {"keep": {"tensor": 2}, "drop": {"tensor": 3}}}, "pair": {"tuple": [{"tensor": 5},
       {"tensor": 4}]}})";
-  EXPECT_EQ(Parts(plan.Attribute(asked({"step_1", "step_0", "keep", "drop", "memory", "table"}, turned)).Explain()),
-            expected);
+  const Request by_name = asked({"step_1", "step_0", "keep", "drop", "memory", "table"}, turned);
+  EXPECT_EQ(Parts(plan.Attribute(by_name).Explain()), expected);
+  // Components are numbered as the model's arguments hold them, whichever the caller names first.
+  EXPECT_EQ(Parts(model.Attribute(by_name).Explain()), expected);
+  EXPECT_EQ(Parts(model.MakePlan(by_name).Attribute(request).Explain()), expected);
   const auto refuses = [&](const Plan& by, const std::vector<std::string>& given, const std::string& structure,
                            const std::string& why) {
     EXPECT_THAT(Refused(by, asked(given, structure), ADDEND_INVALID_ARGUMENT), HasSubstr(why)) << structure;

@@ -65,7 +65,7 @@ ADDEND_API addend_status* addend_model_interactions(const addend_context* contex
     const ModelRun run(context, model, request, out_json, "out_json");
     const Concepts each_component;
     const Concepts& described = concepts == nullptr ? each_component : Get(concepts, "concepts").concepts;
-    const auto [traced, inputs] = AskedOf(run.model, run.request);
+    const auto [traced, inputs, structure] = AskedOf(run.model, run.request);
     RequireOneBaseline(inputs);
     const AttributeOptions options = AttributeOptionsOf(run.context, run.request);
     const std::vector<Input> asked = InputsOf(inputs);

@@ -145,9 +145,13 @@ std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request) {
   AskedModel asked;
   if (request.structures.empty() || request.structures[0] == nullptr) {
-    asked = {model.model, Arrange(model.input_names, request.inputs)};
+    asked.model = model.model;
+    asked.inputs = Arrange(model.input_names, request.inputs);
   } else {
-    asked = {OfTensors(model.model, request.structures[0], model.input_names), request.inputs};
+    OrderedStructure ordered = InOrderOfArguments(*request.structures[0], model.input_names, request.inputs.size());
+    for (const int input : ordered.inputs) asked.inputs.push_back(request.inputs[input]);
+    asked.model = OfTensors(model.model, ordered.structure, model.input_names);
+    asked.structure = std::move(ordered.structure);
   }
   asked.inputs.insert(asked.inputs.end(), request.inside.begin(), request.inside.end());
   for (size_t k = 0; k < asked.inputs.size(); ++k) ReadBaselineFile(asked.inputs[k].input, k);

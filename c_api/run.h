@@ -61,10 +61,11 @@ std::vector<RequestInput> Arrange(const std::vector<std::string>& names, const s
 std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs);
 // A model with the inputs that it takes of the first example of a request, in its order; what is split inside the model
 // comes behind. Where the request has a structure, the model is one of tensors alone, and takes them in the order in
-// which they were added.
+// which its arguments hold them.
 struct AskedModel {
   std::shared_ptr<Model> model;
   std::vector<RequestInput> inputs;
+  std::shared_ptr<const RequestStructure> structure = nullptr;  // of these inputs
 };
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request);
 

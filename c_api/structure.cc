@@ -191,6 +191,11 @@ void FindPlaces(const Structure& planned, const Structure& given, const std::str
   }
 }
 
+void Renumber(Structure& structure, const std::vector<int>& numbers) {
+  if (structure.kind == Structure::Kind::kTensor && structure.tensor >= 0) structure.tensor = numbers[structure.tensor];
+  for (Structure& element : structure.elements) Renumber(element, numbers);
+}
+
 class ModelOfTensors : public Model {
  public:
   ModelOfTensors(std::shared_ptr<Model> model, std::shared_ptr<const RequestStructure> structure,
@@ -206,6 +211,7 @@ class ModelOfTensors : public Model {
     std::shared_ptr<Model> own = model_->ForOneTrace();
     return own == nullptr ? nullptr : std::make_shared<ModelOfTensors>(std::move(own), structure_, names_);
   }
+  void RequireUnchanged() const override { model_->RequireUnchanged(); }
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override { return model_->NamedTensors(); }
   std::vector<std::string> BufferNames() const override { return model_->BufferNames(); }
   std::vector<std::string> ModulePaths() const override { return model_->ModulePaths(); }
@@ -250,6 +256,25 @@ std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const st
     arguments.push_back(addend::PutTogether(*places[k], [&](int number) { return inputs[number]; }));
   }
   return arguments;
+}
+
+OrderedStructure InOrderOfArguments(const RequestStructure& structure, const std::vector<std::string>& names,
+                                    size_t inputs) {
+  RequireEachInput(structure, inputs);
+  OrderedStructure ordered;
+  std::vector<int> numbers(inputs, -1);
+  for (const Structure* place : PlacesOf(structure, names)) {
+    if (place == nullptr) continue;
+    ForEachNumber(*place, [&](int number) {
+      if (numbers[number] >= 0) return;
+      numbers[number] = static_cast<int>(ordered.inputs.size());
+      ordered.inputs.push_back(number);
+    });
+  }
+  auto own = std::make_shared<RequestStructure>(structure);
+  for (RequestArgument& argument : own->arguments) Renumber(argument.structure, numbers);
+  ordered.structure = std::move(own);
+  return ordered;
 }
 
 RequestStructure TensorsAlone(size_t inputs) {

@@ -24,6 +24,15 @@ std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json);
 std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const std::vector<std::string>& names,
                                      const std::vector<at::Tensor>& inputs);
 
+// Inputs in the order in which the arguments of a model hold them, whatever order the request names arguments in.
+struct OrderedStructure {
+  std::shared_ptr<const RequestStructure> structure;  // numbers its tensors in that order
+  std::vector<int> inputs;                            // of the request, by that order
+};
+// Throws what PutTogether() throws of numbers and names.
+OrderedStructure InOrderOfArguments(const RequestStructure& structure, const std::vector<std::string>& names,
+                                    size_t inputs);
+
 // The structure of a request without one: each input is an argument, in the order of a model's.
 RequestStructure TensorsAlone(size_t inputs);
 
