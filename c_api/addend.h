@@ -712,7 +712,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_next_example(addend_re
 /* Sets how the inputs of the example, which are tensors, make up the arguments of a model that takes tuples, lists,
  * dictionaries or plain values. All functions of models and programs that take a request look at it, and so does
  * addend_trace_record. Every input has to be used. Names of inputs then serve for results only; inputs are split as
- * usual, and their components move through the model like those of any other input.
+ * usual, and their components move through the model like those of any other input. Results count inputs and their
+ * components as the arguments of the model hold them, in whatever order they were added or named.
  * in: structure: NULL, the default, where every input is an argument; otherwise JSON: a list of the arguments in the
  * model's order, or an object of the arguments by name, each one of
  *   {"tensor": 0}                            an input by its number, counted from 0 in the order of adding
@@ -944,7 +945,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_composition(
  * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_tensor(const addend_results* results, size_t index,
                                                                  addend_tensor** out_tensor) ADDEND_NOEXCEPT;
-/* Gives a result that is a number.
+/* Gives a result that is a number. Integers beyond 2^53 are rounded; addend_results_tensor keeps them.
  * out: out_number.
  * errors: OUT_OF_RANGE. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_results_number(const addend_results* results, size_t index,

@@ -1081,6 +1081,7 @@ class Arguments : public Handle<addend_arguments, addend_arguments_release> {
     return *this;
   }
   // Not called Add: a literal would be taken for a bool.
+  Arguments& Add(const char* text, const char* name = nullptr) = delete;
   Arguments& AddText(const std::string& text, const char* name = nullptr) {
     Check(addend_arguments_add_str(get(), name, text.c_str()));
     return *this;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "c_api/bodies.h"
 #include "c_api/memory.h"
+#include "core/base/tensor_text.h"
 #include "core/composition/format_tensor.h"
 #include "core/intercept/tracing_scope.h"
 
@@ -85,6 +86,10 @@ ADDEND_API addend_status* addend_tensor_to(const addend_tensor* tensor, int32_t 
     RequireOut(out_tensor, "out_tensor");
     const TracingPause pause;
     const at::ScalarType type = dtype == 0 ? from.scalar_type() : DtypeOf(dtype);
+    if (from.is_complex() && !c10::isComplexType(type)) {
+      throw InvalidArgument(absl::StrCat("complex numbers (", TensorText(from), ") have an imaginary part, which ",
+                                         "numbers of another type would lose"));
+    }
     const at::Device where = device == nullptr ? from.device() : at::Device(Text(device, "device"));
     Give(out_tensor, from.detach().to(where, type).resolve_conj().resolve_neg().contiguous());
   });

@@ -264,5 +264,17 @@ TEST_F(TensorTest, FilesAreEncodedAndDecoded) {
   EXPECT_EQ(none, nullptr);
 }
 
+TEST_F(TensorTest, ComplexNumbersKeepTheirImaginaryPart) {
+  const Tensor real = Tensor::Copy<double>({1, 5}, {1, 2});
+  const Tensor complex = Call("aten::view_as_complex", Arguments().Add(real)).tensor();
+  addend_tensor* none = nullptr;
+  const Outcome outcome(addend_tensor_to(complex.get(), ADDEND_FLOAT64, nullptr, &none));
+  EXPECT_EQ(outcome.code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_THAT(outcome.message, testing::HasSubstr("imaginary part"));
+  EXPECT_EQ(none, nullptr);
+  ExpectOk(addend_tensor_to(complex.get(), 0, nullptr, &none));
+  addend_tensor_release(none);
+}
+
 }  // namespace
 }  // namespace addend::api
