@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/base/error_testing.h"
 
 namespace addend {
@@ -119,6 +120,20 @@ TEST(CanonicalJsonTest, RefusesDeepNests) {
     EXPECT_THAT(MessageOf([&] { ReadJson(nested(depth), "it"); }), HasSubstr("nested more than 64"));
   }
   EXPECT_THAT(MessageOf([&] { ReadJson("{\"a\":1", "it"); }), HasSubstr("it is no JSON"));
+}
+
+TEST(ReadJsonTest, RefusesTextsOfWhichAValueWouldLoseSomething) {
+  for (const char* lost : {"1234567890123456789012", "18446744073709551616", "-9223372036854775809"}) {
+    EXPECT_THAT(MessageOf([&] { ReadJson(absl::StrCat("{\"number\": [", lost, "]}"), "it"); }),
+                HasSubstr(absl::StrCat("it holds the integer ", lost, ", which has more digits")));
+  }
+  EXPECT_THAT(MessageOf([] { ReadJson(R"({"a": 1, "b": {"c": 1, "c": 2}})", "it"); }),
+              HasSubstr("it has the key \"c\" twice"));
+  // Integers that a number holds, keys of objects side by side, numbers that are no integers.
+  for (const char* kept : {"100000000000000000000000", "18446744073709551615", "-9223372036854775808",
+                           R"([{"a":1},{"a":2}])", R"({"a":{"a":1}})", "0.1", "12345678901234567.89", "1e300"}) {
+    EXPECT_EQ(MessageOf([&] { ReadJson(kept, "it"); }), "(no error)") << kept;
+  }
 }
 
 TEST(RecordedNumberTest, KeepsWhatIsNotFinite) {

@@ -1,25 +1,89 @@
 #include "core/base/read_json.h"
 
+#include <charconv>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/base/error.h"
 
 namespace addend {
+namespace {
+
+// The digits of a decimal without sign, point, exponent and zeros at the end.
+std::string DigitsOf(absl::string_view decimal) {
+  std::string digits;
+  for (const char c : decimal) {
+    if (c == 'e' || c == 'E') break;
+    if (c >= '0' && c <= '9') digits += c;
+  }
+  digits.erase(digits.find_last_not_of('0') + 1);
+  return digits;
+}
+
+// Says what a value would lose of a text, and where it would be too deep, before there is a value.
+class Reader : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& complaint() const { return complaint_; }
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t value, const std::string& token) override {
+    if (token.find_first_of(".eE") != std::string::npos) return true;
+    // An integer beyond 64 bits, such as an account's number.
+    char shortest[40];
+    const auto end = std::to_chars(shortest, shortest + sizeof(shortest), value, std::chars_format::scientific).ptr;
+    if (DigitsOf(token) == DigitsOf({shortest, static_cast<size_t>(end - shortest)})) return true;
+    return Refuse(
+        absl::StrCat("holds the integer ", token, ", which has more digits than a number keeps; write it as text"));
+  }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*elements*/) override {
+    keys_.emplace_back();
+    return IsShallow();
+  }
+  bool key(string_t& name) override {
+    return keys_.back().insert(name).second || Refuse(absl::StrCat("has the key \"", name, "\" twice"));
+  }
+  bool end_object() override { return End(); }
+  bool start_array(size_t /*elements*/) override {
+    keys_.emplace_back();
+    return IsShallow();
+  }
+  bool end_array() override { return End(); }
+  bool parse_error(size_t /*place*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return Refuse("is no JSON");
+  }
+
+ private:
+  bool Refuse(std::string complaint) {
+    complaint_ = std::move(complaint);
+    return false;
+  }
+  bool IsShallow() {
+    return keys_.size() <= kMostNested || Refuse(absl::StrCat("is nested more than ", kMostNested, " deep"));
+  }
+  bool End() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> keys_;  // of the objects around; of lists, none
+  std::string complaint_;
+};
+
+}  // namespace
 
 Json ReadJson(const std::string& text, const std::string& name) {
-  bool deep = false;
-  // Values are dropped from there on: what is nested a million deep takes no memory.
-  const auto shallow = [&deep](int depth, Json::parse_event_t, Json&) {
-    deep = deep || depth > kMostNested;
-    return !deep;
-  };
-  Json value;
-  try {
-    value = Json::parse(text, shallow);
-  } catch (const Json::exception&) {
-    throw InvalidArgument(absl::StrCat(name, " is no JSON"));
-  }
-  if (deep) throw InvalidArgument(absl::StrCat(name, " is nested more than ", kMostNested, " deep"));
-  return value;
+  Reader reader;
+  if (!Json::sax_parse(text, &reader)) throw InvalidArgument(absl::StrCat(name, " ", reader.complaint()));
+  return Json::parse(text);
 }
 
 }  // namespace addend

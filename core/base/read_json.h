@@ -12,8 +12,9 @@ namespace addend {
 // deeper one could end the process.
 inline constexpr int kMostNested = 64;
 
-// The value of a text. Throws InvalidArgument, in which `name` stands for the text, for what is no JSON and for values
-// that are nested more than kMostNested deep.
+// The value of a text. Throws InvalidArgument, in which `name` stands for the text, for what is no JSON, for values
+// that are nested more than kMostNested deep, and for texts of which the value would lose something: an object that has
+// a key twice, and an integer with more digits than a number keeps.
 Json ReadJson(const std::string& text, const std::string& name);
 
 }  // namespace addend
