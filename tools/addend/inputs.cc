@@ -144,6 +144,11 @@ void PickRow(int64_t row, LoadedInput& loaded) {
   at::Tensor& baseline = input.baseline.tensor;
   if (baseline.defined() && baseline.dim() == input.value.dim() && baseline.size(0) == batch) {
     baseline = PickRow(baseline, row);
+    if (batch > 1 && baseline.equal(input.value.narrow(0, row, 1))) {
+      throw InvalidArgument(absl::StrCat("--row ", row, ": row ", row, " of the baseline of ", input.name,
+                                         " is that row itself, from which nothing moves; --baseline mean:FILE takes ",
+                                         "the mean of all rows"));
+    }
   }
   input.value = PickRow(input.value, row);
 }

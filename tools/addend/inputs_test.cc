@@ -116,6 +116,8 @@ TEST_F(InputsTest, RowsThatAreNotThere) {
   ExpectError(batch + Arguments{"--row", "200"}, "--row 200 is out of range");
   ExpectError(batch + Arguments{"--row", "-1"}, "--row -1 is out of range");
   ExpectError(Table() + Arguments{"--row", "1"}, "has 1 row, number 0");
+  // A baseline with as many rows gives the row of that number.
+  ExpectError(batch + Arguments{"--row", "7", "--baseline", HeldoutOf("breast_cancer")}, "is that row itself");
 }
 
 TEST_F(InputsTest, BaselinesThatDoNotFit) {
