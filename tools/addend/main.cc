@@ -78,8 +78,8 @@ constexpr char kAttributeExamples[] =
     "      Why each row scores as it does, in the words of concepts.json.\n"
     "\n"
     "Splits, files and policies: addend decompose --help. Policies that look at all\n"
-    "parts together (nonlinearity=abs_affine; bias=abs, sign, norm, hybrid) need\n"
-    "addend decompose.\n"
+    "parts together (nonlinearity=abs_affine, hybrid_affine; bias=abs, sign, norm,\n"
+    "hybrid, and those with a threshold) need addend decompose.\n"
     "\n";
 
 constexpr char kReasonsExamples[] =

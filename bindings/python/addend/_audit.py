@@ -26,7 +26,8 @@ class AuditLog(Handle):
 
     Raises:
         FailedPrecondition: the file is open as a log already, or its last record is damaged.
-        InvalidArgument: the file is no log, or cannot be written.
+        InvalidArgument: the file is no log.
+        NotFound: its folder is not there, or it cannot be opened.
     """
 
     __slots__ = ()

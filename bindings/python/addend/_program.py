@@ -64,7 +64,8 @@ class Program(Handle):
 
         Raises:
             NotFound: there is no such folder.
-            InvalidArgument: its files are cut off, edited, or of another version.
+            InvalidArgument: its files are cut off, do not fit together, or are of another version. Edits that fit are not
+                noticed.
         """
         return Program(_native.program_load(os.fspath(folder)))
 

@@ -1,6 +1,7 @@
 """docs/from_shap.md: its programs run, its names exist, and its numbers are those of both sides."""
 
 import os
+import re
 import sys
 import unittest
 
@@ -53,6 +54,26 @@ class ShapPageTest(unittest.TestCase):
                     for one, two in zip(computed, page.numbers(shown)):
                         self.assertAlmostEqual(float(one), two, delta=SHOWN, msg="%s: %s" % (what, page.told(computed)))
                 torch.testing.assert_close(found.double(), expected, atol=1e-4, rtol=0)
+
+    def test_calls_of_explainers(self):
+        names = dict(self.page.names, target=TARGET)
+        x, background = names["x"], names["background"]
+        table = self.page.text.split("## Explainers")[1].split("##")[0]
+        calls = dict(re.findall(r"^\| `(\w+Explainer)`.*? \| `([^`]*background[^`]*)` \|", table, re.MULTILINE))
+        self.assertEqual(
+            sorted(calls), ["DeepExplainer", "GradientExplainer", "KernelExplainer", "LinearExplainer"])
+        for name in ("DeepExplainer", "GradientExplainer"):
+            with self.subTest(name):
+                found = eval(calls[name], dict(names, model=names["network"]))
+                network = torch.nn.Sequential(*names["network"]).double()
+                expected = by_formula(name, network, x.double(), background.double())
+                names["network"].float()
+                torch.testing.assert_close(found.double(), expected, atol=1e-3, rtol=0)
+        linear = torch.nn.Linear(3, 1)
+        formula = (linear.weight * (x - background.mean(0))).detach()
+        torch.testing.assert_close(eval(calls["LinearExplainer"], dict(names, model=linear)), formula)
+        found = eval(calls["KernelExplainer"], dict(names, model=linear, target=0))
+        torch.testing.assert_close(found, formula[0])
 
     def test_names(self):
         snippets = self.page.snippets()
