@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -11,14 +12,36 @@
 namespace addend {
 namespace {
 
+constexpr int64_t kPiece = 512;
+
+// A long run of one label is added up in pieces, and what rounding takes of their sum is kept and added at the end
+// (Neumaier 1974). One after the other, millions of elements would miss more than the tolerance grants.
 template <typename T>
 double AddBlock(const T* products, const int64_t* labels, int64_t n, double* sums) {
   double size = 0;
-  for (int64_t j = 0; j < n; ++j) {
-    if (labels[j] < 0) continue;
-    const auto product = static_cast<double>(products[j]);
-    sums[labels[j]] += product;
-    size += std::abs(product);
+  for (int64_t j = 0; j < n;) {
+    const int64_t label = labels[j];
+    if (label < 0) {
+      ++j;
+      continue;
+    }
+    double sum = sums[label];
+    double lost = 0;
+    for (bool first = true; j < n && labels[j] == label; first = false) {
+      const int64_t stop = std::min(n, j + kPiece);
+      double piece = first ? sum : 0;
+      double piece_size = 0;
+      for (; j < stop && labels[j] == label; ++j) {
+        const auto product = static_cast<double>(products[j]);
+        piece += product;
+        piece_size += std::abs(product);
+      }
+      size += piece_size;
+      const double together = first ? piece : sum + piece;
+      if (!first) lost += std::abs(sum) >= std::abs(piece) ? (sum - together) + piece : (piece - together) + sum;
+      sum = together;
+    }
+    sums[label] = std::isfinite(lost) ? sum + lost : sum;
   }
   return size;
 }

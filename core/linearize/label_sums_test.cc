@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace addend {
 namespace {
 
@@ -29,6 +31,25 @@ TEST(AddByLabel, AddsWhatHasALabel) {
   const at::Tensor sizes = AddByLabel(products, labels, sums);
   EXPECT_TRUE(at::equal(sums, at::tensor({-1.0, 4.0, 0.0, 48.0}, at::kDouble).view({1, 2, 2})));
   EXPECT_TRUE(at::equal(sizes, at::tensor({7.0, 48.0}, at::kDouble).view({1, 2})));
+}
+
+// Millions of elements of one label: the sum of i / n is known, and has no rounding to speak of.
+TEST(AddByLabel, LongRunsRoundAsShortOnes) {
+  constexpr int64_t kLong = int64_t{1} << 22;
+  const at::Tensor products = (at::arange(kLong, at::kDouble) / kLong * 3).view({1, 1, kLong});
+  const at::Tensor labels = at::ones({1, kLong}, at::kLong);
+  labels[0][kLong / 2] = -1;
+  const at::Tensor sums = at::zeros({1, 1, 2}, at::kDouble);
+  const at::Tensor sizes = AddByLabel(products, labels, sums);
+  const double expected = 3.0 * (kLong - 1) / 2 - 1.5;
+  EXPECT_NEAR(sums[0][0][1].item<double>(), expected, 1e-15 * expected);
+  EXPECT_NEAR(sizes.item<double>(), expected, 1e-12 * expected);
+  EXPECT_EQ(sums[0][0][0].item<double>(), 0);
+  // What is infinite stays so.
+  products[0][0][7] = std::numeric_limits<double>::infinity();
+  sums.zero_();
+  AddByLabel(products, labels, sums);
+  EXPECT_EQ(sums[0][0][1].item<double>(), std::numeric_limits<double>::infinity());
 }
 
 }  // namespace
