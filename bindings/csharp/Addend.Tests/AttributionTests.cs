@@ -147,6 +147,8 @@ public sealed class AttributionTests : IDisposable
         Attribution both = model.Attribute(new Request(inputs) { Targets = ["0,0"] });
         // relu(3 a0 + a1) + relu(2 b0 + 3 b1), all of it positive.
         Assert.Equal([1L, 1L, 3L], both.Input("a").Shape);
+        // Components of a come first, as a does among the arguments.
+        Assert.Equal([3, 2, 0, 1, 12, 0], both.Explain().Contributions.Select(one => one.Value));
         CompositionTests.Expect([3, 2, 0], both.Input("a"));
         CompositionTests.Expect([1, 12, 0], both.Input(1));
         Samples.Close(18, both.Explain().Value, 1e-12);

@@ -21,8 +21,8 @@ public sealed record Request
         _inputs = Array.ConvertAll(inputs, input => KeyValuePair.Create<string?, Input>(null, Given(input)));
     }
 
-    /// <summary>Asks about inputs by the names of the model's arguments. Components are numbered in the order in which
-    /// the dictionary lists them.</summary>
+    /// <summary>Asks about inputs by the names of the model's arguments. Components are numbered in the order of the
+    /// arguments, whatever the order of the dictionary.</summary>
     /// <param name="inputs">The inputs.</param>
     public Request(IReadOnlyDictionary<string, Input> inputs)
     {
