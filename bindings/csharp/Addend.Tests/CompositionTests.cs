@@ -69,9 +69,9 @@ public sealed class CompositionTests
         using Composition x = Composition.FromParts(components, reference);
         using Composition some = x.SelectComponents([2, -3]);
         Expect([5, 6, 1, 2], some.Components());
-        Expect([0, 0], some.Residual());
-        using Composition rest = x.SelectComponents([1], withResidual: true);
-        Expect([13, 24], rest.Recovery());
+        Expect([10, 20], some.Residual());
+        using Composition alone = x.SelectComponents([1], withResidual: false);
+        Expect([3, 4], alone.Recovery());
         Expect([3, 4], x.Component(1));
     }
 

@@ -134,10 +134,10 @@ public sealed partial class Composition : AddendObject
 
     /// <summary>Some of the components.</summary>
     /// <param name="indices">Which; negative ones count from the end.</param>
-    /// <param name="withResidual">Whether the residual comes along; else it is zero.</param>
+    /// <param name="withResidual">Whether the residual comes along, as it does by default; else it is zero.</param>
     /// <returns>A new composition.</returns>
     /// <exception cref="ArgumentException">There is no such component.</exception>
-    public Composition SelectComponents(Dims indices, bool withResidual = false)
+    public Composition SelectComponents(Dims indices, bool withResidual = true)
     {
         AddendNative.addend_composition_select(
             Handle, indices.Values, (nuint)indices.Values.Length, withResidual ? 1 : 0, out CompositionHandle handle);
@@ -145,9 +145,11 @@ public sealed partial class Composition : AddendObject
     }
 
     /// <summary>The gradient of sum(cotangent * this), summed over components, reference and leftover, with respect to
-    /// the parts of an input.</summary>
-    /// <param name="cotangent">A composition of the shape of this one.</param>
-    /// <param name="input">A composition made with <c>inGraph</c>, from which this one was computed.</param>
+    /// the parts of an input. The cotangent comes first, then the input, while <c>grad</c> in Java and Python takes the
+    /// input first. Both are compositions, so that the compiler notices no exchange: names tell them apart,
+    /// <c>y.Grad(cotangent: weights, input: x)</c>.</summary>
+    /// <param name="cotangent">First: a composition of the shape of this one.</param>
+    /// <param name="input">Second: a composition made with <c>inGraph</c>, from which this one was computed.</param>
     /// <returns>A composition of the shape of the input.</returns>
     /// <exception cref="InvalidOperationException">No gradient connects the two.</exception>
     public Composition Grad(Composition cotangent, Composition input)
