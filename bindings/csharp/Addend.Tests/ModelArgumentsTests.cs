@@ -72,6 +72,10 @@ public sealed class ModelArgumentsTests : IDisposable
         {
             Assert.Throws<ArgumentException>(() => Request.OfArguments(one));
         }
+        ArgumentException rank = Assert.Throws<ArgumentException>(() => Request.OfArguments(1.5, new int[,] { { 1, 2 }, { 3, 4 } }));
+        Assert.Contains("1 is an array of 2 dimensions", rank.Message, StringComparison.Ordinal);
+        Assert.Contains("Tensor.From(array)", rank.Message, StringComparison.Ordinal);
+        Assert.Throws<ArgumentException>(() => Request.OfArguments(new Dictionary<string, object> { ["a"] = new float[1, 1, 1] }));
         var loop = new List<object?>();
         loop.Add(loop);
         Assert.Contains("too deeply", Assert.Throws<ArgumentException>(() => Request.OfArguments(loop)).Message);

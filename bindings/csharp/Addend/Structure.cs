@@ -64,6 +64,11 @@ internal sealed class Structure
                 return new JsonObject { ["tuple"] = ListOf(elements, path, depth + 1) };
             case IDictionary map:
                 return DictionaryOf(map, path, depth + 1);
+            case Array { Rank: > 1 } array:
+                throw new ArgumentException(
+                    $"{path} is an array of {array.Rank} dimensions: pass Tensor.From(array) for a tensor of its shape, or lists"
+                        + " in a list",
+                    nameof(value));
             case IEnumerable list:
                 JsonArray listed = ListOf(list, path, depth + 1);
                 return OfTensorsIfEmpty(new JsonObject { ["list"] = listed }, listed.Count);
