@@ -76,6 +76,36 @@ public sealed class JobTests : IDisposable
         Assert.Contains("was changed since it was written", changed.Message, StringComparison.Ordinal);
     }
 
+    [Fact]
+    public void Refuses_texts_that_would_become_others()
+    {
+        Request asked = Asked(Row(0));
+        foreach (string text in new[] { RowsPath + "\0b", "half of a pair \ud83d" })
+        {
+            foreach (JobOptions options in new[]
+            {
+                new JobOptions(text),
+                new JobOptions(RowsPath) { Groups = [text] },
+                new JobOptions(RowsPath) { Names = [text] },
+                new JobOptions(RowsPath) { Classes = ["a", text] },
+                new JobOptions(RowsPath) { Concepts = text },
+                new JobOptions(RowsPath) { Format = text },
+                new JobOptions(RowsPath) { DType = text },
+            })
+            {
+                ArgumentException refused = Assert.Throws<ArgumentException>(
+                    () => Job.Plan(PlanPath, Samples.TablePath, asked, options));
+                Assert.Matches("holds (a NUL character|half of a surrogate pair) at position", refused.Message);
+            }
+        }
+        Assert.Throws<ArgumentNullException>(
+            () => Job.Plan(PlanPath, Samples.TablePath, asked, new JobOptions(RowsPath) { Format = null! }));
+        ArgumentException concepts = Assert.Throws<ArgumentException>(
+            () => Job.Plan(PlanPath, Samples.TablePath, asked, new JobOptions(RowsPath) { Concepts = "{" }));
+        Assert.Contains("Concepts is no JSON", concepts.Message, StringComparison.Ordinal);
+        Assert.False(File.Exists(PlanPath));
+    }
+
     private static float[] Row(int number)
     {
         using Tensor row = Samples.Rows(number, 1);

@@ -32,24 +32,12 @@ public sealed record RecordOptions
                 json[key] = value;
             }
         }
-        Add("context", Parsed(Context, nameof(Context)));
-        Add("reasons", Parsed(Reasons, nameof(Reasons)));
+        Add("context", OptionText.Parsed(Context, nameof(Context)));
+        Add("reasons", OptionText.Parsed(Reasons, nameof(Reasons)));
         Add("model_sha256", ModelSha256);
         Add("salt", Salt);
         Add("time", Time);
         return json.ToJsonString();
-    }
-
-    private static JsonNode? Parsed(string? json, string name)
-    {
-        try
-        {
-            return json is null ? null : JsonNode.Parse(json);
-        }
-        catch (JsonException error)
-        {
-            throw new ArgumentException($"{name} is no JSON: {error.Message}", name, error);
-        }
     }
 }
 

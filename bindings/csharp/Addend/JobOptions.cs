@@ -1,4 +1,5 @@
 using System.Text.Json.Nodes;
+using Addend.Native;
 
 namespace Addend;
 
@@ -50,22 +51,22 @@ public sealed class JobOptions
     {
         var json = new JsonObject
         {
-            ["inputs"] = List(_rows),
-            ["groups"] = List(Groups),
-            ["names"] = List(Names),
-            ["classes"] = List(Classes),
+            ["inputs"] = OptionText.List(_rows, "rows"),
+            ["groups"] = OptionText.List(Groups, nameof(Groups)),
+            ["names"] = OptionText.List(Names, nameof(Names)),
+            ["classes"] = OptionText.List(Classes, nameof(Classes)),
             ["contributions"] = Contributions,
-            ["format"] = Format,
+            ["format"] = Text.Checked(Format, nameof(Format)),
             ["stop_at_refusal"] = StopAtRefusal,
             ["batch"] = Batch,
         };
         if (Concepts is not null)
         {
-            json["concepts"] = JsonNode.Parse(Concepts);
+            json["concepts"] = OptionText.Parsed(Concepts, nameof(Concepts));
         }
         if (DType is not null)
         {
-            json["dtype"] = DType;
+            json["dtype"] = Text.Checked(DType, nameof(DType));
         }
         if (Shards is not null)
         {
@@ -73,6 +74,4 @@ public sealed class JobOptions
         }
         return json.ToJsonString();
     }
-
-    private static JsonArray List(IEnumerable<string> texts) => new([.. texts.Select(text => (JsonNode)text)]);
 }

@@ -118,17 +118,3 @@ public sealed record CallNumbers(string Name, IReadOnlyList<double> Values, Numb
         return listed;
     }
 }
-
-/// <summary>Options that the C interface takes as JSON.</summary>
-internal static class OptionText
-{
-    internal static JsonArray List(IReadOnlyList<string> texts, string parameter)
-    {
-        ArgumentNullException.ThrowIfNull(texts, parameter);
-        return new JsonArray([.. texts.Select(text => JsonValue.Create(Text.Checked(text, parameter)))]);
-    }
-
-    internal static double Finite(double number, string parameter) => double.IsFinite(number)
-        ? number
-        : throw new ArgumentOutOfRangeException(parameter, number, $"{parameter} has to be a number");
-}
