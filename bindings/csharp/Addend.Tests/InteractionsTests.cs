@@ -67,6 +67,17 @@ public sealed class InteractionsTests : IDisposable
         Assert.ThrowsAny<ArgumentException>(() => _model.Decompose(Asked(Row(0), Baseline.Several(both))));
     }
 
+    [Fact]
+    public void What_log_throws_reaches_the_caller()
+    {
+        using var context = new Context(new ContextOptions { Log = (_, _) => throw new IOException("disk full") });
+        // Without a baseline there is a note, which the log is told.
+        var asked = new Request(new Input(Tensor.From(Row(0), 1, 30)) { Split = Split.Along(1) }) { Targets = ["1"] };
+        Assert.Equal("disk full", Assert.Throws<IOException>(() => _model.Interactions(asked, null, context)).Message);
+        // Nothing of it is left for the next run.
+        Assert.Equal(30, _model.Interactions(asked).Names.Count);
+    }
+
     private static double[] Row(int number) => Samples.Rows(number, 1).To(DType.Float64).ToArray<double>();
 
     private static Request Asked(double[] row, Baseline baseline) =>

@@ -118,6 +118,45 @@ public sealed class NativeModelTests : IDisposable
         Assert.Equal("encoder.0", Assert.Throws<TimeoutException>(() => Run(path => throw new TimeoutException(path))).Message);
 
     [Fact]
+    public void What_progress_throws_while_native_models_run_reaches_the_caller()
+    {
+        var reporter = new Reporter();
+        using var context = new Context(new ContextOptions { Progress = reporter });
+        using (var scope = new AttributionScope(Asked() with { Targets = ["0,2"] }, context))
+        {
+            reporter.Fails = true;
+            // The native library has an exception of its own for the operator that was ended.
+            Assert.Throws<InvalidOperationException>(() => Run(scope.SetModule));
+            Assert.Equal("enough", Assert.Throws<TimeoutException>(scope.End).Message);
+            reporter.Fails = false;
+        }
+        // Nothing of a scope that does not end is left for the next run.
+        using (var forgotten = new TracingScope(Asked(), context))
+        {
+            reporter.Fails = true;
+            Assert.Throws<InvalidOperationException>(() => Run(forgotten.SetModule));
+        }
+        Assert.Equal("[0, 8]", Samples.Digits().Decompose(Samples.Eight()).Explain().Target);
+        using (var forgotten = new TracingScope(Asked()))
+        {
+            Run(forgotten.SetModule).Dispose();
+        }
+    }
+
+    private sealed class Reporter : IProgress<RunProgress>
+    {
+        internal bool Fails { get; set; }
+
+        public void Report(RunProgress value)
+        {
+            if (Fails)
+            {
+                throw new TimeoutException("enough");
+            }
+        }
+    }
+
+    [Fact]
     public void Tensors_go_to_native_libraries_and_come_back()
     {
         Tensor columns = Operators.Call("aten::t", Tensor.From(new float[,] { { 1, -2, 3 }, { 4, -5, 6 } })).Tensor();

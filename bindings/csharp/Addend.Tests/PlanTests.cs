@@ -78,6 +78,56 @@ public sealed class PlanTests : IDisposable
         });
     }
 
+    [Fact]
+    public void What_log_throws_reaches_the_caller()
+    {
+        bool fails = false;
+        var nested = new List<Exception?>();
+        using var context = new Context(new ContextOptions
+        {
+            Progress = new Reporter(() =>
+            {
+                // A listener may ask the library for something itself, which does not throw what another listener threw.
+                if (fails)
+                {
+                    nested.Add(Record.Exception(() => Operators.Call("aten::relu", Tensor.From(new[] { 1.0 })).Dispose()));
+                }
+            }),
+            Log = (_, _) =>
+            {
+                if (fails)
+                {
+                    throw new IOException("disk full");
+                }
+            },
+        });
+        Tensor x = Tensor.From(new[] { 1.0, 2.0, 4.0 });
+        var request = new Request(new Input(x) { Split = Split.Along(0), Baseline = 0.0 }) { Targets = ["0"] };
+        using var scope = new AttributionScope(request, context);
+        // LibTorch warns in each run of a mask of bytes.
+        Tensor mask = Tensor.From(new byte[] { 0, 1, 0 });
+        Tensor y = Operators.Call("aten::index_put", x, new[] { mask }, Tensor.From(new[] { 3.0 })).Tensor();
+        scope.AddOutput("y", y);
+        using Plan plan = scope.EndPlan();
+        double[] contributions = new double[3];
+        fails = true;
+        Assert.Equal("disk full", Assert.Throws<IOException>(() => plan.Attribute(request)).Message);
+        Assert.Equal(
+            "disk full",
+            Assert.Throws<IOException>(() => plan.AttributeInto(request, Tensor.Wrap(contributions, [1, 3]))).Message);
+        fails = false;
+        Assert.NotEmpty(nested);
+        Assert.All(nested, Assert.Null);
+        // Nothing of it is left for the next run.
+        plan.AttributeInto(request, Tensor.Wrap(contributions, [1, 3]));
+        Assert.Equal([1, 0, 0], contributions);
+    }
+
+    private sealed class Reporter(Action report) : IProgress<RunProgress>
+    {
+        public void Report(RunProgress value) => report();
+    }
+
     private static double[] Table(string name) => Samples.Conformance("awkward", name).To(DType.Float64).ToArray<double>();
 
     private static double[] Scaled(double factor) => [.. Table("same_branch").Select(x => x * factor)];

@@ -41,7 +41,11 @@ public abstract class LiveScope : AddendObject
     /// numbers, and its outputs are named again.</summary>
     /// <exception cref="ArgumentException">Nothing inside has the name of the split.</exception>
     /// <exception cref="InvalidOperationException">Nothing inside is split.</exception>
-    public void RunAgain() => AddendNative.addend_trace_again(Handle);
+    public void RunAgain()
+    {
+        AddendNative.addend_trace_again(Handle);
+        Callbacks.Finished();
+    }
 
     /// <summary>What the model would be given as the baseline of an input. Ends the recording, so that the model can be run
     /// there and <see cref="AddOnBaseline"/> be told what it gave; the report then says how far the reference is from
@@ -52,7 +56,7 @@ public abstract class LiveScope : AddendObject
     {
         ArgumentOutOfRangeException.ThrowIfNegative(input);
         AddendNative.addend_trace_baseline(Handle, (nuint)input, out TensorHandle baseline);
-        return new Tensor(baseline);
+        return new Tensor(Callbacks.Finished(baseline));
     }
 
     /// <summary>Tells what the model gave on the baseline.</summary>
@@ -69,8 +73,9 @@ public abstract class LiveScope : AddendObject
     {
         ArgumentNullException.ThrowIfNull(request);
         using RequestHandle asked = request.Build(CancellationHandle.Null);
+        Callbacks.Begin();
         begins(Context.HandleOf(context), asked, out TraceHandle trace);
         Callbacks.SetFrames(trace, lines);
-        return trace;
+        return Callbacks.Finished(trace);
     }
 }

@@ -130,7 +130,7 @@ public sealed class Model : AddendObject
         Ask(request, asked =>
         {
             AddendNative.addend_model_decompose(Context.HandleOf(context), Handle, asked, out ResultsHandle results);
-            return new Results(Callbacks.Finished(results));
+            return new Results(results);
         }, cancellationToken);
 
     /// <inheritdoc cref="Decompose(Request, Context?, CancellationToken)"/>
@@ -167,7 +167,7 @@ public sealed class Model : AddendObject
             AddendNative.addend_model_attribute(
                 Context.HandleOf(context), Handle, asked, out AttributionHandle attribution);
             return new Attribution(
-                Callbacks.Finished(attribution),
+                attribution,
                 request.StructuredNames ?? InputNames,
                 [.. request.Inside.Select(inside => inside.Selector)]);
         }, cancellationToken);
@@ -194,7 +194,7 @@ public sealed class Model : AddendObject
         Ask(request, asked =>
         {
             AddendNative.addend_model_plan(Context.HandleOf(context), Handle, asked, out PlanHandle plan);
-            return new Plan(Callbacks.Finished(plan), request.StructuredNames ?? InputNames);
+            return new Plan(plan, request.StructuredNames ?? InputNames);
         }, cancellationToken);
 
     /// <summary>Runs the model once and keeps what it did. From the <see cref="Request.Others"/>, of other sizes, the program
@@ -289,6 +289,7 @@ public sealed class Model : AddendObject
         return names;
     }
 
+    /// <summary>Asks the library something by a request: a model, a plan, a program or a job.</summary>
     internal static T Ask<T>(Request request, Func<RequestHandle, T> question, CancellationToken cancellationToken)
     {
         ArgumentNullException.ThrowIfNull(request);
@@ -296,7 +297,8 @@ public sealed class Model : AddendObject
             cancellation =>
             {
                 using RequestHandle asked = request.Build(cancellation);
-                return question(asked);
+                Callbacks.Begin();
+                return Callbacks.Finished(question(asked));
             },
             cancellationToken);
     }

@@ -53,6 +53,7 @@ public static class Operators
     {
         Text.Checked(op, nameof(op));
         using ArgumentsHandle packed = Argument.Pack(arguments);
+        Callbacks.Begin();
         AddendNative.addend_call(Context.HandleOf(context), op, packed, out ResultsHandle results);
         return new Results(Callbacks.Finished(results));
     }

@@ -32,7 +32,7 @@ public sealed class Plan : AddendObject
         Model.Ask(request, asked =>
         {
             AddendNative.addend_plan_attribute(Handle, asked, out AttributionHandle attribution);
-            return new Attribution(Callbacks.Finished(attribution), _inputNames, []);
+            return new Attribution(attribution, _inputNames, []);
         }, cancellationToken);
 
     /// <summary>The same into memory of the caller's, without objects for the result.</summary>

@@ -135,13 +135,12 @@ public sealed class RecordedProgram : AddendObject
     /// <param name="request">The inputs.</param>
     /// <param name="context">Whose rules count; null: those of the defaults.</param>
     /// <returns>Nothing where nothing is missing.</returns>
-    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null)
-    {
-        ArgumentNullException.ThrowIfNull(request);
-        using RequestHandle asked = request.Build(CancellationHandle.Null);
-        AddendNative.addend_program_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
-        return Requirement.Read(Text.Taken(json));
-    }
+    public IReadOnlyList<Requirement> Requirements(Request request, Context? context = null) =>
+        Model.Ask(request, asked =>
+        {
+            AddendNative.addend_program_requirements(Context.HandleOf(context), Handle, asked, out StringHandle json);
+            return Requirement.Read(Text.Taken(json));
+        }, CancellationToken.None);
 
     /// <summary>The program as a model, to be run, decomposed and attributed without the one that was recorded.</summary>
     /// <returns>A new model.</returns>
@@ -161,16 +160,12 @@ public sealed class RecordedProgram : AddendObject
     public Results Replay(
         Request request, ReplayOptions? options = null, CancellationToken cancellationToken = default)
     {
-        ArgumentNullException.ThrowIfNull(request);
         string json = (options ?? new ReplayOptions()).ToJson();
-        return Cancellation.Run(Asked, cancellationToken);
-
-        Results Asked(CancellationHandle cancellation)
+        return Model.Ask(request, asked =>
         {
-            using RequestHandle handle = request.Build(cancellation);
-            AddendNative.addend_program_replay(Handle, handle, json, out ResultsHandle results);
+            AddendNative.addend_program_replay(Handle, asked, json, out ResultsHandle results);
             return new Results(results);
-        }
+        }, cancellationToken);
     }
 
     /// <inheritdoc cref="Replay(Request, ReplayOptions?, CancellationToken)"/>

@@ -6,7 +6,8 @@ namespace Addend.Native;
 
 /// <summary>
 /// The functions that the library calls. An exception must not cross it: it is kept for the thread, on which callbacks
-/// come, and thrown when the call that they belong to returns.
+/// come, and thrown when the call that they belong to returns. Every call with a context, a plan or a trace therefore ends
+/// with <see cref="Finished()"/>, and whatever begins one with <see cref="Begin"/>.
 /// </summary>
 internal static unsafe class Callbacks
 {
@@ -69,45 +70,56 @@ internal static unsafe class Callbacks
         }
     }
 
-    /// <summary>What a run gives, unless the log callback threw while it went on.</summary>
-    internal static THandle Finished<THandle>(THandle results)
-        where THandle : NativeHandle
+    /// <summary>Forgets what a trace left behind that was never ended, so that another run does not throw it.</summary>
+    internal static void Begin() => t_pending = null;
+
+    /// <summary>What a run gives, unless a callback threw while it went on: that is thrown then, and the result
+    /// disposed.</summary>
+    internal static T Finished<T>(T result)
     {
-        if (TakePending() is { } thrown)
+        if (t_pending is not null)
         {
-            results.Dispose();
-            thrown.Throw();
+            (result as IDisposable)?.Dispose();
         }
-        return results;
+        Finished();
+        return result;
     }
+
+    /// <inheritdoc cref="Finished{T}"/>
+    internal static void Finished() => TakePending()?.Throw();
 
     [UnmanagedCallersOnly(CallConvs = [typeof(CallConvCdecl)])]
     private static void OnLog(IntPtr payload, int level, IntPtr message)
     {
-        try
-        {
-            var log = (Action<MessageLevel, string>)GCHandle.FromIntPtr(payload).Target!;
-            log((MessageLevel)level, Text.Static(message));
-        }
-        catch (Exception thrown)
-        {
-            t_pending ??= ExceptionDispatchInfo.Capture(thrown);
-        }
+        var log = (Action<MessageLevel, string>)GCHandle.FromIntPtr(payload).Target!;
+        Tell(() => log((MessageLevel)level, Text.Static(message)));
     }
 
     [UnmanagedCallersOnly(CallConvs = [typeof(CallConvCdecl)])]
     private static int OnProgress(IntPtr payload, IntPtr stage, long done, long total)
     {
+        var progress = (IProgress<RunProgress>)GCHandle.FromIntPtr(payload).Target!;
+        return Tell(() => progress.Report(new RunProgress(Text.Static(stage), done, total > 0 ? total : null))) ? 0 : 1;
+    }
+
+    // Whether a listener threw nothing. What it threw before is put aside meanwhile: it may ask the library for something
+    // itself, which throws its own.
+    private static bool Tell(Action tell)
+    {
+        ExceptionDispatchInfo? first = TakePending();
         try
         {
-            var progress = (IProgress<RunProgress>)GCHandle.FromIntPtr(payload).Target!;
-            progress.Report(new RunProgress(Text.Static(stage), done, total > 0 ? total : null));
-            return 0;
+            tell();
+            return true;
         }
         catch (Exception thrown)
         {
-            t_pending ??= ExceptionDispatchInfo.Capture(thrown);
-            return 1;
+            first ??= ExceptionDispatchInfo.Capture(thrown);
+            return false;
+        }
+        finally
+        {
+            t_pending = first;
         }
     }
 

@@ -1,5 +1,4 @@
 using System.Globalization;
-using System.Runtime.ExceptionServices;
 using System.Runtime.InteropServices;
 
 namespace Addend.Native;
@@ -23,11 +22,10 @@ internal static class Status
         {
             addend_status_release(status);
         }
-        // What a callback threw belongs to the run that ends here, and is what the caller has to see if it ended it.
-        ExceptionDispatchInfo? thrown = Callbacks.TakePending();
+        // What a callback threw is what the caller has to see if it ended the run.
         if (cause.Code == ErrorCode.Cancelled)
         {
-            thrown?.Throw();
+            Callbacks.TakePending()?.Throw();
         }
         throw ExceptionFor(cause);
     }
