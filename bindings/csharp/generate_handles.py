@@ -14,8 +14,8 @@ using System.Runtime.InteropServices;
 namespace Addend.Native;
 
 {classes}
-/// <summary>The functions that handles end with. They take the pointer: a SafeHandle that is being released cannot be
-/// passed any more.</summary>
+/// <summary>The functions that handles end with, as native/calls.cc has them. They take the pointer: a SafeHandle that is
+/// being released cannot be passed any more.</summary>
 internal static class Releases
 {{
 {releases}}}
@@ -32,7 +32,7 @@ internal sealed class {name}Handle : NativeHandle
 """
 
 _RELEASE = """\
-    [DllImport(Library.Core)]
+    [DllImport(Library.Wrapper, EntryPoint = "csharp_{noun}_release")]
     internal static extern void addend_{noun}_release(IntPtr handle);
 """
 

@@ -5,9 +5,15 @@
 %pragma(csharp) imclassclassmodifiers="internal static class"
 
 %{
+#include "bindings/csharp/native/calls.h"
 #include "c_api/addend_ext.h"
 %}
 
+/* Every function is a call that the end of the process waits for. */
+%csnothrowexception {
+  const addend_csharp::Call call;
+  $action
+}
 
 /* Numbers of enumerations as constants, which the enumerations that users see are made of. */
 %include "enumsimple.swg"

@@ -46,7 +46,7 @@ _CSHARP = struct(
     ],
     outs = ["AddendNative.cs", "AddendNativePINVOKE.cs"],
     copts = [],
-    srcs = [],
+    srcs = ["//bindings/csharp:wrapper_support"],
     deps = [],
     library = "libaddend_csharp.so",
     data = ["//tests/conformance/testees/csharp:testee"],

@@ -1,21 +1,18 @@
 namespace Addend.Native;
 
-/// <summary>Runs something of the library that a token may end.</summary>
+/// <summary>Runs something of the library that a token, or the end of the process, may end.</summary>
 internal static class Cancellation
 {
     internal static T Run<T>(Func<CancellationHandle, T> run, CancellationToken token)
     {
         token.ThrowIfCancellationRequested();
-        if (!token.CanBeCanceled)
-        {
-            return run(CancellationHandle.Null);
-        }
         AddendNative.addend_cancellation_create(out CancellationHandle cancellation);
         using (cancellation)
         {
             // Ends before the handle does, and waits for a cancel that is under way.
             using CancellationTokenRegistration registration = token.UnsafeRegister(
                 static handle => AddendNative.addend_cancellation_cancel((CancellationHandle)handle!), cancellation);
+            ProcessExit.Add(cancellation);
             try
             {
                 return run(cancellation);
@@ -28,6 +25,10 @@ internal static class Cancellation
                 {
                     Data = { [AddendException.CodeKey] = ErrorCode.Cancelled },
                 };
+            }
+            finally
+            {
+                ProcessExit.Remove(cancellation);
             }
         }
     }

@@ -26,7 +26,12 @@ internal static class Library
     internal const string LibTorchVariable = "ADDEND_LIBTORCH_PATH";
     internal const string LibTorchProperty = "Addend.LibTorchPath";
 
-    private static readonly Lazy<Loaded> Found = new(() => Load(Folders(), LibTorchFolder()));
+    private static readonly Lazy<Loaded> Found = new(() =>
+    {
+        Loaded loaded = Load(Folders(), LibTorchFolder());
+        ProcessExit.Watch();
+        return loaded;
+    });
 
     internal sealed record Loaded(IntPtr Core, IntPtr Wrapper);
 
