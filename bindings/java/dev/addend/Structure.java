@@ -41,7 +41,9 @@ final class Structure {
     if (value == null) {
       return "null";
     } else if (value instanceof Input || value instanceof Tensor) {
-      inputs.put(path, value instanceof Input ? (Input) value : Input.of((Tensor) value));
+      if (inputs.put(path, value instanceof Input ? (Input) value : Input.of((Tensor) value)) != null) {
+        throw new IllegalArgumentException("the request has an input " + path + " already");
+      }
       return "{\"tensor\": " + (inputs.size() - 1) + "}";
     } else if (value instanceof Boolean
         || value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte) {

@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Nested arguments, plain values and other methods, against what plain PyTorch has computed; programs in other forms. */
@@ -114,6 +115,20 @@ class ModelArgumentsTest extends ScopedTest {
     // Empty lists and maps are of tensors.
     final Request empty = Request.ofArguments(List.of(), Map.of(), new ArrayList<>());
     assertThrows(AddendException.class, () -> model.run(empty));
+  }
+
+  @Test
+  void pathsOfTensorsAreUnique() {
+    final Tensor x = tensor("table");
+    final Map<String, Object> dotted = Map.of("p", Map.of("x.y", x), "p.x", Map.of("y", Input.of(x).splitAlong(0)));
+    for (Executable asking : List.<Executable>of(
+        () -> Request.ofArguments((Object) dotted), () -> Request.of().otherArguments((Object) dotted))) {
+      final IllegalArgumentException error = assertThrows(IllegalArgumentException.class, asking);
+      assertEquals("the request has an input 0.p.x.y already", error.getMessage());
+    }
+    final IllegalArgumentException error =
+        assertThrows(IllegalArgumentException.class, () -> Request.ofArguments(dotted));
+    assertEquals("the request has an input p.x.y already", error.getMessage());
   }
 
   @Test
