@@ -7,17 +7,29 @@ import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
+import java.util.Objects;
 import java.util.function.Function;
 
 /**
  * Numbers in rows and columns, as models take them and give them.
  *
  * <p>{@code of} copies arrays and buffers; {@code wrap} shares the memory of direct buffers, which then must not change
- * as long as something computes with the tensor. Where a shape is left out, the tensor has one dimension.
+ * as long as something computes with the tensor. Where a shape is left out, the tensor has one dimension; an empty shape is
+ * that of a single number.
  */
 public final class Tensor extends NativeObject implements Operand {
   Tensor(long address) {
     super("tensor", address, AddendNative::addend_tensor_release);
+  }
+
+  /**
+   * Copies an array.
+   *
+   * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT32} tensor
+   */
+  public static Tensor of(float[] values) {
+    return of(values, values.length);
   }
 
   /**
@@ -35,11 +47,31 @@ public final class Tensor extends NativeObject implements Operand {
    * Copies an array.
    *
    * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT64} tensor
+   */
+  public static Tensor of(double[] values) {
+    return of(values, values.length);
+  }
+
+  /**
+   * Copies an array.
+   *
+   * @param values the elements, the last dimension moving fastest
    * @param shape the sizes of the dimensions
    * @return a {@link DType#FLOAT64} tensor
    */
   public static Tensor of(double[] values, long... shape) {
     return of(DoubleBuffer.wrap(values), shape);
+  }
+
+  /**
+   * Copies an array.
+   *
+   * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#INT64} tensor
+   */
+  public static Tensor of(long[] values) {
+    return of(values, values.length);
   }
 
   /**
@@ -59,6 +91,16 @@ public final class Tensor extends NativeObject implements Operand {
    * Copies an array.
    *
    * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#INT32} tensor
+   */
+  public static Tensor of(int[] values) {
+    return of(values, values.length);
+  }
+
+  /**
+   * Copies an array.
+   *
+   * @param values the elements, the last dimension moving fastest
    * @param shape the sizes of the dimensions
    * @return an {@link DType#INT32} tensor
    */
@@ -66,6 +108,16 @@ public final class Tensor extends NativeObject implements Operand {
     final ByteBuffer memory = allocate(values.length, DType.INT32);
     memory.asIntBuffer().put(values);
     return share(memory, DType.INT32, shape);
+  }
+
+  /**
+   * Copies an array.
+   *
+   * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#BOOL} tensor
+   */
+  public static Tensor of(boolean[] values) {
+    return of(values, values.length);
   }
 
   /**
@@ -87,6 +139,16 @@ public final class Tensor extends NativeObject implements Operand {
    * Copies what is between a buffer's position and limit, neither of which changes.
    *
    * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT32} tensor
+   */
+  public static Tensor of(FloatBuffer values) {
+    return of(values, values.remaining());
+  }
+
+  /**
+   * Copies what is between a buffer's position and limit, neither of which changes.
+   *
+   * @param values the elements, the last dimension moving fastest
    * @param shape the sizes of the dimensions
    * @return a {@link DType#FLOAT32} tensor
    */
@@ -100,6 +162,16 @@ public final class Tensor extends NativeObject implements Operand {
    * Copies what is between a buffer's position and limit, neither of which changes.
    *
    * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT64} tensor
+   */
+  public static Tensor of(DoubleBuffer values) {
+    return of(values, values.remaining());
+  }
+
+  /**
+   * Copies what is between a buffer's position and limit, neither of which changes.
+   *
+   * @param values the elements, the last dimension moving fastest
    * @param shape the sizes of the dimensions
    * @return a {@link DType#FLOAT64} tensor
    */
@@ -107,6 +179,17 @@ public final class Tensor extends NativeObject implements Operand {
     final ByteBuffer memory = allocate(values.remaining(), DType.FLOAT64);
     memory.asDoubleBuffer().put(values.duplicate());
     return share(memory, DType.FLOAT64, shape);
+  }
+
+  /**
+   * Copies the bytes between a buffer's position and limit, neither of which changes.
+   *
+   * @param bytes the elements in this machine's byte order, the last dimension moving fastest
+   * @param dtype what they are
+   * @return a one-dimensional tensor
+   */
+  public static Tensor of(ByteBuffer bytes, DType dtype) {
+    return of(bytes, dtype, bytes.remaining() / dtype.bytes());
   }
 
   /**
@@ -133,7 +216,18 @@ public final class Tensor extends NativeObject implements Operand {
   public static Tensor scalar(double value) {
     final ByteBuffer memory = allocate(1, DType.FLOAT64);
     memory.asDoubleBuffer().put(value);
-    return share(memory, DType.FLOAT64, memory.remaining(), new long[0]);
+    return share(memory, DType.FLOAT64, new long[0]);
+  }
+
+  /**
+   * Shares what is between a direct buffer's position and limit; nothing is copied, and the memory stays alive as long as
+   * something needs it.
+   *
+   * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT32} tensor
+   */
+  public static Tensor wrap(FloatBuffer values) {
+    return wrap(values, values.remaining());
   }
 
   /**
@@ -153,11 +247,34 @@ public final class Tensor extends NativeObject implements Operand {
    * something needs it.
    *
    * @param values the elements, the last dimension moving fastest
+   * @return a one-dimensional {@link DType#FLOAT64} tensor
+   */
+  public static Tensor wrap(DoubleBuffer values) {
+    return wrap(values, values.remaining());
+  }
+
+  /**
+   * Shares what is between a direct buffer's position and limit; nothing is copied, and the memory stays alive as long as
+   * something needs it.
+   *
+   * @param values the elements, the last dimension moving fastest
    * @param shape the sizes of the dimensions
    * @return a {@link DType#FLOAT64} tensor
    */
   public static Tensor wrap(DoubleBuffer values, long... shape) {
     return wrap(values, values.order(), DType.FLOAT64, shape);
+  }
+
+  /**
+   * Shares the bytes between a direct buffer's position and limit; nothing is copied, and the memory stays alive as long
+   * as something needs it.
+   *
+   * @param bytes the elements in this machine's byte order, the last dimension moving fastest
+   * @param dtype what they are
+   * @return a one-dimensional tensor
+   */
+  public static Tensor wrap(ByteBuffer bytes, DType dtype) {
+    return wrap(bytes, dtype, bytes.remaining() / dtype.bytes());
   }
 
   /**
@@ -484,17 +601,13 @@ public final class Tensor extends NativeObject implements Operand {
     return share(buffer.slice(), dtype, shape);
   }
 
-  /** Shares a direct buffer from its first element on. An empty shape stands for one dimension. */
+  /** Shares a direct buffer from its first element on. */
   private static Tensor share(Buffer memory, DType dtype, long[] shape) {
+    Objects.requireNonNull(shape, "shape");
     final int elementBytes = memory instanceof ByteBuffer ? 1 : dtype.bytes();
     final long bytes = (long) memory.remaining() * elementBytes;
-    final long[] dims = shape.length > 0 ? shape : new long[] {bytes / dtype.bytes()};
-    return share(memory, dtype, bytes, dims);
-  }
-
-  private static Tensor share(Buffer memory, DType dtype, long bytes, long[] dims) {
     return new Tensor(Out.handle(
-        out -> AddendNative.addend_tensor_wrap(memory, bytes, dtype.number(), dims, null, memory, out)));
+        out -> AddendNative.addend_tensor_wrap(memory, bytes, dtype.number(), shape, null, memory, out)));
   }
 
   private long converted(int dtype, String device) {

@@ -10,6 +10,7 @@ import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.ReadOnlyBufferException;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class TensorTest {
@@ -63,6 +64,31 @@ class TensorTest {
       assertArrayEquals(new long[0], scalar.shape());
       assertEquals(0.5, scalar.item());
     }
+  }
+
+  @Test
+  void anEmptyShapeIsThatOfAScalar() {
+    final long[] none = {};
+    final ByteBuffer bytes = ByteBuffer.allocateDirect(4).order(ByteOrder.nativeOrder());
+    final DoubleBuffer doubles = ByteBuffer.allocateDirect(8).order(ByteOrder.nativeOrder()).asDoubleBuffer();
+    try (Scope scope = Scope.open()) {
+      for (Tensor scalar : List.of(
+          Tensor.of(new float[] {0}, none), Tensor.of(new double[] {0}, none), Tensor.of(new long[] {0}, none),
+          Tensor.of(new int[] {0}, none), Tensor.of(new boolean[] {false}, none), Tensor.of(direct(0), none),
+          Tensor.of(doubles, none), Tensor.of(bytes, DType.FLOAT32, none), Tensor.wrap(direct(0), none),
+          Tensor.wrap(doubles, none), Tensor.wrap(bytes, DType.INT32, none))) {
+        assertArrayEquals(none, scalar.shape());
+        assertEquals(0, scalar.item());
+      }
+      for (Tensor one : List.of(
+          Tensor.of(new float[] {0}), Tensor.of(new double[] {0}), Tensor.of(new long[] {0}),
+          Tensor.of(new int[] {0}), Tensor.of(new boolean[] {false}), Tensor.of(direct(0)), Tensor.of(doubles),
+          Tensor.of(bytes, DType.FLOAT32), Tensor.wrap(direct(0)), Tensor.wrap(doubles),
+          Tensor.wrap(bytes, DType.INT32))) {
+        assertArrayEquals(new long[] {1}, one.shape());
+      }
+    }
+    assertThrows(AddendException.class, () -> Tensor.of(new float[2], none));
   }
 
   @Test
