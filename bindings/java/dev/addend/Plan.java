@@ -51,8 +51,11 @@ public final class Plan extends NativeObject {
    * @param contributions double, contiguous, one number for each target and component
    * @param sums double, contiguous, gets value, reference and leftover of each target; {@code null} for none
    * @throws AddendException as for {@link #attribute}, and if a tensor does not fit
+   * @throws IllegalArgumentException if a tensor wraps a buffer that is for reading only
    */
   public void attributeInto(Request request, Tensor contributions, Tensor sums) {
+    requireWritable(contributions, "contributions");
+    requireWritable(sums, "sums");
     try (Borrow borrow = new Borrow()) {
       final long plan = borrow.of(this);
       final long parts = borrow.of(contributions);
@@ -63,6 +66,13 @@ public final class Plan extends NativeObject {
       } finally {
         AddendNative.addend_request_release(r);
       }
+    }
+  }
+
+  private static void requireWritable(Tensor tensor, String name) {
+    if (tensor != null && tensor.isReadOnly()) {
+      throw new IllegalArgumentException(
+          name + " wraps a read-only buffer, which is not written: wrap one that may be");
     }
   }
 }

@@ -18,8 +18,20 @@ import java.util.function.Function;
  * that of a single number.
  */
 public final class Tensor extends NativeObject implements Operand {
+  private final boolean readOnly;
+
   Tensor(long address) {
+    this(address, false);
+  }
+
+  private Tensor(long address, boolean readOnly) {
     super("tensor", address, AddendNative::addend_tensor_release);
+    this.readOnly = readOnly;
+  }
+
+  /** Whether it wraps a buffer that is for reading only. */
+  boolean isReadOnly() {
+    return readOnly;
   }
 
   /**
@@ -606,8 +618,9 @@ public final class Tensor extends NativeObject implements Operand {
     Objects.requireNonNull(shape, "shape");
     final int elementBytes = memory instanceof ByteBuffer ? 1 : dtype.bytes();
     final long bytes = (long) memory.remaining() * elementBytes;
-    return new Tensor(Out.handle(
-        out -> AddendNative.addend_tensor_wrap(memory, bytes, dtype.number(), shape, null, memory, out)));
+    final long tensor = Out.handle(
+        out -> AddendNative.addend_tensor_wrap(memory, bytes, dtype.number(), shape, null, memory, out));
+    return new Tensor(tensor, memory.isReadOnly());
   }
 
   private long converted(int dtype, String device) {

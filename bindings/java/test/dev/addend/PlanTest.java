@@ -5,11 +5,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.DoubleBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** Plans: what an attribution without one gives, bit for bit, or a refusal that says why. */
 class PlanTest extends ScopedTest {
@@ -70,6 +76,37 @@ class PlanTest extends ScopedTest {
       assertEquals(expected.leftover(), sums.get(2));
     }
     assertThrows(AddendException.class, () -> plan.attributeInto(request, more, null));
+  }
+
+  @Test
+  void writesNothingThatIsForReadingOnly(@TempDir Path folder) throws IOException {
+    final Plan plan = model.plan(asked(scaled(1)));
+    final Request request = asked(scaled(1));
+    final DoubleBuffer own = doubles(6);
+    final Tensor given = Tensor.of(new double[6], 1, 6).to(DType.FLOAT32).to(DType.FLOAT64);
+    final Path file = Files.write(folder.resolve("zeros"), new byte[48]);
+    final ByteBuffer mapped;
+    try (FileChannel channel = FileChannel.open(file)) {
+      mapped = channel.map(FileChannel.MapMode.READ_ONLY, 0, 48).order(ByteOrder.nativeOrder());
+    }
+    for (Tensor tensor : List.of(
+        Tensor.wrap(own.asReadOnlyBuffer(), 1, 6),
+        Tensor.wrap(given.asDoubleBuffer(), 1, 6),
+        Tensor.wrap(given.asByteBuffer(), DType.FLOAT64, 1, 6),
+        Tensor.wrap(mapped, DType.FLOAT64, 1, 6))) {
+      final IllegalArgumentException parts =
+          assertThrows(IllegalArgumentException.class, () -> plan.attributeInto(request, tensor, null));
+      assertEquals(
+          "contributions wraps a read-only buffer, which is not written: wrap one that may be", parts.getMessage());
+      assertThrows(AddendException.class, () -> plan.attributeInto(request, given, null));
+    }
+    final Tensor sums = Tensor.wrap(doubles(3).asReadOnlyBuffer(), 1, 3);
+    final IllegalArgumentException more = assertThrows(
+        IllegalArgumentException.class, () -> plan.attributeInto(request, Tensor.wrap(own, 1, 6), sums));
+    assertTrue(more.getMessage().startsWith("sums wraps a read-only buffer"), more.getMessage());
+    assertArrayEquals(new double[3], sums.toDoubleArray());
+    assertEquals(doubles(6), own);
+    assertArrayEquals(new double[6], given.toDoubleArray());
   }
 
   private static DoubleBuffer doubles(int count) {
