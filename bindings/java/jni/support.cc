@@ -1,6 +1,7 @@
 #include "bindings/java/jni/support.h"
 
 #include <cstring>
+#include <limits>
 
 namespace addend_jni {
 namespace {
@@ -63,6 +64,11 @@ jbyteArray NewBytes(JNIEnv* env, const char* text) { return text ? NewBytes(env,
 
 jbyteArray NewBytes(JNIEnv* env, const char* text, size_t size) {
   if (!text) return nullptr;
+  if (size > static_cast<size_t>(std::numeric_limits<jsize>::max())) {
+    const jclass error = env->FindClass("java/lang/OutOfMemoryError");
+    if (error) env->ThrowNew(error, "the library gives more bytes than an array holds");
+    return nullptr;
+  }
   const jbyteArray bytes = env->NewByteArray(static_cast<jsize>(size));
   if (bytes) env->SetByteArrayRegion(bytes, 0, static_cast<jsize>(size), reinterpret_cast<const jbyte*>(text));
   return bytes;

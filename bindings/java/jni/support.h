@@ -34,7 +34,7 @@ class Longs {
   std::vector<int64_t> values_;
 };
 
-// null for nullptr, and where Java has no memory left: an OutOfMemoryError is then pending.
+// null for nullptr, and where Java has no memory left or no array is so long: an OutOfMemoryError is then pending.
 jbyteArray NewBytes(JNIEnv* env, const char* text);
 jbyteArray NewBytes(JNIEnv* env, const char* text, size_t size);
 

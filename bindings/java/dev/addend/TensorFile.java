@@ -134,11 +134,12 @@ public final class TensorFile extends NativeObject {
    * The bytes that {@link #write} would write.
    *
    * @return a new array
+   * @throws UnsupportedOperationException if an array cannot hold them
    */
   public byte[] encode() {
     try (Borrow borrow = new Borrow()) {
       final long file = borrow.of(this);
-      return Out.bytes(out -> AddendNative.addend_tensor_file_encode(file, out));
+      return Out.bytes(out -> AddendNative.addend_tensor_file_encode(file, out), "write(path) writes all of it");
     }
   }
 }

@@ -69,6 +69,16 @@ class HostileInputTest extends ScopedTest {
   }
 
   @Test
+  void resultsHaveToFitIntoAnArray() {
+    Out.requireArray(Integer.MAX_VALUE, "");
+    assertEquals(
+        "the result has 2147483648 bytes, an array holds 2147483647: write(path) writes all of it",
+        assertThrows(
+            UnsupportedOperationException.class,
+            () -> Out.requireArray(1L << 31, "write(path) writes all of it")).getMessage());
+  }
+
+  @Test
   void shapesHaveToExist() {
     final Composition x = Composition.diagonal(Tensor.of(new double[6], 2, 3), null, 0);
     assertThrows(AddendException.class, () -> x.reshape(Long.MAX_VALUE, 2));
