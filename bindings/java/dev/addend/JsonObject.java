@@ -77,6 +77,7 @@ final class JsonObject {
   }
 
   static String quote(String text) {
+    Text.requireNoNul(text);
     final StringBuilder quoted = new StringBuilder("\"");
     for (char c : text.toCharArray()) {
       if (c == '"' || c == '\\') {

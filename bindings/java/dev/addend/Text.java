@@ -15,10 +15,7 @@ final class Text {
     if (text == null) {
       return null;
     }
-    final int nul = text.indexOf('\0');
-    if (nul >= 0) {
-      throw new IllegalArgumentException("text has a NUL at position " + nul);
-    }
+    requireNoNul(text);
     try {
       final ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
       return Arrays.copyOf(bytes.array(), bytes.limit());
@@ -29,5 +26,12 @@ final class Text {
 
   static String decode(byte[] bytes) {
     return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
+  }
+
+  static void requireNoNul(String text) {
+    final int nul = text.indexOf('\0');
+    if (nul >= 0) {
+      throw new IllegalArgumentException("text has a NUL at position " + nul);
+    }
   }
 }

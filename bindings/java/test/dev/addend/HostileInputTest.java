@@ -69,6 +69,20 @@ class HostileInputTest extends ScopedTest {
   }
 
   @Test
+  void textInOptionsHasToBeTextToo(@TempDir Path folder) {
+    final Path log = folder.resolve("log");
+    assertEquals(
+        "text has a NUL at position 8",
+        assertThrows(
+            IllegalArgumentException.class, () -> JobOptions.rows("rows.npy\0.csv").toJson()).getMessage());
+    assertThrows(IllegalArgumentException.class, () -> RecordOptions.defaults().salt("\0"));
+    assertThrows(
+        IllegalArgumentException.class, () -> AuditLog.verify(log, VerifyOptions.defaults().expect("a\0")));
+    assertThrows(IllegalArgumentException.class, () -> Request.ofArguments("each\0"));
+    assertThrows(IllegalArgumentException.class, () -> Request.ofArguments(Map.of("a\0", 1)));
+  }
+
+  @Test
   void resultsHaveToFitIntoAnArray() {
     Out.requireArray(Integer.MAX_VALUE, "");
     assertEquals(
