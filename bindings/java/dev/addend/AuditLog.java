@@ -46,7 +46,7 @@ public final class AuditLog extends NativeObject {
    */
   public static AuditReport verify(Path path, VerifyOptions options) {
     final String given = options.toJson();
-    return new AuditReport(Out.text(out -> AddendNative.addend_audit_verify(path.toString(), given, out)));
+    return new AuditReport(Out.text(out -> AddendNative.addend_audit_verify(Text.of(path), given, out)));
   }
 
   /**
@@ -120,6 +120,6 @@ public final class AuditLog extends NativeObject {
 
   private static long open(Path path, boolean keepInputs) {
     final String options = new JsonObject().put("keep_inputs", keepInputs).toString();
-    return Out.handle(out -> AddendNative.addend_audit_log_open(path.toString(), options, out));
+    return Out.handle(out -> AddendNative.addend_audit_log_open(Text.of(path), options, out));
   }
 }

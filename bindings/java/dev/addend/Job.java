@@ -29,7 +29,7 @@ public final class Job extends NativeObject {
    * @throws AddendException if the model is another one, or this process would compute other bits
    */
   public Job(Path plan) {
-    super("job", Out.handle(out -> AddendNative.addend_job_open(plan.toString(), out)), AddendNative::addend_job_release);
+    super("job", Out.handle(out -> AddendNative.addend_job_open(Text.of(plan), out)), AddendNative::addend_job_release);
   }
 
   /**
@@ -44,12 +44,14 @@ public final class Job extends NativeObject {
    * @throws AddendException if rows influence each other
    */
   public static String plan(Path plan, Path model, Request request, JobOptions options, Context context) {
+    final String file = Text.of(plan);
+    final String modelFile = Text.of(model);
     final String given = options.toJson();
     try (Borrow borrow = new Borrow()) {
       final long c = borrow.of(context);
       final long r = Objects.requireNonNull(request, "request").create(List.of(), borrow);
       try {
-        return Out.text(out -> AddendNative.addend_job_plan(c, plan.toString(), model.toString(), r, given, out));
+        return Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out));
       } finally {
         AddendNative.addend_request_release(r);
       }
@@ -63,7 +65,7 @@ public final class Job extends NativeObject {
    * @return JSON: shards, done, missing, wrong, seconds_left and more
    */
   public static String status(Path plan) {
-    return Out.text(out -> AddendNative.addend_job_status(plan.toString(), out));
+    return Out.text(out -> AddendNative.addend_job_status(Text.of(plan), out));
   }
 
   /**
@@ -74,7 +76,7 @@ public final class Job extends NativeObject {
    * @throws AddendException if shards are missing or damaged, or have two results
    */
   public static String merge(Path plan) {
-    return Out.text(out -> AddendNative.addend_job_merge(plan.toString(), out));
+    return Out.text(out -> AddendNative.addend_job_merge(Text.of(plan), out));
   }
 
   /**

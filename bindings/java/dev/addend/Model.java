@@ -40,7 +40,7 @@ public final class Model extends NativeObject {
    */
   public static Model load(Path path, DType dtype) {
     return new Model(
-        Out.handle(out -> AddendNative.addend_model_load(path.toString(), DType.numberOf(dtype), out)));
+        Out.handle(out -> AddendNative.addend_model_load(Text.of(path), DType.numberOf(dtype), out)));
   }
 
   /**

@@ -48,7 +48,7 @@ public final class Program extends NativeObject {
    * @return the program
    */
   public static Program load(Path folder) {
-    return new Program(Out.handle(out -> AddendNative.addend_program_load(folder.toString(), out)));
+    return new Program(Out.handle(out -> AddendNative.addend_program_load(Text.of(folder), out)));
   }
 
   /**
@@ -58,7 +58,7 @@ public final class Program extends NativeObject {
    */
   public void save(Path folder) {
     try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_program_save(borrow.of(this), folder.toString());
+      AddendNative.addend_program_save(borrow.of(this), Text.of(folder));
     }
   }
 
@@ -71,7 +71,7 @@ public final class Program extends NativeObject {
    */
   public void exportTorchScript(Path path) {
     try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_program_export_torchscript(borrow.of(this), path.toString());
+      AddendNative.addend_program_export_torchscript(borrow.of(this), Text.of(path));
     }
   }
 

@@ -25,7 +25,7 @@ public final class TensorFile extends NativeObject {
    * @return its tensors
    */
   public static TensorFile read(Path path) {
-    return new TensorFile(Out.handle(out -> AddendNative.addend_tensor_file_read(path.toString(), out)));
+    return new TensorFile(Out.handle(out -> AddendNative.addend_tensor_file_read(Text.of(path), out)));
   }
 
   /**
@@ -126,7 +126,7 @@ public final class TensorFile extends NativeObject {
    */
   public void write(Path path) {
     try (Borrow borrow = new Borrow()) {
-      AddendNative.addend_tensor_file_write(borrow.of(this), path.toString());
+      AddendNative.addend_tensor_file_write(borrow.of(this), Text.of(path));
     }
   }
 

@@ -3,10 +3,13 @@ package dev.addend;
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
+import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystems;
+import java.nio.file.Path;
 import java.util.Arrays;
 
-/** Text of the C interface, which is UTF-8 without NUL. */
+/** Text of the C interface, which is UTF-8 without NUL; paths are text too. */
 final class Text {
   private Text() {}
 
@@ -33,5 +36,27 @@ final class Text {
     if (nul >= 0) {
       throw new IllegalArgumentException("text has a NUL at position " + nul);
     }
+  }
+
+  /**
+   * A path as text, whose UTF-8 is the name that the file has for the C interface. Refused are paths whose text would name
+   * another file: those of other file systems, such as archives, and those with letters that the encoding of this process
+   * cannot tell.
+   */
+  static String of(Path path) {
+    final String text = path.toString();
+    if (path.getFileSystem() != FileSystems.getDefault()) {
+      throw new IllegalArgumentException("the path " + path + " is of another file system than this machine's");
+    }
+    final String encoding = System.getProperty("sun.jnu.encoding", "UTF-8");
+    if (!Charset.forName(encoding).equals(StandardCharsets.UTF_8)) {
+      if (!text.chars().allMatch(c -> c < 128)) {
+        throw new IllegalArgumentException("the path " + path + " cannot be told as text where file names are in "
+            + encoding + ": start the JVM with LC_ALL=C.UTF-8");
+      }
+    } else if (!Path.of(text).equals(path)) {
+      throw new IllegalArgumentException("the path " + path + " cannot be told as text, because it is not UTF-8");
+    }
+    return text;
   }
 }

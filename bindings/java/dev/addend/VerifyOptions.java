@@ -95,7 +95,7 @@ public final class VerifyOptions {
   private static List<String> texts(Path... files) {
     final List<String> texts = new ArrayList<>();
     for (Path file : files) {
-      texts.add(file.toString());
+      texts.add(Text.of(file));
     }
     return List.copyOf(texts);
   }

@@ -6,7 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.net.URI;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -15,7 +19,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Whatever is passed: an exception, never a crash. */
@@ -90,6 +97,101 @@ class HostileInputTest extends ScopedTest {
         assertThrows(
             UnsupportedOperationException.class,
             () -> Out.requireArray(1L << 31, "write(path) writes all of it")).getMessage());
+  }
+
+  private static void refusedPath(Path path, Executable use) {
+    final IllegalArgumentException error = assertThrows(IllegalArgumentException.class, use);
+    assertTrue(error.getMessage().startsWith("the path " + path + " "), error.getMessage());
+  }
+
+  /** Every use of a path; none of them may look for a file of another name. */
+  private static void refusedPath(Path path) {
+    final Model model = Models.load(Models.DIGITS);
+    final Tensor image = Models.sample(Models.DIGITS);
+    final Program program = model.record(image);
+    final Path plan = Path.of("plan.json");
+    final Request asked = Request.of(Input.of(image).splitAlong(2).baseline(0));
+    final JobOptions rows = JobOptions.rows("rows.npy");
+    final VerifyOptions defaults = VerifyOptions.defaults();
+    refusedPath(path, () -> Model.load(path));
+    refusedPath(path, () -> TensorFile.read(path));
+    refusedPath(path, () -> new TensorFile().add("x", image).write(path));
+    refusedPath(path, () -> Program.load(path));
+    refusedPath(path, () -> program.save(path));
+    refusedPath(path, () -> program.exportTorchScript(path));
+    refusedPath(path, () -> new AuditLog(path));
+    refusedPath(path, () -> AuditLog.verify(path, defaults));
+    refusedPath(path, () -> defaults.models(path));
+    refusedPath(path, () -> defaults.inputs(plan, path));
+    refusedPath(path, () -> new Job(path));
+    refusedPath(path, () -> Job.plan(path, plan, asked, rows, null));
+    refusedPath(path, () -> Job.plan(plan, path, asked, rows, null));
+    refusedPath(path, () -> Job.status(path));
+    refusedPath(path, () -> Job.merge(path));
+  }
+
+  @Test
+  void pathsHaveToBeText(@TempDir Path folder) throws IOException {
+    // A byte that is no letter in UTF-8.
+    refusedPath(Path.of(URI.create(folder.toUri() + "%FF.safetensors")));
+    try (FileSystem zip = FileSystems.newFileSystem(
+        URI.create("jar:" + folder.toUri() + "files.zip"), Map.of("create", "true"))) {
+      refusedPath(zip.getPath("/folder/a.safetensors"));
+    }
+    try (Stream<Path> left = Files.list(folder)) {
+      assertEquals(List.of(folder.resolve("files.zip")), left.collect(Collectors.toList()));
+    }
+    // Folders, relative paths, blanks and percent signs are paths like others.
+    final Path odd = Files.createDirectory(folder.resolve("100% \u00e9?#\ufffd"));
+    final Program program = Models.load(Models.DIGITS).record(Models.sample(Models.DIGITS));
+    program.save(odd);
+    program.save(Path.of("").toAbsolutePath().relativize(odd));
+    assertEquals(program.code(), Program.load(odd).code());
+  }
+
+  /** Run with another encoding of file names, as in most containers: names each path of a folder, and what came of it. */
+  static final class InAnotherLocale {
+    private InAnotherLocale() {}
+
+    public static void main(String[] folder) throws IOException {
+      try (TensorFile file = new TensorFile(); Stream<Path> paths = Files.list(Path.of(folder[0]))) {
+        for (Path path : paths.sorted().collect(Collectors.toList())) {
+          try {
+            file.write(path);
+            System.out.println("written");
+          } catch (IllegalArgumentException e) {
+            System.out.println(e.getMessage().replaceAll("^the path .* cannot", "cannot"));
+          }
+        }
+      }
+    }
+  }
+
+  @Test
+  void pathsAreThoseOfTheLocale(@TempDir Path folder) throws IOException, InterruptedException {
+    final Path plain = Files.createFile(folder.resolve("a.safetensors"));
+    final Path letter = Files.createFile(folder.resolve("\u00e9.safetensors"));
+    final List<String> command = List.of(
+        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        "-Daddend.library.path=" + System.getProperty("addend.library.path"),
+        "-cp", place(TensorFile.class) + ":" + place(HostileInputTest.class), InAnotherLocale.class.getName(),
+        folder.toString());
+    final ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
+    builder.environment().put("LC_ALL", "C");
+    final Process process = builder.start();
+    final String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertEquals(0, process.waitFor());
+    assertEquals(
+        "written\ncannot be told as text where file names are in ANSI_X3.4-1968: start the JVM with LC_ALL=C.UTF-8\n", said);
+    assertTrue(Files.size(plain) > 0);
+    assertEquals(0, Files.size(letter));
+    try (Stream<Path> all = Files.list(folder)) {
+      assertEquals(2, all.count());
+    }
+  }
+
+  private static String place(Class<?> type) {
+    return Path.of(URI.create(type.getProtectionDomain().getCodeSource().getLocation().toString())).toString();
   }
 
   @Test
