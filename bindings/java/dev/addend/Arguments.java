@@ -24,8 +24,8 @@ final class Arguments implements AutoCloseable {
   }
 
   static Results call(Context context, String op, Object... values) {
-    return Thrown.finished(
-        new Results(call(context, values, (c, a, out) -> AddendNative.addend_call(c, op, a, out))));
+    return Thrown.run(
+        () -> new Results(call(context, values, (c, a, out) -> AddendNative.addend_call(c, op, a, out))));
   }
 
   static Composition callShapley(String op, Object... values) {

@@ -53,7 +53,7 @@ public final class AttributionScope extends LiveScope {
   public Attribution end() {
     try (Borrow borrow = new Borrow()) {
       final long trace = borrow.of(this);
-      return Thrown.finished(new Attribution(
+      return Thrown.run(() -> new Attribution(
           Out.handle(out -> AddendNative.addend_trace_end_attribution(trace, out)),
           request.ownNames(),
           request.insideSelectors()));
@@ -68,7 +68,7 @@ public final class AttributionScope extends LiveScope {
   public Plan endPlan() {
     try (Borrow borrow = new Borrow()) {
       final long trace = borrow.of(this);
-      return Thrown.finished(new Plan(
+      return Thrown.run(() -> new Plan(
           Out.handle(out -> AddendNative.addend_trace_end_plan(trace, out)), request.ownNames()));
     }
   }

@@ -54,10 +54,7 @@ final class FramesCallback {
       return;
     }
     thrown.addSuppressed(error);
-    if (thrown instanceof Error) {
-      throw (Error) thrown;
-    }
-    throw (RuntimeException) thrown;
+    throw Thrown.<RuntimeException>unchecked(thrown);
   }
 
   /** The methods of this thread, the innermost first, without ours at its end. */

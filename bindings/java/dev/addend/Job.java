@@ -51,7 +51,8 @@ public final class Job extends NativeObject {
       final long c = borrow.of(context);
       final long r = Objects.requireNonNull(request, "request").create(List.of(), borrow);
       try {
-        return Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out));
+        return Thrown.run(
+            () -> Out.text(out -> AddendNative.addend_job_plan(c, file, modelFile, r, given, out)));
       } finally {
         AddendNative.addend_request_release(r);
       }

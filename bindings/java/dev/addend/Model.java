@@ -213,7 +213,7 @@ public final class Model extends NativeObject {
    * @return the compositions of the outputs, then those of the probes, and the report
    */
   public Results decompose(Request request, Context context) {
-    return Thrown.finished(new Results(ask(request, context, AddendNative::addend_model_decompose)));
+    return Thrown.run(() -> new Results(ask(request, context, AddendNative::addend_model_decompose)));
   }
 
   /**
@@ -236,7 +236,7 @@ public final class Model extends NativeObject {
    * @return an explanation for each target, and a tensor for each input
    */
   public Attribution attribute(Request request, Context context) {
-    return Thrown.finished(new Attribution(
+    return Thrown.run(() -> new Attribution(
         ask(request, context, AddendNative::addend_model_attribute),
         request.namesOr(inputNames),
         request.insideSelectors()));
@@ -263,8 +263,8 @@ public final class Model extends NativeObject {
    *     that depend on elements, or computes what no operator shows
    */
   public Plan plan(Request request, Context context) {
-    return Thrown.finished(
-        new Plan(ask(request, context, AddendNative::addend_model_plan), request.namesOr(inputNames)));
+    return Thrown.run(
+        () -> new Plan(ask(request, context, AddendNative::addend_model_plan), request.namesOr(inputNames)));
   }
 
   /**

@@ -36,7 +36,7 @@ public final class Plan extends NativeObject {
       final long plan = borrow.of(this);
       final long r = request.create(inputNames, borrow);
       try {
-        return Thrown.finished(new Attribution(
+        return Thrown.run(() -> new Attribution(
             Out.handle(out -> AddendNative.addend_plan_attribute(plan, r, out)), inputNames, List.of()));
       } finally {
         AddendNative.addend_request_release(r);
@@ -62,7 +62,10 @@ public final class Plan extends NativeObject {
       final long more = borrow.of(sums);
       final long r = request.create(inputNames, borrow);
       try {
-        AddendNative.addend_plan_attribute_into(plan, r, parts, more);
+        Thrown.run(() -> {
+          AddendNative.addend_plan_attribute_into(plan, r, parts, more);
+          return null;
+        });
       } finally {
         AddendNative.addend_request_release(r);
       }

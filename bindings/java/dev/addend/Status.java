@@ -18,7 +18,7 @@ final class Status {
     } finally {
       AddendNative.addend_status_release(status);
     }
-    throw Thrown.endedBy(error);
+    throw error;
   }
 
   private static AddendException exception(long status) {

@@ -1,55 +1,68 @@
 package dev.addend;
 
+import java.util.function.Supplier;
+
 /**
- * What listeners throw while a run goes on. Nothing may be thrown through native code: it is kept for the thread, on which
- * listeners are called, and thrown when the run has ended.
+ * What listeners throw while a run goes on. Nothing may be thrown through native code: it is kept for the run, on whose
+ * thread listeners are called, and thrown when the run has ended. Every call that may reach a listener is a {@link #run}; a
+ * run inside of a listener keeps what is its own.
  */
 final class Thrown {
-  private static final ThreadLocal<Throwable> KEPT = new ThreadLocal<>();
+  private static final ThreadLocal<Thrown> INNERMOST = new ThreadLocal<>();
+
+  private Throwable first; // null: nothing yet
 
   private Thrown() {}
 
-  /** Keeps what a listener threw; the first of several counts. */
+  /** Keeps what a listener threw, for the innermost run of this thread; the first of several counts. */
   static void keep(Throwable thrown) {
-    if (KEPT.get() == null) {
-      KEPT.set(thrown);
+    final Thrown run = INNERMOST.get();
+    if (run != null && run.first == null) {
+      run.first = thrown;
     }
   }
 
-  /** The end of a run that failed: throws what a listener threw if that ended it, else the error. */
-  static AddendException endedBy(AddendException error) {
-    final Throwable thrown = take();
-    if (thrown != null && error.code() == AddendException.Code.CANCELLED) {
-      thrown.addSuppressed(error);
-      throwUnchecked(thrown);
+  /** A run from its beginning to its end: its result, unless the run failed or a listener threw. */
+  static <T> T run(Supplier<T> call) {
+    final Thrown outer = INNERMOST.get();
+    final Thrown own = new Thrown();
+    INNERMOST.set(own);
+    final T result;
+    try {
+      result = call.get();
+    } catch (AddendException error) {
+      throw own.endedBy(error);
+    } finally {
+      INNERMOST.set(outer);
     }
-    if (thrown != null) {
-      error.addSuppressed(thrown);
-    }
-    return error;
-  }
-
-  /** The end of a run that did not fail: its result, unless a listener threw. */
-  static <T extends NativeObject> T finished(T result) {
-    final Throwable thrown = take();
-    if (thrown != null) {
-      result.close();
-      throwUnchecked(thrown);
+    if (own.first != null) {
+      if (result instanceof NativeObject) {
+        ((NativeObject) result).close();
+      }
+      throw Thrown.<RuntimeException>unchecked(own.first);
     }
     return result;
   }
 
-  private static Throwable take() {
-    final Throwable thrown = KEPT.get();
-    KEPT.remove();
-    return thrown;
+  /** The end of a run that failed: throws what a listener threw if that ended the run, else gives the error. */
+  private AddendException endedBy(AddendException error) {
+    if (first == null) {
+      return error;
+    }
+    if (error.code() == AddendException.Code.CANCELLED) {
+      first.addSuppressed(error);
+      throw Thrown.<RuntimeException>unchecked(first);
+    }
+    error.addSuppressed(first);
+    return error;
   }
 
-  /** Listeners declare no checked exceptions. */
-  private static void throwUnchecked(Throwable thrown) {
-    if (thrown instanceof Error) {
-      throw (Error) thrown;
-    }
-    throw (RuntimeException) thrown;
+  /**
+   * Anything that was thrown, to be thrown on as it is. Other languages, such as Kotlin, throw checked exceptions that
+   * nobody declares.
+   */
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E unchecked(Throwable thrown) throws E {
+    throw (E) thrown;
   }
 }

@@ -47,7 +47,7 @@ public final class TracingScope extends LiveScope {
   public Results end() {
     try (Borrow borrow = new Borrow()) {
       final long trace = borrow.of(this);
-      return Thrown.finished(new Results(Out.handle(out -> AddendNative.addend_trace_end(trace, out))));
+      return Thrown.run(() -> new Results(Out.handle(out -> AddendNative.addend_trace_end(trace, out))));
     }
   }
 }

@@ -7,12 +7,21 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.lang.ref.WeakReference;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+import org.junit.jupiter.api.io.TempDir;
 
 class ContextTest extends ScopedTest {
   private static Results decompose(Context context) {
@@ -176,6 +185,96 @@ class ContextTest extends ScopedTest {
     assertTrue(heard.size() > 1, heard.toString());
     assertEquals(live, AddendNative.addend_debug_live(AddendHandleKind.ADDEND_HANDLE_RESULTS));
     // The thread is as good as new.
+    assertEquals(8, decompose(null).composition(0).numc());
+  }
+
+  @Test
+  void checkedExceptionsOfListenersReachTheCaller() {
+    final IOException thrown = new IOException("of a listener in another language");
+    final Context progress = Context.builder()
+        .onProgress((stage, done, total) -> {
+          throw ContextTest.<RuntimeException>unchecked(thrown);
+        })
+        .build();
+    assertSame(thrown, assertThrows(IOException.class, () -> decompose(progress)));
+    final Context log = Context.builder()
+        .policy(Policy.defaults().tolerance(1e-30).onFailure(Policy.OnFailure.WARN))
+        .onLog((level, message) -> {
+          throw ContextTest.<RuntimeException>unchecked(thrown);
+        })
+        .build();
+    assertSame(thrown, assertThrows(IOException.class, () -> decompose(log)));
+  }
+
+  @SuppressWarnings("unchecked")
+  static <E extends Throwable> E unchecked(Throwable thrown) throws E {
+    throw (E) thrown;
+  }
+
+  /** The file of a model in which LibTorch warns, every time it runs: an output is written that has another size. */
+  private static Path warning(Path folder) throws IOException {
+    final Path file = folder.resolve("warning.pt");
+    final Tensor x = Tensor.of(new float[2], 1, 2);
+    final RecordingScope scope = new RecordingScope(Request.of(Input.of(x)));
+    scope.addOutput(Addend.call("aten::relu", x).tensor(0));
+    scope.end().exportTorchScript(file);
+    try (FileSystem archive = FileSystems.newFileSystem(file, (ClassLoader) null)) {
+      final Path code = archive.getPath("warning/code/__torch__.py");
+      Files.writeString(code, Files.readString(code).replaceAll(
+          "torch.relu.*", "torch.mul(torch.add(input_0, input_0, alpha=1, out=torch.zeros([3])), 2.)"));
+    }
+    return file;
+  }
+
+  @Test
+  void whatTheLogOfAPlanThrowsReachesTheCaller(@TempDir Path folder) throws IOException {
+    final IllegalStateException thrown = new IllegalStateException("of the listener");
+    final boolean[] fails = {false};
+    final Context context = Context.builder()
+        .onLog((level, message) -> {
+          if (fails[0]) {
+            throw thrown;
+          }
+        })
+        .build();
+    final Path file = warning(folder);
+    final Tensor x = Tensor.of(new float[] {1, 2}, 1, 2);
+    final Request request = Request.of(Input.of(x).splitAlong(1).baseline(0)).target(Target.element(0, 1));
+    final Plan plan = Model.load(file).plan(request, context);
+    final ByteBuffer parts = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
+    final Tensor into = Tensor.wrap(parts, DType.FLOAT64, 1, 2);
+    final Path rows = folder.resolve("rows.safetensors");
+    new TensorFile().add("x", Tensor.of(new float[] {1, 2, 3, 4}, 2, 2)).write(rows);
+    final Request row = Request.of(Input.of(x).splitAlong(1).baseline(0)).target(Target.element(1));
+    fails[0] = true;
+    for (Executable run : List.<Executable>of(
+        () -> plan.attribute(request),
+        () -> plan.attributeInto(request, into, null),
+        () -> Job.plan(folder.resolve("plan.json"), file, row, JobOptions.rows(rows.toString()), context))) {
+      assertSame(thrown, assertThrows(IllegalStateException.class, run));
+      // The thread is as good as new.
+      assertEquals(8, decompose(null).composition(0).numc());
+    }
+    // Runs went on to their ends.
+    assertEquals(8, parts.getDouble(8));
+    assertTrue(Files.exists(folder.resolve("plan.json")));
+  }
+
+  @Test
+  void runsInsideOfListenersThrowWhatIsTheirs() {
+    final IllegalStateException thrown = new IllegalStateException("of the listener");
+    final List<Long> inner = new ArrayList<>();
+    final Context context = Context.builder()
+        .policy(Policy.defaults().tolerance(1e-30).onFailure(Policy.OnFailure.WARN))
+        .onLog((level, message) -> {
+          inner.add(decompose(null).composition(0).numc());
+          throw thrown;
+        })
+        .build();
+    assertSame(thrown, assertThrows(IllegalStateException.class, () -> decompose(context)));
+    assertTrue(inner.size() > 1, inner.toString());
+    // What is kept where nothing runs is nobody's.
+    Thrown.keep(thrown);
     assertEquals(8, decompose(null).composition(0).numc());
   }
 

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -95,6 +96,12 @@ class RecordingScopeTest extends ScopedTest {
     assertSame(own, assertThrows(IllegalStateException.class, scope::end));
     // Nothing of it is left for others.
     new RecordingScope(asked()).close();
+    final IOException checked = new IOException("no lines today");
+    final RecordingScope other = new RecordingScope(asked(), new FramesCallback(() -> {
+      throw ContextTest.<RuntimeException>unchecked(checked);
+    }));
+    assertThrows(AddendException.class, () -> network(x));
+    assertSame(checked, assertThrows(IOException.class, other::end));
   }
 
   @Test
