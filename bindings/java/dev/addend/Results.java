@@ -165,10 +165,15 @@ public final class Results extends NativeObject {
    * What the run says about itself: counts, errors, notes.
    *
    * @return the report
+   * @throws AddendException if nothing was decomposed, as by {@link Model#run(Request)}
    */
   public Report report() {
     try (Borrow borrow = new Borrow()) {
-      return new Report(borrow.of(this));
+      final long results = borrow.of(this);
+      if (Double.isNaN(AddendNative.addend_results_report_number(results, "operators"))) {
+        reportJson(); // throws what is wrong
+      }
+      return new Report(results);
     }
   }
 
@@ -176,6 +181,7 @@ public final class Results extends NativeObject {
    * The whole report: policy, counts, errors, notes, tracing failures, and every check, worst first.
    *
    * @return a JSON object
+   * @throws AddendException if nothing was decomposed, as by {@link Model#run(Request)}
    */
   public String reportJson() {
     try (Borrow borrow = new Borrow()) {

@@ -193,6 +193,15 @@ class ModelTest extends ScopedTest {
   }
 
   @Test
+  void plainRunsHaveNoReport() {
+    final Results results = Models.load(Models.DIGITS).run(Models.sample(Models.DIGITS));
+    final AddendException error = assertThrows(AddendException.class, results::report);
+    assertEquals(AddendException.Code.FAILED_PRECONDITION, error.code());
+    assertEquals(
+        assertThrows(AddendException.class, results::reportJson).getMessage(), error.getMessage());
+  }
+
+  @Test
   void modelsLoadFromBytes() throws IOException {
     final byte[] bytes = Files.readAllBytes(Models.DIGITS.resolve("model.pt"));
     final ByteBuffer direct = ByteBuffer.allocateDirect(bytes.length + 5);
