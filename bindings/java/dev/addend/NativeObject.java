@@ -5,10 +5,11 @@ import java.util.function.LongConsumer;
 /** What holds memory outside the Java heap until it is closed, or collected. */
 abstract class NativeObject implements AutoCloseable {
   private final Handle handle;
+  private volatile Scope scope; // which closes it; null: none does
 
   NativeObject(String noun, long address, LongConsumer release) {
     handle = new Handle(noun, address, release);
-    Scope.adopt(this);
+    scope = Scope.adopt(this);
   }
 
   final Handle handle() {
@@ -19,6 +20,16 @@ abstract class NativeObject implements AutoCloseable {
   @Override
   public final void close() {
     handle.close();
+    final Scope holder = scope;
+    if (holder != null) {
+      holder.forget(this);
+      scope = null;
+    }
+  }
+
+  /** Says who closes it from now on; {@code null} for nobody. */
+  final void moveTo(Scope other) {
+    scope = other;
   }
 
   /**

@@ -23,7 +23,9 @@ public final class Scope implements AutoCloseable {
 
   private final Scope outer = INNERMOST.get();
   private final Thread thread = Thread.currentThread();
-  private final Set<NativeObject> objects = Collections.newSetFromMap(new IdentityHashMap<>());
+  // What is open. Other threads take out what they close.
+  private final Set<NativeObject> objects =
+      Collections.synchronizedSet(Collections.newSetFromMap(new IdentityHashMap<>()));
 
   private Scope() {}
 
@@ -38,12 +40,18 @@ public final class Scope implements AutoCloseable {
     return scope;
   }
 
-  /** Hands a new object to the innermost scope of this thread. */
-  static void adopt(NativeObject object) {
+  /** Hands a new object to the innermost scope of this thread, which it gives; {@code null} where none is open. */
+  static Scope adopt(NativeObject object) {
     final Scope scope = INNERMOST.get();
     if (scope != null) {
       scope.objects.add(object);
     }
+    return scope;
+  }
+
+  /** Holds an object no longer that was closed by hand. */
+  void forget(NativeObject object) {
+    objects.remove(object);
   }
 
   /**
@@ -55,8 +63,12 @@ public final class Scope implements AutoCloseable {
    */
   public <T extends AutoCloseable> T keep(T object) {
     checkThread();
-    if (object instanceof NativeObject && objects.remove(object) && outer != null) {
-      outer.objects.add((NativeObject) object);
+    if (object instanceof NativeObject && objects.remove(object)) {
+      final NativeObject kept = (NativeObject) object;
+      kept.moveTo(outer);
+      if (outer != null) {
+        outer.objects.add(kept);
+      }
     }
     return object;
   }

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
@@ -100,5 +101,26 @@ class ScopeTest {
       }
     });
     assertTrue(made.get().isClosed());
+  }
+
+  @Test
+  void whatIsClosedByHandLeavesItsScope() throws InterruptedException {
+    try (Scope outer = Scope.open(); Scope inner = Scope.open()) {
+      final WeakReference<Tensor> closed = closed(inner.keep(tensor()));
+      final WeakReference<Tensor> closedByAnother = closedByAnotherThread(tensor());
+      Garbage.collectUntil(() -> closed.get() == null && closedByAnother.get() == null);
+    }
+  }
+
+  private static WeakReference<Tensor> closed(Tensor tensor) {
+    tensor.close();
+    return new WeakReference<>(tensor);
+  }
+
+  private static WeakReference<Tensor> closedByAnotherThread(Tensor tensor) throws InterruptedException {
+    final Thread thread = new Thread(tensor::close);
+    thread.start();
+    thread.join();
+    return new WeakReference<>(tensor);
   }
 }
