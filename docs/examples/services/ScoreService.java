@@ -216,7 +216,7 @@ public final class ScoreService {
     void stop() {
       stopping.set(true);
       if (!idleWithin(options.drainSeconds)) {
-        running.forEach(Cancellation::cancel);
+        running.forEach(Service::end);
         idleWithin(1);
       }
       server.stop(0);
@@ -224,6 +224,15 @@ public final class ScoreService {
       timers.shutdownNow();
       scorer.close();
       System.out.println("stopped");
+    }
+
+    /** Ends a run that may be over by now. */
+    private static void end(Cancellation cancellation) {
+      try {
+        cancellation.cancel();
+      } catch (IllegalStateException e) {
+        // It was closed meanwhile: nothing runs.
+      }
     }
 
     private boolean idleWithin(int seconds) {
@@ -347,13 +356,13 @@ public final class ScoreService {
     }
 
     private Explanation run(float[] row, long end) throws Refusal {
+      final long left = end - System.nanoTime();
+      if (left <= 0) {
+        throw late();
+      }
       try (Cancellation cancellation = new Cancellation()) {
+        final Future<?> timer = timers.schedule(() -> end(cancellation), left, TimeUnit.NANOSECONDS);
         running.add(cancellation);
-        final long left = end - System.nanoTime();
-        if (left <= 0) {
-          throw late();
-        }
-        final Future<?> timer = timers.schedule(cancellation::cancel, left, TimeUnit.NANOSECONDS);
         try {
           final Explanation explanation = scorer.score(row, cancellation);
           if (!Double.isFinite(explanation.recovery()) || !Double.isFinite(explanation.value())) {

@@ -295,7 +295,9 @@ class ServiceTest:
 
     def test_who_never_ends_is_not_waited_for(self):
         service = start(self.language, "--drain-seconds", "1", "--timeout-ms", "60000")
-        with Connection(service.address) as stuck:
+        with Connection(service.address) as stuck, Connection(service.address) as late:
+            # Nothing of a request that came too late is left to be ended.
+            self.assertEqual(late.ask(self.body(), headers="X-Timeout-Ms: 0\r\n")[0], 504)
             stuck.send("POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n{")
             time.sleep(0.3)
             begin = time.monotonic()
