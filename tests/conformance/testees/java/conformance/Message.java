@@ -165,7 +165,7 @@ final class Message {
     final Tensor copy;
     switch (tensor.dtype()) {
       case FLOAT64:
-        copy = shape.length == 0 ? Tensor.scalar(tensor.item()) : Tensor.of(tensor.toDoubleArray(), shape);
+        copy = Tensor.of(tensor.toDoubleArray(), shape);
         break;
       case FLOAT32:
         copy = Tensor.of(tensor.toFloatArray(), shape);
