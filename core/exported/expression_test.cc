@@ -29,6 +29,17 @@ TEST(Numbers, DivideAsPythonDoes) {
   EXPECT_THROW(Compute("_operator.floordiv", {int64_t{1}, int64_t{0}}), Error);
   EXPECT_THROW(Compute("_operator.mod", {int64_t{1}, int64_t{0}}), Error);
   EXPECT_THROW(Compute("_operator.truediv", {1.0, 0.0}), Error);
+  // By Python: 1.0 // 0.1, -1.0 // 0.1, 1.0 // -0.1, 7.5 // -2.
+  EXPECT_EQ(Compute("_operator.floordiv", {1.0, 0.1}).toDouble(), 9.0);
+  EXPECT_EQ(Compute("_operator.floordiv", {-1.0, 0.1}).toDouble(), -10.0);
+  EXPECT_EQ(Compute("_operator.floordiv", {1.0, -0.1}).toDouble(), -10.0);
+  EXPECT_EQ(Compute("_operator.floordiv", {7.5, int64_t{-2}}).toDouble(), -4.0);
+}
+
+TEST(Numbers, TakeNoMoreArgumentsThanTheyKnow) {
+  EXPECT_EQ(Compute("builtins.round", {2.5}).toInt(), 2);
+  EXPECT_THROW(Compute("builtins.round", {2.345, int64_t{2}}), Error);
+  EXPECT_THROW(Compute("math.log", {8.0, int64_t{2}}), Error);
 }
 
 TEST(Numbers, KeepTheirKinds) {

@@ -23,6 +23,12 @@ const IValue& At(Arguments arguments, size_t k) {
   return arguments[k];
 }
 
+// round(x, 2) and log(x, 2) are other functions.
+void RequireOne(Arguments arguments) {
+  At(arguments, 0);
+  if (arguments.size() > 1) throw Unimplemented("a function of numbers has more than one argument");
+}
+
 bool Whole(const IValue& value) { return value.isInt() || value.isBool(); }
 
 int64_t Int(const IValue& value) {
@@ -89,11 +95,20 @@ IValue TrueDivide(Arguments x) {
   return Float(x[0]) / divisor;
 }
 
+// Has the sign of the divisor.
+double FloatRemainder(double dividend, double divisor) {
+  const double remainder = std::fmod(dividend, divisor);
+  return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
+}
+
 IValue FloorDivide(Arguments x) {
   if (Whole(At(x, 0)) && Whole(At(x, 1))) return FloorDivide(Int(x[0]), Int(x[1]));
+  const double dividend = Float(x[0]);
   const double divisor = Float(x[1]);
   if (divisor == 0) throw ByZero();
-  return std::floor(Float(x[0]) / divisor);
+  // Of what the remainder leaves, as Python does it: 1 // 0.1 is 9, although 1 / 0.1 rounds to 10.
+  const double quotient = (dividend - FloatRemainder(dividend, divisor)) / divisor;
+  return std::nearbyint(quotient);
 }
 
 // The remainder has the sign of the divisor.
@@ -105,8 +120,7 @@ IValue Remainder(Arguments x) {
   }
   const double divisor = Float(x[1]);
   if (divisor == 0) throw ByZero();
-  const double remainder = std::fmod(Float(x[0]), divisor);
-  return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
+  return FloatRemainder(Float(x[0]), divisor);
 }
 
 IValue Power(Arguments x) {
@@ -220,7 +234,10 @@ IValue Truncated(Arguments x) { return Whole(At(x, 0)) ? Int(x[0]) : Rounded(std
 IValue Floor(Arguments x) { return Whole(At(x, 0)) ? Int(x[0]) : Rounded(std::floor(Float(x[0]))); }
 IValue Ceiling(Arguments x) { return Whole(At(x, 0)) ? Int(x[0]) : Rounded(std::ceil(Float(x[0]))); }
 // To the nearest even number where two are as near.
-IValue Nearest(Arguments x) { return Whole(At(x, 0)) ? Int(x[0]) : Rounded(std::nearbyint(Float(x[0]))); }
+IValue Nearest(Arguments x) {
+  RequireOne(x);
+  return Whole(x[0]) ? Int(x[0]) : Rounded(std::nearbyint(Float(x[0])));
+}
 
 IValue Element(Arguments x) {
   if (!At(x, 0).isList() && !x[0].isTuple()) throw NotNumbers();
@@ -233,7 +250,8 @@ IValue Element(Arguments x) {
 
 template <double (*function)(double)>
 IValue Math(Arguments x) {
-  const double value = Float(At(x, 0));
+  RequireOne(x);
+  const double value = Float(x[0]);
   const double result = function(value);
   if (std::isnan(result) && !std::isnan(value)) {
     throw InvalidArgument(absl::StrCat("a function of numbers is not defined at ", value));

@@ -241,16 +241,19 @@ void EmptyPermuted(Stack* stack) {
   stack->emplace_back(at::empty(physical, options).permute(back));
 }
 
+// No dimensions are none; all of them are None.
 template <Tensor (*Reduce)(const Tensor&, int64_t, bool)>
 void OverDims(Stack* stack) {
   const Taken taken(stack, 3);
   Tensor result = taken.TensorAt(0);
   std::vector<int64_t> dims;
-  if (taken.Given(1)) dims = taken.Ints(1);
-  if (dims.empty()) {
+  if (taken.Given(1)) {
+    dims = taken.Ints(1);
+  } else {
     for (int64_t d = 0; d < result.dim(); ++d) dims.push_back(d);
   }
-  if (dims.empty()) result = result.to(at::kBool);
+  // These operators give bytes for bytes.
+  if (dims.empty()) result = result.ne(0).to(result.scalar_type() == at::kByte ? at::kByte : at::kBool);
   for (const int64_t dim : Descending(dims, result.dim())) result = Reduce(result, dim, taken.Bool(2));
   stack->emplace_back(std::move(result));
 }

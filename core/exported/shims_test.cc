@@ -146,6 +146,11 @@ TEST_F(Shims, Shapes) {
   EXPECT_TRUE(One("aten::any", "dims", {flags, std::vector<int64_t>{0, 1}, false}).item<bool>());
   EXPECT_FALSE(One("aten::all", "dims", {flags, IValue(), false}).item<bool>());
   EXPECT_EQ(One("aten::any", "dims", {flags, std::vector<int64_t>{-1}, true}).sizes(), at::IntArrayRef({2, 1}));
+  // No dimension is none, and None is all; bytes stay bytes.
+  EXPECT_TRUE(at::equal(One("aten::any", "dims", {flags, std::vector<int64_t>{}, false}), flags));
+  EXPECT_TRUE(at::equal(One("aten::all", "dims", {x, std::vector<int64_t>{}, false}), x.ne(0)));
+  EXPECT_EQ(One("aten::any", "dims", {flags.to(at::kByte), IValue(), false}).scalar_type(), at::kByte);
+  EXPECT_EQ(One("aten::any", "dims", {flags.to(at::kByte), std::vector<int64_t>{}, false}).scalar_type(), at::kByte);
   const auto number = [&](const std::string& name, const std::string& overload, const Stack& arguments) {
     return CallShim(name, overload, arguments)[0].toInt();
   };
