@@ -1,4 +1,6 @@
 // Tensors through the C interface: the caller's memory, DLPack, files.
+#include <gmock/gmock.h>
+
 #include <cstdio>
 #include <cstring>
 #include <fstream>
