@@ -145,7 +145,7 @@ Json ReadReceipt(const std::string& path) {
     throw InvalidArgument(absl::StrCat(path, " is no receipt of a shard"));
   }
   // Two texts may be one number.
-  if (CanonicalJson(receipt) + "\n" != text || Sha256Without(receipt, "hash") != *hash) {
+  if (CanonicalJson(receipt) + "\n" != text || Sha256Without(receipt, "hash") != hash->get_ref<const std::string&>()) {
     throw InvalidArgument(absl::StrCat(path, " is damaged: its hash is not that of its content"));
   }
   return receipt;
