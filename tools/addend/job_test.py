@@ -510,7 +510,7 @@ class ReportTest(JobTest):
         random_numbers = numpy.random.RandomState(3).standard_normal((300, 2))
         random_numbers[:, 0] += shift
         lines = [columns + ",month,region"]
-        for k, (a, b) in enumerate(random_numbers):
+        for k, (a, b) in enumerate(random_numbers.tolist()):
             lines.append("%r,%r,%s,%s" % (a if k != 7 else "?", b, "2024-%02d" % (12 - k % 12), "nes"[k % 3]))
         self.write(name + ".csv", "\n".join(lines) + "\n")
         self.write("mapping.json", json.dumps({"month": None, "region": None}))
