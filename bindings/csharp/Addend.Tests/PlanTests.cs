@@ -104,9 +104,9 @@ public sealed class PlanTests : IDisposable
         Tensor x = Tensor.From(new[] { 1.0, 2.0, 4.0 });
         var request = new Request(new Input(x) { Split = Split.Along(0), Baseline = 0.0 }) { Targets = ["0"] };
         using var scope = new AttributionScope(request, context);
-        // LibTorch warns in each run of a mask of bytes.
-        Tensor mask = Tensor.From(new byte[] { 0, 1, 0 });
-        Tensor y = Operators.Call("aten::index_put", x, new[] { mask }, Tensor.From(new[] { 3.0 })).Tensor();
+        // LibTorch warns in each run of a mask of bytes. (For a single new value newer ones refuse it.)
+        Tensor mask = Tensor.From(new byte[] { 0, 1, 1 });
+        Tensor y = Operators.Call("aten::index_put", x, new[] { mask }, Tensor.From(new[] { 3.0, 5.0 })).Tensor();
         scope.AddOutput("y", y);
         using Plan plan = scope.EndPlan();
         double[] contributions = new double[3];
