@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -125,40 +124,28 @@ int64_t WrittenAt(const struct stat& status) {
 
 }  // namespace
 
-MappedFile::MappedFile(const std::string& path) : path_(path) {
-  // Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
-  file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) throw FileError("read", path, errno);
+// Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
+MappedFile::MappedFile(const std::string& path)
+    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  if (file_.get() < 0) throw FileError("read", path, errno);
   struct stat status = {};
-  if (::fstat(file_, &status) != 0) {
-    const int error = errno;
-    ::close(file_);
-    throw FileError("read", path, error);
-  }
+  if (::fstat(file_.get(), &status) != 0) throw FileError("read", path, errno);
   if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
-    ::close(file_);
     throw InvalidArgument(absl::StrCat(path, S_ISREG(status.st_mode) ? ": the file is empty" : ": is no regular file"));
   }
   size_ = static_cast<size_t>(status.st_size);
   written_ = WrittenAt(status);
   // MAP_NORESERVE: pages are copied where they are written to, which of weights hardly any is.
-  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_, 0);
-  if (data == MAP_FAILED) {
-    const int error = errno;
-    ::close(file_);
-    throw FileError("read", path, error);
-  }
+  void* data = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_.get(), 0);
+  if (data == MAP_FAILED) throw FileError("read", path, errno);
   data_ = static_cast<char*>(data);
 }
 
-MappedFile::~MappedFile() {
-  ::munmap(data_, size_);
-  ::close(file_);
-}
+MappedFile::~MappedFile() { ::munmap(data_, size_); }
 
 void MappedFile::RequireUnchanged() const {
   struct stat status = {};
-  if (::fstat(file_, &status) != 0) throw FileError("read", path_, errno);
+  if (::fstat(file_.get(), &status) != 0) throw FileError("read", path_, errno);
   if (static_cast<size_t>(status.st_size) == size_ && WrittenAt(status) == written_) return;
   throw FailedPrecondition(
       absl::StrCat(OneLine(path_), " was written since the model was loaded, whose weights are read from ",

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/exported/memory_budget.h"
 
 namespace addend::exported {
@@ -35,7 +36,7 @@ class MappedFile {
 
  private:
   std::string path_;
-  int file_ = -1;
+  Descriptor file_;
   char* data_ = nullptr;
   size_t size_ = 0;
   int64_t written_ = 0;  // when, in nanoseconds
