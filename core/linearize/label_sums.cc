@@ -25,11 +25,11 @@ double AddBlock(const T* products, const int64_t* labels, int64_t n, double* sum
       ++j;
       continue;
     }
-    double sum = sums[label];
+    double sum = 0;
     double lost = 0;
-    for (bool first = true; j < n && labels[j] == label; first = false) {
+    double piece = sums[label];
+    while (j < n && labels[j] == label) {
       const int64_t stop = std::min(n, j + kPiece);
-      double piece = first ? sum : 0;
       double piece_size = 0;
       for (; j < stop && labels[j] == label; ++j) {
         const auto product = static_cast<double>(products[j]);
@@ -37,9 +37,10 @@ double AddBlock(const T* products, const int64_t* labels, int64_t n, double* sum
         piece_size += std::abs(product);
       }
       size += piece_size;
-      const double together = first ? piece : sum + piece;
-      if (!first) lost += std::abs(sum) >= std::abs(piece) ? (sum - together) + piece : (piece - together) + sum;
+      const double together = sum + piece;
+      lost += std::abs(sum) >= std::abs(piece) ? (sum - together) + piece : (piece - together) + sum;
       sum = together;
+      piece = 0;
     }
     sums[label] = std::isfinite(lost) ? sum + lost : sum;
   }

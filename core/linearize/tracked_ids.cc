@@ -15,6 +15,8 @@
 namespace addend {
 namespace {
 
+constexpr char kHint[] = "choose policy conditions=value, or another baseline";
+
 bool Labelled(const Operand& operand) { return operand.storage >= 0 && operand.labelled; }
 
 }  // namespace
@@ -40,7 +42,7 @@ void TrackedIds::RequireKnown(const Call& call) const {
               absl::StrCat(FullName(call.op.schema()), " reads what ", OriginOf(call).op,
                            " gives with other sizes on the baseline, so the reference cannot have the baseline's "
                            "conditions"),
-              call.position, "choose policy conditions=value, or another baseline");
+              call.position, kHint);
 }
 
 void TrackedIds::RequireSameSizes(const Call& call) const {
@@ -49,7 +51,7 @@ void TrackedIds::RequireSameSizes(const Call& call) const {
   throw Error(absl::StatusCode::kFailedPrecondition,
               absl::StrCat("what ", OriginOf(call).op, " gives on the baseline makes ", FullName(call.op.schema()),
                            " give other sizes there, so the reference cannot have the baseline's conditions"),
-              call.position, "choose policy conditions=value, or another baseline");
+              call.position, kHint);
 }
 
 bool TrackedIds::StartsRows(const Role& role, const Call& call) const {
