@@ -10,6 +10,7 @@
 #include "c_api/explanation.h"
 #include "c_api/options.h"
 #include "c_api/run.h"
+#include "c_api/structure.h"
 #include "c_api/warnings.h"
 #include "core/audit/tensors.h"
 #include "core/intercept/tracing_scope.h"
@@ -78,7 +79,7 @@ JobDraft DraftOf(const std::string& plan, const std::string& model, const Contex
   draft.request.options = AttributeOptionsOf(context, request);
   draft.request.options.progress = nullptr;
   draft.request.own_rules = draft.request.options.registry != nullptr;
-  draft.request.structured = !request.structures.empty() && request.structures[0] != nullptr;
+  draft.request.structured = StructureOfExample(request) != nullptr;
   return draft;
 }
 

@@ -13,13 +13,9 @@
 namespace addend::c_api {
 namespace {
 
-std::shared_ptr<const RequestStructure> StructureOf(const RequestBody& request) {
-  return request.structures.empty() ? nullptr : request.structures[0];
-}
-
 // The values of a request in the order of the plan's inputs.
 std::vector<at::Tensor> ValuesOf(const PlanBody& body, const RequestBody& request) {
-  const std::shared_ptr<const RequestStructure> structure = StructureOf(request);
+  const std::shared_ptr<const RequestStructure> structure = StructureOfExample(request);
   const std::vector<RequestInput> inputs =
       structure == nullptr ? Arrange(body.input_names, request.inputs) : request.inputs;
   std::vector<at::Tensor> values;

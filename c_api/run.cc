@@ -144,11 +144,12 @@ std::vector<Input> InputsOf(const std::vector<RequestInput>& inputs) {
 
 AskedModel AskedOf(const ModelBody& model, const RequestBody& request) {
   AskedModel asked;
-  if (request.structures.empty() || request.structures[0] == nullptr) {
+  const std::shared_ptr<const RequestStructure> structure = StructureOfExample(request);
+  if (structure == nullptr) {
     asked.model = model.model;
     asked.inputs = Arrange(model.input_names, request.inputs);
   } else {
-    OrderedStructure ordered = InOrderOfArguments(*request.structures[0], model.input_names, request.inputs.size());
+    OrderedStructure ordered = InOrderOfArguments(*structure, model.input_names, request.inputs.size());
     for (const int input : ordered.inputs) asked.inputs.push_back(request.inputs[input]);
     asked.model = OfTensors(model.model, ordered.structure, model.input_names);
     asked.structure = std::move(ordered.structure);
@@ -170,7 +171,7 @@ std::vector<std::vector<c10::IValue>> ExamplesOf(const std::vector<std::string>&
   std::vector<std::vector<c10::IValue>> examples;
   for (size_t k = 0; k <= request.further.size(); ++k) {
     const std::vector<RequestInput>& inputs = k == 0 ? request.inputs : request.further[k - 1];
-    const auto structure = k < request.structures.size() ? request.structures[k] : nullptr;
+    const auto structure = StructureOfExample(request, k);
     if (inputs.empty() && structure == nullptr && k > 0) {
       throw InvalidArgument("the last example of the request has no input");
     }

@@ -242,6 +242,10 @@ std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json) 
   return structure;
 }
 
+std::shared_ptr<const RequestStructure> StructureOfExample(const RequestBody& request, size_t example) {
+  return example < request.structures.size() ? request.structures[example] : nullptr;
+}
+
 std::vector<c10::IValue> PutTogether(const RequestStructure& structure, const std::vector<std::string>& names,
                                      const std::vector<at::Tensor>& inputs) {
   RequireEachInput(structure, inputs.size());

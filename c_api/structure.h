@@ -18,6 +18,9 @@ namespace addend::c_api {
 // From what addend_request_set_structure takes. Throws InvalidArgument that says where it is wrong.
 std::shared_ptr<const RequestStructure> ParseStructure(const std::string& json);
 
+// What the request says of one of its examples; null: every input is an argument.
+std::shared_ptr<const RequestStructure> StructureOfExample(const RequestBody& request, size_t example = 0);
+
 // The arguments in the order of a model's, which are called `names`, from the tensors of the inputs in the order in
 // which they were added. Throws InvalidArgument where the structure names another input than there is, or leaves one
 // out.

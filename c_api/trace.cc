@@ -133,13 +133,13 @@ addend_status* BeginTrace(const addend_context* context, const addend_request* r
 // Begins a run that becomes a program.
 std::unique_ptr<LiveProgram> BeginProgram(const RequestBody& asked, const RecordOptions& options) {
   auto program = std::make_unique<LiveProgram>(options);
-  if (!asked.structures.empty() && asked.structures[0] != nullptr) {
+  if (const std::shared_ptr<const RequestStructure> structure = StructureOfExample(asked)) {
     // The live tensors themselves.
     std::vector<at::Tensor> tensors;
     for (const RequestInput& input : asked.inputs) tensors.push_back(input.input.value);
-    const std::vector<c10::IValue> arguments = PutTogether(*asked.structures[0], {}, tensors);
+    const std::vector<c10::IValue> arguments = PutTogether(*structure, {}, tensors);
     for (size_t k = 0; k < arguments.size(); ++k) {
-      program->AddInput(asked.structures[0]->arguments[k].name, arguments[k]);
+      program->AddInput(structure->arguments[k].name, arguments[k]);
     }
   } else {
     for (const RequestInput& input : asked.inputs) {
