@@ -264,8 +264,11 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
   if (exists && (!S_ISREG(status.st_mode) || absl::StartsWith(path, "/dev/") || absl::StartsWith(path, "/proc/"))) {
     return WriteDirectly(path, bytes);
   }
-  // A rename asks only the folder for permission; a file that is protected should stay as it is.
-  if (exists && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) throw FileError("write", path, errno);
+  // A rename asks only the folder for permission; a file that is protected should stay as it is. One that somebody
+  // removed since it was looked at protects nothing.
+  if (exists && ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT) {
+    throw FileError("write", path, errno);
+  }
 
   const std::string target = BehindLinks(path);
   std::string temporary;
