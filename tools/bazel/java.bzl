@@ -112,9 +112,11 @@ def _run_script(ctx, text, files):
         runfiles = runfiles.merge(data[DefaultInfo].default_runfiles)
     return [DefaultInfo(executable = script, runfiles = runfiles)]
 
+# Of the options: JVMs of sandboxes beside each other have the same process number, by which their performance data is
+# named, and say so on the standard output.
 _RUN = """#!/bin/bash
 cd "${{RUNFILES_DIR:-$0.runfiles}}/{workspace}" || exit
-exec '{home}/bin/java' {flags} -cp '{class_path}' {main_class} "$@"
+exec '{home}/bin/java' -XX:-UsePerfData {flags} -cp '{class_path}' {main_class} "$@"
 """
 
 def _java_binary_impl(ctx):
@@ -173,7 +175,7 @@ export MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 # Java takes the encoding of file names from it.
 export LC_ALL=C.UTF-8
 output=$TEST_TMPDIR/output
-'{home}/bin/java' -ea -Xcheck:jni {flags} -jar {junit} --disable-banner --disable-ansi-colors --details=tree \\
+'{home}/bin/java' -XX:-UsePerfData -ea -Xcheck:jni {flags} -jar {junit} --disable-banner --disable-ansi-colors --details=tree \\
   --class-path '{class_path}' --scan-class-path '{tests}' --reports-dir "$TEST_TMPDIR/reports" \\
   --fail-if-no-tests 2>&1 | tee "$output"
 status=$?
