@@ -99,15 +99,53 @@ def addend_attribute(preset, **choices):
     """One sweep back from the outputs in question; recording is in it, and so are references that are not kept."""
 
     def make(setting, checkouts):
-        script = io.BytesIO()
-        network = copy.deepcopy(setting.network)
-        torch.jit.save(torch.jit.trace(network, setting.input), script)
         options = {"baselines": setting.baseline, "target": setting.targets, "preset": preset}
-        method = _elementwise(setting, addend.load_model(script.getvalue()), **options, **choices)
-        method.counted = _elementwise(setting, addend.compile(network), **options).run
+        method = _elementwise(setting, _scripted(setting), **options, **choices)
+        method.counted = _counted(setting, options)
         return method
 
     return make
+
+
+def addend_plan(preset, every_output=False):
+    """An attribution that was made ready for such rows, into memory that is there: of the outputs in question, or of all."""
+
+    def make(setting, checkouts):
+        outputs = setting.output.size(1)
+        asked = range(outputs) if every_output else setting.targets
+        plan = _scripted(setting).plan(
+            addend.Input(setting.input, labels=setting.labels, baseline=0),
+            targets=list(map(str, asked)), each_example=True, every_target=every_output, preset=preset,
+        )
+        rows = len(setting.input)
+        found = torch.empty(rows * outputs if every_output else rows, setting.numc, dtype=torch.float64)
+
+        def answer(contributions):
+            if not every_output:
+                return Answer(contributions)
+            return Answer(setting.of_targets(contributions.view(outputs, rows, -1).permute(2, 1, 0)).T)
+
+        def run():
+            plan.attribute_into(setting.input, contributions=found)
+            return found
+
+        # The plan goes through the operators of one run.
+        options = {"baselines": setting.baseline, "target": setting.targets, "preset": preset}
+        return Method(run, answer, _counted(setting, options))
+
+    return make
+
+
+def _scripted(setting):
+    """The network as a file of TorchScript that was loaded."""
+    script = io.BytesIO()
+    torch.jit.save(torch.jit.trace(copy.deepcopy(setting.network), setting.input), script)
+    return addend.load_model(script.getvalue())
+
+
+def _counted(setting, options):
+    """The attribution of the live network, whose runs can be counted."""
+    return _elementwise(setting, addend.compile(copy.deepcopy(setting.network)), **options).run
 
 
 def pydec(setting, checkouts):
@@ -222,6 +260,8 @@ METHODS = {
     "Addend attribute, fast": addend_attribute("fast"),
     "Addend attribute, faithful": addend_attribute("faithful"),
     "Addend attribute, faithful, kept": addend_attribute("faithful", keep_references=True),
+    "Addend plan, faithful": addend_plan("faithful"),
+    "Addend plan, faithful, all outputs": addend_plan("faithful", every_output=True),
     "PyDec": pydec,
     "PyDec, attention frozen by hand": pydec_frozen_attention,
     "Captum DeepLift": deep_lift,
