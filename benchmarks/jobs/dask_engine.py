@@ -12,7 +12,6 @@ caller    the memory of the process that calls addend.dask.run, for a plan of ma
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -105,14 +104,20 @@ def caller(arguments, folder):
     plan = make_job(arguments.addend, folder, rows, shards)
     cluster = start_cluster(folder, arguments.package, 2)
     code = """
-import json, resource, sys
+import json, sys
 import distributed
 import addend.dask
+
+# Not ru_maxrss, which a process takes over from the one that started it.
+def peak():
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
 client = distributed.Client(scheduler_file=sys.argv[1], timeout=60)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 status = addend.dask.run(client, sys.argv[2])
-print(json.dumps({"shards": status["shards"], "computed": status["computed"], "resident_before": before * 1024,
-                  "resident_peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+print(json.dumps({"shards": status["shards"], "computed": status["computed"], "resident_before": before,
+                  "resident_peak": peak()}))
 """
     try:
         cluster.client(2).close()
