@@ -12,6 +12,7 @@ caller    the memory of the process that calls addend.dask.run, for a plan of ma
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys

@@ -126,8 +126,9 @@ def _legend():
     return (
         "<h2>What the numbers are</h2>"
         "<p><b>Time</b>: the median of runs in turns with the other methods, everything included, and how many plain runs "
-        "of the network that is; * one run. A decomposition, and PyDec, gives the contributions to every output, the other "
-        "methods to one. A plain run is of all rows at once. <i>Kept</i>: references of the baseline stay from run to run.</p>"
+        "of the network that is; * one run. A decomposition, PyDec and what says <i>all outputs</i> give the contributions to "
+        "every output, the other methods to one. A plain run is of all rows at once. <i>Kept</i>: references of the baseline "
+        "stay from run to run. <i>Plan</i>: made before the time begins, for all rows to come.</p>"
         "<p><b>Runs a row</b>: how many inputs went through the network forward, over the number of rows, counted. Runs "
         "backward, and the references that Addend computes beside its run, are in the time. PyDec's run has all N parts in "
         "it. <b>Kernel SHAP by hand</b>: what SHAP's KernelExplainer does, a weighted regression on coalitions that are "
