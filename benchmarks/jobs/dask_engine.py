@@ -108,23 +108,20 @@ def caller(arguments, folder):
 import json, sys
 import distributed
 import addend.dask
-
-# Not ru_maxrss, which a process takes over from the one that started it.
-def peak():
-    with open("/proc/self/status") as lines:
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+from processes import peak_memory
 
 client = distributed.Client(scheduler_file=sys.argv[1], timeout=60)
-before = peak()
+before = peak_memory()
 status = addend.dask.run(client, sys.argv[2])
 print(json.dumps({"shards": status["shards"], "computed": status["computed"], "resident_before": before,
-                  "resident_peak": peak()}))
+                  "resident_peak": peak_memory()}))
 """
+    path = os.pathsep.join([arguments.package, os.path.join(HERE, "../peers")])
     try:
         cluster.client(2).close()
         begin = time.monotonic()
         done = subprocess.run([sys.executable, "-c", code, cluster.file, plan], stdout=subprocess.PIPE, check=True,
-                              universal_newlines=True, env=dict(os.environ, PYTHONPATH=arguments.package))
+                              universal_newlines=True, env=dict(os.environ, PYTHONPATH=path))
         found = json.loads(done.stdout)
         found["seconds"] = time.monotonic() - begin
     finally:
