@@ -280,6 +280,15 @@ std::optional<std::vector<std::vector<at::Tensor>>> LinearParts(const Sample& sa
     const auto mixed = Run(sample, Moved(sample, prepared, [&](size_t k) {
                              return sample.inputs[k] * 0.37 - prepared.components[k][0] * 1.3;
                            }));
+    // All inputs move at once in these: a loss whose target is a label is zero wherever that is none. What each input
+    // does alone adds up too.
+    std::vector<std::vector<at::Tensor>> alone;
+    for (size_t moved = 0; moved < sample.inputs.size(); ++moved) {
+      if (prepared.components[moved].empty()) continue;
+      alone.push_back(Run(sample, Moved(sample, prepared, [&](size_t k) {
+                            return k == moved ? at::zeros_like(sample.inputs[k]) : sample.inputs[k];
+                          })));
+    }
     for (size_t o = 0; o < value.size(); ++o) {
       at::Tensor sum = reference[o] - zero[o];
       for (int64_t i = 0; i < kNumc; ++i) {
@@ -290,6 +299,9 @@ std::optional<std::vector<std::vector<at::Tensor>>> LinearParts(const Sample& sa
       const double size = 1e-9 * (1 + Largest(own));
       if (!(Apart(sum, own) <= size) || !(Apart(twice[o] - zero[o], own * -2.5) <= size)) return std::nullopt;
       if (!(Apart(mixed[o] - zero[o], own * 0.37 - parts[0][o] * 1.3) <= size)) return std::nullopt;
+      at::Tensor by_input = at::zeros_like(own);
+      for (const auto& run : alone) by_input = by_input + (value[o] - run[o]);
+      if (!(Apart(by_input, own) <= size)) return std::nullopt;
       if (!at::isfinite(own).all().item<bool>()) return std::nullopt;
     }
     return parts;
