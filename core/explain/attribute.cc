@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
+#include "core/explain/influence.h"
 #include "core/explain/inside.h"
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
@@ -20,6 +21,7 @@
 #include "core/explain/target_numbers.h"
 #include "core/explain/verify.h"
 #include "core/linearize/label_sums.h"
+#include "core/linearize/many_targets.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/segments.h"
 #include "core/linearize/stretches.h"
@@ -77,23 +79,17 @@ struct Given {
   at::Tensor components;           // [targets, numc], float64
 };
 
-// What each element of the inputs gave, from the rows in which a sweep back ended. targets: their number. `together`:
-// how many of them each row of the sweep stands for: all examples, or 1.
-Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t targets, int64_t together,
-                const AttributeOptions& options) {
+// What each element of the inputs gave, from the rows in which a sweep back ended: by input [rows, *S]; undefined for
+// plain ones.
+std::vector<at::Tensor> ElementsOf(const RecordedRun& run, const AdjointResult& adjoint) {
   const PreparedInputs& asked = run.inputs;
-  const int64_t rows = targets / together;
-  Given given;
-  given.inputs.resize(asked.inputs.size());
-  given.components = options.each_example
-                         ? at::zeros({rows, together, asked.numc}, adjoint.components.options())
-                         : adjoint.components.narrow(1, 0, asked.numc).unsqueeze(1).clone(at::MemoryFormat::Contiguous);
+  const int64_t rows = adjoint.components.size(0);
+  std::vector<at::Tensor> all(asked.inputs.size());
   // By input, undefined where no target depends on it: rows begin in the order of the declarations.
-  std::vector<at::Tensor> starts(asked.inputs.size());
   size_t next_start = 0;
   for (const size_t k : run.declared) {
     if (asked.inputs[k].kind == Split::Kind::kPlain || asked.inputs[k].ids) continue;
-    starts[k] = adjoint.starts[next_start++];
+    all[k] = adjoint.starts[next_start++];
   }
   int64_t next_id = asked.numc;
   for (size_t k = 0; k < asked.inputs.size(); ++k) {
@@ -101,19 +97,37 @@ Given ByElement(const RecordedRun& run, const AdjointResult& adjoint, int64_t ta
     if (input.kind == Split::Kind::kPlain) continue;
     at::DimVector sizes = {rows};
     sizes.append(input.value.sizes().begin(), input.value.sizes().end());
-    at::Tensor elements = starts[k];
     if (input.ids) {
-      elements = adjoint.components.narrow(1, next_id, input.value.numel()).reshape(sizes);
+      all[k] = adjoint.components.narrow(1, next_id, input.value.numel()).reshape(sizes);
       next_id += input.value.numel();
-    } else if (!elements.defined()) {
-      elements = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
+    } else if (!all[k].defined()) {
+      all[k] = at::zeros(sizes, input.value.options().dtype(RealDtype(RowDtype(input.value.scalar_type()))));
     }
+  }
+  return all;
+}
+
+// The same by element and by component. targets: their number. `together`: how many of them each row of the sweep
+// stands for: all examples, or 1.
+Given GivenTo(const RecordedRun& run, const AdjointResult& adjoint, int64_t targets, int64_t together,
+              const AttributeOptions& options) {
+  const PreparedInputs& asked = run.inputs;
+  const int64_t rows = targets / together;
+  Given given;
+  given.inputs = ElementsOf(run, adjoint);
+  given.components = options.each_example
+                         ? at::zeros({rows, together, asked.numc}, adjoint.components.options())
+                         : adjoint.components.narrow(1, 0, asked.numc).unsqueeze(1).clone(at::MemoryFormat::Contiguous);
+  for (size_t k = 0; k < asked.inputs.size(); ++k) {
+    const PreparedInput& input = asked.inputs[k];
+    if (input.kind == Split::Kind::kPlain) continue;
+    at::Tensor& elements = given.inputs[k];
     if (options.each_example || input.ids) {
       const int64_t blocks = options.each_example ? together : 1;
       AddByLabel(elements.reshape({rows, blocks, -1}), input.labels.reshape({blocks, -1}).to(elements.device()),
                  given.components);
     }
-    given.inputs[k] = options.each_example && !options.every_target ? elements.select(0, 0) : elements;
+    if (options.each_example && !options.every_target) elements = elements.select(0, 0);
   }
   given.components = given.components.reshape({targets, asked.numc});
   return given;
@@ -259,7 +273,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   // Where failures are absorbed, this changes the leftover.
   Outcome outcome = JudgeRecovery(swept.linearization, result.name, result.value, cotangent, adjoint);
 
-  Given given = ByElement(run, adjoint, count, together, options);
+  Given given = GivenTo(run, adjoint, count, together, options);
   result.inputs = std::move(given.inputs);
   ByTarget(targets, numbers, given.components, options.each_example ? std::vector<double>() : Doubles(adjoint.leftover),
            result);
@@ -274,6 +288,16 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   for (Contributions& target : result.targets) {
     target.tolerance = RecoveryAllowance(target, rounded, result.report.operators, run.policy.tolerance);
   }
+  if (options.each_example && CarriesRows(explained.probe.operand)) {
+    const SendBack send_back = [&](const at::Tensor& cotangents) {
+      AdjointOptions components_only;
+      components_only.components_only = true;
+      return ElementsOf(run, SweepTargets(swept.linearization, {cotangents}, components_only));
+    };
+    std::string note =
+        InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
+    if (!note.empty()) outcome.notes.push_back(std::move(note));
+  }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, adjoint, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
   if (run.trace->dropped && run.trace->stretches.empty()) {
@@ -285,11 +309,13 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   return result;
 }
 
-Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options) {
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options,
+                      std::shared_ptr<KnownInfluence> influence) {
   const auto start = Clock::now();
   Model& own = *model.model();
   RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, PurposeOf(options));
   run.seconds = SecondsSince(start);
+  run.influence = std::move(influence);
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Attribution attribution = AttributeRun(std::move(run), options);
   for (const std::string& note : shared) attribution.report.notes.push_back(note);

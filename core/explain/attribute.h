@@ -4,10 +4,12 @@
 #define ADDEND_CORE_EXPLAIN_ATTRIBUTE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "core/explain/decompose.h"
+#include "core/explain/influence.h"
 #include "core/explain/input.h"
 #include "core/explain/recorded_model.h"
 #include "core/explain/report.h"
@@ -75,7 +77,9 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
 // Attributes the targets of the options. Throws Error: InvalidArgument for inputs and targets that do not fit,
 // FailedPrecondition if a policy choice looks at all components together and so has no adjoint, Unimplemented with the
 // position of an operator that no rule covers, Internal with the position of a tracing failure.
-Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options = {});
+// influence: kept by a caller who attributes batch after batch; null: each is looked at.
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options = {},
+                      std::shared_ptr<KnownInfluence> influence = nullptr);
 
 // The tensor that AttributeOptions::at names, in a recorded run. Throws what finding a probe throws.
 RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at);

@@ -306,6 +306,88 @@ TEST(Attribute, ExamplesThatInfluenceEachOtherAreNoted) {
   }
 }
 
+// Operators of these models leave something over, so that a leftover tells nothing.
+TEST(Attribute, InfluenceIsNotedBesideALeftoverOfOperators) {
+  const auto model = [](const Tensor& t) { return at::softmax(t.mm(Weight()), 1); };
+  const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> influenced = {
+      {"the one before", [&](const Tensor& t) { return model(t) + 0.4 * t.roll(1, 0); }},
+      {"the second before", [&](const Tensor& t) { return model(t) + 0.4 * t.roll(2, 0); }},
+      {"all before", [&](const Tensor& t) { return model(t).cumsum(0); }},
+      {"all behind", [&](const Tensor& t) { return model(t).flip(0).cumsum(0).flip(0); }},
+      {"attention", [&](const Tensor& t) { return model(t) + at::softmax(t.mm(t.t()), -1).mm(t); }},
+      {"the first, little", [&](const Tensor& t) { return model(t) + 1e-6 * t.narrow(0, 0, 1); }},
+  };
+  const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> independent = {
+      {"softmax", model},
+      {"layer norm", [&](const Tensor& t) { return model(at::layer_norm(t, {6})); }},
+      {"attention of each",
+       [&](const Tensor& t) {
+         const Tensor own = t.view({t.size(0), 2, 3});
+         return at::softmax(own.matmul(own.transpose(1, 2)), -1).matmul(own).reshape({t.size(0), 6});
+       }},
+      {"infinite scores",
+       [&](const Tensor& t) {
+         const Tensor low = at::zeros({6}, at::kDouble).masked_fill(at::arange(6).ge(4), -INFINITY);
+         return model(at::softmax(t + low, -1));
+       }},
+  };
+  const auto influence = testing::Contains(HasSubstr("the examples influence each other"));
+  std::vector<AttributeOptions> ways(5);
+  ways[0].policy.preset = Preset::kFaithful;
+  ways[1].policy.preset = Preset::kFast;
+  ways[2].policy.segments = 3;
+  ways[3].every_target = true;
+  ways[4].memory_bytes = 1;
+  for (const int64_t rows : {2, 3, 4, 8, 33}) {
+    const Tensor x = Random({rows, 6}, 1);
+    const Tensor b = Random({6}, 2);
+    for (size_t k = 0; k < ways.size(); ++k) {
+      const auto notes = [&](const std::function<Tensor(const Tensor&)>& run) {
+        AttributeOptions options = ways[k];
+        options.each_example = true;
+        options.targets = {Element({0})};
+        return Attribute(ModelOf(run), {SplitInput(x, {1}, b)}, options).report.notes;
+      };
+      for (const auto& [name, run] : influenced) {
+        if (rows == 2 && name == "the second before") continue;  // which is its own
+        EXPECT_THAT(notes(run), influence) << name << ", " << rows << " rows, way " << k;
+      }
+      for (const auto& [name, run] : independent) {
+        EXPECT_THAT(notes(run), testing::Not(influence)) << name << ", " << rows << " rows, way " << k;
+      }
+    }
+  }
+  // One row alone: the operators do leave something over.
+  AttributeOptions one;
+  one.targets = {Element({0, 0})};
+  for (const auto& [name, run] : independent) {
+    const Attribution alone = Attribute(ModelOf(run), {SplitInput(Random({1, 6}, 1), {1}, Random({6}, 2))}, one);
+    EXPECT_NE(alone.targets[0].leftover, 0) << name;
+  }
+}
+
+// Sequences of ids given to a model that takes the first dimension for positions: attention goes between the examples.
+TEST(Attribute, InfluenceBetweenExamplesOfIdsIsNoted) {
+  const Tensor table = Random({10, 6}, 3);
+  Input ids;
+  ids.value = at::tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, at::kLong).view({4, 3});
+  ids.split = Split::AlongDims({1});
+  const auto attend = [](const Tensor& t) { return at::softmax(t.matmul(t.transpose(-2, -1)), -1).matmul(t); };
+  const auto notes = [&](bool positions_first) {
+    AttributeOptions options;
+    options.each_example = true;
+    options.targets = {Element({0})};
+    const TracedModel model = Trace(FromFunction([&](const std::vector<Tensor>& in) {
+      const Tensor embedded = at::embedding(table, in[0]);  // [examples, positions, 6]
+      return (positions_first ? attend(embedded.transpose(0, 1)).transpose(0, 1) : attend(embedded)).mean(1);
+    }));
+    return Attribute(model, {ids}, options).report.notes;
+  };
+  const auto influence = testing::Contains(HasSubstr("the examples influence each other"));
+  EXPECT_THAT(notes(true), influence);
+  EXPECT_THAT(notes(false), testing::Not(influence));
+}
+
 // ---- operators
 
 TEST(Attribute, OperatorsTellWhatPassesThroughThem) {

@@ -148,7 +148,7 @@ ExampleAttribution Examples::Alone(const Example& example) const {
 std::vector<ExampleAttribution> Examples::Together(const std::vector<Example>& examples) const {
   std::vector<Target> targets;
   for (const Example& example : examples) targets.push_back(WithoutExample(example.target));
-  Attribution found = Attribute(model_, InputsOf(examples), OptionsFor(std::move(targets), true));
+  Attribution found = Attribute(model_, InputsOf(examples), OptionsFor(std::move(targets), true), influence_);
   std::vector<ExampleAttribution> results(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     results[i].numbers = std::move(found.targets.at(i));

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ class Examples {
   AttributeOptions options_;
   int64_t at_once_ = 1;
   bool exact_ = true;  // float64
+  std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
   std::vector<std::string> notes_;
 };
 

@@ -4,11 +4,13 @@
 #include <ATen/ops/isfinite.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/linearize/view.h"
 #include "core/program/traced_calls.h"
@@ -171,6 +173,13 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
 }
 
 }  // namespace
+
+std::string TwoDigits(double number) {
+  const double size = std::abs(number);
+  if (!(size >= 99.5 && size < 1e6)) return absl::StrFormat("%.2g", number);
+  const double unit = std::pow(10, std::floor(std::log10(size)) - 1);
+  return absl::StrFormat("%.0f", std::round(number / unit) * unit);
+}
 
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset) {
   const TracedRun& trace = *linearization.trace;

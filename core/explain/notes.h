@@ -17,6 +17,9 @@ namespace addend {
 // The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
 
+// "1200", "0.034": not 1.2e+03.
+std::string TwoDigits(double number);
+
 // Where a call stands; -1: "the model", which nothing more is known of.
 Position PositionOf(const TracedRun& trace, int64_t call);
 

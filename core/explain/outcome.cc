@@ -12,11 +12,10 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/notes.h"
 #include "core/linearize/payments.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
@@ -30,14 +29,6 @@ constexpr double kIllConditioned = 1e3;
 constexpr double kMuchLeftover = 0.2;
 
 constexpr char kRemedies[] = "compute in float64, choose another baseline, or cut the line (policy segments=8)";
-
-// Two digits: 1200, not 1.2e+03.
-std::string Round(double number) {
-  const double size = std::abs(number);
-  if (!(size >= 99.5 && size < 1e6)) return absl::StrFormat("%.2g", number);
-  const double unit = std::pow(10, std::floor(std::log10(size)) - 1);
-  return absl::StrFormat("%.0f", std::round(number / unit) * unit);
-}
 
 // What the parts of one tensor come to; sums of magnitudes over its elements.
 struct Sizes {
@@ -83,10 +74,10 @@ struct Judged {
 
 void NoteConditioning(const Linearization& linearization, const Judged& judged, Outcome& outcome) {
   const std::string grew = judged.growth.call < 0 ? ""
-                                                  : absl::StrCat("; they grew most, ", Round(judged.growth.factor),
+                                                  : absl::StrCat("; they grew most, ", TwoDigits(judged.growth.factor),
                                                                  "-fold, at ", At(linearization, judged.growth.call));
   const std::string size = std::isfinite(judged.conditioning)
-                               ? absl::StrCat("come to ", Round(judged.conditioning), " times the difference")
+                               ? absl::StrCat("come to ", TwoDigits(judged.conditioning), " times the difference")
                                : "do not vanish, as the difference does,";
   outcome.notes.push_back(
       absl::StrCat("ill-conditioned: the parts of ", judged.name, " ", size,
@@ -95,7 +86,7 @@ void NoteConditioning(const Linearization& linearization, const Judged& judged, 
 }
 
 void NoteLeftover(const Policy& policy, const std::string& name, double share, Outcome& outcome) {
-  const std::string much = std::isfinite(share) ? absl::StrCat(Round(100 * share), " %") : "more than all";
+  const std::string much = std::isfinite(share) ? absl::StrCat(TwoDigits(100 * share), " %") : "more than all";
   outcome.notes.push_back(
       absl::StrCat("much is left over: ", much, " of the difference between value and reference of ", name,
                    " is in no component", policy.preset == Preset::kFast ? "; preset=faithful leaves less" : ""));
@@ -106,12 +97,12 @@ bool FailRecovery(const Linearization& linearization, const Judged& judged, doub
                   Outcome& outcome) {
   const Policy& policy = linearization.policy;
   const int64_t call = judged.growth.call >= 0 ? judged.growth.call : judged.call;
-  std::string what = absl::StrCat("the parts of ", judged.name, " differ from its value by ", Round(error),
-                                  " of its largest, limit ", Round(allowed));
+  std::string what = absl::StrCat("the parts of ", judged.name, " differ from its value by ", TwoDigits(error),
+                                  " of its largest, limit ", TwoDigits(allowed));
   if (judged.conditioning >= kIllConditioned) {
-    absl::StrAppend(&what, ": they come to ", Round(judged.conditioning), " times what they sum to");
+    absl::StrAppend(&what, ": they come to ", TwoDigits(judged.conditioning), " times what they sum to");
     if (judged.growth.call >= 0) {
-      absl::StrAppend(&what, ", and grew most, ", Round(judged.growth.factor), "-fold, at ",
+      absl::StrAppend(&what, ", and grew most, ", TwoDigits(judged.growth.factor), "-fold, at ",
                       linearization.trace->program.calls[call].position.op);
     }
   }
@@ -187,55 +178,6 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
   if (!(sizes.LeftoverShare() <= outcome.leftover_share)) outcome.leftover_share = sizes.LeftoverShare();
   if (judged.conditioning >= kIllConditioned) judged.growth = GrowthOf(linearization, probe, cotangent());
   return judged;
-}
-
-// Whether an operator normalizes by the numbers of a batch of so many examples.
-bool NormalizesByBatch(const Call& call, int64_t examples) {
-  const c10::FunctionSchema& schema = call.op.schema();
-  if (!absl::StrContains(schema.name(), "batch_norm") || absl::EndsWith(schema.name(), "no_training")) return false;
-  // An instance normalization calls it, too, and makes one example of all.
-  if (call.operands.empty() || call.operands[0].geometry.sizes.empty() ||
-      call.operands[0].geometry.sizes[0] != examples) {
-    return false;
-  }
-  const auto training = schema.argumentIndexWithName("training");
-  if (!training || !call.arguments[*training].isBool() || call.arguments[*training].toBool()) return true;
-  const auto mean = schema.argumentIndexWithName("running_mean");
-  return std::none_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
-    return mean && operand.storage >= 0 && operand.argument == *mean;
-  });
-}
-
-// Where each example has targets of its own, all targets of a kind are summed in one sweep. Examples that influence
-// each other then take what they give to the others' targets for their own, and what they get from others is leftover.
-void NoteInfluence(const Linearization& linearization, const std::vector<Contributions>& targets,
-                   const AdjointResult& result, Outcome& outcome) {
-  const auto rows = static_cast<size_t>(result.leftover.size(0));
-  if (targets.size() == rows) return;
-  const auto examples = static_cast<int64_t>(targets.size() / rows);
-  constexpr char kWhat[] =
-      "; what an example gives to the others counts as its own contribution, and what it gets from them as its "
-      "leftover. ";
-  for (const Call& call : linearization.trace->program.calls) {
-    if (!NormalizesByBatch(call, examples)) continue;
-    outcome.notes.push_back(absl::StrCat("the examples influence each other: ", At(linearization, call.index),
-                                         " normalizes by the numbers of the batch", kWhat,
-                                         "Put the model into evaluation mode"));
-    return;
-  }
-  const std::vector<double> left = Doubles(result.leftover);
-  for (size_t t = 0; t < targets.size(); ++t) {
-    // No operator left anything over, so that nothing but other examples can have given it. With every_target all
-    // examples of a target stand side by side.
-    const Contributions& target = targets[t];
-    if (left[t / examples] != 0 || !std::isfinite(target.leftover)) continue;
-    if (target.target.quantity != Target::Quantity::kElement || std::abs(target.leftover) <= 16 * target.tolerance)
-      continue;
-    outcome.notes.push_back(absl::StrCat("the examples influence each other: example ", t % examples,
-                                         " has a leftover of ", Round(target.leftover), ", which no operator left over",
-                                         kWhat, "Attribute them one by one"));
-    return;
-  }
 }
 
 }  // namespace
@@ -339,7 +281,6 @@ void JudgeTargets(const Linearization& linearization, const std::string& name,
                   Outcome& outcome) {
   const c10::AutoGradMode no_grad(false);
   if (!CarriesRows(linearization.probes[0].operand)) return;
-  NoteInfluence(linearization, targets, result, outcome);
   Sizes sizes;
   size_t worst = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
@@ -383,7 +324,7 @@ void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Line
     if (node.swamped == 0) continue;
     notes.push_back(absl::StrCat("in ", node.swamped, node.swamped == 1 ? " element" : " elements", " of ",
                                  At(linearization, node.call), " parts are lost in the rounding of a value of ",
-                                 Round(node.swamped_in), "; what they carried is leftover"));
+                                 TwoDigits(node.swamped_in), "; what they carried is leftover"));
   }
   report.notes.insert(report.notes.begin(), notes.begin(), notes.end());
 }

@@ -132,6 +132,7 @@ class AttributionPlan::Sized {
     run.declared = declared_;
     run.policy = policy_;
     run.prepared = prepared_;
+    run.influence = influence_;
     run.seconds = SecondsSince(start);
     return AttributeRun(std::move(run), options);
   }
@@ -246,6 +247,7 @@ class AttributionPlan::Sized {
   std::vector<int64_t> versions_;
   bool references_vary_ = false;
   std::shared_ptr<Preparation> prepared_;
+  const std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
   std::unique_ptr<const RepeatedRun> run_;
 };
 

@@ -469,6 +469,30 @@ TEST(Plan, ServesThreads) {
   }
 }
 
+// Found once for each size, and said of every row since.
+TEST(Plan, SaysThatExamplesInfluenceEachOther) {
+  const auto model = [weight = Random({6, 6}, 9)](bool mixes) {
+    return ModelOf([weight, mixes](const Tensor& t) {
+      const Tensor own = at::softmax(t.mm(weight), 1);
+      return mixes ? own + 0.1 * t.roll(1, 0) : own;
+    });
+  };
+  AttributeOptions options;
+  options.each_example = true;
+  const auto influence = testing::Contains(HasSubstr("the examples influence each other"));
+  for (const bool mixes : {true, false}) {
+    const Plan plan = PlanOf(model(mixes), {SplitInput(Random({3, 6}, 1), {1})}, options);
+    for (const int64_t rows : {3, 4, 3, 4}) {
+      const std::vector<std::string> notes = plan->Attribute({Random({rows, 6}, rows)}).report.notes;
+      if (mixes) {
+        EXPECT_THAT(notes, influence);
+      } else {
+        EXPECT_THAT(notes, testing::Not(influence));
+      }
+    }
+  }
+}
+
 // Every operator is a step at which it may end, also while another number of examples is recorded.
 TEST(Plan, CanBeCancelled) {
   const TracedModel model = ModelOf(TwoLayers);

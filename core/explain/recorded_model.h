@@ -13,6 +13,7 @@
 
 #include "core/base/policy.h"
 #include "core/base/progress.h"
+#include "core/explain/influence.h"
 #include "core/explain/input.h"
 #include "core/explain/run_options.h"
 #include "core/intercept/first_error.h"
@@ -50,6 +51,7 @@ struct RecordedRun {
   std::vector<int> storages;
   Policy policy;                                // resolved
   std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
+  std::shared_ptr<KnownInfluence> influence;    // of a run that is one of many; null: is looked for
   double seconds = 0;
 };
 

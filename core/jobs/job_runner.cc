@@ -249,7 +249,7 @@ Attribution JobRunner::Attribute(const std::vector<at::Tensor>& rows) {
       if (error.code() != absl::StatusCode::kFailedPrecondition) throw;
     }
   }
-  return addend::Attribute(Trace(model_), InputsOf(rows), request_.options);
+  return addend::Attribute(Trace(model_), InputsOf(rows), request_.options, influence_);
 }
 
 std::vector<double> JobRunner::ElementsOf(const std::vector<at::Tensor>& values, int64_t row) const {

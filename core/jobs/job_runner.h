@@ -19,6 +19,7 @@
 #include "core/base/progress.h"
 #include "core/document/concepts.h"
 #include "core/document/report_json.h"
+#include "core/explain/influence.h"
 #include "core/explain/plan.h"
 #include "core/jobs/aggregates.h"
 #include "core/jobs/commit.h"
@@ -95,6 +96,7 @@ class JobRunner {
   CommittedShards listed_;
   std::chrono::steady_clock::time_point list_again_;  // when it is due
   std::shared_ptr<const AttributionPlan> ready_;      // null: the model runs for each batch
+  std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
 };
 
 // The rows of a plan, where they are tensors. Throws what opening them throws, and Unimplemented for rows that only the

@@ -1,0 +1,52 @@
+// Whether the examples of a batch influence each other, where each of them has targets of its own
+// (AttributeOptions::each_example).
+//
+// Note [Influence between examples]
+// All examples' targets of a kind are summed in one sweep. Examples that influence each other then take what they give
+// to the others' targets for their own, and what they get from others is leftover. Three things tell that they do:
+// - an operator that normalizes by the numbers of the batch;
+// - a leftover of an example, where no operator left anything over;
+// - where operators did leave something over, a second sweep for the targets of a half of the examples, and one for
+//   those of the other half: nothing of either may come back to examples of the other. The halves are those of the
+//   Thue-Morse sequence (0 1 1 0 1 0 0 1 ...): it is not periodic, so that examples which read others at a fixed
+//   distance do so across the halves.
+#ifndef ADDEND_CORE_EXPLAIN_INFLUENCE_H_
+#define ADDEND_CORE_EXPLAIN_INFLUENCE_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/explain/target.h"
+#include "core/linearize/adjoint.h"
+
+namespace addend {
+
+// What a second sweep found of one model, kept for the runs that repeat the first. Thread-safe.
+class KnownInfluence {
+ public:
+  // What was found before, or what `find` gives, which is then kept.
+  std::string Find(const std::function<std::string()>& find);
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::string> found_;
+};
+
+// Sends cotangents of the explained tensor back, [2, *S], and gives what comes to the elements of each input, [2, *S];
+// undefined where that is plain.
+using SendBack = std::function<std::vector<at::Tensor>(const at::Tensor& cotangents)>;
+
+// A note that examples influence each other; empty if none was found. targets: of all examples, one kind after the
+// other. cotangent: [kinds, examples, ...], of which `result` came. known: null: nothing is kept.
+std::string InfluenceOf(const Linearization& linearization, const std::vector<Contributions>& targets,
+                        const at::Tensor& cotangent, const AdjointResult& result, const SendBack& send_back,
+                        KnownInfluence* known);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_EXPLAIN_INFLUENCE_H_
