@@ -545,7 +545,8 @@ enum addend_number {
   ADDEND_NUMBER_LEFTOVER = 2,
   ADDEND_NUMBER_RECOVERY = 3,
   ADDEND_NUMBER_RECOVERY_ERROR = 4, /* recovery - value */
-  ADDEND_NUMBER_CONDITIONING = 5,   /* (sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels */
+  ADDEND_NUMBER_CONDITIONING = 5,   /* the larger of sum |c| + |leftover| and |reference|, over the smaller of |value|
+                                       and |value - reference|: 1 where nothing cancels */
   ADDEND_NUMBER_MASS = 6            /* sum |c| + |leftover| + |reference|: what rounding is measured against */
 };
 

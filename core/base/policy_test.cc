@@ -82,7 +82,7 @@ TEST(PolicyTest, EveryChoiceOfEveryFieldRoundTrips) {
       {"freeze", {"preset", "none", "attention", "normalizer", "denominator", "gate", "attention+gate"}},
       {"content_first", {"none", "attention", "attention+normalizer+denominator", "gate", "attention+gate"}},
       {"conditions", {"value", "baseline"}},
-      {"compute_dtype", {"model", "float32"}},
+      {"compute_dtype", {"model", "float32", "float64"}},
       {"missing_rule", {"error", "path", "absorb"}},
       {"on_failure", {"error", "warn", "absorb", "ignore"}},
       {"check", {"every_op", "outputs", "off"}},

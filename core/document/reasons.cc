@@ -21,7 +21,6 @@ using Placeholder = TextTemplate::Placeholder;
 constexpr char kFormat[] = "addend.reasons";
 constexpr int64_t kVersion = 1;
 constexpr size_t kMostShown = 8;  // numbers or names of one value
-constexpr double kIllConditioned = 1000;
 
 // The numbers behind components: elements of inputs with the component that each belongs to.
 class Elements {
@@ -233,7 +232,7 @@ class Finder {
     AddReasons(passing, sums, number, decision);
     for (const size_t k : passing) sums[k] = 0;
     for (const double sum : sums) decision.others += sum;
-    AddNotes(decision);
+    AddNotes(Cancelling(numbers), decision);
     return decision;
   }
 
@@ -307,7 +306,8 @@ class Finder {
     return text;
   }
 
-  void AddNotes(Decision& decision) const {
+  // `cancelling`: of the numbers that it was made of.
+  void AddNotes(double cancelling, Decision& decision) const {
     const char* side = concepts_.side == Concepts::Side::kAdverse ? "adverse" : "favourable";
     if (decision.reasons.empty()) {
       decision.outcome = Decision::Outcome::kNoPrincipalReason;
@@ -324,11 +324,11 @@ class Finder {
       compare("leftover", decision.leftover);
       compare("recovery error", decision.recovery_error);
     }
-    if (decision.conditioning >= kIllConditioned) {
+    if (cancelling >= kIllConditioned) {
       decision.notes.push_back(
           absl::StrFormat("contributions cancel: their magnitudes are %.4g times the move that they sum to, so that "
                           "the order of reasons says little",
-                          decision.conditioning));
+                          cancelling));
     }
   }
 

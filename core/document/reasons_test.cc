@@ -165,7 +165,7 @@ TEST(FindReasons, SaysWhereTheSumLeavesMoreOpenThanAReason) {
   EXPECT_THAT(two.notes, ElementsAre("the leftover (0.75) is larger than the smallest reason given (-0.5)",
                                      "the recovery error (0.6) is larger than the smallest reason given (-0.5)"));
   EXPECT_THAT(Find(rows, Described("\"at_most\": 1")).decisions[0].notes, IsEmpty());
-  numbers.conditioning = 5000;
+  numbers.mass = 5000 * std::abs(numbers.value - numbers.reference) + std::abs(numbers.reference);
   EXPECT_THAT(Find(rows, Described("\"at_most\": 1")).decisions[0].notes,
               ElementsAre(HasSubstr("5000 times the move")));
 }

@@ -16,6 +16,7 @@
 #include "core/explain/inside.h"
 #include "core/explain/notes.h"
 #include "core/explain/outcome.h"
+#include "core/explain/output_scales.h"
 #include "core/explain/probe.h"
 #include "core/explain/shared_memory.h"
 #include "core/explain/target_numbers.h"
@@ -135,8 +136,7 @@ Given GivenTo(const RecordedRun& run, const AdjointResult& adjoint, int64_t targ
 
 // Sums up what was given to each target. leftover: by target, empty with each_example, where it is what is missing.
 void ByTarget(const std::vector<Target>& targets, const TargetNumbers& numbers, const at::Tensor& components,
-              const std::vector<double>& leftover, Attribution& result) {
-  const double scale = LargestFinite(result.value);
+              const std::vector<double>& leftover, const OutputScales& scales, Attribution& result) {
   const at::Tensor all = components.to(at::kCPU).contiguous();
   const double* parts = all.data_ptr<double>();
   result.targets.reserve(targets.size());
@@ -146,7 +146,7 @@ void ByTarget(const std::vector<Target>& targets, const TargetNumbers& numbers, 
     own.target = targets[t];
     own.contributions.assign(parts, parts + all.size(1));
     own.value = numbers.values[t];
-    own.scale = scale;
+    own.scale = scales.Of(targets[t]);
     own.reference = numbers.references[t];
     own.terms = numbers.terms[t];
     if (leftover.empty()) {
@@ -271,12 +271,13 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   result.report.linearize_seconds = swept.linearize_seconds;
   result.report.sweep_seconds = swept.sweep_seconds;
   // Where failures are absorbed, this changes the leftover.
-  Outcome outcome = JudgeRecovery(swept.linearization, result.name, result.value, cotangent, adjoint);
+  const OutputScales scales(result.value);
+  Outcome outcome = JudgeRecovery(swept.linearization, result.name, targets, scales, cotangent, adjoint);
 
   Given given = GivenTo(run, adjoint, count, together, options);
   result.inputs = std::move(given.inputs);
   ByTarget(targets, numbers, given.components, options.each_example ? std::vector<double>() : Doubles(adjoint.leftover),
-           result);
+           scales, result);
   result.operators = ByOperator(*run.trace, adjoint);
 
   SweepResult judged;
@@ -286,6 +287,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   at::ScalarType rounded = result.value.scalar_type();
   if (adjoint.single[0] && RealDtype(rounded) == at::kDouble) rounded = at::kFloat;
   for (Contributions& target : result.targets) {
+    target.rounding = RoundingAllowance(target, rounded, result.report.operators, run.policy.tolerance);
     target.tolerance = RecoveryAllowance(target, rounded, result.report.operators, run.policy.tolerance);
   }
   if (options.each_example && CarriesRows(explained.probe.operand)) {
@@ -296,7 +298,12 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     };
     std::string note =
         InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
-    if (!note.empty()) outcome.notes.push_back(std::move(note));
+    // What examples give each other is no rounding.
+    if (note.empty()) {
+      JudgeExamples(swept.linearization, result.name, result.targets, scales, cotangent, adjoint, outcome);
+    } else {
+      outcome.notes.push_back(std::move(note));
+    }
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, adjoint, outcome);
   SayFirst(outcome, run.inputs, swept.linearization, result.report);
@@ -309,9 +316,10 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   return result;
 }
 
-Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options,
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& given, const AttributeOptions& options,
                       std::shared_ptr<KnownInfluence> influence) {
   const auto start = Clock::now();
+  const std::vector<Input> inputs = AsComputed(given, options.policy.compute_dtype);
   Model& own = *model.model();
   RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, PurposeOf(options));
   run.seconds = SecondsSince(start);

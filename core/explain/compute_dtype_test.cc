@@ -1,4 +1,5 @@
-// Models in half types, computed in float32: the same bits as the same model whose parameters were converted before.
+// Models computed in a wider dtype than their own: the same bits as the same model whose parameters were converted
+// before.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,11 +38,11 @@ Weights Drawn() {
 }
 
 // As decoders in half types do it: casts to float32 and back, masks and constants in the weights' dtype, writes into
-// buffers of it, views of weights.
-Tensor Decoder(const Weights& w, Tensor h) {
+// buffers of it, views of weights. `wide`: what float32 is in such a model, once it is converted.
+Tensor Decoder(const Weights& w, Tensor h, at::ScalarType wide_dtype = at::kFloat) {
   const at::ScalarType dtype = w.query.scalar_type();
   const auto norm = [&](const Tensor& x) {
-    const Tensor wide = x.to(at::kFloat);
+    const Tensor wide = x.to(wide_dtype);
     return w.norm * (wide * at::rsqrt(wide.pow(2).mean(-1, true) + 1e-6)).to(dtype);
   };
   const int64_t length = h.size(1);
@@ -49,7 +50,7 @@ Tensor Decoder(const Weights& w, Tensor h) {
   Tensor cache = at::zeros({1, length, 8}, at::TensorOptions(dtype));
   cache.copy_(at::matmul(norm(h), w.key.t()));
   const Tensor scores = at::matmul(at::linear(norm(h), w.query), cache.transpose(1, 2)) / std::sqrt(8.0) + hidden;
-  h = h + at::matmul(at::softmax(scores, -1, at::kFloat).to(dtype), at::matmul(norm(h), w.value.t()));
+  h = h + at::matmul(at::softmax(scores, -1, wide_dtype).to(dtype), at::matmul(norm(h), w.value.t()));
   const Tensor x = norm(h);
   const Tensor inner = at::silu(at::linear(x, w.gate, w.bias)) * at::linear(x, w.up);
   h = h + at::matmul(inner, w.down.t());
@@ -57,8 +58,9 @@ Tensor Decoder(const Weights& w, Tensor h) {
   return at::layer_norm(h, {8}, w.norm, w.norm).mean(1);
 }
 
-TracedModel OfIds(const Weights& w) {
-  return Trace(FromFunction([w](const std::vector<Tensor>& in) { return Decoder(w, at::embedding(w.table, in[0])); }));
+TracedModel OfIds(const Weights& w, at::ScalarType wide = at::kFloat) {
+  return Trace(FromFunction(
+      [w, wide](const std::vector<Tensor>& in) { return Decoder(w, at::embedding(w.table, in[0]), wide); }));
 }
 
 Input Ids() {
@@ -145,6 +147,71 @@ TEST(ComputeDtype, ChangesNothingInSinglePrecision) {
   ExpectSame(own, wide);
   EXPECT_EQ(own.report.notes, wide.report.notes);
 }
+
+class ComputeInDoubleTest : public testing::TestWithParam<at::ScalarType> {};
+
+TEST_P(ComputeInDoubleTest, HasTheBitsOfConvertedParameters) {
+  const Weights own = Drawn().To(GetParam());
+  const TracedModel wide = OfIds(own.To(at::kDouble), at::kDouble);
+  const Attribution converted = Attribute(wide, {Ids()}, Options(ComputeDtype::kModel));
+  for (const int64_t memory : {0, 1000}) {
+    AttributeOptions options = Options(ComputeDtype::kFloat64);
+    options.memory_bytes = memory;
+    const Attribution found = Attribute(OfIds(own), {Ids()}, options);
+    EXPECT_EQ(found.value.scalar_type(), at::kDouble);
+    ExpectSame(found, converted);
+    EXPECT_THAT(found.report.notes, testing::Contains(testing::HasSubstr("computed in float64")));
+  }
+}
+
+TEST_P(ComputeInDoubleTest, OfAnInputBothWays) {
+  const Weights own = Drawn().To(GetParam());
+  const Tensor x = Random({1, 5, 8}, 20).to(GetParam());
+  const auto model = [](const Weights& w, at::ScalarType wide) {
+    return Trace(FromFunction([w, wide](const std::vector<Tensor>& in) { return Decoder(w, in[0], wide); }));
+  };
+  const Tensor baseline = Random({1, 5, 8}, 21).to(GetParam());
+  const auto input = [&](at::ScalarType dtype) { return SplitInput(x.to(dtype), {1}, baseline.to(dtype)); };
+  const TracedModel converted = model(own.To(at::kDouble), at::kDouble);
+  AttributeOptions options = Options(ComputeDtype::kFloat64);
+  options.verify_reference = true;
+  const Attribution found = Attribute(model(own, at::kFloat), {input(GetParam())}, options);
+  ExpectSame(found, Attribute(converted, {input(at::kDouble)}, Options(ComputeDtype::kModel)));
+  EXPECT_EQ(found.report.reference_is_model_on_baseline, "yes") << found.report.reference_reason;
+  DecomposeOptions forward;
+  forward.direction = Direction::kForward;
+  forward.policy.compute_dtype = ComputeDtype::kFloat64;
+  const Decomposition parts = model(own, at::kFloat).Decompose({input(GetParam())}, forward);
+  const Tensor exact = Decoder(own.To(at::kDouble), x.to(at::kDouble), at::kDouble);
+  EXPECT_TRUE(at::equal(parts.outputs[0].value, exact));
+  const Composition& sum = parts.outputs[0].composition;
+  EXPECT_LE((sum.recovery() - exact).abs().max().item<double>(), 1e-12);
+}
+
+// A tensor in single precision that the model writes into stays one, and rounds what is written.
+TEST(ComputeInDouble, WritesRoundAsInTheModel) {
+  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+    Tensor kept = in[1].clone();
+    kept.select(0, 0).copy_(in[0].sum(0) * 3);
+    return kept * 2 + in[0];
+  }));
+  const Tensor x = Random({3, 4}, 5, at::kFloat);
+  DecomposeOptions options;
+  options.policy.compute_dtype = ComputeDtype::kFloat64;
+  options.policy.preset = Preset::kFaithful;
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    options.direction = direction;
+    const Decomposition parts =
+        model.Decompose({SplitInput(x, {1}), Input::Plain(at::zeros({3, 4}, at::kFloat))}, options);
+    const Composition& sum = parts.outputs[0].composition;
+    EXPECT_LE((sum.recovery() - sum.value()).abs().max().item<double>(), 1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ComputeInDoubleTest, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
+                         [](const auto& info) {
+                           return info.param == at::kFloat ? "float32" : info.param == at::kHalf ? "float16" : "bfloat16";
+                         });
 
 INSTANTIATE_TEST_SUITE_P(Half, ComputeDtypeTest, testing::Values(at::kBFloat16, at::kHalf),
                          [](const auto& info) { return info.param == at::kHalf ? "float16" : "bfloat16"; });

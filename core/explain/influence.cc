@@ -20,7 +20,7 @@
 namespace addend {
 namespace {
 
-// Beyond so many tolerances of a target, a number is not rounding.
+// Beyond so many allowances of a target, a number is not rounding.
 constexpr double kMost = 16;
 
 // Whether an operator normalizes by the numbers of a batch of so many examples.
@@ -61,7 +61,7 @@ std::string OfLeftover(const std::vector<Contributions>& targets, const std::vec
   for (size_t t = 0; t < targets.size(); ++t) {
     const Contributions& target = targets[t];
     if (left[t / examples] != 0 || !std::isfinite(target.leftover)) continue;
-    if (target.target.quantity != Target::Quantity::kElement || std::abs(target.leftover) <= kMost * target.tolerance)
+    if (target.target.quantity != Target::Quantity::kElement || std::abs(target.leftover) <= kMost * target.rounding)
       continue;
     return Note(absl::StrCat("example ", t % examples, " has a leftover of ", TwoDigits(target.leftover),
                              ", which no operator left over"),
@@ -101,7 +101,7 @@ std::string OfHalves(const std::vector<Contributions>& targets, const at::Tensor
   const std::vector<double> from_others = Doubles(std::get<0>(leaked.max(0)));
   for (size_t e = 0; e < from_others.size(); ++e) {
     const Contributions& own = targets[kind * static_cast<size_t>(examples) + e];
-    if (!(from_others[e] > kMost * own.tolerance)) continue;
+    if (!(from_others[e] > kMost * own.rounding)) continue;
     return Note(absl::StrCat("example ", e, " contributes ", TwoDigits(from_others[e]), " to targets of others"),
                 "Attribute them one by one");
   }

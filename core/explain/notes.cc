@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -79,6 +80,12 @@ bool HoldsHalfTypes(const TracedRun& trace) {
                      [](const StorageInfo& storage) { return IsHalf(storage.dtype); });
 }
 
+bool HoldsNarrowTypes(const TracedRun& trace) {
+  return std::any_of(trace.program.storages.begin(), trace.program.storages.end(), [](const StorageInfo& storage) {
+    return Continuous(storage.dtype) && RealDtype(storage.dtype) != at::kDouble;
+  });
+}
+
 // Which choices were made for the caller, and operators that no rule covers or that failed.
 std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepResult& sweep, bool auto_preset) {
   const Policy& policy = linearization.policy;
@@ -104,6 +111,8 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
       {policy.compute_dtype == ComputeDtype::kFloat32 && HoldsHalfTypes(*linearization.trace),
        "computed in float32 from tensors of half types: the numbers are not those that the model gives in its own "
        "dtype"},
+      {policy.compute_dtype == ComputeDtype::kFloat64 && HoldsNarrowTypes(*linearization.trace),
+       "computed in float64 from tensors of narrower types: the numbers are those that the model gives in float64"},
       {policy.compute_dtype == ComputeDtype::kModel && rounds_to_half,
        "operators round to a half type, and what that misses is leftover; compute_dtype=float32 explains the model "
        "without that rounding"},
@@ -173,6 +182,10 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
 }
 
 }  // namespace
+
+bool SpoilsNumbers(const std::string& note) {
+  return absl::StartsWith(note, "recovery is off: ") || absl::StartsWith(note, "tracing failure");
+}
 
 std::string TwoDigits(double number) {
   const double size = std::abs(number);

@@ -5,9 +5,11 @@
 // Recovery is judged twice. After every operator it is judged by what rounding may do to terms of their size, and what
 // operands missed already is not held against the operator (Note [Inherited errors]); this finds the operator that
 // fails. It allows an unbounded error where parts cancel: each norm on its way from a constant input may make them a
-// hundred times larger, all of it rightly, until they exceed their sum by more than there are digits. Outputs and
-// probes are therefore judged once more by their own scale, whichever way their parts were found. A failure is a
-// tracing failure, and Policy::on_failure decides.
+// hundred times larger, all of it rightly, until they exceed their sum by more than there are digits, and a reference
+// may be as much larger than the value. Outputs and probes are therefore judged once more by the numbers that people
+// read, the scale of their rows (Note [Rows of an output]), whichever way their parts were found, and whatever those
+// come to: see RecoveryLimits. A failure is a tracing failure, and Policy::on_failure decides. One thing is no failure:
+// a number that is as small as the rounding of what the model itself sums it from.
 #ifndef ADDEND_CORE_EXPLAIN_OUTCOME_H_
 #define ADDEND_CORE_EXPLAIN_OUTCOME_H_
 
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "core/explain/input.h"
+#include "core/explain/output_scales.h"
 #include "core/explain/report.h"
 #include "core/explain/target.h"
 #include "core/linearize/adjoint.h"
@@ -38,12 +41,19 @@ struct Outcome {
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep);
 
 // The same of targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the
-// only probe, whose `value` it is; then what their parts come to.
-Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const at::Tensor& value,
-                      const at::Tensor& cotangent, AdjointResult& result);
+// only probe, of which a row is the sum of as many targets as there are more of them; then what their parts come to.
+// `scales`: of the explained value.
+Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
+                      const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result);
 void JudgeTargets(const Linearization& linearization, const std::string& name,
                   const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
                   Outcome& outcome);
+// Between both, of examples that do not influence each other: the recovery of each. Of a row that is their sum nothing
+// is known of one of them. What one misses is its leftover then: all of it is rounding where operators left nothing
+// over, and else rounding is guessed from the terms.
+void JudgeExamples(const Linearization& linearization, const std::string& name,
+                   const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
+                   const AdjointResult& result, Outcome& outcome);
 
 // Writes the outcome into a report that is filled otherwise: its notes come before the others.
 void SayFirst(const Outcome& outcome, const PreparedInputs& prepared, const Linearization& linearization,

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +14,7 @@
 #include "core/explain/attribute.h"
 #include "core/explain/decompose.h"
 #include "core/explain/decompose_testing.h"
+#include "core/explain/output_scales.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/small_models.h"
 
@@ -55,6 +57,66 @@ TEST(OwnAllowance, IsHalfOfTheDigits) {
   EXPECT_NEAR(OwnAllowance(true, 0, 1, {}), 1e-3, 1e-5);
   EXPECT_NEAR(OwnAllowance(true, 1e-9, 0.5, {}), 1e-6, 1e-7);
   EXPECT_EQ(OwnAllowance(true, 0, 0, {}), std::numeric_limits<double>::infinity());
+}
+
+TEST(RecoveryLimits, AreTheirDtypes) {
+  EXPECT_EQ(RecoveryLimitsOf(true, {}).told, 1e-3);
+  EXPECT_EQ(RecoveryLimitsOf(true, {}).failed, 1e-2);
+  EXPECT_EQ(RecoveryLimitsOf(false, {}).told, 1e-9);
+  EXPECT_EQ(RecoveryLimitsOf(false, {}).failed, 1e-8);
+  EXPECT_EQ(RecoveryLimitsOf(true, 5e-3).told, 5e-3);
+  EXPECT_EQ(RecoveryLimitsOf(true, 5e-3).failed, 1e-2);
+  EXPECT_EQ(RecoveryLimitsOf(false, 1e-3).failed, 1e-3);
+}
+
+Target At(std::vector<int64_t> index, std::vector<int64_t> subtract = {}) {
+  Target target;
+  target.top1 = false;
+  target.index = std::move(index);
+  target.subtract = std::move(subtract);
+  return target;
+}
+
+TEST(OutputScales, AreThoseOfRows) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const OutputScales table(at::tensor({1.0, -3.0, 20.0, infinity, 0.0, 0.0}, at::kDouble).view({3, 2}));
+  EXPECT_EQ(table.Of(At({0, 0})), 3);
+  EXPECT_EQ(table.Of(At({1, 1})), 20);
+  EXPECT_EQ(table.Of(At({2, 0})), 20) << "a row of zeros has the scale of the whole output";
+  EXPECT_EQ(table.Of(At({0, 0}, {1, 0})), 20);
+  EXPECT_EQ(table.whole(), 20);
+  // Numbers of their own, as a regression gives one for each row, have no rows.
+  EXPECT_EQ(OutputScales(at::tensor({1.0, -3.0}, at::kDouble)).Of(At({0})), 3);
+  EXPECT_EQ(OutputScales(at::tensor({1.0, -3.0}, at::kDouble).view({2, 1})).Of(At({0, 0})), 3);
+  EXPECT_EQ(OutputScales(at::tensor(2.0, at::kDouble)).Of(At({})), 2);
+  // Positions of a sequence, and images.
+  const Tensor numbers = at::arange(1, 25, at::kDouble).view({2, 3, 4});
+  EXPECT_EQ(OutputScales(numbers).Of(At({1, 1, 0})), 20);
+  EXPECT_EQ(OutputScales(numbers.view({2, 3, 2, 2})).Of(At({0, 1, 0, 0})), 12);
+  // Whatever their dtype and layout.
+  for (const at::ScalarType dtype : {at::kFloat, at::kHalf, at::kBFloat16, at::kComplexFloat}) {
+    EXPECT_EQ(OutputScales(numbers.to(dtype)).Of(At({1, 1, 0})), 20) << dtype;
+    EXPECT_EQ(OutputScales(numbers.to(dtype).transpose(1, 2)).Of(At({1, 3, 0})), 24) << dtype;
+  }
+  EXPECT_EQ(OutputScales(at::empty({0, 3})).whole(), 0);
+}
+
+// Each row is judged by its own scale: a small one beside a large one.
+TEST(RecoveryOfRows, IsSaidOfTheRow) {
+  const TracedModel model = ModelOf([](const Tensor& x) {
+    const Tensor far = (x + 3e4) - 3e4;  // two digits are lost
+    return far * at::tensor({1.0, 1e6}, at::kFloat).view({2, 1});
+  });
+  DecomposeOptions options;
+  options.policy = ByHalf(Preset::kFaithful, OnFailure::kWarn);
+  options.policy.check = Check::kOutputs;
+  const Tensor x = Random({2, 5}, 3, at::kFloat);
+  const Decomposition result = model.Decompose({SplitInput(x, {1}, at::full({2, 5}, -3e4, at::kFloat))}, options);
+  const Composition& parts = result.outputs[0].composition;
+  const Tensor off = (parts.recovery() - parts.value()).abs().amax(1) / parts.value().abs().amax(1);
+  const bool said = !result.report.notes.empty() && (result.report.notes[0].rfind("recovery is off", 0) == 0 ||
+                                                     result.report.notes[0].rfind("tracing failure", 0) == 0);
+  EXPECT_EQ(said, off.max().item<double>() > 1e-3) << off;
 }
 
 // The determinant of a singular matrix is the rounding of the products that it is made of.
@@ -184,7 +246,9 @@ TEST_P(NormStacks, DoublePrecisionIsWhatHelps) {
   // The number that is reported, from its definition.
   const double all = (parts.components().abs().sum() + parts.leftover().abs().sum()).item<double>();
   const double move = (parts.value() - parts.reference()).abs().sum().item<double>();
-  EXPECT_NEAR(result.report.conditioning, all / move, 1e-9 * all / move);
+  const double reference = parts.reference().abs().sum().item<double>();
+  const double conditioning = std::max(all, reference) / std::min(move, parts.value().abs().sum().item<double>());
+  EXPECT_NEAR(result.report.conditioning, conditioning, 1e-9 * conditioning);
   ASSERT_GE(all / move, 1e3);
   EXPECT_THAT(result.report.notes, Contains(testing::AllOf(HasSubstr("ill-conditioned"), HasSubstr("grew most"))));
   EXPECT_EQ(result.report.failures.size(), 0u);

@@ -17,6 +17,7 @@
 #include "core/explain/report.h"
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/linearize/repeated_run.h"
 #include "core/linearize/segments.h"
 #include "core/model/run_model.h"
@@ -213,6 +214,7 @@ class AttributionPlan::Sized {
       for (const at::Tensor& value : values) arguments.emplace_back(value.clone(at::MemoryFormat::Contiguous));
       c10::IValue result;
       try {
+        const ComputeScope scope(policy_.compute_dtype);
         result = RunModel(*model, arguments, "the plan's check");
       } catch (const Error&) {
         return;  // it does not take such an input
@@ -290,13 +292,13 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   RequirePlannable(example, options);
   auto parts = std::make_unique<Parts>();
   parts->model = std::move(model);
-  parts->inputs = WithFilesRead(example);
+  parts->inputs = AsComputed(WithFilesRead(example), options.policy.compute_dtype);
   parts->options = options;
   parts->options.references = nullptr;
   parts->first = parts->Record(parts->inputs, options.progress);
   // Targets and outputs that do not fit are told now.
   std::vector<at::Tensor> values;
-  for (const Input& input : example) values.push_back(input.value);
+  for (const Input& input : parts->inputs) values.push_back(input.value);
   parts->first->Attribute(values, parts->options);
   parts->options.progress = nullptr;
   return std::shared_ptr<const AttributionPlan>(new AttributionPlan(std::move(parts)));
@@ -368,7 +370,9 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
   return recorded;
 }
 
-Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& values, const StageProgress& progress) const {
+Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& given, const StageProgress& progress) const {
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& value : given) values.push_back(AsComputed(value, parts_->options.policy.compute_dtype));
   if (parts_->model != nullptr) parts_->model->RequireUnchanged();
   const std::shared_ptr<const Sized> sized = For(values, progress);
   Attribution attribution = [&] {

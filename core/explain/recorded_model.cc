@@ -35,8 +35,8 @@ std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs) {
 // written.
 class BaselineRun {
  public:
-  BaselineRun(Model& model, const PreparedInputs& inputs)
-      : model_(model), inputs_(inputs), held_(model.NamedTensors()), before_(std::in_place, ValuesOf(inputs)) {
+  BaselineRun(Model& model, const PreparedInputs& inputs, ComputeDtype compute)
+      : model_(model), inputs_(inputs), compute_(compute), held_(model.NamedTensors()), before_(std::in_place, ValuesOf(inputs)) {
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
@@ -49,12 +49,13 @@ class BaselineRun {
     }
     const RandomState after(ValuesOf(inputs_));
     before_.reset();
-    return RunOnBaseline(model_, inputs_, written);
+    return RunOnBaseline(model_, inputs_, written, compute_);
   }
 
  private:
   Model& model_;
   const PreparedInputs& inputs_;
+  ComputeDtype compute_;
   std::vector<std::pair<std::string, at::Tensor>> held_;
   std::vector<int64_t> versions_;
   std::optional<RandomState> before_;  // puts the state back when it goes
@@ -136,7 +137,7 @@ RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOp
   PrepareTracer(options, purpose, tracer);
   if (options.progress) options.progress("trace", 0, 1);
   std::optional<BaselineRun> baseline;
-  if (options.verify_reference) baseline.emplace(model, traced);
+  if (options.verify_reference) baseline.emplace(model, traced, run.policy.compute_dtype);
   AddOutputs(RunTraced(model, traced, options, tracer, run.storages), tracer, run);
   if (baseline) {
     const std::vector<at::Tensor> found = baseline->Run();

@@ -29,10 +29,11 @@ struct Report {
   std::vector<OperatorReport> failures;  // tracing failures that the policy did not make an error
   double worst_recovery_error = 0;       // over all checked operators, relative to the operator's largest value
   double worst_bracket = 0;              // where nothing may be left over
-  // Conditioning: the magnitudes of all parts (components and leftover) over that of the move, value - reference, that
-  // they sum to; of the output or probe where it is the largest. 1: nothing cancels.
+  // Conditioning: the magnitudes of all parts (components and leftover), or that of the reference if it is larger, over
+  // that of the value or of the move, value - reference, whichever is smaller; of the output or probe where it is the
+  // largest. 1: nothing cancels.
   double conditioning = 1;
-  double leftover_share = 0;      // the same of the leftover alone
+  double leftover_share = 0;      // the magnitude of the leftover over that of the move
   bool backward = false;          // components came back from the outputs; `checks` are those of their sum
   int64_t absorbed = 0;           // operators without rule whose effect is leftover
   int64_t absorbed_failures = 0;  // of `failures`, those whose error went to the leftover

@@ -74,19 +74,31 @@ struct Contributions {
   double reference = 0;
   double leftover = 0;
   double recovery = 0;
-  double conditioning = 1;  // (sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels
+  double conditioning = 1;  // see ConditioningOf: 1 where nothing cancels
   double mass = 0;          // sum |c| + |leftover| + |reference|: what rounding is measured against
   double terms = 0;         // see TargetNumbers
-  double scale = 0;         // the largest magnitude of the value that the target is a number of
-  double tolerance = 0;     // how far recovery and value may be apart by rounding; see RecoveryAllowance
+  double scale = 0;         // of the row that the target is a number of; see OutputScales
+  double rounding = 0;      // what rounding may do to terms of this size; see RoundingAllowance
+  double tolerance = 0;     // how far recovery and value may be apart; see RecoveryAllowance
   std::vector<double> contributions;
 };
 
 // Fills what follows from value, reference, leftover and contributions: recovery, conditioning and mass.
 void AddUp(Contributions& contributions);
 
-// How far recovery and value may be apart: what rounding in this dtype makes of terms as large as these on their way
-// through `operators`, but no more than the value's own scale allows. `tolerance`: Policy::tolerance.
+// Conditioning, of sums of magnitudes: the largest of parts (components and leftover) and reference, over the value and
+// over the move. 1 where there are no parts.
+double ConditioningOf(double parts, double reference, double value, double move);
+// The magnitudes of the parts over that of the move alone: how much of them cancels. 1 where nothing does. From
+// kIllConditioned on no single part means much.
+double Cancelling(const Contributions& contributions);
+constexpr double kIllConditioned = 1e3;
+
+// What rounding in this dtype makes of terms as large as these on their way through `operators`. `tolerance`:
+// Policy::tolerance.
+double RoundingAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
+                         std::optional<double> tolerance);
+// How far recovery and value may be apart: the same, but no more than the value's own scale allows (RecoveryLimits).
 double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance);
 

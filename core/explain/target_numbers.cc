@@ -11,11 +11,13 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/output_scales.h"
 #include "core/explain/report.h"
 #include "core/linearize/row_sums.h"
 #include "core/linearize/settle.h"
@@ -487,19 +489,37 @@ void AddUp(Contributions& contributions) {
   }
   contributions.recovery = sum + contributions.reference + contributions.leftover;
   mass += std::abs(contributions.leftover);
-  contributions.conditioning = mass == 0 ? 1 : mass / std::abs(contributions.value - contributions.reference);
+  contributions.conditioning = ConditioningOf(mass, std::abs(contributions.reference), std::abs(contributions.value),
+                                              std::abs(contributions.value - contributions.reference));
   contributions.mass = mass + std::abs(contributions.reference);
 }
 
-double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
+double ConditioningOf(double parts, double reference, double value, double move) {
+  if (parts == 0) return 1;
+  // Of a value that is zero nothing can be said but by the move.
+  const double least = value > 0 ? std::min(value, move) : move;
+  return std::max(parts, reference) / least;
+}
+
+double Cancelling(const Contributions& contributions) {
+  const double parts = contributions.mass - std::abs(contributions.reference);
+  return parts == 0 ? 1 : parts / std::abs(contributions.value - contributions.reference);
+}
+
+double RoundingAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
                          std::optional<double> tolerance) {
   const auto terms = static_cast<double>(std::max<size_t>(contributions.contributions.size(), 1)) *
                      static_cast<double>(std::max<int64_t>(operators, 1));
   const double relative = tolerance.value_or(8 * EpsilonOf(dtype) * std::sqrt(terms));
+  return relative * (contributions.mass + std::abs(contributions.value) + contributions.terms);
+}
+
+double RecoveryAllowance(const Contributions& contributions, at::ScalarType dtype, int64_t operators,
+                         std::optional<double> tolerance) {
+  const double rounding = RoundingAllowance(contributions, dtype, operators, tolerance);
+  if (contributions.scale == 0) return rounding;
   const bool single = c10::toRealValueType(dtype) != at::kDouble;
-  const double scale = std::max(contributions.scale, contributions.terms);
-  const double own = OwnAllowance(single, scale, std::abs(contributions.reference), tolerance);
-  return std::min(relative * (contributions.mass + std::abs(contributions.value) + contributions.terms), own);
+  return std::min(rounding, RecoveryLimitsOf(single, tolerance).told * contributions.scale);
 }
 
 Contributions Contribute(const at::Tensor& value, const Composition& composition, const Target& target,
@@ -508,15 +528,16 @@ Contributions Contribute(const at::Tensor& value, const Composition& composition
   result.target = FindElements(value, target);
   const TargetNumbers numbers = ReadTargets(value, composition.reference(), {result.target});
   result.value = numbers.values[0];
-  result.scale = LargestFinite(value);
+  result.scale = OutputScales(value).Of(result.target);
   result.reference = numbers.references[0];
   result.leftover = numbers.Weigh(composition.leftover().unsqueeze(0)).item<double>() + numbers.brackets[0];
   result.terms = numbers.terms[0];
   result.contributions = Doubles(numbers.Weigh(composition.components()));
   AddUp(result);
   const int64_t operators = report == nullptr ? composition.origin().depth : report->operators;
-  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators,
-                                       report == nullptr ? std::nullopt : report->policy.tolerance);
+  const std::optional<double> tolerance = report == nullptr ? std::nullopt : report->policy.tolerance;
+  result.rounding = RoundingAllowance(result, value.scalar_type(), operators, tolerance);
+  result.tolerance = RecoveryAllowance(result, value.scalar_type(), operators, tolerance);
   return result;
 }
 

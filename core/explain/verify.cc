@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/linearize/row_sums.h"
 #include "core/model/run_model.h"
 #include "core/program/traced_calls.h"
@@ -65,12 +66,15 @@ void RefuseInside() {
 }
 
 std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
-                                      const std::vector<at::Tensor>& written) {
+                                      const std::vector<at::Tensor>& written, ComputeDtype compute) {
   std::vector<at::Tensor> contents;
   for (const at::Tensor& tensor : written) contents.push_back(tensor.detach().clone());
   std::vector<c10::IValue> arguments;
   for (const PreparedInput& input : inputs.inputs) arguments.emplace_back(input.reference.clone());
-  const c10::IValue result = RunModel(model, arguments, "the baseline");
+  const c10::IValue result = [&] {
+    const ComputeScope scope(compute);
+    return RunModel(model, arguments, "the baseline");
+  }();
   for (size_t k = 0; k < contents.size(); ++k) written[k].detach().copy_(contents[k]);
   std::vector<at::Tensor> found;
   ForEachTensor(result, [&](const at::Tensor& tensor) {

@@ -3,6 +3,7 @@
 #define ADDEND_CORE_INTERCEPT_OPERATOR_H_
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/ScalarType.h>
 
 #include <optional>
 #include <string>
@@ -12,11 +13,12 @@ namespace addend {
 
 using Stack = std::vector<c10::IValue>;
 
-// Note [In float32]
-// A model in bfloat16 or float16 can be computed in float32 without a copy of its parameters: each operator converts
-// the tensors of such types that it reads, when it runs, and an argument that asks for such a dtype asks for float32.
-// So all that the model computes is float32. Operators that give views or write in place read those arguments as they
-// are. An embedding converts the rows that it takes, not its table.
+// Note [Computed in]
+// A model can be computed in a wider dtype than its own (bfloat16 or float16 in float32, all three in float64) without a
+// copy of its parameters: each operator converts the tensors of narrower types that it reads, when it runs, and an
+// argument that asks for such a dtype asks for the wider one. So all that the model computes is in that dtype. Operators
+// that give views or write in place read those arguments as they are. An embedding converts the rows that it takes, not
+// its table.
 
 class Operator {
  public:
@@ -28,12 +30,12 @@ class Operator {
   // loaded.
   static std::vector<Operator> Overloads(const std::string& name);
 
-  // The same operator, run in float32; see Note [In float32].
-  Operator InFloat32() const;
-  bool in_float32() const { return in_float32_; }
-  // What an operator that runs in float32 is asked for: float32 in place of a half type, in the arguments on the stack
-  // that are dtypes.
-  void AskForFloat32(Stack* stack) const;
+  // The same operator, run in a wider dtype, float32 or float64; see Note [Computed in].
+  Operator ComputedIn(at::ScalarType dtype) const;
+  // That dtype; Undefined: the operator runs in that of its arguments.
+  at::ScalarType computed_in() const { return computed_in_; }
+  // Asks for the wider dtype in place of a narrower one, in the arguments on the stack that are dtypes.
+  void AskForItsDtype(Stack* stack) const;
 
   // For an out= form, the operator that returns its result instead: add.Tensor for add.out. Nullopt if there is none.
   std::optional<Operator> WithoutOut() const;
@@ -43,14 +45,14 @@ class Operator {
   bool composite() const;
   // Calls the operator as any user of LibTorch would: replaces the arguments on the stack by the results.
   void Call(Stack* stack) const { handle_.callBoxed(*stack); }
-  // Calls the operator without any tracing scope seeing the call, in float32 if it is to be.
+  // Calls the operator without any tracing scope seeing the call, in a wider dtype if it is to be.
   void Run(Stack* stack) const;
   // Runs the kernel of a composite operator with tracing on: the inner operators come back to the scope one by one.
   void Expand(Stack* stack) const;
 
  private:
   c10::OperatorHandle handle_;
-  bool in_float32_ = false;
+  at::ScalarType computed_in_ = at::ScalarType::Undefined;
 };
 
 }  // namespace addend

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/intercept/in_float32.h"
+#include "core/intercept/computed_in.h"
 #include "core/intercept/own_operators.h"
 
 namespace addend {
@@ -138,11 +138,10 @@ Stack OwnersOfResults(const c10::FunctionSchema& schema, const Stack& stack) {
 void Operator::Run(Stack* stack) const {
   const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
-  if (!in_float32_) return handle_.callBoxed(*stack);
-  const bool from_table = TakesFromTable(schema());
-  if (!from_table) WidenArguments(schema(), stack);
+  if (computed_in_ == at::ScalarType::Undefined) return handle_.callBoxed(*stack);
+  if (!TakesFromTable(schema())) WidenArguments(schema(), computed_in_, stack);
   handle_.callBoxed(*stack);
-  if (from_table) WidenResults(stack);
+  WidenResults(schema(), computed_in_, stack);
 }
 
 void Operator::Expand(Stack* stack) const {

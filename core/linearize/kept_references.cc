@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/intercept/tracing_scope.h"
 
 namespace addend {
@@ -97,7 +98,9 @@ void KeptReferences::AddInput(const Operand& operand) {
 RunReferences::Known KeptReferences::SeenBefore(const CallAtHand& own) const {
   RunReferences::Known seen;
   seen.op = own.role.full_name;
-  if (own.call.op.in_float32()) seen.op += " in float32";
+  if (own.call.op.computed_in() != at::ScalarType::Undefined) {
+    absl::StrAppend(&seen.op, " in ", c10::toString(own.call.op.computed_in()));
+  }
   seen.arguments = own.call.arguments;
   seen.operands.assign(own.call.operands.begin(), own.call.operands.end());
   own.ForEachOperand([&](const at::Tensor& tensor, const Operand& operand) {

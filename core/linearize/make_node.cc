@@ -30,9 +30,12 @@ at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
   return at::full({}, std::numeric_limits<double>::quiet_NaN(), options).expand(operand.geometry.sizes);
 }
 
-// Value and reference, as rules get them.
-RuleOutput EndsOf(const TracedRun& trace, const Operand& operand) {
-  if (!trace.Misses(operand)) return {Widen(trace.Value(operand)), Widen(trace.Reference(operand))};
+// Value and reference, as rules get them; at_least: see Widen.
+RuleOutput EndsOf(const TracedRun& trace, const Operand& operand,
+                  at::ScalarType at_least = at::ScalarType::Undefined) {
+  if (!trace.Misses(operand)) {
+    return {Widen(trace.Value(operand), at_least), Widen(trace.Reference(operand), at_least)};
+  }
   const at::Tensor unknown = Unknown(trace, operand);
   return {unknown, unknown};
 }
@@ -46,11 +49,11 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     RuleOperand own;
     own.decomposed = CarriesRows(operand);
     if (own.decomposed) {
-      const RuleOutput ends = EndsOf(trace, operand);
+      const RuleOutput ends = EndsOf(trace, operand, call.op.computed_in());
       own.value = ends.value;
       own.reference = ends.reference;
     } else {
-      own.value = own.reference = Widen(trace.Value(operand));
+      own.value = own.reference = Widen(trace.Value(operand), call.op.computed_in());
     }
     own.marks = marks.Frozen(call.index, k);
     own.content_first = marks.ContentFirst(call.index, k);
@@ -63,6 +66,41 @@ RuleCall DescribeForRule(const TracedRun& trace, const Call& call, const Policy&
     return Rerun(call, arguments, operands);
   };
   return described;
+}
+
+// The map of an operator that computes in a wider dtype than the rows of what it reads.
+class WideningMap : public LinearMap {
+ public:
+  WideningMap(std::shared_ptr<const LinearMap> map, at::ScalarType dtype) : map_(std::move(map)), dtype_(dtype) {}
+
+  Rows Forward(const Rows& rows) const override {
+    Rows wide;
+    for (const at::Tensor& own : rows) wide.push_back(Widen(own, dtype_));
+    return map_->Forward(wide);
+  }
+  // Whoever adds up cotangents converts them.
+  Rows Transpose(const Rows& cotangents) const override { return map_->Transpose(cotangents); }
+  Rows TransposeRows(const Rows& cotangents) const override { return map_->TransposeRows(cotangents); }
+
+ private:
+  std::shared_ptr<const LinearMap> map_;
+  at::ScalarType dtype_;
+};
+
+// Lets a node of an operator that computes in a wider dtype read rows of a narrower one.
+void WidenRows(const Call& call, Node& node) {
+  const at::ScalarType dtype = call.op.computed_in();
+  const bool narrow = dtype == at::kDouble && std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+    return RealDtype(RowDtype(call.operands[input].dtype)) != at::kDouble;
+  });
+  if (!narrow) return;
+  if (node.map) node.map = std::make_shared<WideningMap>(std::move(node.map), dtype);
+  if (!node.joint) return;
+  node.joint = [joint = std::move(node.joint), dtype](const Rows& rows) {
+    Rows wide;
+    for (const at::Tensor& own : rows) wide.push_back(Widen(own, dtype));
+    return joint(wide);
+  };
 }
 
 bool IsHalf(at::ScalarType dtype) {
@@ -251,9 +289,11 @@ void LoseSwamped(const TracedRun& trace, const Call& call, const RuleCall& descr
 
 }  // namespace
 
-at::Tensor Widen(const at::Tensor& tensor) {
+at::Tensor Widen(const at::Tensor& tensor, at::ScalarType at_least) {
   if (!tensor.defined() || !Continuous(tensor.scalar_type())) return tensor;
-  return Resolved(tensor).to(RowDtype(tensor.scalar_type()));
+  const at::ScalarType dtype = RowDtype(tensor.scalar_type());
+  const bool wide = RealDtype(dtype) != at::kDouble && at_least == at::kDouble;
+  return Resolved(tensor).to(wide ? (at::isComplexType(dtype) ? at::kComplexDouble : at::kDouble) : dtype);
 }
 
 Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::vector<at::Tensor>* stand_ins,
@@ -320,6 +360,7 @@ Node MakeNode(const TracedRun& trace, int64_t c, const Choices& choices, std::ve
   node.joint = std::move(built.joint);
   node.inner_terms = built.inner_terms;
   if (rule != nullptr && node.map && !node.joint) LoseSwamped(trace, call, described, *rule, node);
+  WidenRows(call, node);
   // A sweep reads what a bracket is made of.
   node.lacks_values = node.lacks_values || (node.keeps_bracket && MissesAny(trace, call));
   for (const at::Tensor& reference : replaced) node.stand_in = node.stand_in || reference.defined();

@@ -29,8 +29,9 @@ Choices MakeChoices(const TracedRun& trace, const Registry& registry, const Poli
 // The calls that a probe may depend on, whatever rules read.
 std::vector<bool> FindLive(const TracedRun& trace, const std::vector<Probe>& probes, bool everything);
 
-// A tensor in the dtype of its rows, as rules get it: half types as float32, and nothing conjugated lazily.
-at::Tensor Widen(const at::Tensor& tensor);
+// A tensor in the dtype of its rows, as rules get it: half types as float32, and nothing conjugated lazily. `at_least`:
+// the dtype that an operator computes in where it is not that of its arguments; Undefined: it is.
+at::Tensor Widen(const at::Tensor& tensor, at::ScalarType at_least = at::ScalarType::Undefined);
 
 template <typename Operands>
 bool CarriesAny(const Operands& operands) {

@@ -34,6 +34,23 @@ double Over(double size, double scale) { return scale > 0 ? size / scale : size;
 
 }  // namespace
 
+at::Tensor ReachOf(const TracedRun& trace, const Node& node, size_t output, bool with_reference) {
+  if (!node.map) return {};
+  std::mt19937 random(20260101);
+  Rows probes;
+  for (const int input : node.inputs) {
+    const Operand& operand = trace.program.calls[node.call].operands[input];
+    const at::ScalarType dtype = RowDtype(operand.dtype);
+    at::Tensor size = trace.Value(operand).to(dtype).abs();
+    if (with_reference) size = size + trace.Reference(operand).to(dtype).abs();
+    const at::Tensor real = UnderRandomSigns(size, random);
+    probes.push_back(at::isComplexType(dtype) ? at::complex(real, UnderRandomSigns(size, random)) : real);
+  }
+  const Rows reached = node.map->Forward(probes);
+  if (output >= reached.size() || !reached[output].defined()) return {};
+  return reached[output].abs().amax(0).mul_(4);
+}
+
 RecoveryCheck::RecoveryCheck(const Linearization& linearization, const RowTable& rows, const Rounding& rounding,
                              int64_t components)
     : linearization_(linearization),
@@ -67,23 +84,12 @@ bool RecoveryCheck::JudgeRecovery(const Operand& operand, const at::Tensor& rows
   return ok;
 }
 
-// How large the terms are that an output is summed from, whatever they cancel to: L of the operands' magnitudes under
-// random signs, a few times. Rounding errors are of this size; it is asked for only where a check would fail.
+// It is asked for only where a check would fail.
 double RecoveryCheck::Reach(const Node& node, size_t output) const {
-  if (!node.map) return 0;
-  std::mt19937 random(20260101);
-  Rows probes;
-  for (const int input : node.inputs) {
-    const Operand& operand = CallOf(node).operands[input];
-    const at::ScalarType dtype = RowDtype(operand.dtype);
-    const at::Tensor size = trace_.Value(operand).to(dtype).abs() + trace_.Reference(operand).to(dtype).abs();
-    const at::Tensor real = UnderRandomSigns(size, random);
-    probes.push_back(at::isComplexType(dtype) ? at::complex(real, UnderRandomSigns(size, random)) : real);
-  }
-  const Rows reached = node.map->Forward(probes);
-  if (output >= reached.size() || !reached[output].defined() || reached[output].numel() == 0) return 0;
-  const double largest = reached[output].abs().max().item<double>();
-  return std::max(std::isfinite(largest) ? 4 * largest : 0, node.inner_terms);
+  const at::Tensor reached = ReachOf(trace_, node, output, /*with_reference=*/true);
+  if (!reached.defined() || reached.numel() == 0) return 0;
+  const double largest = reached.max().item<double>();
+  return std::max(std::isfinite(largest) ? largest : 0, node.inner_terms);
 }
 
 // See Note [Inherited errors]. 0: not known, or nothing.

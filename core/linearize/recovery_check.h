@@ -23,6 +23,11 @@
 
 namespace addend {
 
+// How large the terms are that an output of a node is summed from, whatever they cancel to, [*S]: L of the operands'
+// magnitudes on the value (and on the reference) under random signs, a few times. Rounding errors are of this size.
+// Undefined where rows do not reach it through a map.
+at::Tensor ReachOf(const TracedRun& trace, const Node& node, size_t output, bool with_reference);
+
 class RecoveryCheck {
  public:
   // `components`: how many there are in all, for tolerances; the sweep may hold a part of them. What is given must

@@ -279,6 +279,12 @@ double RecoveryTolerance(bool single, int64_t components, int64_t depth) {
   return 8 * eps * std::sqrt(terms);
 }
 
+RecoveryLimits RecoveryLimitsOf(bool single, std::optional<double> tolerance) {
+  const double least = tolerance.value_or(0);
+  return single ? RecoveryLimits{std::max(1e-3, least), std::max(1e-2, least)}
+                : RecoveryLimits{std::max(1e-9, least), std::max(1e-8, least)};
+}
+
 double OwnAllowance(bool single, double value, double terms, std::optional<double> tolerance) {
   if (value == 0 && terms == 0) return std::numeric_limits<double>::infinity();
   const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();

@@ -40,10 +40,18 @@ Settled SettleByOperators(at::Tensor& rows, const at::Tensor& value, const at::T
 // each of which rounds `components` terms, in single or double precision.
 double RecoveryTolerance(bool single, int64_t components, int64_t depth);
 
-// The allowance for the recovery of an output or a probe, whatever its parts cancel to: half of the digits (1e-3 in
-// single precision, 4e-8 in double, or `tolerance` if that is more) of the largest magnitude of its `value`, plus the
-// rounding of the model's own terms, its reference and the `terms` of its sum. Infinite if all are zero, because there
-// is nothing to measure against.
+// How far the recovery of what is asked for may be from its value, whatever its parts are, relative to the value's own
+// scale. Beyond `told` (1e-3 in single precision, 1e-9 in double) it is said, beyond `failed` (ten times that) it is a
+// tracing failure. A `tolerance` of the policy that is more takes the place of either.
+struct RecoveryLimits {
+  double told;
+  double failed;
+};
+RecoveryLimits RecoveryLimitsOf(bool single, std::optional<double> tolerance);
+
+// How far two sums of the same parts may be apart that went different ways: half of the digits (1e-3 in single
+// precision, 4e-8 in double, or `tolerance` if that is more) of the largest magnitude of the `value`, plus the rounding
+// of its `terms`. Infinite if both are zero, because there is nothing to measure against.
 double OwnAllowance(bool single, double value, double terms, std::optional<double> tolerance);
 
 // The largest mass of an element: the sum of magnitudes over components, leftover and reference, against which rounding

@@ -13,6 +13,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/intercept/thread_modes.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
@@ -84,8 +85,8 @@ void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
 
 void Tracer::Handle(const Operator& op, Stack* stack) {
   if (checkpoints_.on()) checkpoints_.BetweenCalls();
-  const Operator own_op = policy_->compute_dtype == ComputeDtype::kFloat32 ? op.InFloat32() : op;
-  own_op.AskForFloat32(stack);
+  const Operator own_op = op.ComputedIn(DtypeOf(policy_->compute_dtype));
+  own_op.AskForItsDtype(stack);
   const Role& role = roles_.Of(own_op);
   Call call = recorder_.Begin(own_op, *stack);
   for (Operand& operand : call.operands) states_.Mark(operand);

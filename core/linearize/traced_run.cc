@@ -87,7 +87,8 @@ RowStart TracedRun::StartOf(const Call& call) const {
   const at::Tensor ids = Value(call.operands[1]).to(at::kLong);
   const int64_t rows = output.geometry.sizes[0];
   const at::Tensor bags = BagsOf(Value(call.operands[2]), ids.size(0), rows);
-  const at::Tensor table = call.op.in_float32() ? Value(call.operands[0]).to(dtype) : Value(call.operands[0]);
+  const bool wide = call.op.computed_in() != at::ScalarType::Undefined;
+  const at::Tensor table = wide ? Value(call.operands[0]).to(dtype) : Value(call.operands[0]);
   const at::Tensor weights = WeightsOfIds(*this, call);
   const auto terms = [&](const at::Tensor& own) {
     return TermsOfBags(schema, call.arguments, table, own, bags, rows, weights).to(dtype);

@@ -11,13 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/tensor_text.h"
+#include "core/explain/notes.h"
 
 namespace addend::cli {
 namespace {
 
 constexpr int kLabelWidth = 10;
 // From here on it is said before any number.
-constexpr double kIllConditioned = 1e3;
+// Up to here a difference is called rounding, relative to the number that is explained.
+constexpr double kRounding = 1e-4;
 constexpr double kMuchLeftover = 0.2;
 
 std::string Trimmed(const std::string& text) {
@@ -149,10 +151,11 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
     text += "the difference:";
   }
   std::string out = Wrap(text, terminal.width);
-  if (!(numbers.conditioning < kIllConditioned)) {
+  const double cancelling = Cancelling(numbers);
+  if (!(cancelling < kIllConditioned)) {
     out += "\n" +
            Wrap(absl::StrCat("WARNING: without their signs these parts come to ",
-                             std::isfinite(numbers.conditioning) ? Number(numbers.conditioning, 3) : "infinitely many",
+                             std::isfinite(cancelling) ? Number(cancelling, 3) : "infinitely many",
                              " times the difference that they sum to, so that no single one means much."),
                 terminal.width);
   }
@@ -252,6 +255,7 @@ std::string Sum(const Explanation& explanation, const ExplainedTarget& target, c
   const double error = std::abs(target.recovery_error());
   const bool adds_up = error <= numbers.tolerance;
   const double relative = numbers.value != 0 ? error / std::abs(numbers.value) : error;
+  const char* verdict = !adds_up ? "(TOO LARGE)" : relative <= kRounding || error == 0 ? "(rounding)" : "(digits are lost)";
   std::string out;
   out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
              format.Signed(contributed));
@@ -259,7 +263,7 @@ std::string Sum(const Explanation& explanation, const ExplainedTarget& target, c
   out += row("+", absl::StrCat("leftover (what belongs to no ", noun, ")"), format.Signed(numbers.leftover));
   out += row("=", "recovery (all of it together)", format(numbers.recovery));
   out += row(" ", "the model's own output", format(numbers.value));
-  out += row(" ", "relative recovery error", Small(relative), adds_up ? "(rounding)" : "(TOO LARGE)");
+  out += row(" ", "relative recovery error", Small(relative), verdict);
   if (const auto apart = explanation.run->report.reference_error) {
     out += row(" ", "reference apart from a run there", Small(*apart),
                IsModelOnBaseline(explanation) ? "(rounding)" : "(see the notes)");
@@ -388,13 +392,16 @@ std::string TargetTable(const Explanation& explanation, size_t target, int64_t t
 std::string ExplanationTable(const LoadedRun& run, const Explanation& explanation, int64_t top,
                              const Terminal& terminal) {
   const Report& report = explanation.run->report;
-  std::string out = absl::StrCat(RunHeader(run, report, terminal), "\n", TargetTable(explanation, 0, top, terminal),
-                                 OtherScores(explanation, terminal));
+  std::string out = absl::StrCat(RunHeader(run, report, terminal), "\n");
+  for (const std::string& note : report.notes) {
+    if (SpoilsNumbers(note)) absl::StrAppend(&out, Wrap("WARNING: " + Clean(note), terminal.width), "\n");
+  }
+  absl::StrAppend(&out, TargetTable(explanation, 0, top, terminal), OtherScores(explanation, terminal));
   std::vector<std::string> notes = report.notes;
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : NotesBehindHeader(notes)) {
-    // The headline says it already.
-    if (!absl::StartsWith(note, "much is left over")) out += Wrap("Note: " + Clean(note), terminal.width, 2);
+    // The headline, or what stands before it, says it already.
+    if (!absl::StartsWith(note, "much is left over") && !SpoilsNumbers(note)) out += Wrap("Note: " + Clean(note), terminal.width, 2);
   }
   return out;
 }

@@ -18,7 +18,8 @@ public sealed record Contribution(long Component, string Name, double Value);
 /// <param name="Leftover">What the policy could not attribute.</param>
 /// <param name="Recovery">The sum of contributions, reference and leftover.</param>
 /// <param name="RecoveryError">Recovery - value.</param>
-/// <param name="Conditioning">(sum |c| + |leftover|) / |value - reference|: 1 where nothing cancels.</param>
+/// <param name="Conditioning">The larger of sum |c| + |leftover| and |reference|, over the smaller of |value| and
+/// |value - reference|: 1 where nothing cancels.</param>
 /// <param name="Mass">sum |c| + |leftover| + |reference|: what rounding is measured against.</param>
 public sealed record Explanation(
     string Target,

@@ -57,7 +57,8 @@ class Explanation(Handle):
 
     @property
     def conditioning(self) -> float:
-        """How much of the parts cancels: the sum of their magnitudes over |value - reference|, 1 where nothing does."""
+        """How much cancels: the magnitudes of the parts, or that of the reference if it is larger, over the smaller of
+        |value| and |value - reference|; 1 where nothing does."""
         return self._number(_native.NUMBER_CONDITIONING)
 
     @property
@@ -147,7 +148,7 @@ class Explanation(Handle):
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
         if self.conditioning >= 1e3:
-            lines.append("%14.6g  conditioning: no single part means much" % self.conditioning)
+            lines.append("%14.6g  conditioning: numbers so much larger than their sum mean little" % self.conditioning)
         return "\n".join(lines)
 
     def _key(self) -> str:

@@ -115,7 +115,8 @@ public final class Explanation {
   }
 
   /**
-   * How much of the parts cancels: (sum |c| + |leftover|) / |value - reference|.
+   * How much cancels: the larger of sum |c| + |leftover| and |reference|, over the smaller of |value| and |value -
+   * reference|.
    *
    * @return 1 where nothing does
    */

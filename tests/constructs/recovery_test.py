@@ -1,0 +1,260 @@
+"""Recovery is judged by the number that people read: random tables, far from their baselines, against their own scale.
+
+The columns of a table have shifts and scales over six decades, and a model standardizes them in one of several ways. A
+recovery that is off by more than 1e-3 of the output's scale is said or refused, and one within 1e-5 is neither. The
+model itself is the oracle.
+"""
+
+import itertools
+import os
+import random
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import addend  # noqa: E402
+
+COLUMNS = 6
+ROWS = 64
+
+
+class Standardized(nn.Module):
+    """``(x - mean) / std``, as constants of the model."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("mean", table.mean(0))
+        self.register_buffer("std", table.std(0))
+
+    def forward(self, x):
+        return (x - self.mean) / self.std
+
+
+class Scaled(nn.Module):
+    """Between the smallest and the largest number of each column."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("least", table.min(0).values)
+        self.register_buffer("range", table.max(0).values - self.least)
+
+    def forward(self, x):
+        return (x - self.least) / self.range
+
+
+def batch_norm(table):
+    norm = nn.BatchNorm1d(COLUMNS, eps=1e-12, momentum=1.0)
+    with torch.no_grad():
+        norm.train()(table)
+    return norm
+
+
+def folded(table):
+    """A linear layer into whose weights the standardization was folded, as exporters do."""
+    layer = nn.Linear(COLUMNS, COLUMNS)
+    with torch.no_grad():
+        std = table.std(0)
+        layer.weight.div_(std)
+        layer.bias.sub_((layer.weight * table.mean(0)).sum(1))
+    return layer
+
+
+NORMALIZATIONS = {
+    "batch norm": batch_norm,
+    "standardized": Standardized,
+    "scaled to a range": Scaled,
+    "folded into weights": folded,
+    "layer norm": lambda table: nn.LayerNorm(COLUMNS),
+}
+BASELINES = {
+    "zero": lambda table, row: 0.0,
+    "mean": lambda table, row: table.mean(0, keepdim=True),
+    "a row": lambda table, row: table[:1],
+}
+
+
+def drawn(seed, normalization):
+    """A table, a model of it, and a row."""
+    torch.manual_seed(seed)
+    draw = random.Random(seed)
+    shift = torch.tensor([10 ** draw.uniform(-3, 3) * draw.choice((-1, 1)) for _ in range(COLUMNS)])
+    scale = torch.tensor([10 ** draw.uniform(-3, 3) for _ in range(COLUMNS)])
+    table = shift + scale * torch.randn(ROWS, COLUMNS)
+    first = NORMALIZATIONS[normalization](table)
+    model = nn.Sequential(first, nn.Linear(COLUMNS, 16), nn.ReLU(), nn.Linear(16, 3)).eval()
+    return table, model, table[3:4]
+
+
+def flagged(notes, failures=0):
+    return failures > 0 or any(note.startswith(("recovery is off", "tracing failure")) for note in notes)
+
+
+def asked(ask):
+    """What a way of asking gives: recovery, notes and failures; None where it was refused as a tracing failure."""
+    try:
+        return ask()
+    except addend.Error as error:
+        if "tracing failure" not in str(error):
+            raise
+        return None
+
+
+class TablesTest(unittest.TestCase):
+    def judge(self, name, ask, value, scale):
+        """Returns whether the recovery was flagged."""
+        answer = asked(ask)
+        if answer is None:
+            return True
+        recovery, notes, failures = answer
+        off = (recovery.double() - value.double()).abs().max().item() / scale
+        said = flagged(notes, failures)
+        if off > 1e-3:
+            self.assertTrue(said, "%s: off by %.1e, and nobody says so: %s" % (name, off, notes))
+        if off <= 1e-5:
+            self.assertFalse(said, "%s: off by %.1e only, but flagged: %s" % (name, off, notes))
+        return said
+
+    def test_whatever_is_off_is_said(self):
+        count = {True: 0, False: 0}
+        for seed, normalization, baseline in itertools.product(range(8), NORMALIZATIONS, BASELINES):
+            table, model, row = drawn(seed, normalization)
+            source = addend.Input(row, dims=1, baseline=BASELINES[baseline](table, row))
+            with torch.no_grad():
+                value = model(row)
+            scale = value.abs().max().item()
+            where = (0, int(value.abs().argmax()))
+            for policy in ({}, {"on_failure": "warn"}):
+                compiled = addend.compile(model, preset="faithful", **policy)
+
+                def decompose():
+                    results = compiled.decompose(source)
+                    return results[0].recovery.torch(), results.notes, results.report["failures"]
+
+                def attribute():
+                    found = compiled.attribute(source, targets=[where])
+                    one = found.explanations[0]
+                    return torch.tensor(one.recovery), found.notes, found.report["failures"]
+
+                name = "%s, baseline %s, seed %d, %s" % (normalization, baseline, seed, policy)
+                with self.subTest(name):
+                    count[self.judge("decompose " + name, decompose, value, scale)] += 1
+                    count[self.judge("attribute " + name, attribute, value[where], scale)] += 1
+        # Both happen, so that neither expectation is empty.
+        self.assertGreater(count[True], 20)
+        self.assertGreater(count[False], 200)
+
+    def test_float64_and_a_baseline_of_the_data_help(self):
+        for seed, normalization in itertools.product(range(4), NORMALIZATIONS):
+            table, model, row = drawn(seed, normalization)
+            with self.subTest("%s, seed %d" % (normalization, seed)), torch.no_grad():
+                compiled = addend.compile(model, preset="faithful", compute_dtype="float64")
+                parts = compiled.decompose(addend.Input(row, dims=1, baseline=0.0))[0]
+                exact = model.double()(row.double())
+                scale = exact.abs().max()
+                self.assertLess((parts.value.torch() - exact).abs().max(), 1e-12 * scale)
+                self.assertLess((parts.recovery.torch() - exact).abs().max(), 1e-9 * scale)
+                self.assertFalse(flagged(parts.notes), parts.notes)
+
+
+def far_table(deviation):
+    """Columns of 2000 and a little, in front of a batch norm."""
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(8, eps=1e-12, momentum=1.0)
+    model = nn.Sequential(norm, nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
+    table = 2000 + deviation * torch.randn(512, 8)
+    with torch.no_grad():
+        model.train()(table)
+    return table, model.eval()
+
+
+class FarTest(unittest.TestCase):
+    """What the sentence says, and that it reaches each way of asking."""
+
+    def setUp(self):
+        self.table, self.model = far_table(0.05)
+        self.row = self.table[:1]
+        self.input = addend.Input(self.row, dims=1, baseline=0)
+
+    def test_by_default_it_is_an_error(self):
+        for preset in ("faithful", "fast"):
+            with self.assertRaisesRegex(addend.Error, "tracing failure: the parts of output differ") as caught:
+                worst = []
+                for row in self.table[:64].split(1):
+                    compiled = addend.compile(self.model, preset=preset)
+                    worst.append(compiled.decompose(addend.Input(row, dims=1, baseline=0)))
+            message = str(caught.exception)
+            for words in ("batch_norm", "times the value", "median:FILE", "compute_dtype=float64"):
+                self.assertIn(words, message)
+
+    def ways(self, **policy):
+        """The notes that each way of asking gives."""
+        policy = {"preset": "faithful", "on_failure": "warn", **policy}
+        compiled = addend.compile(self.model, **policy)
+        yield "decompose", compiled.decompose(self.input).notes
+        yield "backward", addend.compile(self.model, direction="backward", **policy).decompose(self.input).notes
+        yield "attribute", compiled.attribute(self.input, targets=["top1"]).notes
+        yield "explain", compiled.explain(self.input)[0].notes
+        yield "each example", compiled.attribute(
+            addend.Input(self.table[:16], dims=1, baseline=0), targets=["0"], each_example=True
+        ).notes
+        plan = compiled.plan(self.input, targets=["top1"])
+        yield "plan", plan.attribute(self.row).notes
+        program = compiled.record(self.row).model()
+        yield "recorded program", program.decompose(self.input, **policy).notes
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.pt")
+            torch.jit.trace(self.model, self.row).save(path)
+            loaded = addend.load_model(path)
+            yield "file", loaded.decompose(self.input, **policy).notes
+            yield "file, in segments of memory", loaded.attribute(
+                self.input, targets=["top1"], memory=1, **policy
+            ).notes
+
+    def test_every_way_says_it_first(self):
+        for way, notes in self.ways():
+            with self.subTest(way):
+                self.assertTrue(notes, way)
+                self.assertRegex(notes[0], "^(recovery is off|tracing failure)", way)
+                self.assertIn("compute_dtype=float64", notes[0])
+
+    def test_no_way_says_it_in_float64(self):
+        for way, notes in self.ways(compute_dtype="float64"):
+            with self.subTest(way):
+                self.assertFalse(flagged(notes), notes)
+
+    def test_the_models_own_rounding_is_news(self):
+        said = {}
+        for deviation in (5.0, 0.0005):
+            table, model = far_table(deviation)
+            row = table[:1]
+            results = addend.compile(model, preset="faithful", on_failure="warn").decompose(
+                addend.Input(row, dims=1, baseline=-1e6 if deviation == 5.0 else 0.0)
+            )
+            with torch.no_grad():
+                exact, value = model.double()(row.double()), results[0].value.torch()
+            said[deviation] = any("model's own value is rounding" in note for note in results.notes)
+            own = ((value - exact).abs().max() / exact.abs().max()).item()
+            self.assertTrue(flagged(results.notes, results.report["failures"]), results.notes)
+            self.assertEqual(said[deviation], own > 1e-3, "own rounding %.1e: %s" % (own, results.notes))
+        self.assertEqual(said, {5.0: False, 0.0005: True})
+
+    def test_a_baseline_of_the_data_helps(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.npy")
+            import numpy
+
+            numpy.save(path, self.table.numpy())
+            for word in ("mean:" + path, "median:" + path):
+                results = addend.compile(self.model, preset="faithful").decompose(
+                    addend.Input(self.row, dims=1, baseline=word)
+                )
+                self.assertFalse(flagged(results.notes), results.notes)
+
+
+if __name__ == "__main__":
+    unittest.main()
