@@ -839,6 +839,7 @@ static addend_status* lifecycle(void) {
   char* steps = list_of(entry("steps"));
   /* The tensors that `make` passes on are not the library's business. */
   owned* const others = all_owned;
+  forget_model();
   const int64_t before = addend_debug_live(ADDEND_HANDLE_ANY);
   for (char* line; (line = cut(&steps, '\n')) != NULL;) {
     char* fields[4];

@@ -283,6 +283,11 @@ Arguments MakeArguments(const Frame& request, Compositions* compositions) {
 std::string last_model_name;
 Model last_model;
 
+void ForgetModel() {
+  last_model = Model();
+  last_model_name.clear();
+}
+
 Model There(const Model& model) { return device == "cpu" ? model : model.To(device); }
 
 Model FromFile(const Frame& request) {
@@ -460,6 +465,7 @@ void Threads(const Frame& request, Answer* answer) {
 
 void Lifecycle(const Frame& request, Answer* answer) {
   std::map<std::string, Composition> objects;
+  ForgetModel();
   const int64_t before = addend_debug_live(ADDEND_HANDLE_ANY);
   for (const auto& step : request.Entries("steps", 4)) {
     std::string code = "OK";
@@ -562,8 +568,7 @@ std::string Respond(const std::string& blob, bool* last) {
   }
   if (verb == "stats") {
     answer = Answer();
-    last_model = Model();
-    last_model_name.clear();
+    ForgetModel();
     answer.Set("code", "OK");
     answer.Set("live", std::to_string(addend_debug_live(ADDEND_HANDLE_ANY)));
   }

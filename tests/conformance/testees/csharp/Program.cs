@@ -1,4 +1,5 @@
 // Executes the requests of the conformance suite through the C# face; see PROTOCOL.md.
+using System.Diagnostics;
 using System.Globalization;
 using System.Runtime.InteropServices;
 using Addend;
@@ -17,6 +18,9 @@ return 0;
 
 internal sealed class Testee
 {
+    private const long Kept = 2; // handles: the request and the answer
+    private static readonly TimeSpan s_patience = TimeSpan.FromSeconds(20);
+
     private string _device = "cpu";
 
     /// <summary>Answers one request, gives its verb, and disposes what was made for it.</summary>
@@ -118,7 +122,7 @@ internal sealed class Testee
                 break;
             case "stats":
                 Asked.Forget();
-                answer.Put("live", (Live() - 2).ToString(CultureInfo.InvariantCulture)); // the request and the answer
+                answer.Put("live", (Live(Kept) - Kept).ToString(CultureInfo.InvariantCulture));
                 break;
             case "memory":
                 Memory(request, answer);
@@ -259,14 +263,19 @@ internal sealed class Testee
 
     private static void Lifecycle(Message request, Message answer)
     {
-        long before = Live();
+        Asked.Forget();
+        if (Live(Kept) != Kept)
+        {
+            throw new InvalidOperationException($"{Live(Kept) - Kept} handles of earlier requests are alive");
+        }
         var objects = new Dictionary<string, Composition>();
+        var open = new HashSet<string>();
         var codes = new List<string>();
         foreach (string line in request.Lines("steps"))
         {
             try
             {
-                codes.Add(Step(line.Split('\t'), request, objects, before));
+                codes.Add(Step(line.Split('\t'), request, objects, open));
             }
             catch (Exception error)
             {
@@ -276,42 +285,57 @@ internal sealed class Testee
         answer.Put("codes", string.Join('\n', codes));
     }
 
-    private static string Step(string[] step, Message request, Dictionary<string, Composition> objects, long before)
+    private static string Step(
+        string[] step, Message request, Dictionary<string, Composition> objects, HashSet<string> open)
     {
         using var scope = new Scope();
         switch (step[0])
         {
             case "make":
                 objects[step[1]] = scope.Keep(Asked.CompositionOf(step[1], request));
+                open.Add(step[1]);
                 break;
             case "call":
                 objects[step[1]] = scope.Keep(Operators.Call(step[2], objects[step[3]]).Composition());
+                open.Add(step[1]);
                 break;
             case "read":
                 objects[step[1]].Components();
                 break;
             case "release":
                 objects[step[1]].Dispose();
+                open.Remove(step[1]);
                 break;
             case "release_elsewhere":
                 var thread = new Thread(objects[step[1]].Dispose);
                 thread.Start();
                 thread.Join();
+                open.Remove(step[1]);
                 break;
             case "live":
-                return (Live() - before).ToString(CultureInfo.InvariantCulture);
+                return (Live(Kept + open.Count) - Kept).ToString(CultureInfo.InvariantCulture);
             default:
                 throw new ProtocolException($"there is no step {step[0]}");
         }
         return "OK";
     }
 
-    /// <summary>How many handles of the library are left when the garbage collector has found what it can. The face does
-    /// not tell; the library that it has loaded does.</summary>
+    /// <summary>How many handles of the library are alive. Where they are more than expected, the garbage collector runs
+    /// until they are not, or for as long as a leak takes to be believed.</summary>
+    private static long Live(long expected)
+    {
+        for (var waited = Stopwatch.StartNew(); Live() > expected && waited.Elapsed < s_patience;)
+        {
+            GC.Collect();
+            GC.WaitForPendingFinalizers();
+            Thread.Sleep(1);
+        }
+        return Live();
+    }
+
+    /// <summary>How many handles are alive. The face does not tell; the library that it has loaded does.</summary>
     private static unsafe long Live()
     {
-        GC.Collect();
-        GC.WaitForPendingFinalizers();
         string folder = Environment.GetEnvironmentVariable("ADDEND_LIBRARY_PATH") ?? "";
         IntPtr library = NativeLibrary.Load(Path.Combine(folder, "libaddend.so.1"));
         const int AnyKind = 0;

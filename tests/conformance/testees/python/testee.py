@@ -384,10 +384,16 @@ def threads(frame, answer):
         answer.add_results("t%dr" % index, *result, frame.text("parts"))
 
 
+def live():
+    """How many handles are alive. Reference counts and a collection release at once, on this thread: none comes later."""
+    gc.collect()
+    return addend._native.debug_live(0)
+
+
 def lifecycle(frame, answer):
     objects = {}
-    gc.collect()
-    before = addend._native.debug_live(0)
+    last_model.clear()
+    before = live()
     for step, *names in frame.entries("steps", 4):
         code = "OK"
         try:
@@ -404,8 +410,7 @@ def lifecycle(frame, answer):
                 worker.start()
                 worker.join()
             else:
-                gc.collect()
-                code = str(addend._native.debug_live(0) - before)
+                code = str(live() - before)
         except Exception as error:
             code = code_of(error)
         answer.append("codes", code)
@@ -475,8 +480,7 @@ def respond(blob):
     if verb == "stats":
         del frame
         last_model.clear()
-        gc.collect()
-        answer.texts["live"] = str(addend._native.debug_live(0))
+        answer.texts["live"] = str(live())
     answer.texts["id"] = identity
     return answer.encode(), verb == "bye"
 

@@ -9,6 +9,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.ObjectInputStream;
 import java.io.ObjectOutputStream;
+import java.lang.ref.Reference;
 import org.junit.jupiter.api.Test;
 
 class AddendTest {
@@ -71,6 +72,8 @@ class AddendTest {
     for (int i = 0; i < 1000; i++) {
       new Cancellation();
     }
+    final Cancellation last = new Cancellation();
     assertTrue(AddendNative.addend_debug_live(AddendHandleKind.ADDEND_HANDLE_CANCELLATION) > 0);
+    Reference.reachabilityFence(last);
   }
 }

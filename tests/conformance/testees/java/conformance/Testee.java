@@ -40,6 +40,9 @@ import java.util.stream.Collectors;
 
 /** Executes the requests of the conformance suite through the Java face; see PROTOCOL.md. */
 public final class Testee {
+  private static final long KEPT = 2; // handles: the request and the answer are files of tensors
+  private static final long PATIENCE_NANOS = 20_000_000_000L;
+
   private String device = "cpu";
 
   /** Answers what comes from standard input. */
@@ -130,7 +133,7 @@ public final class Testee {
         break;
       case "stats":
         Asked.forget();
-        answer.put("live", Long.toString(live() - 2)); // the request and the answer are files of tensors
+        answer.put("live", Long.toString(live(KEPT) - KEPT));
         break;
       case "memory":
         memory(request, answer);
@@ -292,12 +295,15 @@ public final class Testee {
   }
 
   private static void lifecycle(Message request, Message answer) {
-    final long before = live();
+    Asked.forget();
+    if (live(KEPT) != KEPT) {
+      throw new IllegalStateException((live(KEPT) - KEPT) + " handles of earlier requests are alive");
+    }
     final Map<String, Composition> objects = new LinkedHashMap<>();
     final List<String> codes = new ArrayList<>();
     for (String line : request.lines("steps")) {
       try {
-        codes.add(step(line.split("\t", -1), request, objects, before));
+        codes.add(step(line.split("\t", -1), request, objects));
       } catch (RuntimeException e) {
         codes.add(code(e));
       }
@@ -305,7 +311,7 @@ public final class Testee {
     answer.put("codes", String.join("\n", codes));
   }
 
-  private static String step(String[] step, Message request, Map<String, Composition> objects, long before) {
+  private static String step(String[] step, Message request, Map<String, Composition> objects) {
     final Composition object = step.length < 2 ? null : objects.get(step[step.length - 1]);
     switch (step[0]) {
       case "make":
@@ -328,23 +334,25 @@ public final class Testee {
         join(new Thread(object::close));
         break;
       case "live":
-        return Long.toString(live() - before);
+        final long open = objects.values().stream().filter(one -> !one.isClosed()).count();
+        return Long.toString(live(KEPT + open) - KEPT);
       default:
         throw new Message.ProtocolException("there is no step " + step[0]);
     }
     return "OK";
   }
 
-  /** How many handles are left when the garbage collector has found what it can. */
-  private static long live() {
-    long live = Internals.live();
-    for (int same = 0; same < 3; ) {
+  /**
+   * How many handles are alive. Where they are more than expected, the garbage collector runs until they are not, or
+   * for as long as a leak takes to be believed: the thread that releases what was collected comes when it comes.
+   */
+  private static long live(long expected) {
+    final long deadline = System.nanoTime() + PATIENCE_NANOS;
+    while (Internals.live() > expected && System.nanoTime() < deadline) {
       System.gc();
-      join(new Thread(() -> LockSupport.parkNanos(5_000_000)));
-      same = Internals.live() == live ? same + 1 : 0;
-      live = Internals.live();
+      LockSupport.parkNanos(1_000_000);
     }
-    return live;
+    return Internals.live();
   }
 
   private static void memory(Message request, Message answer) {
