@@ -18,6 +18,36 @@ std::string NameOf(const RecordedProgram& program, int value) {
   return value < 0 ? "nothing" : program.values[value].name;
 }
 
+// Which of two values a use reads in both programs; -1: they differ.
+int Common(const RecordedProgram& expected, int a, const RecordedProgram& found, int b) {
+  if (a == b || SameTensor(expected, a, b)) return b;
+  return SameTensor(found, a, b) ? a : -1;
+}
+
+std::string DifferenceOfUses(const RecordedProgram& expected, const TensorUse& a, const RecordedProgram& found,
+                             const TensorUse& b, bool sizes) {
+  if (a.value < 0 && b.value < 0) return "";
+  const int value = sizes || a.value < 0 || b.value < 0 ? (a.value == b.value ? a.value : -1)
+                                                        : Common(expected, a.value, found, b.value);
+  if (value < 0) return absl::StrCat(NameOf(found, b.value), ", not ", NameOf(expected, a.value));
+  // Values are numbered as they come: the same program has the same numbers.
+  if (sizes && a.version == b.version) return "";
+  const auto writer = [&](const RecordedProgram& program, TensorUse use) {
+    use.value = value;
+    const int call = Producer(program, use);
+    return call == program.values[value].call ? -1 : call;
+  };
+  const int x = writer(expected, a);
+  const int y = writer(found, b);
+  if (x == y) return "";
+  const auto state = [](const RecordedProgram& program, int call) {
+    return call < 0 ? std::string("as it was made")
+                    : absl::StrCat("as ", FullName(program.calls[call].op.schema()), " left it");
+  };
+  return absl::StrCat(NameOf(found, value), " ", state(found, y), ", not ", state(expected, x),
+                      sizes ? "" : ": what is written is a view of it at some sizes and a copy at others");
+}
+
 std::string DifferenceOf(const RecordedProgram& expected, const RecordedProgram& found, size_t c, bool sizes) {
   const RecordedCall& a = expected.calls[c];
   const RecordedCall& b = found.calls[c];
@@ -38,10 +68,9 @@ std::string DifferenceOf(const RecordedProgram& expected, const RecordedProgram&
     return absl::StrCat("the operator reads ", b.uses.size(), " tensors, not ", a.uses.size());
   }
   for (size_t k = 0; k < a.uses.size(); ++k) {
-    // Values are numbered as they come: the same program has the same numbers.
-    if (a.uses[k].value == b.uses[k].value && a.uses[k].version == b.uses[k].version) continue;
-    return absl::StrCat("the argument ", a.op.schema().arguments()[a.uses[k].argument].name(), " is ",
-                        NameOf(found, b.uses[k].value), ", not ", NameOf(expected, a.uses[k].value));
+    const std::string difference = DifferenceOfUses(expected, a.uses[k], found, b.uses[k], sizes);
+    if (difference.empty()) continue;
+    return absl::StrCat("the argument ", a.op.schema().arguments()[a.uses[k].argument].name(), " is ", difference);
   }
   if (a.results.size() != b.results.size()) {
     return absl::StrCat("the operator gives ", b.results.size(), " tensors, not ", a.results.size());
@@ -59,6 +88,21 @@ std::string DifferenceOf(const RecordedProgram& expected, const RecordedProgram&
 }
 
 }  // namespace
+
+bool SameTensor(const RecordedProgram& program, int a, int b) {
+  if (a == b) return true;
+  const auto count = static_cast<int>(program.values.size());
+  if (a < 0 || b < 0 || a >= count || b >= count) return false;
+  const RecordedValue& x = program.values[a];
+  const RecordedValue& y = program.values[b];
+  return x.storage == y.storage && x.dtype == y.dtype && x.conjugated == y.conjugated && x.negated == y.negated &&
+         x.geometry.SameElements(y.geometry.sizes, y.geometry.strides, y.geometry.offset);
+}
+
+int StorageLike(const RecordedProgram& expected, int storage, const RecordedProgram& found) {
+  const int value = expected.storages[storage].value;
+  return value < 0 || value >= static_cast<int>(found.values.size()) ? -1 : found.values[value].storage;
+}
 
 std::optional<ProgramDifference> FirstDifference(const RecordedProgram& expected, const RecordedProgram& found,
                                                  bool sizes) {

@@ -245,7 +245,9 @@ class Replay::Execution {
     }
     if (!wanted_[value] || kept_.contains(value)) return;
     const std::vector<int>& writers = program_.storages[recorded.storage].writers;
-    const bool overwritten = !writers.empty() && writers.back() > call;
+    // At other sizes it may share memory with what is written.
+    const bool overwritten = program_.free.empty() ? !writers.empty() && writers.back() > call
+                                                   : replay_.last_write_ > call;
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
     kept_[value] = overwritten ? tensor.detach().clone() : WithoutGraph(tensor);
@@ -282,6 +284,7 @@ class Replay::Execution {
     if (recorded.initial.defined() && recorded.filled < 0) {
       const at::Tensor& initial = Initial(storage);
       memory = (recorded.writers.empty() ? initial : initial.clone()).storage();
+      if (recorded.writers.empty()) lent_.emplace(memory->unsafeGetStorageImpl(), storage);
     } else if (program_.values[value].device.is_meta()) {
       memory = at::empty({recorded.nbytes}, at::TensorOptions().dtype(at::kByte).device(at::kMeta)).storage();
     } else {
@@ -335,19 +338,22 @@ class Replay::Execution {
   void LeaveBehind(const RecordedCall& call) {
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
-    std::vector<int> storages;
+    // Which values share memory depends on sizes, so the tensors tell.
+    std::vector<c10::Storage> storages;
+    const auto is = [](const c10::Storage& a, const c10::Storage& b) {
+      return a.unsafeGetStorageImpl() == b.unsafeGetStorageImpl();
+    };
     for (const TensorUse& use : call.uses) {
       if (!use.written || use.value < 0) continue;
-      const int storage = program_.values[use.value].storage;
-      if (std::find(storages.begin(), storages.end(), storage) != storages.end()) continue;
-      storages.push_back(storage);
-      Get(use.value);
+      const c10::Storage& storage = Get(use.value).storage();
+      const bool known = std::any_of(storages.begin(), storages.end(), [&](const auto& own) { return is(own, storage); });
+      if (!known) storages.push_back(storage);
     }
-    for (const int storage : storages) {
+    for (const c10::Storage& storage : storages) {
       c10::optional<c10::Storage> copy;
       for (size_t v = 0; v < tensors_.size(); ++v) {
         at::Tensor& tensor = tensors_[v];
-        if (!tensor.defined() || program_.values[v].storage != storage || tensor.is_meta()) continue;
+        if (!tensor.defined() || tensor.is_meta() || !is(tensor.storage(), storage)) continue;
         if (!copy) {
           const auto nbytes = static_cast<int64_t>(tensor.storage().nbytes());
           const auto bytes = at::TensorOptions().dtype(at::kByte).device(tensor.device());
@@ -359,7 +365,9 @@ class Replay::Execution {
         tensor._set_neg(before.is_neg());
         if (program_.values[v].wrapped_number) tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
       }
-      if (copy && memory_[storage]) memory_[storage] = *copy;
+      for (std::optional<c10::Storage>& memory : memory_) {
+        if (copy && memory && is(*memory, storage)) memory = *copy;
+      }
     }
   }
 
@@ -371,6 +379,7 @@ class Replay::Execution {
       Fill(index, use.value, tensor);
     }
     if (!use.written) return tensor;
+    if (!traits.geometry_only) RequireOwn(index, tensor);
     if (traits.may_reshape && !traits.detaches) {
       const TracingPause pause;
       const c10::AutoGradMode grad(call.grad_mode);
@@ -378,6 +387,16 @@ class Replay::Execution {
     }
     changed_.push_back(tensor);
     return tensor;
+  }
+
+  // What the program lends its replays is not theirs to write: a copy when recorded may be a view at other sizes.
+  void RequireOwn(int call, const at::Tensor& written) const {
+    if (program_.free.empty() || !written.has_storage()) return;
+    const auto lent = lent_.find(written.storage().unsafeGetStorageImpl());
+    if (lent == lent_.end()) return;
+    const std::string& name = program_.values[program_.storages[lent->second].value].name;
+    Stop(call, absl::StrCat("for inputs of these sizes it would write ", name,
+                            ", of which it wrote a copy when recorded"));
   }
 
   // `next`: the next use that has not become an argument.
@@ -500,6 +519,7 @@ class Replay::Execution {
   absl::flat_hash_map<int, at::Tensor> kept_;             // by value
   absl::flat_hash_map<int, std::vector<int64_t>> sizes_;  // of the inputs, by value
   absl::flat_hash_map<int, at::Tensor> sized_;            // by storage: constants with elements that follow sizes
+  absl::flat_hash_map<const c10::StorageImpl*, int> lent_;  // the program's own memory that is not copied: its storage
   std::vector<at::Tensor> changed_;                       // by written use of the call at hand
   size_t relation_ = 0;
   int now_ = -1;
@@ -532,6 +552,7 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program)
       if (value >= 0) last[value] = static_cast<int>(c);
     }
     for (const int value : call.written) last[value] = static_cast<int>(c);
+    if (!call.written.empty() && !known->geometry_only) last_write_ = static_cast<int>(c);
   }
   ForEachNumber(program_->output, [&](int value) { last[value] = static_cast<int>(num_calls); });
   for (size_t v = 0; v < last.size(); ++v) {

@@ -8,10 +8,15 @@
 namespace addend {
 namespace {
 
+// Whether the tensor has the value's elements, where both lie in one storage.
+bool SameElementsAs(const RecordedValue& value, const at::Tensor& tensor) {
+  return value.geometry.SameElements(tensor.sizes(), tensor.strides(), tensor.storage_offset()) &&
+         value.dtype == tensor.scalar_type() && value.conjugated == tensor.is_conj() &&
+         value.negated == tensor.is_neg();
+}
+
 bool SamePlaceAs(const RecordedValue& value, const at::Tensor& tensor) {
-  return value.geometry.offset == tensor.storage_offset() && tensor.sizes() == at::IntArrayRef(value.geometry.sizes) &&
-         tensor.strides() == at::IntArrayRef(value.geometry.strides) && value.dtype == tensor.scalar_type() &&
-         value.conjugated == tensor.is_conj() && value.negated == tensor.is_neg();
+  return tensor.strides() == at::IntArrayRef(value.geometry.strides) && SameElementsAs(value, tensor);
 }
 
 }  // namespace
@@ -28,12 +33,18 @@ int ValueTable::Find(const at::Tensor& tensor) const {
 }
 
 int ValueTable::FindAlias(const at::Tensor& tensor, int storage) {
+  int found = -1;
   for (int v = last_[storage]; v >= 0; v = before_[v]) {
-    if (!SamePlaceAs(program_->values[v], tensor)) continue;
-    objects_[tensor.unsafeGetTensorImpl()] = v;
-    return v;
+    const RecordedValue& value = program_->values[v];
+    if (!SameElementsAs(value, tensor)) continue;
+    // Strides that step nowhere may have been lost on the way, as an exchange format loses them.
+    if (found < 0) found = v;
+    if (!SamePlaceAs(value, tensor)) continue;
+    found = v;
+    break;
   }
-  return -1;
+  if (found >= 0) objects_[tensor.unsafeGetTensorImpl()] = found;
+  return found;
 }
 
 int ValueTable::Add(const at::Tensor& tensor, int storage, ValueKind kind, std::string name) {

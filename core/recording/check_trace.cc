@@ -159,10 +159,11 @@ class Checker {
 
   // Constants are numbered as they come.
   void CompareConstants(const Recording& other, int set) {
-    const size_t count = std::min(program().storages.size(), other.program->storages.size());
-    for (size_t s = 0; s < count; ++s) {
+    for (size_t s = 0; s < program().storages.size(); ++s) {
       const RecordedStorage& a = program().storages[s];
-      const RecordedStorage& b = other.program->storages[s];
+      const int like = StorageLike(program(), static_cast<int>(s), *other.program);
+      if (like < 0) continue;
+      const RecordedStorage& b = other.program->storages[like];
       if (a.kind != ValueKind::kConstant || b.kind != ValueKind::kConstant) continue;
       if (!a.initial.defined() || !b.initial.defined() || RelativeError(a.initial, b.initial) == 0) continue;
       Add(FindingKind::kConstant, true, set, FirstReader(static_cast<int>(s)),

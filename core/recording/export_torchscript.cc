@@ -3,19 +3,20 @@
 #include <ATen/ops/empty.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/lexer.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/operator_traits.h"
@@ -70,6 +71,17 @@ std::string Identifier(const std::string& name) {
   return identifier;
 }
 
+// Whether TorchScript reads an attribute of this name from the code in a file. It quotes names that are no identifiers;
+// a word of its own it writes as an identifier, and cannot read.
+bool Readable(const std::string& name) {
+  if (name.empty() || name == "training" || name == "forward") return false;  // attributes of the module itself
+  const bool identifier = std::all_of(name.begin(), name.end(), [](char c) {
+    return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
+  });
+  if (!identifier || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return true;
+  return jit::Lexer(std::make_shared<jit::Source>(name)).next().kind == jit::TK_IDENT;
+}
+
 class Exporter {
  public:
   explicit Exporter(const RecordedProgram& program)
@@ -85,6 +97,7 @@ class Exporter {
   jit::Module Export() {
     RefuseGuards();
     self_ = graph_->addInput("self");
+    NameAttributes();
     AddModules();
     self_->setType(root_.type());
     TakeInputs();
@@ -118,14 +131,46 @@ class Exporter {
 
   // ------------------------------------------------------------------------------------- modules and their tensors
 
+  static std::string OwnerOf(const std::string& path) {
+    const size_t dot = path.rfind('.');
+    return dot == std::string::npos ? "" : path.substr(0, dot);
+  }
+
+  // What modules and tensors are called in their owners. A name that TorchScript cannot read, or that another attribute
+  // of the owner has, gets underscores; all others stay as they are.
+  void NameAttributes() {
+    std::set<std::string> modules;
+    std::set<std::string> tensors;
+    const auto add_module = [&](std::string path) {
+      for (; !path.empty(); path = OwnerOf(path)) modules.insert(path);
+    };
+    for (const std::string& path : program_.module_paths) add_module(path);
+    for (const RecordedValue& value : program_.values) {
+      if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kBuffer) continue;
+      tensors.insert(value.name);
+      add_module(OwnerOf(value.name));
+    }
+    std::map<std::string, std::set<std::string>> taken;  // by owner
+    for (const bool change : {false, true}) {
+      for (const auto& [paths, names] : {std::make_pair(&modules, &module_names_), std::make_pair(&tensors, &tensor_names_)}) {
+        for (const std::string& path : *paths) {
+          if (names->count(path) > 0) continue;
+          const std::string owner = OwnerOf(path);
+          std::string name = path.substr(path.rfind('.') + 1);
+          while (change && (!Readable(name) || taken[owner].count(name) > 0)) name += '_';
+          if (Readable(name) && taken[owner].insert(name).second) names->emplace(path, std::move(name));
+        }
+      }
+    }
+  }
+
   jit::Module& ModuleAt(const std::string& path) {
     const auto found = modules_.find(path);
     if (found != modules_.end()) return found->second;
-    const size_t dot = path.rfind('.');
-    jit::Module& parent = ModuleAt(dot == std::string::npos ? "" : path.substr(0, dot));
+    jit::Module& parent = ModuleAt(OwnerOf(path));
     jit::Module child(Class(path), unit_, /*shouldMangle=*/true);
     child.register_attribute("training", c10::BoolType::get(), false);
-    parent.register_module(dot == std::string::npos ? path : path.substr(dot + 1), child);
+    parent.register_module(module_names_.at(path), child);
     return modules_.emplace(path, child).first->second;
   }
 
@@ -135,9 +180,8 @@ class Exporter {
       if (value.kind != ValueKind::kParameter && value.kind != ValueKind::kBuffer) continue;
       const at::Tensor& initial = program_.storages[value.storage].initial;
       if (!initial.defined()) throw Unimplemented("a program without values (of the meta device) cannot be exported");
-      const size_t dot = value.name.rfind('.');
-      jit::Module& owner = ModuleAt(dot == std::string::npos ? "" : value.name.substr(0, dot));
-      const std::string name = dot == std::string::npos ? value.name : value.name.substr(dot + 1);
+      jit::Module& owner = ModuleAt(OwnerOf(value.name));
+      const std::string& name = tensor_names_.at(value.name);
       const at::Tensor tensor = Recorded(value);
       if (value.kind == ValueKind::kParameter) {
         owner.register_parameter(name, tensor.requires_grad_(value.requires_grad), /*is_buffer=*/false);
@@ -157,11 +201,12 @@ class Exporter {
     return tensor;
   }
 
+  jit::Value* ModuleValue(const std::string& path) {
+    return path.empty() ? self_ : graph_->insertGetAttr(ModuleValue(OwnerOf(path)), module_names_.at(path));
+  }
+
   jit::Value* Attribute(const std::string& name) {
-    jit::Value* owner = self_;
-    const std::vector<std::string> parts = absl::StrSplit(name, '.');
-    for (const std::string& part : parts) owner = graph_->insertGetAttr(owner, part);
-    return owner;
+    return graph_->insertGetAttr(ModuleValue(OwnerOf(name)), tensor_names_.at(name));
   }
 
   // --------------------------------------------------------------------------------------------------- values
@@ -479,6 +524,8 @@ class Exporter {
   std::shared_ptr<jit::Graph> graph_;
   jit::Value* self_ = nullptr;
   std::map<std::string, jit::Module> modules_;    // by path
+  std::map<std::string, std::string> module_names_;  // by path: in the owner
+  std::map<std::string, std::string> tensor_names_;  // by name: in the owner
   std::vector<jit::Value*> values_;               // by value
   absl::flat_hash_map<int, jit::Value*> memory_;  // by storage: a tensor in it that others are made from
   absl::flat_hash_map<int, bool> filled_;         // by storage

@@ -56,12 +56,13 @@ class Learner {
   Recording Learn() {
     if (examples_.size() < 2) throw InvalidArgument("learning sizes takes two examples or more");
     for (size_t e = 0; e < examples_.size(); ++e) Add(examples_[e], e);
-    const RecordedProgram& base = *runs_[0].program;
-    for (const RecordedInput& input : base.inputs) {
+    for (const RecordedInput& input : runs_[0].program->inputs) {
       ForEachNumber(input.structure, [&](int value) { values_.push_back(value); });
     }
     FindFree();
     for (size_t f = 0; f < free_.size(); ++f) AddThirdSize(f);
+    Agree();
+    const RecordedProgram& base = *runs_[0].program;
     for (size_t r = 1; r < runs_.size(); ++r) RequireSame(*runs_[r].program);
     auto program = std::make_shared<RecordedProgram>(base);
     program->free = free_;
@@ -151,10 +152,59 @@ class Learner {
     examples_.push_back(std::move(inputs));
   }
 
+  // Where contiguous() and its like gave their argument back at some sizes, the recordings at these cannot tell which of
+  // the two is meant later: all recordings name the one that fits every size. See Note [Views at some sizes] in
+  // core/program/compare.h.
+  void Agree() {
+    std::vector<std::shared_ptr<RecordedProgram>> programs;
+    for (const Recording& run : runs_) programs.push_back(std::make_shared<RecordedProgram>(*run.program));
+    // Recordings that do not go alike are left as they are: RequireSame says where they part.
+    const auto agree = [&](const std::vector<int*>& numbers) {
+      for (const int* candidate : numbers) {
+        bool fits = true;
+        for (size_t r = 0; fits && r < numbers.size(); ++r) fits = SameTensor(*programs[r], *numbers[r], *candidate);
+        if (!fits) continue;
+        const int value = *candidate;
+        for (int* number : numbers) *number = value;
+        return;
+      }
+    };
+    for (size_t c = 0; c < programs[0]->calls.size(); ++c) {
+      for (size_t k = 0; k < programs[0]->calls[c].uses.size(); ++k) {
+        std::vector<int*> numbers;
+        for (const auto& program : programs) {
+          if (c >= program->calls.size() || k >= program->calls[c].uses.size()) return;
+          numbers.push_back(&program->calls[c].uses[k].value);
+        }
+        agree(numbers);
+      }
+    }
+    std::vector<std::vector<int*>> outputs(programs.size());
+    for (size_t r = 0; r < programs.size(); ++r) AddNumbers(programs[r]->output, outputs[r]);
+    for (size_t k = 0; k < outputs[0].size(); ++k) {
+      std::vector<int*> numbers;
+      for (const std::vector<int*>& own : outputs) {
+        if (k >= own.size()) return;
+        numbers.push_back(own[k]);
+      }
+      agree(numbers);
+    }
+    for (size_t r = 0; r < runs_.size(); ++r) runs_[r].program = programs[r];
+  }
+
+  static void AddNumbers(Structure& structure, std::vector<int*>& numbers) {
+    if (structure.kind == Structure::Kind::kTensor && structure.tensor >= 0) numbers.push_back(&structure.tensor);
+    for (Structure& element : structure.elements) AddNumbers(element, numbers);
+  }
+
   void RequireSame(const RecordedProgram& other) const {
     const RecordedProgram& base = *runs_[0].program;
     if (const auto difference = FirstDifference(base, other, /*sizes=*/false)) {
       Refuse(difference->call, difference->text);
+    }
+    for (size_t c = 0; c < base.calls.size(); ++c) {
+      if ((base.calls[c].guard < 0) == (other.calls[c].guard < 0)) continue;
+      Refuse(static_cast<int>(c), "it gives the model a number that depends on the input at some sizes only");
     }
     for (size_t g = 0; g < base.guards.size(); ++g) {
       const RecordedGuard& guard = base.guards[g];
@@ -168,29 +218,64 @@ class Learner {
     }
     for (size_t v = 0; v < base.values.size(); ++v) {
       const RecordedValue& value = base.values[v];
-      if (value.kind != ValueKind::kPart || value.geometry == other.values[v].geometry) continue;
-      Refuse(-1, absl::StrCat(value.name, " is a part of a tensor that no operator gave"));
+      if (v >= other.values.size() || value.kind != other.values[v].kind) {
+        Refuse(-1, absl::StrCat("a part of memory that no operator gave is read at some sizes only, in place of ",
+                                value.name));
+      }
+      if (value.kind != ValueKind::kPart) continue;
+      const RecordedValue& like = other.values[v];
+      const int owner = base.storages[value.storage].value;
+      const bool same = value.geometry == like.geometry && owner == other.storages[like.storage].value;
+      if (same) continue;
+      Refuse(FirstReader(static_cast<int>(v)),
+             absl::StrCat("it reads memory of ", base.values[owner].name, " as ", DescribeValue(value),
+                          ", in a way that no operator gave and that depends on the sizes of the input"));
     }
+    for (size_t s = 0; s < base.storages.size(); ++s) {
+      const RecordedStorage& storage = base.storages[s];
+      if (storage.kind == ValueKind::kResult) continue;
+      const int like = StorageLike(base, static_cast<int>(s), other);
+      if (like >= 0 && storage.writers == other.storages[like].writers) continue;
+      const int call = storage.writers.empty() ? -1 : storage.writers[0];
+      Refuse(call, absl::StrCat("at some sizes only is ", base.values[storage.value].name,
+                                " written, through a view that is a copy at others"));
+    }
+  }
+
+  int FirstReader(int value) const {
+    const RecordedProgram& base = *runs_[0].program;
+    for (size_t c = 0; c < base.calls.size(); ++c) {
+      for (const TensorUse& use : base.calls[c].uses) {
+        if (use.value == value) return static_cast<int>(c);
+      }
+    }
+    return -1;
   }
 
   // Elements of a constant that are sizes: what a number becomes where an operator takes it as a tensor.
   void FitConstant(int s, std::vector<SizeRelation>& relations) const {
-    const RecordedStorage& storage = runs_[0].program->storages[s];
+    const RecordedProgram& base = *runs_[0].program;
+    const RecordedStorage& storage = base.storages[s];
     if (storage.kind != ValueKind::kConstant || !storage.initial.defined() || storage.initial.is_meta()) return;
+    const std::string name = absl::StrCat("the constant ", base.values[storage.value].name);
     std::vector<at::Tensor> constants;
     bool same = true;
     bool fits = true;
     for (const Recording& run : runs_) {
-      const at::Tensor& constant = constants.emplace_back(run.program->storages[s].initial);
-      const bool alike = constant.defined() && constant.scalar_type() == storage.initial.scalar_type() &&
-                         constant.sizes() == storage.initial.sizes();
+      const at::Tensor& constant =
+          constants.emplace_back(run.program->storages[StorageLike(base, s, *run.program)].initial);
+      const bool alike = constant.defined() && constant.scalar_type() == storage.initial.scalar_type();
+      if (alike && constant.sizes() != storage.initial.sizes()) {
+        Refuse(FirstReader(storage.value),
+               absl::StrCat(name, " has ", storage.initial.numel(), " elements in one example and ", constant.numel(),
+                            " in another; what an operator such as arange() makes can follow sizes"));
+      }
       same &= alike && constant.equal(storage.initial);
       fits &= alike && constant.scalar_type() != at::kBool && !constant.is_complex() &&
               constant.to(at::kLong).to(constant.scalar_type()).equal(constant);
     }
     if (same) return;
-    const std::string name = absl::StrCat("the constant ", runs_[0].program->values[storage.value].name);
-    if (!fits) Refuse(-1, absl::StrCat(name, " depends on the input"));
+    if (!fits) Refuse(FirstReader(storage.value), absl::StrCat(name, " depends on the input"));
     for (int64_t e = 0; e < storage.initial.numel(); ++e) {
       std::vector<int64_t> numbers;
       for (const at::Tensor& constant : constants) numbers.push_back(constant.select(0, e).item().toLong());
