@@ -89,6 +89,14 @@ std::string DifferenceOf(const RecordedProgram& expected, const RecordedProgram&
 
 }  // namespace
 
+bool SameElements(const Geometry& geometry, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+  if (geometry.offset != offset || c10::IntArrayRef(geometry.sizes) != sizes) return false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] != 1 && geometry.strides[d] != strides[d]) return false;
+  }
+  return true;
+}
+
 bool SameTensor(const RecordedProgram& program, int a, int b) {
   if (a == b) return true;
   const auto count = static_cast<int>(program.values.size());
@@ -96,7 +104,7 @@ bool SameTensor(const RecordedProgram& program, int a, int b) {
   const RecordedValue& x = program.values[a];
   const RecordedValue& y = program.values[b];
   return x.storage == y.storage && x.dtype == y.dtype && x.conjugated == y.conjugated && x.negated == y.negated &&
-         x.geometry.SameElements(y.geometry.sizes, y.geometry.strides, y.geometry.offset);
+         SameElements(x.geometry, y.geometry.sizes, y.geometry.strides, y.geometry.offset);
 }
 
 int StorageLike(const RecordedProgram& expected, int storage, const RecordedProgram& found) {

@@ -9,6 +9,8 @@
 #ifndef ADDEND_CORE_PROGRAM_COMPARE_H_
 #define ADDEND_CORE_PROGRAM_COMPARE_H_
 
+#include <c10/util/ArrayRef.h>
+
 #include <optional>
 #include <string>
 
@@ -21,6 +23,9 @@ struct ProgramDifference {
   std::string text;  // "the argument alpha is 2, not 1"
 };
 
+// Whether another tensor in the storage has the same elements in the same order, whatever the strides of dimensions
+// with one element are.
+bool SameElements(const Geometry& geometry, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset);
 // Whether two values of a program are one tensor: the same elements of one storage.
 bool SameTensor(const RecordedProgram& program, int a, int b);
 // The storage of `found` that holds the value which lay first in the storage of `expected`, whose values have the same

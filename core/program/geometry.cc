@@ -20,14 +20,6 @@ bool Geometry::CoversWhole(int64_t storage_numel) const {
   return expected == storage_numel;
 }
 
-bool Geometry::SameElements(c10::IntArrayRef other_sizes, c10::IntArrayRef other_strides, int64_t other_offset) const {
-  if (offset != other_offset || c10::IntArrayRef(sizes) != other_sizes) return false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] != 1 && strides[d] != other_strides[d]) return false;
-  }
-  return true;
-}
-
 bool Continuous(at::ScalarType dtype) { return at::isFloatingType(dtype) || at::isComplexType(dtype); }
 
 at::ScalarType RowDtype(at::ScalarType dtype) {

@@ -3,7 +3,6 @@
 #define ADDEND_CORE_PROGRAM_GEOMETRY_H_
 
 #include <c10/core/ScalarType.h>
-#include <c10/util/ArrayRef.h>
 #include <c10/util/DimVector.h>
 
 #include <cstdint>
@@ -19,9 +18,6 @@ struct Geometry {
   int64_t numel() const;
   // True for a contiguous tensor that covers a storage of `storage_numel` elements from its start to its end.
   bool CoversWhole(int64_t storage_numel) const;
-  // Whether another tensor in the storage has the same elements in the same order, whatever the strides of dimensions
-  // with one element are.
-  bool SameElements(c10::IntArrayRef other_sizes, c10::IntArrayRef other_strides, int64_t other_offset) const;
   bool operator==(const Geometry& other) const {
     return offset == other.offset && sizes == other.sizes && strides == other.strides;
   }

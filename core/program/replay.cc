@@ -73,6 +73,10 @@ class Replay::Execution {
         wanted_(program_.values.size(), false) {
     for (const std::string& name : options.values) wanted_[FindValue(program_, name)] = true;
     if (options.every_value) wanted_.assign(wanted_.size(), true);
+    for (size_t c = 0; c < program_.calls.size(); ++c) {
+      const bool writes = !program_.calls[c].written.empty() && !replay_.traits_[c]->geometry_only;
+      if (writes) last_write_ = static_cast<int>(c);
+    }
   }
 
   std::vector<std::string> Complaints(const std::vector<c10::IValue>& inputs) {
@@ -247,7 +251,7 @@ class Replay::Execution {
     const std::vector<int>& writers = program_.storages[recorded.storage].writers;
     // At other sizes it may share memory with what is written.
     const bool overwritten = program_.free.empty() ? !writers.empty() && writers.back() > call
-                                                   : replay_.last_write_ > call;
+                                                   : last_write_ > call;
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
     kept_[value] = overwritten ? tensor.detach().clone() : WithoutGraph(tensor);
@@ -522,6 +526,7 @@ class Replay::Execution {
   absl::flat_hash_map<const c10::StorageImpl*, int> lent_;  // the program's own memory that is not copied: its storage
   std::vector<at::Tensor> changed_;                       // by written use of the call at hand
   size_t relation_ = 0;
+  int last_write_ = -1;  // the last call that writes elements
   int now_ = -1;
 };
 
@@ -552,7 +557,6 @@ Replay::Replay(std::shared_ptr<const RecordedProgram> program)
       if (value >= 0) last[value] = static_cast<int>(c);
     }
     for (const int value : call.written) last[value] = static_cast<int>(c);
-    if (!call.written.empty() && !known->geometry_only) last_write_ = static_cast<int>(c);
   }
   ForEachNumber(program_->output, [&](int value) { last[value] = static_cast<int>(num_calls); });
   for (size_t v = 0; v < last.size(); ++v) {

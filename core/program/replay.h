@@ -66,7 +66,6 @@ class Replay {
   std::vector<bool> optional_elements_;                        // by call: its lists hold optional tensors
   std::vector<std::vector<int>> dead_;                         // by call: the values that nobody uses behind it
   std::vector<bool> needs_memory_;                             // by storage: some value is made from it
-  int last_write_ = -1;                                        // the last call that writes elements
   Operator detach_;                                            // what runs in place of detach_()
 };
 

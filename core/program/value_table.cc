@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/program/compare.h"
+
 namespace addend {
 namespace {
 
 // Whether the tensor has the value's elements, where both lie in one storage.
 bool SameElementsAs(const RecordedValue& value, const at::Tensor& tensor) {
-  return value.geometry.SameElements(tensor.sizes(), tensor.strides(), tensor.storage_offset()) &&
+  return SameElements(value.geometry, tensor.sizes(), tensor.strides(), tensor.storage_offset()) &&
          value.dtype == tensor.scalar_type() && value.conjugated == tensor.is_conj() &&
          value.negated == tensor.is_neg();
 }
