@@ -101,5 +101,160 @@ TEST(LearnSizes, DimensionsThatWereAlwaysEqualStayEqual) {
               HasSubstr("dimension 0 of input_1 has to be as large as dimension 0 of input_0"));
 }
 
+// ------------------------------------------------------------------------- views at some sizes, copies at others
+
+std::vector<c10::IValue> Batch(int64_t batch) { return {Random({batch, 6, 8}, batch)}; }
+
+std::vector<std::vector<c10::IValue>> Batches(const std::vector<int64_t>& sizes) {
+  std::vector<std::vector<c10::IValue>> examples;
+  for (const int64_t size : sizes) examples.push_back(Batch(size));
+  return examples;
+}
+
+// Heads become part of the batch: a view for a batch of one.
+Tensor Merged(const Tensor& x) {
+  return x.view({x.size(0), 6, 2, 4}).transpose(1, 2).reshape({x.size(0) * 2, 6, 4});
+}
+
+struct NamedFunction {
+  const char* name;
+  Function function;
+};
+
+const std::vector<NamedFunction>& ViewsAtBatchOne() {
+  static const auto* const kFunctions = new std::vector<NamedFunction>{
+      {"a number", [](const std::vector<Tensor>& in) { return Merged(in[0]) * 0.5; }},
+      {"a tensor from outside",
+       [](const std::vector<Tensor>& in) { return Merged(in[0]) + at::tensor({1., 2., 3., 4.}, at::kDouble); }},
+      {"products",
+       [](const std::vector<Tensor>& in) {
+         const Tensor q = Merged(in[0]);
+         return at::einsum("bid,bjd->bij", {q, q}) * 0.5;
+       }},
+      {"contiguous", [](const std::vector<Tensor>& in) { return in[0].transpose(0, 1).contiguous() * 0.5; }},
+      {"contiguous, and what it was made of",
+       [](const std::vector<Tensor>& in) {
+         const Tensor turned = in[0].transpose(0, 1);
+         const Tensor copied = turned.contiguous();
+         return at::cat({turned.exp(), copied + turned}, 1) * 0.5;
+       }},
+      {"contiguous, which is given",
+       [](const std::vector<Tensor>& in) {
+         const Tensor turned = in[0].transpose(0, 1);
+         const Tensor copied = turned.contiguous();
+         return copied.sum() > 1e9 ? copied : turned;
+       }},
+      {"flatten", [](const std::vector<Tensor>& in) { return in[0].permute({0, 2, 1}).flatten(0, 1).softmax(-1) * 2; }},
+      {"expand", [](const std::vector<Tensor>& in) { return in[0].sum(0, true).expand_as(in[0]).reshape({-1, 8}) * 2; }},
+      {"channels last",
+       [](const std::vector<Tensor>& in) {
+         const Tensor image = in[0].unsqueeze(1).to(at::kDouble, false, false, at::MemoryFormat::ChannelsLast);
+         return at::conv2d(image, at::ones({1, 1, 3, 3}, image.options())).contiguous() * 0.5;
+       }},
+      {"one channel of many, last",
+       [](const std::vector<Tensor>& in) {
+         const Tensor image = in[0].view({-1, 6, 2, 4}).permute({0, 2, 3, 1}).contiguous().permute({0, 3, 1, 2});
+         return at::conv2d(image, at::ones({1, 6, 2, 2}, image.options()));
+       }},
+      {"written before",
+       [](const std::vector<Tensor>& in) {
+         const Tensor sum = in[0] + 1;
+         sum.relu_();
+         return Merged(sum) * 0.5;
+       }},
+      {"written behind",
+       [](const std::vector<Tensor>& in) {
+         const Tensor merged = Merged(in[0] + 1);
+         merged.mul_(0.5).add_(merged);
+         return merged.view({-1, 24});
+       }},
+  };
+  return *kFunctions;
+}
+
+TEST(LearnSizes, LearnsWhereAViewIsACopyElsewhere) {
+  for (const NamedFunction& model : ViewsAtBatchOne()) {
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 2, 3}, {2, 3, 4}, {2, 1, 3}, {3, 4, 1}}) {
+      SCOPED_TRACE(testing::Message() << model.name << ", examples of " << testing::PrintToString(sizes));
+      const Recording recording = RecordSizes(*FromFunction(model.function), Batches(sizes));
+      const auto loaded =
+          std::make_shared<const RecordedProgram>(DecodeProgram(EncodeProgram(*recording.program), "p"));
+      for (const auto& program : {recording.program, loaded}) {
+        const Replay replay(program);
+        for (const int64_t batch : {1, 2, 5, 1, 7}) {
+          for (const bool out_of_place : {false, true}) {
+            ReplayOptions options;
+            options.out_of_place = out_of_place;
+            const Tensor found = replay.Run(Batch(batch), options).output.toTensor();
+            const Tensor expected = model.function({Batch(batch)[0].toTensor()});
+            EXPECT_TRUE(at::equal(found, expected)) << batch;
+            EXPECT_EQ(found.strides(), expected.strides()) << batch;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(LearnSizes, KeepsValuesThatAreOverwrittenAtOtherSizesOnly) {
+  const auto model = FromFunction([](const std::vector<Tensor>& in) {
+    const Tensor merged = Merged(in[0].mul(2));
+    return merged.add_(1);
+  });
+  ReplayOptions options;
+  options.values = {"mul"};
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1, 2, 3}, {2, 3, 4}}) {
+    const Replay replay(RecordSizes(*model, Batches(sizes)).program);
+    for (const int64_t batch : {1, 3}) {
+      const Tensor kept = replay.Run(Batch(batch), options).values[0].second;
+      EXPECT_TRUE(at::equal(kept, Batch(batch)[0].toTensor() * 2)) << batch;
+    }
+  }
+}
+
+TEST(LearnSizes, RefusesWritesThatReachOtherTensorsAtSomeSizes) {
+  const auto doubled = [](const std::vector<Tensor>& in) {
+    const Tensor own = in[0] * 2;
+    Merged(own).add_(1);
+    return own * 3;
+  };
+  const std::string message = WhyNot(doubled, Batches({1, 2, 3}));
+  EXPECT_THAT(message, HasSubstr("aten::mul: the argument self is "));
+  EXPECT_THAT(message, HasSubstr("a view of it at some sizes and a copy at others"));
+  EXPECT_THAT(WhyNot(doubled, Batches({2, 1, 3})), HasSubstr("a view of it at some sizes and a copy at others"));
+  const auto input = [](const std::vector<Tensor>& in) { return Merged(in[0]).add_(1); };
+  EXPECT_THAT(WhyNot(input, Batches({1, 2, 3})), HasSubstr("at some sizes only is input_0 written"));
+}
+
+TEST(LearnSizes, NeverWritesWhatTheProgramHolds) {
+  const Tensor start = Random({1, 6, 8}, 99);
+  const Tensor before = start.clone();
+  const auto model = FromFunction(
+      [&](const std::vector<Tensor>& in) { return start.expand({in[0].size(0), 6, 8}).contiguous().add_(in[0]); },
+      {{"start", start}});
+  EXPECT_THAT(MessageOf([&] { RecordSizes(*model, Batches({1, 2, 3})); }),
+              HasSubstr("at some sizes only is start written"));
+  start.copy_(before);
+  const Replay replay(RecordSizes(*model, Batches({2, 3, 4})).program);
+  const Tensor expected = before.expand({5, 6, 8}) + Batch(5)[0].toTensor();
+  EXPECT_THAT(MessageOf([&] { replay.Run(Batch(1)); }), HasSubstr("for inputs of these sizes it would write start"));
+  EXPECT_TRUE(at::equal(replay.Run(Batch(5)).output.toTensor(), expected));
+  EXPECT_TRUE(at::equal(start, before));
+}
+
+TEST(LearnSizes, BlamesTheConstantThatDependsOnTheInput) {
+  const auto read = [](const std::vector<Tensor>& in) {
+    Tensor outside = at::empty({1}, at::kDouble);
+    *outside.data_ptr<double>() = *in[0].data_ptr<double>();
+    return Merged(in[0]) * at::ones({4}, at::kDouble) + outside;
+  };
+  EXPECT_THAT(WhyNot(read, Batches({1, 2, 3})), HasSubstr("aten::add: the constant empty depends on the input"));
+  const auto list = [](const std::vector<Tensor>& in) {
+    return Merged(in[0]).sum() + at::tensor(std::vector<double>(in[0].size(0), 1.), at::kDouble).sum();
+  };
+  const std::string message = WhyNot(list, Batches({1, 2, 3}));
+  EXPECT_THAT(message, HasSubstr("has 1 elements in one example and 2 in another"));
+}
+
 }  // namespace
 }  // namespace addend

@@ -52,6 +52,8 @@ AREAS = {
         "deeply nested modules",
         "checks of live recordings",
         "sizes learned from live calls",
+        "views that are copies at other sizes",
+        "names that are no identifiers",
         "arguments in lists",
         "targets nobody gave",
         "notes of compositions",

@@ -73,6 +73,66 @@ VIEWS = {
     "view_as of parts": lambda y, x: y.t().contiguous().view_as(y) * x,
 }
 
+
+def merged(x):
+    """Heads become part of the batch, as in Bloom."""
+    return x.view(x.shape[0], 6, 2, 4).transpose(1, 2).reshape(x.shape[0] * 2, 6, 4)
+
+
+def mixed_with_its_copy(x):
+    turned = x.transpose(0, 1)
+    return turned.exp() + turned.contiguous() * turned
+
+
+def written_in_place(x):
+    y = (x + 1).relu_()
+    return merged(y).mul_(0.5) * 2
+
+
+def products_of_heads(x):
+    q = merged(x)
+    return torch.einsum("bid,bjd->bij", q, q) * 0.5
+
+
+def channels_last(x):
+    image = x.view(-1, 6, 2, 4).permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    return nn.functional.conv2d(image, torch.ones(1, 6, 1, 1)) * 0.5
+
+
+def one_channel_last(x):
+    return nn.functional.conv2d(x.unsqueeze(1).to(memory_format=torch.channels_last), torch.ones(1, 1, 3, 3)) + 1
+
+
+VIEWS_AT_SOME_SIZES = {
+    "reshape": merged,
+    "reshape, a number": lambda x: merged(x) * 0.5,
+    "reshape, a tensor": lambda x: merged(x) + torch.ones(4),
+    "reshape, clone": lambda x: merged(x).clone() * 0.5,
+    "contiguous": lambda x: x.transpose(1, 2).contiguous() * 0.5,
+    "contiguous of a batch in the middle": lambda x: x.transpose(0, 1).contiguous() * 0.5,
+    "contiguous beside what it copies": mixed_with_its_copy,
+    "softmax": lambda x: merged(x).softmax(-1) * 0.5,
+    "flatten": lambda x: x.permute(0, 2, 1).flatten(0, 1) * 0.5,
+    "written in place": written_in_place,
+    "einsum": products_of_heads,
+    "channels last": channels_last,
+    "one channel last": one_channel_last,
+    "the view itself": lambda x: x.transpose(0, 1).contiguous(),
+    "numpy": lambda x: merged(x) * torch.from_numpy(numpy.ones(4, dtype="f4")),
+}
+
+
+class Called(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.way = way
+
+    def forward(self, x):
+        return self.way(x)
+
+
 def log_probability(kind, *parameters, **options):
     return getattr(torch.distributions, kind)(*parameters, **options).log_prob(torch.ones(4))
 
@@ -295,6 +355,38 @@ class FilesTest(unittest.TestCase):
         program = addend.compile(network).record(torch.randn(2, 3, 4), others=others)
         x = torch.randn(7, 3, 4)
         torch.testing.assert_close(program.replay(x)[0].torch(), network(x))
+
+    @of("views that are copies at other sizes")
+    def test_sizes_are_learned_from_batches_of_one(self):
+        for name, way in VIEWS_AT_SOME_SIZES.items():
+            for sizes in ((1, 2, 3), (2, 3, 4), (2, 1, 3), (3, 1)):
+                with self.subTest(name, sizes=sizes), tempfile.TemporaryDirectory() as folder:
+                    module = Called(way)
+                    examples = [torch.randn(size, 6, 8) for size in sizes]
+                    programs = {"live": addend.compile(module).record(examples[0], others=examples[1:])}
+                    found = addend.compile(module).check_trace(examples[0], others=examples[1:])
+                    self.assertFalse([one for one in found.findings if one.kind in ("constant", "value")], found)
+                    if "numpy" not in name:
+                        model = addend.load_model(saved(folder, module, examples[0]))
+                        programs["file"] = model.record(examples[0], others=examples[1:])
+                    for size in (1, 2, 3, 5, 1, 8):
+                        x = torch.randn(size, 6, 8)
+                        expected = module(x)
+                        for kind, program in programs.items():
+                            with self.subTest(kind, size=size):
+                                self.assertTrue(torch.equal(program.replay(x)[0].torch(), expected))
+
+    @of("names that are no identifiers")
+    def test_exports_of_any_names_can_be_loaded(self):
+        for name in ("in", "class", "lambda", "None", "print", "self", "inputs", "0", "a-b", "\u00e9", "in_", "import"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                module = nn.Sequential()
+                module.add_module(name, nn.Linear(4, 4))
+                module.add_module("in_" if name != "in_" else "in", nn.Linear(4, 4))
+                module[0].register_buffer(name, torch.randn(4))
+                x, path = torch.randn(2, 4), os.path.join(folder, "exported.pt")
+                addend.compile(module).record(torch.randn(2, 4)).export_torchscript(path)
+                self.assertTrue(torch.equal(torch.jit.load(path)(x), module(x)))
 
     @of("deeply nested modules")
     def test_recording_costs_alike_however_modules_nest(self):
