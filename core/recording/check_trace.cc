@@ -12,6 +12,7 @@
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/recording/align.h"
 
 namespace addend {
 namespace {
@@ -150,11 +151,15 @@ class Checker {
   }
 
   void CompareGraphs(const Recording& other, int set, bool sizes) {
-    const auto difference = FirstDifference(program(), *other.program, sizes);
+    RecordedProgram own = program();
+    RecordedProgram found = *other.program;
+    if (!sizes) Align({&own, &found});
+    const auto difference = FirstDifference(own, found, sizes);
     if (!difference) return;
-    Add(FindingKind::kGraph, true, set, difference->call,
+    Add(FindingKind::kGraph, true, set, -1,
         absl::StrCat(set < 0 ? "a second run differs: " : "the model does something else for these inputs: ",
                      difference->text));
+    if (difference->call >= 0) report_.findings.back().position = PositionOf(own, difference->call);
   }
 
   // Constants are numbered as they come.

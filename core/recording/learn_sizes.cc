@@ -14,6 +14,7 @@
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/program/replay.h"
+#include "core/recording/align.h"
 
 namespace addend {
 namespace {
@@ -61,7 +62,7 @@ class Learner {
     }
     FindFree();
     for (size_t f = 0; f < free_.size(); ++f) AddThirdSize(f);
-    Agree();
+    Align();
     const RecordedProgram& base = *runs_[0].program;
     for (size_t r = 1; r < runs_.size(); ++r) RequireSame(*runs_[r].program);
     auto program = std::make_shared<RecordedProgram>(base);
@@ -152,49 +153,15 @@ class Learner {
     examples_.push_back(std::move(inputs));
   }
 
-  // Where contiguous() and its like gave their argument back at some sizes, the recordings at these cannot tell which of
-  // the two is meant later: all recordings name the one that fits every size. See Note [Views at some sizes] in
-  // core/program/compare.h.
-  void Agree() {
-    std::vector<std::shared_ptr<RecordedProgram>> programs;
-    for (const Recording& run : runs_) programs.push_back(std::make_shared<RecordedProgram>(*run.program));
-    // Recordings that do not go alike are left as they are: RequireSame says where they part.
-    const auto agree = [&](const std::vector<int*>& numbers) {
-      for (const int* candidate : numbers) {
-        bool fits = true;
-        for (size_t r = 0; fits && r < numbers.size(); ++r) fits = SameTensor(*programs[r], *numbers[r], *candidate);
-        if (!fits) continue;
-        const int value = *candidate;
-        for (int* number : numbers) *number = value;
-        return;
-      }
-    };
-    for (size_t c = 0; c < programs[0]->calls.size(); ++c) {
-      for (size_t k = 0; k < programs[0]->calls[c].uses.size(); ++k) {
-        std::vector<int*> numbers;
-        for (const auto& program : programs) {
-          if (c >= program->calls.size() || k >= program->calls[c].uses.size()) return;
-          numbers.push_back(&program->calls[c].uses[k].value);
-        }
-        agree(numbers);
-      }
+  // Recordings at other sizes name values and calls otherwise, although nothing else is done.
+  void Align() {
+    std::vector<RecordedProgram*> programs;
+    for (Recording& run : runs_) {
+      auto own = std::make_shared<RecordedProgram>(*run.program);
+      programs.push_back(own.get());
+      run.program = std::move(own);
     }
-    std::vector<std::vector<int*>> outputs(programs.size());
-    for (size_t r = 0; r < programs.size(); ++r) AddNumbers(programs[r]->output, outputs[r]);
-    for (size_t k = 0; k < outputs[0].size(); ++k) {
-      std::vector<int*> numbers;
-      for (const std::vector<int*>& own : outputs) {
-        if (k >= own.size()) return;
-        numbers.push_back(own[k]);
-      }
-      agree(numbers);
-    }
-    for (size_t r = 0; r < runs_.size(); ++r) runs_[r].program = programs[r];
-  }
-
-  static void AddNumbers(Structure& structure, std::vector<int*>& numbers) {
-    if (structure.kind == Structure::Kind::kTensor && structure.tensor >= 0) numbers.push_back(&structure.tensor);
-    for (Structure& element : structure.elements) AddNumbers(element, numbers);
+    addend::Align(programs);
   }
 
   void RequireSame(const RecordedProgram& other) const {
