@@ -60,26 +60,39 @@ c10::TypePtr TypeOf(const Structure& structure, const std::string& input) {
                                    "program cannot be exported"));
 }
 
-// A name that TorchScript takes.
+bool IsIdentifier(const std::string& name) {
+  return !name.empty() && !absl::ascii_isdigit(static_cast<unsigned char>(name[0])) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c)); });
+}
+
+// Whether an identifier is a word of TorchScript's own: "in", "class", "None".
+bool IsWord(const std::string& name) {
+  return jit::Lexer(std::make_shared<jit::Source>(name)).next().kind != jit::TK_IDENT;
+}
+
+// Characters that the code in a file does not quote.
+bool Breaks(char c) { return c == '"' || c == '\\' || absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
+
+// A name that TorchScript takes for an argument.
 std::string Identifier(const std::string& name) {
+  static const auto* const kUsed = new std::set<std::string>{"torch", "ops", "CONSTANTS"};  // by the code in a file
   std::string identifier = name;
   for (char& c : identifier) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
   }
-  if (identifier.empty() || absl::ascii_isdigit(static_cast<unsigned char>(identifier[0])))
-    identifier.insert(0, "input_");
+  if (!IsIdentifier(identifier)) identifier.insert(0, "input_");
+  if (IsWord(identifier) || kUsed->count(identifier) > 0) identifier += '_';
   return identifier;
 }
 
 // Whether TorchScript reads an attribute of this name from the code in a file. It quotes names that are no identifiers;
 // a word of its own it writes as an identifier, and cannot read.
 bool Readable(const std::string& name) {
-  if (name.empty() || name == "training" || name == "forward") return false;  // attributes of the module itself
-  const bool identifier = std::all_of(name.begin(), name.end(), [](char c) {
-    return c == '_' || absl::ascii_isalnum(static_cast<unsigned char>(c));
-  });
-  if (!identifier || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return true;
-  return jit::Lexer(std::make_shared<jit::Source>(name)).next().kind == jit::TK_IDENT;
+  static const auto* const kTaken =
+      new std::set<std::string>{"training", "forward", "__parameters__", "__buffers__", "__annotations__"};
+  if (name.empty() || kTaken->count(name) > 0 || std::any_of(name.begin(), name.end(), Breaks)) return false;
+  return !IsIdentifier(name) || !IsWord(name);
 }
 
 class Exporter {
@@ -157,6 +170,7 @@ class Exporter {
           if (names->count(path) > 0) continue;
           const std::string owner = OwnerOf(path);
           std::string name = path.substr(path.rfind('.') + 1);
+          if (change) std::replace_if(name.begin(), name.end(), Breaks, '_');
           while (change && (!Readable(name) || taken[owner].count(name) > 0)) name += '_';
           if (Readable(name) && taken[owner].insert(name).second) names->emplace(path, std::move(name));
         }
@@ -201,12 +215,17 @@ class Exporter {
     return tensor;
   }
 
+  // Named for itself, the variable that holds it would hide what the code in a file calls so: "torch".
+  jit::Value* Own(jit::Value* owner, const std::string& name) {
+    return graph_->insertGetAttr(owner, name)->setDebugName("");
+  }
+
   jit::Value* ModuleValue(const std::string& path) {
-    return path.empty() ? self_ : graph_->insertGetAttr(ModuleValue(OwnerOf(path)), module_names_.at(path));
+    return path.empty() ? self_ : Own(ModuleValue(OwnerOf(path)), module_names_.at(path));
   }
 
   jit::Value* Attribute(const std::string& name) {
-    return graph_->insertGetAttr(ModuleValue(OwnerOf(name)), tensor_names_.at(name));
+    return Own(ModuleValue(OwnerOf(name)), tensor_names_.at(name));
   }
 
   // --------------------------------------------------------------------------------------------------- values

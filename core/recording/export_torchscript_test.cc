@@ -30,7 +30,7 @@ const std::vector<std::string>& Words() {
       "float", "bool", "str", "inf", "nan", "Tensor", "List", "fork", "annotate", "uninitialized", "__getstate__",
       "__setstate__", "__annotations__", "__parameters__", "__buffers__", "_is_full_backward_hook", "0", "12", "1a", "a-b",
       "a b", "a/b", "a+b", "is not", "not in", "<=>", "...x", "\xc3\xa9", "\xe4\xb8\xad", "a\"b", "a'b", "a\\b", "a\tb",
-      "a\nb", "#", "_", "__", "in_", "x0"};
+      "a\nb", "\x7f", "#", "getattr", "range", "list", "tuple", "len", "unchecked_cast", "Dict", "Optional", "Device", "device", "_", "__", "in_", "x0"};
   return *kWords;
 }
 
