@@ -71,8 +71,8 @@ bool IsWord(const std::string& name) {
   return jit::Lexer(std::make_shared<jit::Source>(name)).next().kind != jit::TK_IDENT;
 }
 
-// Characters that the code in a file does not quote.
-bool Breaks(char c) { return c == '"' || c == '\\' || absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
+// Characters that the code in a file does not quote, or not always so that it can be read.
+bool Breaks(char c) { return c == '"' || c == '\\' || !absl::ascii_isprint(static_cast<unsigned char>(c)); }
 
 // A name that TorchScript takes for an argument.
 std::string Identifier(const std::string& name) {

@@ -15,7 +15,8 @@ namespace addend {
 
 // Writes a module with a method `forward` of the program's inputs, with the submodules of the recorded model and, by
 // their names, the parameters and buffers that it read. A name that TorchScript cannot read, such as "in" or "class",
-// ends in an underscore there: "in_", or in as many as make it unlike its neighbours'. Each run begins with these as they were when recorded. Throws
+// ends in an underscore there: "in_", or in as many as make it unlike its neighbours'; characters that the file cannot
+// quote become underscores. Each run begins with these as they were when recorded. Throws
 // FailedPrecondition, with the position, for guards that depend on elements, Unimplemented for what TorchScript does
 // not have (plain values among the inputs, models on the meta device), and InvalidArgument where the file cannot be
 // written.

@@ -166,7 +166,7 @@ const std::vector<NamedFunction>& ViewsAtBatchOne() {
        [](const std::vector<Tensor>& in) {
          const Tensor merged = Merged(in[0] + 1);
          merged.mul_(0.5).add_(merged);
-         return merged.view({-1, 24});
+         return merged.reshape({-1, 24});
        }},
   };
   return *kFunctions;
