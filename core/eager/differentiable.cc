@@ -76,7 +76,9 @@ const std::vector<std::string>& DifferentiableRules() {
       "aten::tanh",
       "aten::tril",
       "aten::triu",
-      "aten::where",
+      "aten::where.ScalarOther",
+      "aten::where.ScalarSelf",
+      "aten::where.self",
   };
   return names;
 }

@@ -355,6 +355,95 @@ void AddFunctions(std::vector<Case>* cases) {
   };
   cases->insert(cases->end(), all.begin(), all.end());
 }
+
+c10::List<bool> Mask(bool first, bool second, bool third) { return c10::List<bool>({first, second, third}); }
+
+void AddGradients(std::vector<Case>* cases) {
+  struct Convolution {
+    const char* what;
+    std::vector<int64_t> input, weight, output, stride, padding, dilation;
+    bool transposed;
+    std::vector<int64_t> output_padding;
+    int64_t groups;
+  };
+  const std::vector<Convolution> convolutions = {
+      {"plain", {2, 3, 5, 6}, {4, 3, 3, 2}, {2, 4, 3, 5}, {1, 1}, {0, 0}, {1, 1}, false, {0, 0}, 1},
+      {"padded_rest", {2, 3, 6, 6}, {4, 3, 3, 3}, {2, 4, 3, 8}, {2, 1}, {1, 2}, {1, 1}, false, {0, 0}, 1},
+      {"dilated", {1, 2, 7, 8}, {3, 2, 3, 3}, {1, 3, 7, 1}, {1, 2}, {2, 0}, {2, 3}, false, {0, 0}, 1},
+      {"groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {2, 6, 5, 5}, {1, 1}, {1, 1}, {1, 1}, false, {0, 0}, 2},
+      {"one", {2, 3, 8}, {4, 3, 3}, {2, 4, 4}, {2}, {1}, {1}, false, {0}, 1},
+      {"three", {1, 2, 4, 4, 4}, {3, 2, 2, 2, 2}, {1, 3, 3, 5, 2}, {1, 1, 2}, {0, 1, 0}, {1, 1, 1}, false, {0, 0, 0}, 1},
+      {"transposed", {2, 3, 4, 4}, {3, 2, 3, 3}, {2, 2, 8, 7}, {2, 2}, {1, 1}, {1, 1}, true, {1, 0}, 1},
+      {"transposed_groups", {2, 4, 4, 4}, {4, 1, 2, 2}, {2, 2, 5, 5}, {1, 1}, {0, 0}, {1, 1}, true, {0, 0}, 2}};
+  for (const Convolution& c : convolutions) {
+    const int64_t outputs = c.output[1];
+    cases->push_back({"aten::convolution_backward", c.what, [c, outputs](Draw& d) -> Arguments {
+      return {d.Moving(c.output), d.Moving(c.input), d.Moving(c.weight), std::vector<int64_t>{outputs}, c.stride, c.padding,
+              c.dilation, c.transposed, c.output_padding, c.groups, Mask(true, true, true)}; }});
+  }
+  // Statistics as the forward operator gives them, at both ends.
+  const std::vector<Case> all = {
+      {"aten::convolution_backward", "input_only", [](Draw& d) -> Arguments {
+         return {d.Moving({1, 2, 3, 3}), d.Moving({1, 2, 3, 3}), d.Plain({2, 2, 1, 1}), IValue(), std::vector<int64_t>{1, 1},
+                 std::vector<int64_t>{0, 0}, std::vector<int64_t>{1, 1}, false, std::vector<int64_t>{0, 0}, int64_t{1},
+                 Mask(true, false, false)}; }},
+      {"aten::native_layer_norm_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), std::vector<int64_t>{4}, d.Moving({2, 3, 1}),
+                 d.MovingWithin({2, 3, 1}, 0.5, 1.5), d.Moving({4}), d.Plain({4}), Mask(true, true, true)}; }},
+      {"aten::native_layer_norm_backward", "two_dims_no_weight", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), std::vector<int64_t>{3, 4}, d.Moving({2, 1, 1}),
+                 d.MovingWithin({2, 1, 1}, 0.5, 1.5), IValue(), IValue(), Mask(true, false, false)}; }},
+      {"aten::native_group_norm_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 6, 4}), d.Moving({2, 6, 4}), d.Moving({2, 3}), d.MovingWithin({2, 3}, 0.5, 1.5), d.Moving({6}),
+                 int64_t{2}, int64_t{6}, int64_t{4}, int64_t{3}, Mask(true, true, true)}; }},
+      {"aten::native_batch_norm_backward", "evaluation", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), d.Moving({3}), d.Plain({3}), d.Positive({3}), IValue(), IValue(),
+                 false, 1e-3, Mask(true, true, true)}; }},
+      {"aten::embedding_dense_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), at::tensor({0, 2, 2, 4, 1, 2}, at::kLong).view({2, 3}), int64_t{5}, int64_t{1}, false}; }},
+      {"aten::embedding_dense_backward", "by_frequency", [](Draw& d) -> Arguments {
+         return {d.Moving({4, 3}), at::tensor({0, 2, 2, 1}, at::kLong), int64_t{4}, int64_t{-1}, true}; }},
+      {"aten::_cdist_backward", "two", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 5}), d.Moving({2, 4, 5}), 2.0, d.MovingWithin({2, 3, 4}, 0.5, 2)}; }},
+      {"aten::_cdist_backward", "three", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 5}), d.Moving({4, 5}), 3.0, d.MovingWithin({3, 4}, 0.5, 2)}; }},
+      {"aten::_cdist_backward", "one", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 5}), d.Moving({4, 5}), 1.0, d.MovingWithin({3, 4}, 0.5, 2)}; }},
+      {"aten::unfold_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 4, 3}), std::vector<int64_t>{2, 7, 4}, int64_t{1}, int64_t{3}, int64_t{2}}; }},
+      {"aten::_log_softmax_backward_data", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{-1}, static_cast<int64_t>(d.dtype())}; }},
+      {"aten::log_sigmoid_backward", "", [](Draw& d) -> Arguments {
+         const Tensor x = d.Moving({3, 4});
+         return {d.Moving({3, 4}), x, x.abs().neg().exp()}; }},
+      {"aten::glu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 2, 2}), d.Moving({3, 4, 2}), int64_t{1}}; }},
+      {"aten::prelu_backward", "channels", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({3})}; }},
+      {"aten::prelu_backward", "one_weight", [](Draw& d) -> Arguments { return {d.Moving({5}), d.Moving({5}), d.Moving({1})}; }},
+      {"aten::_prelu_kernel_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({1, 3, 1}).expand({2, 3, 2})}; }},
+      {"aten::mse_loss_backward", "mean", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+      {"aten::mse_loss_backward", "each", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}}; }},
+      {"aten::smooth_l1_loss_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{2}, 0.7}; }},
+      {"aten::huber_loss_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 1.3}; }},
+      {"aten::soft_margin_loss_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+      {"aten::binary_cross_entropy_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.MovingWithin({3, 4}, 0.1, 0.9), d.MovingWithin({3, 4}, 0, 1), d.Moving({4}), int64_t{1}}; }},
+      {"aten::nll_loss_backward", "weighted", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.Plain({4, 3}), at::tensor({2, 0, 1, 0}, at::kLong), d.MovingWithin({3}, 0.5, 2), int64_t{1},
+                 int64_t{1}, d.MovingWithin({}, 2, 3)}; }},
+      {"aten::nll_loss2d_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({}), d.Plain({2, 3, 2, 2}), at::tensor({0, 1, 2, 1, 0, 0, 2, 1}, at::kLong).view({2, 2, 2}),
+                 d.Positive({3}), int64_t{2}, int64_t{0}, d.Positive({})}; }},
+  };
+  cases->insert(cases->end(), all.begin(), all.end());
+}
+
 // clang-format on
 
 }  // namespace
@@ -366,6 +455,7 @@ const std::vector<RewriteCase>& RewriteCases() {
     AddTransformer(all);
     AddNormalizations(all);
     AddFunctions(all);
+    AddGradients(all);
     return all;
   }();
   return cases;

@@ -17,6 +17,7 @@ class RewriteDraw {
  public:
   RewriteDraw(at::ScalarType dtype, double reach) : dtype_(dtype), reach_(reach) {}
 
+  at::ScalarType dtype() const { return dtype_; }
   at::Tensor Plain(at::IntArrayRef sizes, double scale = 1) { return (Normal(sizes) * scale).to(dtype_); }
   at::Tensor Positive(at::IntArrayRef sizes) { return (Normal(sizes).abs() + 0.5).to(dtype_); }
   // A tensor that moves: its reference is drawn as well, `reach` away.

@@ -293,7 +293,11 @@ void RegisterPooling(Registry& registry) {
         {name, Kind::kSelection, [spatial = spatial](const RuleCall& c) { return AdaptiveMaxPool(c, spatial); }});
   }
   for (const auto& [name, spatial] : std::vector<Name>{{"aten::max_pool2d_with_indices_backward", 2},
-                                                       {"aten::max_pool3d_with_indices_backward", 3}}) {
+                                                       {"aten::max_pool3d_with_indices_backward", 3},
+                                                       {"aten::adaptive_max_pool2d_backward", 2},
+                                                       {"aten::adaptive_max_pool3d_backward", 3},
+                                                       {"aten::fractional_max_pool2d_backward", 2},
+                                                       {"aten::fractional_max_pool3d_backward", 3}}) {
     registry.Register(
         {name, Kind::kLinear, [spatial = spatial](const RuleCall& c) { return MaxPoolBackward(c, spatial); }});
   }

@@ -23,6 +23,7 @@ const Registry& Registry::Default() {
     RegisterProduct(*all);
     RegisterNorm(*all);
     RegisterLoss(*all);
+    RegisterGradient(*all);
     RegisterIndexing(*all);
     RegisterScatter(*all);
     RegisterRearrangement(*all);

@@ -26,6 +26,7 @@ const std::vector<Case>& Cases() {
     AddStepwise(all);
     AddSpectral(all);
     AddLinalg(all);
+    AddGradients(all);
     return all;
   }();
   return cases;

@@ -582,6 +582,7 @@ int Main(const std::string& folder) {
       {"laws_stepwise", AddStepwise},
       {"laws_spectral", AddSpectral},
       {"laws_linalg", AddLinalg},
+      {"laws_gradient", AddGradients},
       {"laws_plain", AddPlainResults}};
   std::vector<Family> families;
   for (const auto& [name, add] : tables) families.push_back(OfRules(name, add));

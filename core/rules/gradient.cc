@@ -1,0 +1,571 @@
+// Operators that compute gradients: what LibTorch calls where a model differentiates inside, as forces and the flow of
+// a Hamiltonian do.
+//
+// Note [Gradients of elementwise functions]
+// Each is the gradient that comes in times the derivative of the function, which is a function of its own: of what was
+// saved. So the rule is that of a product whose second factor has the secant slope of any elementwise function. The
+// derivative of a piecewise linear function is constant but for steps. A step has a secant slope too: its height goes
+// to what moves across it, in proportion. Without that nothing of the forces of a network of relu had parts.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/clamp.h>
+#include <ATen/ops/convolution.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/rsqrt.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/threshold_backward.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/rules/families.h"
+#include "core/rules/kinds.h"
+#include "core/rules/rewrite.h"
+
+namespace addend {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+// ------------------------------------------------------------------------- gradients of elementwise functions
+
+// The derivative at both ends, found by the operator itself: its result for a gradient of one.
+class Derivative {
+ public:
+  Derivative(const RuleCall& call, const char* saved, Curve curve) : one_(call) {
+    const int gradient = call.OperandAt(call.First());
+    saved_ = call.OperandAt(saved);
+    const at::Tensor& output = call.outputs[0].value;
+    std::vector<at::Tensor> values;
+    std::vector<at::Tensor> references;
+    for (size_t k = 0; k < call.operands.size(); ++k) {
+      RuleOperand& operand = one_.operands[k];
+      if (static_cast<int>(k) == gradient) {
+        operand.value = operand.reference = at::ones(output.sizes(), output.options());
+        operand.decomposed = false;
+      }
+      if (static_cast<int>(k) == saved_) {
+        operand.value = operand.value.expand(output.sizes());
+        operand.reference = operand.reference.expand(output.sizes());
+      }
+      // The function's one argument.
+      operand.argument = static_cast<int>(k) == saved_ ? 0 : 1;
+      values.push_back(operand.value);
+      references.push_back(operand.reference);
+    }
+    one_.outputs[0].value = call.run(call.arguments, values)[0];
+    moves_ = saved_ >= 0 && call.operands[saved_].decomposed;
+    one_.outputs[0].reference = moves_ ? call.run(call.arguments, references)[0] : one_.outputs[0].value;
+    if (moves_) rule_ = Pointwise(one_, curve);
+    if (!rule_.stand_ins.empty()) one_.outputs[0].reference = rule_.stand_ins[0];
+  }
+
+  int saved() const { return saved_; }
+  const RuleResult& rule() const { return rule_; }
+  // A factor of the product.
+  RuleOperand Factor() const {
+    RuleOperand factor;
+    factor.value = one_.outputs[0].value;
+    factor.reference = one_.outputs[0].reference;
+    factor.decomposed = moves_;
+    return factor;
+  }
+  // By what was saved.
+  at::Tensor Slope() const {
+    return rule_.map ? *rule_.map->Scale() : at::zeros({}, one_.outputs[0].value.options());
+  }
+
+ private:
+  RuleCall one_;
+  int saved_ = -1;
+  bool moves_ = false;
+  RuleResult rule_;
+};
+
+// The gradient, which is the first argument, times a function of the argument `saved`.
+RuleResult TimesDerivative(const RuleCall& call, const char* saved, Curve curve) {
+  const int g = call.OperandAt(call.First());
+  const RuleOperand& gradient = call.operands[g];
+  const Derivative derivative(call, saved, curve);
+  const RuleOperand factor = derivative.Factor();
+  if (!factor.decomposed) return Elementwise(call, Kind::kLinear, {{g, factor.value}});
+  const Meeting meeting = Meet(*call.policy, gradient, factor);
+  std::vector<Term> terms;
+  if (meeting.first_moves) terms.push_back({g, meeting.second});
+  terms.push_back({derivative.saved(), derivative.Slope() * meeting.first});
+  const Kind kind = gradient.decomposed ? Kind::kRewrite : Kind::kPointwise;
+  RuleResult result = Elementwise(call, kind, std::move(terms));
+  const RuleResult& inner = derivative.rule();
+  result.exact = inner.exact;
+  if (inner.inner_terms > 0 && meeting.first.numel() > 0) {
+    result.inner_terms = inner.inner_terms * FiniteOrZero(meeting.first).abs().max().item<double>();
+  }
+  if (!inner.stand_ins.empty()) {
+    result.stand_ins = {gradient.reference * factor.reference};
+  }
+  if (inner.joint) {
+    const int64_t rank = call.outputs[0].value.dim();
+    result.joint = [=, joint = inner.joint, gradient_moves = meeting.first_moves](const Rows& rows) -> Rows {
+      at::Tensor sum = joint({rows.back()})[0] * meeting.first;
+      if (gradient_moves) sum = sum + RightAlign(rows[0], rank) * meeting.second;
+      return {sum};
+    };
+  }
+  return result;
+}
+
+Rule OfElementwise(const char* name, const char* saved, Curve curve) {
+  return {name, Kind::kBilinear, [=](const RuleCall& call) { return TimesDerivative(call, saved, curve); }};
+}
+
+// rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result): in training a product
+// with the slopes that were drawn.
+RuleResult RandomReluBackward(const RuleCall& call) {
+  RuleCall plain = call;
+  const int noise = call.OperandAt("noise");
+  if (noise >= 0) plain.operands[noise].decomposed = false;
+  RuleResult result = TimesDerivative(plain, "self", Curve::kSteps);
+  if (noise >= 0 && call.operands[noise].decomposed) result.exact = false;
+  return result;
+}
+
+// log_sigmoid_backward(grad_output, self, buffer): what the buffer holds is made of self.
+Tensors LogSigmoidBackward(const RewriteCall& call) {
+  return {call.Tensor("grad_output") * at::sigmoid(call.Tensor("self").neg())};
+}
+
+// `tensor` where `by` is positive, zero elsewhere: a step that moves with `by`.
+at::Tensor WherePositive(const at::Tensor& tensor, const at::Tensor& by) {
+  return at::threshold_backward(tensor, by, 0);
+}
+
+// glu_backward(grad_output, self, dim): of a sigmoid(b).
+Tensors GluBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor x = call.Tensor("self");
+  const int64_t dim = call.Int("dim", -1);
+  const int64_t half = x.size(dim) / 2;
+  const at::Tensor gate = at::sigmoid(x.narrow(dim, half, half));
+  const at::Tensor passed = grad * gate;
+  return {at::cat({passed, passed * (1 - gate) * x.narrow(dim, 0, half)}, dim)};
+}
+
+// prelu_backward(grad_output, self, weight), and _prelu_kernel_backward, whose weight has the rank of self.
+Tensors ParametricReluBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor given = call.Tensor("weight");
+  const bool kernel = call.name == "aten::_prelu_kernel_backward";
+  at::Tensor weight = given;
+  if (!kernel && weight.numel() > 1) {
+    at::DimVector sizes(std::max<int64_t>(x.dim(), 1), 1);
+    sizes[x.dim() > 1 ? 1 : 0] = weight.numel();
+    weight = weight.reshape(sizes);
+  } else if (!kernel) {
+    weight = weight.reshape({});
+  }
+  const at::Tensor positive = WherePositive(grad, x);
+  const at::Tensor negative = grad - positive;
+  at::Tensor of_weight = negative * x;
+  if (!kernel) {
+    if (given.numel() == 1) {
+      of_weight = of_weight.sum().reshape(given.sizes());
+    } else {
+      std::vector<int64_t> dims;
+      for (int64_t d = 0; d < x.dim(); ++d) {
+        if (d != (x.dim() > 1 ? 1 : 0)) dims.push_back(d);
+      }
+      of_weight = dims.empty() ? of_weight : of_weight.sum(dims);
+      of_weight = of_weight.reshape(given.sizes());
+    }
+  }
+  return {positive + negative * weight, of_weight};
+}
+
+// --------------------------------------------------------------------------- softmax, normalizations, convolution
+
+// _log_softmax_backward_data(grad_output, output, dim, input_dtype)
+Tensors LogSoftmaxBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor sum = grad.sum(call.Int("dim", -1), /*keepdim=*/true);
+  return {grad - call.Tensor("output").exp() * sum};
+}
+
+// What a normalization's gradient asks for.
+bool Asks(const RewriteCall& call, size_t result) {
+  const c10::IValue& mask = call.Given("output_mask");
+  if (!mask.isBoolList()) return true;
+  return mask.toBoolList().get(result);
+}
+
+// The gradient through (x - mean) / deviation over `dims`: `grad` by the normalized tensor, `inverse` 1 / deviation.
+at::Tensor ThroughNormalization(const at::Tensor& grad, const at::Tensor& normalized, const at::Tensor& inverse,
+                                const std::vector<int64_t>& dims) {
+  const at::Tensor along = (grad * normalized).mean(dims, /*keepdim=*/true);
+  return (grad - grad.mean(dims, /*keepdim=*/true) - normalized * along) * inverse;
+}
+
+// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)
+Tensors LayerNormBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_out");
+  const at::Tensor x = call.Tensor("input");
+  const int64_t normalized_dims = static_cast<int64_t>(call.Ints("normalized_shape").size());
+  std::vector<int64_t> inner;
+  std::vector<int64_t> outer;
+  for (int64_t d = 0; d < x.dim(); ++d) (d < x.dim() - normalized_dims ? outer : inner).push_back(d);
+  const at::Tensor inverse = call.Tensor("rstd");
+  const at::Tensor normalized = (x - call.Tensor("mean")) * inverse;
+  const at::Tensor weight = call.Tensor("weight");
+  Tensors results(3);
+  if (Asks(call, 0)) {
+    results[0] = ThroughNormalization(weight.defined() ? grad * weight : grad, normalized, inverse, inner);
+  }
+  const auto summed = [&](const at::Tensor& t) { return outer.empty() ? t : t.sum(outer); };
+  if (Asks(call, 1) && weight.defined()) results[1] = summed(grad * normalized);
+  if (Asks(call, 2) && !call.IsNone("bias")) results[2] = summed(grad);
+  return results;
+}
+
+// native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
+Tensors GroupNormBackward(const RewriteCall& call) {
+  const int64_t n = call.Int("N", 1);
+  const int64_t channels = call.Int("C", 1);
+  const int64_t groups = call.Int("group", 1);
+  const at::IntArrayRef shape = call.Tensor("input").sizes();
+  const at::DimVector by_group = {n, groups, channels / groups, call.Int("HxW", 1)};
+  const at::Tensor grad = call.Tensor("grad_out").reshape(by_group);
+  const at::Tensor inverse = call.Tensor("rstd").reshape({n, groups, 1, 1});
+  const at::Tensor mean = call.Tensor("mean").reshape({n, groups, 1, 1});
+  const at::Tensor normalized = (call.Tensor("input").reshape(by_group) - mean) * inverse;
+  const at::Tensor weight = call.Tensor("weight");
+  Tensors results(3);
+  if (Asks(call, 0)) {
+    const at::Tensor scaled = weight.defined() ? grad * weight.reshape({1, groups, channels / groups, 1}) : grad;
+    results[0] = ThroughNormalization(scaled, normalized, inverse, {2, 3}).reshape(shape);
+  }
+  const std::vector<int64_t> others = {0, 3};
+  if (Asks(call, 1)) results[1] = (grad * normalized).sum(others).reshape({channels});
+  if (Asks(call, 2)) results[2] = grad.sum(others).reshape({channels});
+  return results;
+}
+
+// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
+// output_mask). The statistics of a batch are made of it again, so that they have parts.
+Tensors BatchNormBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_out");
+  const at::Tensor x = call.Tensor("input");
+  at::DimVector sizes(x.dim(), 1);
+  sizes[1] = x.size(1);
+  std::vector<int64_t> others;
+  for (int64_t d = 0; d < x.dim(); ++d) {
+    if (d != 1) others.push_back(d);
+  }
+  const double eps = call.Double("eps", 1e-5);
+  const bool train = call.Bool("train", true);
+  at::Tensor centred;
+  at::Tensor inverse;
+  if (train) {
+    centred = x - x.mean(others, /*keepdim=*/true);
+    inverse = at::rsqrt(centred.square().mean(others, /*keepdim=*/true) + eps);
+  } else {
+    centred = x - call.Tensor("running_mean").reshape(sizes);
+    inverse = at::rsqrt(call.Tensor("running_var").reshape(sizes) + eps);
+  }
+  const at::Tensor normalized = centred * inverse;
+  const at::Tensor weight = call.Tensor("weight");
+  Tensors results(3);
+  if (Asks(call, 0)) {
+    const at::Tensor scaled = weight.defined() ? grad * weight.reshape(sizes) : grad;
+    results[0] = train ? ThroughNormalization(scaled, normalized, inverse, others) : scaled * inverse;
+  }
+  if (Asks(call, 1) && weight.defined()) results[1] = (grad * normalized).sum(others);
+  if (Asks(call, 2) && weight.defined()) results[2] = grad.sum(others);
+  return results;
+}
+
+// One number for each dimension of space.
+std::vector<int64_t> ForEachDim(const RewriteCall& call, const char* argument, int64_t spatial) {
+  std::vector<int64_t> numbers = call.Ints(argument);
+  if (numbers.size() == 1) numbers.assign(spatial, numbers[0]);
+  return numbers;
+}
+
+// The gradient by the weight of one group of a convolution of `x` that gave results with the gradient `grad`: a
+// convolution of x with grad, where samples are summed over as channels are, and steps of the window and of the
+// result change places.
+at::Tensor WeightGradient(const at::Tensor& x, const at::Tensor& grad, const std::vector<int64_t>& stride,
+                          const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation,
+                          at::IntArrayRef kernel) {
+  const std::vector<int64_t> none(stride.size(), 0);
+  at::Tensor product = at::convolution(x.transpose(0, 1), grad.transpose(0, 1), {}, dilation, padding, stride,
+                                       /*transposed=*/false, none, 1);
+  for (size_t d = 0; d < kernel.size(); ++d) product = product.narrow(static_cast<int64_t>(d) + 2, 0, kernel[d]);
+  return product.transpose(0, 1);
+}
+
+// convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding,
+// groups, output_mask)
+Tensors ConvolutionBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("input");
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor weight = call.Tensor("weight");
+  const int64_t spatial = weight.dim() - 2;
+  if (x.dim() != weight.dim()) throw Unimplemented(call.name + " without a batch");
+  const std::vector<int64_t> stride = ForEachDim(call, "stride", spatial);
+  const std::vector<int64_t> padding = ForEachDim(call, "padding", spatial);
+  const std::vector<int64_t> dilation = ForEachDim(call, "dilation", spatial);
+  const bool transposed = call.Bool("transposed", false);
+  const int64_t groups = call.Int("groups", 1);
+  Tensors results(3);
+  if (Asks(call, 0)) {
+    std::vector<int64_t> rest(spatial, 0);  // what the windows did not reach
+    for (int64_t d = 0; d < spatial && !transposed; ++d) {
+      const int64_t reached = (grad.size(d + 2) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.size(d + 2) - 1);
+      rest[d] = x.size(d + 2) - reached - 1;
+    }
+    results[0] = at::convolution(grad, weight, {}, stride, padding, dilation, !transposed, rest, groups);
+  }
+  if (Asks(call, 1)) {
+    Tensors parts;
+    for (int64_t k = 0; k < groups; ++k) {
+      const int64_t in = x.size(1) / groups;
+      const int64_t out = grad.size(1) / groups;
+      const at::Tensor own = x.narrow(1, k * in, in);
+      const at::Tensor own_grad = grad.narrow(1, k * out, out);
+      parts.push_back(transposed
+                          ? WeightGradient(own_grad, own, stride, padding, dilation, weight.sizes().slice(2))
+                          : WeightGradient(own, own_grad, stride, padding, dilation, weight.sizes().slice(2)));
+    }
+    results[1] = groups == 1 ? parts[0] : at::cat(parts, 0);
+  }
+  if (Asks(call, 2)) {
+    std::vector<int64_t> dims = {0};
+    for (int64_t d = 2; d < grad.dim(); ++d) dims.push_back(d);
+    results[2] = grad.sum(dims);
+  }
+  return results;
+}
+
+// ------------------------------------------------------------------------------------------------ lookups, distances
+
+// embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+Tensors EmbeddingBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_output");
+  const at::Tensor index = call.Tensor("indices").reshape({-1});
+  at::Tensor rows = grad.reshape({index.numel(), grad.size(-1)});
+  rows = rows.masked_fill(index.eq(call.Int("padding_idx", -1)).unsqueeze(1), 0);
+  const int64_t count = call.Int("num_weights", 0);
+  if (call.Bool("scale_grad_by_freq", false)) {
+    const at::Tensor times = at::zeros({count}, grad.options()).index_add(0, index, at::ones({index.numel()}, grad.options()));
+    rows = rows / times.index_select(0, index).unsqueeze(1);
+  }
+  return {at::zeros({count, grad.size(-1)}, grad.options()).index_add(0, index, rows)};
+}
+
+// A difference's part of its p-norm's gradient: sign(d) |d|^(p - 1).
+at::Tensor PowerOf(const at::Tensor& difference, const at::Tensor& grad, double p) {
+  if (p == 2) return difference * grad;
+  if (p == 1) return WherePositive(grad, difference) - WherePositive(grad, difference.neg());
+  return difference * difference.abs().pow(p - 2) * grad;
+}
+
+// _cdist_backward(grad, x1, x2, p, cdist)
+Tensors CrossDistancesBackward(const RewriteCall& call) {
+  const double p = call.Double("p", 2);
+  if (p < 1 || (p > 1 && p < 2) || !std::isfinite(p)) throw Unimplemented(absl::StrCat(call.name, " with p = ", p));
+  const at::Tensor distance = call.Tensor("cdist");
+  at::Tensor grad = call.Tensor("grad");
+  if (p != 1) grad = (grad / (p == 2 ? distance : distance.pow(p - 1))).masked_fill(distance.eq(0), 0);
+  const at::Tensor difference = call.Tensor("x1").unsqueeze(-2) - call.Tensor("x2").unsqueeze(-3);
+  return {PowerOf(difference, grad.unsqueeze(-1), p).sum(-2)};
+}
+
+// unfold_backward(grad_in, input_sizes, dim, size, step): windows are in dimension `dim`, their elements last.
+Tensors UnfoldBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_in");
+  const std::vector<int64_t> sizes = call.Ints("input_sizes");
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  const int64_t dim = (call.Int("dim", 0) + rank) % std::max<int64_t>(rank, 1);
+  const int64_t size = call.Int("size", 1);
+  const at::Tensor moved = grad.movedim(dim, -2).flatten(-2);  // [..., windows * size]
+  const auto options = grad.options().dtype(at::kLong);
+  const at::Tensor place =
+      (at::arange(grad.size(dim), options).unsqueeze(1) * call.Int("step", 1) + at::arange(size, options)).reshape({-1});
+  return {at::zeros(sizes, grad.options()).index_add(dim, place, moved.movedim(-1, dim))};
+}
+
+// ------------------------------------------------------------------------------------------------------------ losses
+
+// The gradient of a loss, spread over its elements: at::Reduction, 1 mean.
+at::Tensor SpreadGradient(const RewriteCall& call, const at::Tensor& like) {
+  const at::Tensor grad = call.Tensor("grad_output");
+  return call.Int("reduction", 1) == 1 ? grad / static_cast<double>(like.numel()) : grad;
+}
+
+Tensors SquaredErrorBackward(const RewriteCall& call) {
+  const at::Tensor apart = call.Tensor("self") - call.Tensor("target");
+  return {apart * SpreadGradient(call, apart) * 2};
+}
+
+// The derivative of a bent error is the distance up to `bend`, then constant.
+Tensors BentErrorBackward(const RewriteCall& call, double bend, double scale) {
+  const at::Tensor apart = call.Tensor("self") - call.Tensor("target");
+  const at::Tensor grad = SpreadGradient(call, apart).expand_as(apart);
+  if (bend == 0) return {WherePositive(grad, apart) - WherePositive(grad, apart.neg())};
+  return {apart.clamp(-bend, bend) * grad * scale};
+}
+
+Tensors SoftMarginBackward(const RewriteCall& call) {
+  const at::Tensor target = call.Tensor("target");
+  const at::Tensor x = call.Tensor("self");
+  return {at::sigmoid((target * x).neg()) * target * SpreadGradient(call, x) * -1.0};
+}
+
+// binary_cross_entropy_backward(grad_output, self, target, weight, reduction)
+Tensors BinaryCrossEntropyBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  at::Tensor grad = SpreadGradient(call, x);
+  if (!call.IsNone("weight")) grad = grad * call.Tensor("weight");
+  return {(x - call.Tensor("target")) / ((1 - x) * x).clamp_min(1e-12) * grad};
+}
+
+// nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+Tensors NegativeLikelihoodBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor target = call.Tensor("target");
+  const int64_t class_dim = x.dim() == 1 ? 0 : 1;
+  const at::Tensor ignored = target.eq(call.Int("ignore_index", -100));
+  const at::Tensor classes = target.masked_fill(ignored, 0);
+  at::Tensor grad = call.Tensor("grad_output");
+  if (call.Int("reduction", 1) == 1) grad = grad / call.Tensor("total_weight");
+  grad = grad.expand(classes.sizes());
+  if (!call.IsNone("weight")) {
+    grad = grad * call.Tensor("weight").index_select(0, classes.reshape({-1})).reshape(classes.sizes());
+  }
+  grad = grad.neg().masked_fill(ignored, 0).unsqueeze(class_dim);
+  return {at::zeros(x.sizes(), grad.options()).scatter_add(class_dim, classes.unsqueeze(class_dim), grad)};
+}
+
+// --------------------------------------------------------------------------------------- pooling, padding, resampling
+
+// Linear in the gradient of what has `spatial` dimensions of space, [batch, channels, *spatial] or without a batch: rows
+// and batch become one. Of `self` only the sizes are read; others are told them as "input_size".
+RuleResult OfPlanes(const RuleCall& call, int64_t spatial) {
+  const std::string gradient = call.First();
+  if (!call.Decomposed(gradient)) return Opaque(call);
+  const int g = call.OperandAt(gradient);
+  const int sized = call.OperandAt("self");
+  const int size = call.At("input_size");
+  const bool batched = call.operands[g].value.dim() == spatial + 2;
+  const at::DimVector output_sizes(call.outputs[0].value.sizes());
+  std::vector<at::Tensor> operands;
+  for (const RuleOperand& operand : call.operands) operands.push_back(operand.value);
+  const auto forward = [=, run = call.run, given = call.arguments](const at::Tensor& rows) {
+    std::vector<at::Tensor> inputs = operands;
+    inputs[g] = (batched ? rows.flatten(0, 1) : rows).contiguous();
+    at::DimVector sizes = output_sizes;
+    if (batched) {
+      sizes[0] = inputs[g].size(0);
+    } else {
+      sizes.insert(sizes.begin(), rows.size(0));
+    }
+    std::vector<c10::IValue> arguments = given;
+    if (sized >= 0) {
+      inputs[sized] = at::zeros({}, operands[sized].options()).expand(sizes);
+    } else {
+      arguments[size] = std::vector<int64_t>(sizes.begin(), sizes.end());
+    }
+    return run(arguments, inputs)[0].reshape(WithRows(rows.size(0), output_sizes));
+  };
+  return LinearIn(call, Kind::kLinear, gradient, forward);
+}
+
+}  // namespace
+
+void RegisterGradient(Registry& registry) {
+  registry.Register(OfElementwise("aten::tanh_backward", "output", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::sigmoid_backward", "output", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::softplus_backward", "self", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::gelu_backward", "self", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::silu_backward", "self", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::mish_backward", "self", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::elu_backward", "self_or_result", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::logit_backward", "self", Curve::kSmooth));
+  registry.Register(OfElementwise("aten::hardswish_backward", "self", Curve::kPiecewiseLinear));
+  registry.Register(OfElementwise("aten::threshold_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::leaky_relu_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::hardtanh_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::hardsigmoid_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::softshrink_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::hardshrink_backward", "self", Curve::kSteps));
+  registry.Register({"aten::rrelu_with_noise_backward", Kind::kBilinear, RandomReluBackward});
+  registry.Register(Rewrite{"aten::log_sigmoid_backward", LogSigmoidBackward});
+  registry.Register(Rewrite{"aten::glu_backward", GluBackward});
+  for (const char* name : {"aten::prelu_backward", "aten::_prelu_kernel_backward"}) {
+    registry.Register(Rewrite{name, ParametricReluBackward});
+  }
+
+  registry.Register(Rewrite{"aten::_log_softmax_backward_data", LogSoftmaxBackward});
+  registry.Register(Rewrite{"aten::native_layer_norm_backward", LayerNormBackward});
+  registry.Register(Rewrite{"aten::native_group_norm_backward", GroupNormBackward});
+  registry.Register(Rewrite{"aten::native_batch_norm_backward", BatchNormBackward});
+  registry.Register(Rewrite{"aten::convolution_backward", ConvolutionBackward});
+  registry.Register(Rewrite{"aten::embedding_dense_backward", EmbeddingBackward});
+  registry.Register(Rewrite{"aten::_cdist_backward", CrossDistancesBackward});
+  registry.Register(Rewrite{"aten::unfold_backward", UnfoldBackward});
+
+  registry.Register(Rewrite{"aten::mse_loss_backward", SquaredErrorBackward});
+  registry.Register(Rewrite{"aten::smooth_l1_loss_backward", [](const RewriteCall& c) {
+                              const double beta = c.Double("beta", 1);
+                              return BentErrorBackward(c, beta, beta == 0 ? 1 : 1 / beta);
+                            }});
+  registry.Register(Rewrite{"aten::huber_loss_backward",
+                            [](const RewriteCall& c) { return BentErrorBackward(c, c.Double("delta", 1), 1); }});
+  registry.Register(Rewrite{"aten::soft_margin_loss_backward", SoftMarginBackward});
+  registry.Register(Rewrite{"aten::binary_cross_entropy_backward", BinaryCrossEntropyBackward});
+  for (const char* name : {"aten::nll_loss_backward", "aten::nll_loss2d_backward"}) {
+    registry.Register(Rewrite{name, NegativeLikelihoodBackward});
+  }
+
+  struct Name {
+    const char* name;
+    int64_t spatial;
+  };
+  for (const auto& [name, spatial] : std::vector<Name>{{"aten::avg_pool2d_backward", 2},
+                                                       {"aten::avg_pool3d_backward", 3},
+                                                       {"aten::_adaptive_avg_pool2d_backward", 2},
+                                                       {"aten::_adaptive_avg_pool3d_backward", 3},
+                                                       {"aten::reflection_pad1d_backward", 1},
+                                                       {"aten::reflection_pad2d_backward", 2},
+                                                       {"aten::reflection_pad3d_backward", 3},
+                                                       {"aten::replication_pad1d_backward", 1},
+                                                       {"aten::replication_pad2d_backward", 2},
+                                                       {"aten::replication_pad3d_backward", 3},
+                                                       {"aten::upsample_nearest1d_backward", 1},
+                                                       {"aten::upsample_nearest2d_backward", 2},
+                                                       {"aten::upsample_nearest3d_backward", 3},
+                                                       {"aten::_upsample_nearest_exact1d_backward", 1},
+                                                       {"aten::_upsample_nearest_exact2d_backward", 2},
+                                                       {"aten::_upsample_nearest_exact3d_backward", 3},
+                                                       {"aten::upsample_linear1d_backward", 1},
+                                                       {"aten::upsample_bilinear2d_backward", 2},
+                                                       {"aten::upsample_bicubic2d_backward", 2},
+                                                       {"aten::upsample_trilinear3d_backward", 3},
+                                                       {"aten::_upsample_bilinear2d_aa_backward", 2},
+                                                       {"aten::_upsample_bicubic2d_aa_backward", 2}}) {
+    registry.Register({name, Kind::kLinear, [spatial = spatial](const RuleCall& c) { return OfPlanes(c, spatial); }});
+  }
+}
+
+}  // namespace addend
