@@ -257,7 +257,9 @@ TEST(Decompose, MissingRuleNamesOperatorAndPage) {
                              SplitInput(Random({3}, 1), {0}), options);
   };
   EXPECT_EQ(MessageOf([&] { run({}); }),
-            "no composition rule for aten::special_bessel_j0 (op #2); see docs/extending.md");
+            "no composition rule for aten::special_bessel_j0 (op #2); see docs/extending.md, or choose policy "
+            "missing_rule=absorb, which leaves over all that the operator gives (it has no derivative, by which "
+            "missing_rule=path would find parts)");
   DecomposeOptions absorb;
   absorb.policy.missing_rule = MissingRule::kAbsorb;
   const auto result = run(absorb);
@@ -266,6 +268,22 @@ TEST(Decompose, MissingRuleNamesOperatorAndPage) {
   const Composition& parts = result.outputs[0].composition;
   EXPECT_TRUE(at::allclose(parts.recovery(), result.outputs[0].value));
   EXPECT_EQ(parts.components().abs().max().item<double>(), 0);
+}
+
+TEST(Decompose, MissingRuleNamesThePolicyThatWorks) {
+  const auto run = [](const DecomposeOptions& options) {
+    return DecomposeFunction([](const Tensor& t) { return at::igamma(at::ones({3}, at::kDouble), t.abs() + 1) * 2; },
+                             SplitInput(Random({3}, 1), {0}), options);
+  };
+  EXPECT_EQ(MessageOf([&] { run({}); }),
+            "no composition rule for aten::igamma (op #3); see docs/extending.md, or choose policy missing_rule=path, "
+            "which finds the parts by the operator's derivative, or missing_rule=absorb, which leaves over all that "
+            "the operator gives");
+  DecomposeOptions path;
+  path.policy.missing_rule = MissingRule::kPath;
+  const auto result = run(path);
+  const Composition& parts = result.outputs[0].composition;
+  EXPECT_LE((parts.components().sum(0) + parts.reference() - result.outputs[0].value).abs().max().item<double>(), 1e-10);
 }
 
 TEST(Decompose, KernelsOutsideTheDispatcherAreRefused) {

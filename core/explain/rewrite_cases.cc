@@ -411,11 +411,16 @@ void AddGradients(std::vector<Case>* cases) {
          return {d.Moving({3, 4}), d.Moving({3, 5}), d.Moving({4, 5}), 1.0, d.MovingWithin({3, 4}, 0.5, 2)}; }},
       {"aten::unfold_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 4, 3}), std::vector<int64_t>{2, 7, 4}, int64_t{1}, int64_t{3}, int64_t{2}}; }},
+      {"aten::slice_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 2, 4}), std::vector<int64_t>{2, 5, 4}, int64_t{1}, int64_t{1}, int64_t{4}, int64_t{2}}; }},
+      {"aten::select_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({2, 4}), std::vector<int64_t>{2, 5, 4}, int64_t{1}, int64_t{-2}}; }},
+      {"aten::diagonal_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({4, 2}), std::vector<int64_t>{2, 4, 3}, int64_t{1}, int64_t{0}, int64_t{2}}; }},
       {"aten::_log_softmax_backward_data", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{-1}, static_cast<int64_t>(d.dtype())}; }},
-      {"aten::log_sigmoid_backward", "", [](Draw& d) -> Arguments {
-         const Tensor x = d.Moving({3, 4});
-         return {d.Moving({3, 4}), x, x.abs().neg().exp()}; }},
+      {"newer::log_sigmoid_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Plain({3, 4})}; }},
       {"aten::glu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 2, 2}), d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::prelu_backward", "channels", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({3})}; }},
@@ -423,22 +428,22 @@ void AddGradients(std::vector<Case>* cases) {
       {"aten::_prelu_kernel_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({1, 3, 1}).expand({2, 3, 2})}; }},
       {"aten::mse_loss_backward", "mean", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+         return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
       {"aten::mse_loss_backward", "each", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}}; }},
       {"aten::smooth_l1_loss_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{2}, 0.7}; }},
+         return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{2}, 0.7}; }},
       {"aten::huber_loss_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 1.3}; }},
       {"aten::soft_margin_loss_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
+         return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
       {"aten::binary_cross_entropy_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.MovingWithin({3, 4}, 0.1, 0.9), d.MovingWithin({3, 4}, 0, 1), d.Moving({4}), int64_t{1}}; }},
+         return {d.Moving({1}), d.MovingWithin({3, 4}, 0.1, 0.9), d.MovingWithin({3, 4}, 0, 1), d.Moving({4}), int64_t{1}}; }},
       {"aten::nll_loss_backward", "weighted", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.Plain({4, 3}), at::tensor({2, 0, 1, 0}, at::kLong), d.MovingWithin({3}, 0.5, 2), int64_t{1},
-                 int64_t{1}, d.MovingWithin({}, 2, 3)}; }},
+         return {d.Moving({1}), d.Plain({4, 3}), at::tensor({2, 0, 1, 0}, at::kLong), d.MovingWithin({3}, 0.5, 2), int64_t{1},
+                 int64_t{1}, d.Positive({})}; }},
       {"aten::nll_loss2d_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({}), d.Plain({2, 3, 2, 2}), at::tensor({0, 1, 2, 1, 0, 0, 2, 1}, at::kLong).view({2, 2, 2}),
+         return {d.Moving({1}), d.Plain({2, 3, 2, 2}), at::tensor({0, 1, 2, 1, 0, 0, 2, 1}, at::kLong).view({2, 2, 2}),
                  d.Positive({3}), int64_t{2}, int64_t{0}, d.Positive({})}; }},
   };
   cases->insert(cases->end(), all.begin(), all.end());

@@ -280,6 +280,7 @@ class Reader {
     std::vector<std::vector<int64_t>> groups;
     for (size_t k = 0; k < terms.size(); ++k) {
       std::shared_ptr<const Quadrature> rule = PathNodes(half_ranges[k], at::kDouble);
+      if (rule == nullptr) rule = FarNodesOf(begin[static_cast<int64_t>(k)], move[static_cast<int64_t>(k)]);
       if (rule == nullptr) {
         throw Unimplemented(absl::StrCat(
             "target ", NameOf(terms[k]), " reads logits that move farther from the reference to the value than can be ",

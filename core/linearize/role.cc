@@ -1,17 +1,31 @@
 #include "core/linearize/role.h"
 
+#include <algorithm>
+#include <string>
+
 #include "core/program/traced_calls.h"
 #include "core/rules/fused.h"
 
 namespace addend {
+namespace {
+
+// Whether a call names its dimensions, x.sum("C"): rules read their numbers, which its parts have.
+bool NamesDimensions(const c10::FunctionSchema& schema) {
+  return std::any_of(schema.arguments().begin(), schema.arguments().end(), [](const c10::Argument& argument) {
+    return argument.name() == "dim" && argument.type()->str().find("str") != std::string::npos;
+  });
+}
+
+}  // namespace
 
 Role::Role(const Registry& registry, const Operator& op) : full_name(FullName(op.schema())), traits(op.schema()) {
   const std::string name = RuleName(op.schema().name());
   flow = IdFlowOf(name);
-  rule = RuleOrFused(registry, name, full_name);
+  const bool apart = op.composite() && NamesDimensions(op.schema());
+  if (!apart) rule = RuleOrFused(registry, name, full_name);
   // Of one_hot's own steps each would see a whole vector depend on its id.
-  const bool whole = registry.Find(name, full_name) != nullptr || flow == IdFlow::kOneHot;
-  if (!whole) rewrite = registry.FindRewrite(name, full_name);
+  const bool whole = !apart && (registry.Find(name, full_name) != nullptr || flow == IdFlow::kOneHot);
+  if (!whole && !apart) rewrite = registry.FindRewrite(name, full_name);
   expands = !whole && rewrite == nullptr && op.composite();
   sizes_only = (rule != nullptr && rule->plain_output) || traits.Uninitialized();
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/full_like.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <iterator>
@@ -20,6 +22,7 @@
 #include "core/program/structure.h"
 #include "core/rules/id_flow.h"
 #include "core/rules/kinds.h"
+#include "core/rules/path.h"
 
 namespace addend {
 namespace {
@@ -49,6 +52,26 @@ bool ReadsRows(const Call& call) {
 bool Carries(const CallAtHand& own, size_t k) {
   const Operand& output = own.call.outputs[k];
   return output.storage >= 0 && Continuous(output.dtype) && own.role.CarriesRows(k);
+}
+
+// Whether LibTorch differentiates a call: its operator is called once more, on operands that want gradients.
+bool HasDerivative(const CallAtHand& own) {
+  c10::InferenceMode no_inference(false);
+  c10::AutoGradMode grad(true);
+  try {
+    std::vector<at::Tensor> operands;
+    own.ForEachOperand([&](const at::Tensor& tensor, const Operand&) {
+      operands.push_back(tensor.defined() && Continuous(tensor.scalar_type())
+                             ? tensor.detach().clone().set_requires_grad(true)
+                             : tensor);
+    });
+    for (const at::Tensor& result : Rerun(own.call, operands)) {
+      if (result.defined() && Differentiable(result)) return true;
+    }
+  } catch (const std::exception&) {
+    // An operator that refuses operands of its own has no derivative that a rule could ask for.
+  }
+  return false;
 }
 
 // Whether an output is integers or booleans that depend on what its call reads of rows and ids.
@@ -286,8 +309,13 @@ void Tracer::RequireRule(const CallAtHand& own) const {
                                   ? policy_->missing_rule
                                   : policy_->For(own.role.full_name, own.call.position.module_path).missing_rule;
   if (missing != MissingRule::kError) return;
+  const bool path = HasDerivative(own);
   throw Error(absl::StatusCode::kUnimplemented, absl::StrCat("no composition rule for ", own.role.full_name),
-              own.call.position, "see docs/extending.md");
+              own.call.position,
+              absl::StrCat("see docs/extending.md, or choose policy ",
+                           path ? "missing_rule=path, which finds the parts by the operator's derivative, or " : "",
+                           "missing_rule=absorb, which leaves over all that the operator gives",
+                           path ? "" : " (it has no derivative, by which missing_rule=path would find parts)"));
 }
 
 // Whether the last run has references for all outputs that get some. Another registry may let other results carry rows.

@@ -47,15 +47,16 @@ at::Tensor OnFlat(const PathAlongDim& along, const at::Tensor& rows,
 
 RuleResult Softmax(const RuleCall& call) {
   const PathAlongDim along = MakePath(call, call.Int("dim", -1));
-  const auto apply = [along, dtype = DtypeOf(call)](const at::Tensor& rows) {
-    return OnFlat(along, rows.to(dtype), [&](const at::Tensor& flat) { return AlongSoftmaxPath(along.path, flat); });
+  const auto apply = [along, dtype = DtypeOf(call)](const at::Tensor& rows, bool transposed) {
+    return OnFlat(along, rows.to(dtype),
+                  [&](const at::Tensor& flat) { return AlongSoftmaxPath(along.path, flat, transposed); });
   };
   const at::ScalarType input_dtype = call.Require("self").value.scalar_type();
-  RuleResult result = LinearIn(call, Kind::kPath, "self", apply, [apply, input_dtype](const at::Tensor& g) {
-    return apply(g.unsqueeze(0)).squeeze(0).to(input_dtype);  // every J is symmetric
-  });
+  RuleResult result = LinearIn(
+      call, Kind::kPath, "self", [apply](const at::Tensor& rows) { return apply(rows, false); },
+      [apply, input_dtype](const at::Tensor& g) { return apply(g.unsqueeze(0), true).squeeze(0).to(input_dtype); });
   result.exact = false;
-  result.quadrature = SoftmaxPathError(DtypeOf(call));
+  result.quadrature = along.path.error;
   return result;
 }
 
@@ -74,12 +75,16 @@ RuleResult LogSoftmax(const RuleCall& call) {
   RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     const at::Tensor out = OnFlat(along, rows.to(dtype), [&](const at::Tensor& flat) {
       if (along.path.width == 1) return at::zeros_like(flat);  // one alone is a sure thing
-      return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
+      if (along.path.far.empty()) return mean.defined() ? flat - (mean * flat).sum(-1, true) : flat;
+      // Less the row of the surest one: large numbers that rows share cancel before they are weighed.
+      const at::Tensor surest = mean.argmax(1, /*keepdim=*/true).expand({flat.size(0), flat.size(1), 1});
+      const at::Tensor apart = flat.to(at::kDouble) - flat.to(at::kDouble).gather(2, surest);
+      return (apart - (mean * apart).sum(-1, true)).to(flat.scalar_type());
     });
     return some_stay ? out.masked_fill(stays, 0) : out;
   });
   result.exact = false;
-  result.quadrature = SoftmaxPathError(dtype);
+  result.quadrature = along.path.error;
   // The logarithm of what is almost sure is almost zero: the score less almost itself.
   const at::Tensor scores = call.Require("self").value;
   if (scores.numel() > 0) {
@@ -118,10 +123,10 @@ RuleResult LogSumExp(const RuleCall& call) {
   RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     at::DimVector all = WithRows(rows.size(0), sizes);
     const at::Tensor moved = flat(rows);
-    return (mean.defined() ? moved * mean : moved).sum(-1).view(all);
+    return (mean.defined() ? moved * mean : moved).sum(-1).to(rows.scalar_type()).view(all);
   });
   result.exact = false;
-  result.quadrature = SoftmaxPathError(DtypeOf(call));
+  result.quadrature = path.error;
   return result;
 }
 
@@ -157,11 +162,12 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
   RuleResult result = LinearIn(call, Kind::kPath, "self", [=](const at::Tensor& rows) {
     if (!mean.defined()) return rows;
     const at::Tensor moved = rank == 0 ? rows.unsqueeze(-1) : rows.movedim(dim + 1, -1);
-    const at::Tensor sums = at::bmm(mean, last(rows).permute({1, 2, 0})).permute({2, 0, 1}).reshape(moved.sizes());
+    const at::Tensor weighed = at::bmm(mean, last(rows).permute({1, 2, 0}).to(mean.scalar_type()));
+    const at::Tensor sums = weighed.permute({2, 0, 1}).reshape(moved.sizes()).to(rows.scalar_type());
     return rank == 0 ? sums.squeeze(-1) : sums.movedim(-1, dim + 1);
   });
   result.exact = false;
-  result.quadrature = SoftmaxPathError(DtypeOf(call));
+  result.quadrature = path.error;
   return result;
 }
 

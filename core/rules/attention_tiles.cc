@@ -492,10 +492,11 @@ class AttentionMap : public LinearMap {
             weights.narrow(2, offset, columns.count).add_(own_weights.narrow(2, columns.first, columns.count));
           });
         }
-        scores = AlongSoftmaxPath(path, weights);
+        scores = AlongSoftmaxPath(path, weights, /*transposed=*/true);
       }
       if (from.sums.defined()) {
-        const at::Tensor by_sums = MeanProbabilities(path) * from.sums.narrow(1, strip.first, n);
+        const at::Tensor weighed = MeanProbabilities(path) * from.sums.narrow(1, strip.first, n);
+        const at::Tensor by_sums = weighed.to(from.sums.scalar_type());
         scores = scores.defined() ? scores.add_(by_sums) : by_sums;
       }
       Head::Without(strip, scores);

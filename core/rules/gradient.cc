@@ -11,12 +11,13 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp.h>
 #include <ATen/ops/convolution.h>
+#include <ATen/ops/diagonal_scatter.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
+#include <ATen/ops/select_scatter.h>
 #include <ATen/ops/sigmoid.h>
-#include <ATen/ops/softplus.h>
-#include <ATen/ops/stack.h>
+#include <ATen/ops/slice_scatter.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros.h>
 
@@ -391,6 +392,22 @@ Tensors CrossDistancesBackward(const RewriteCall& call) {
   return {PowerOf(difference, grad.unsqueeze(-1), p).sum(-2)};
 }
 
+// Gradients of views: zeros, and the gradient where the view lies.
+at::Tensor ZerosFor(const RewriteCall& call) {
+  return at::zeros(call.Ints("input_sizes"), call.Tensor("grad_output").options());
+}
+Tensors SliceBackward(const RewriteCall& call) {
+  return {at::slice_scatter(ZerosFor(call), call.Tensor("grad_output"), call.Int("dim", 0), call.Int("start", 0),
+                            call.Int("end", std::numeric_limits<int64_t>::max()), call.Int("step", 1))};
+}
+Tensors SelectBackward(const RewriteCall& call) {
+  return {at::select_scatter(ZerosFor(call), call.Tensor("grad_output"), call.Int("dim", 0), call.Int("index", 0))};
+}
+Tensors DiagonalBackward(const RewriteCall& call) {
+  return {at::diagonal_scatter(ZerosFor(call), call.Tensor("grad_output"), call.Int("offset", 0), call.Int("dim1", 0),
+                               call.Int("dim2", 1))};
+}
+
 // unfold_backward(grad_in, input_sizes, dim, size, step): windows are in dimension `dim`, their elements last.
 Tensors UnfoldBackward(const RewriteCall& call) {
   const at::Tensor grad = call.Tensor("grad_in");
@@ -524,6 +541,9 @@ void RegisterGradient(Registry& registry) {
   registry.Register(Rewrite{"aten::embedding_dense_backward", EmbeddingBackward});
   registry.Register(Rewrite{"aten::_cdist_backward", CrossDistancesBackward});
   registry.Register(Rewrite{"aten::unfold_backward", UnfoldBackward});
+  registry.Register(Rewrite{"aten::slice_backward", SliceBackward});
+  registry.Register(Rewrite{"aten::select_backward", SelectBackward});
+  registry.Register(Rewrite{"aten::diagonal_backward", DiagonalBackward});
 
   registry.Register(Rewrite{"aten::mse_loss_backward", SquaredErrorBackward});
   registry.Register(Rewrite{"aten::smooth_l1_loss_backward", [](const RewriteCall& c) {

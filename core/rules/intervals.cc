@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/rules/path.h"
 
 namespace addend {
 namespace {

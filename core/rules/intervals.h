@@ -45,9 +45,6 @@ Verdict Judge(const Found& found, const at::Tensor& peak, const at::Tensor& scal
 
 // The relative error at which a quadrature in the dtype of `t` stops.
 double QuadratureTolerance(const at::Tensor& t);
-// Whether autograd has a derivative of a result: not one of its functions that stand for a missing derivative.
-bool Differentiable(const at::Tensor& output);
-
 // "aten::max.dim"
 std::string NameOf(const RuleCall& call);
 // Returns the tensor in a form that autograd can save: it refuses tensors that were made under inference mode.

@@ -11,8 +11,11 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
 #include <set>
 
+#include "core/intercept/operator.h"
+#include "core/program/call_text.h"
 #include "core/rules/cases/cases.h"
 #include "core/rules/rule_testing.h"
 
@@ -89,6 +92,82 @@ TEST(CasesTest, EveryRuleHasACase) {
     if (rule->plain_output) continue;
     EXPECT_EQ(covered.count(rule), 1u) << rule->name << " has no case: add one in core/rules/cases";
   }
+}
+
+// What an overload is called with and gives. `names`: of the arguments that are not out=.
+struct Signature {
+  std::vector<std::string> names;
+  std::set<std::string> optional;  // those that have a default
+  std::set<std::string> words;     // those that are text, such as names of dimensions
+  std::vector<std::string> results;
+  bool out = false;
+  bool tensors = false;
+};
+
+Signature SignatureOf(const c10::FunctionSchema& schema) {
+  Signature own;
+  for (const c10::Argument& argument : schema.arguments()) {
+    if (argument.is_out()) {
+      own.out = true;
+      continue;
+    }
+    own.names.push_back(argument.name());
+    own.tensors = own.tensors || argument.type()->str().find("Tensor") != std::string::npos;
+    if (argument.default_value().has_value()) own.optional.insert(argument.name());
+    if (argument.type()->str().find("str") != std::string::npos) own.words.insert(argument.name());
+  }
+  for (const c10::Argument& result : schema.returns()) own.results.push_back(result.type()->str());
+  return own;
+}
+
+// Whether a rule that is right for `judged` reads the same of `other`.
+bool Alike(const Signature& other, const Signature& judged) {
+  const std::set<std::string> theirs(judged.names.begin(), judged.names.end());
+  const std::set<std::string> own(other.names.begin(), other.names.end());
+  for (const std::string& name : own) {
+    if (theirs.count(name) == 0 || other.words.count(name) != judged.words.count(name)) return false;
+  }
+  for (const std::string& name : theirs) {
+    if (own.count(name) == 0 && judged.optional.count(name) == 0) return false;
+  }
+  return other.out || other.results == judged.results;
+}
+
+// A rule without an overload in its name serves all of them, also those that mean something else: where(condition) is
+// no choice between two tensors. Each has to be like one that a case calls.
+TEST(CasesTest, ARuleThatServesAllOverloadsHasACaseOfEachKind) {
+  std::map<std::string, std::vector<Signature>> judged;  // by rule
+  const auto add = [&](const std::string& op) {
+    if (!IsHere(op)) return;
+    const auto names = RuleNames(op);
+    const Rule* rule = Registry::Default().Find(names.first, names.second);
+    const std::string name = op.substr(0, op.find('.'));
+    const std::string overload = op.find('.') == std::string::npos ? "" : op.substr(op.find('.') + 1);
+    for (const Operator& found : Operator::Overloads(name)) {
+      if (rule != nullptr && found.schema().overload_name() == overload) {
+        judged[rule->name].push_back(SignatureOf(found.schema()));
+      }
+    }
+  };
+  for (const Case& c : Cases()) add(c.op);
+  int served = 0;
+  for (const Rule* rule : Registry::Default().All()) {
+    if (rule->plain_output || rule->name.find('.') != std::string::npos) continue;
+    for (const std::string& name : {rule->name, rule->name + "_"}) {
+      for (const Operator& op : Operator::Overloads(name)) {
+        const std::string full = FullName(op.schema());
+        const Signature own = SignatureOf(op.schema());
+        // Such calls are taken apart, and their parts number the dimensions.
+        if (own.words.count("dim") != 0 && op.composite()) continue;
+        if (!own.tensors || Registry::Default().Find(rule->name, RuleNames(full).second) != rule) continue;
+        const auto& known = judged[rule->name];
+        ++served;
+        EXPECT_TRUE(std::any_of(known.begin(), known.end(), [&](const Signature& s) { return Alike(own, s); }))
+            << full << " has arguments or results that no case of " << rule->name << " has: " << op.schema();
+      }
+    }
+  }
+  EXPECT_GT(served, 500);
 }
 
 // Where a newer version of LibTorch dropped more, its operators need a look at what replaced them.
@@ -256,6 +335,13 @@ std::vector<Exclusion> AllExclusions() {
       // The mean along a line with a pole does not exist.
       {kMeanDerivative, nullptr, "across_zero", "a pole is on the line"},
   };
+  // A step's mean derivative is its height, which autograd does not see.
+  for (const char* op : {"aten::threshold_backward", "aten::leaky_relu_backward", "aten::hardtanh_backward",
+                         "aten::hardsigmoid_backward", "aten::hardswish_backward", "aten::softshrink_backward",
+                         "aten::hardshrink_backward", "aten::elu_backward"}) {
+    all.push_back({kMeanDerivative, op, nullptr, "its derivative has steps"});
+  }
+  all.push_back({kMeanDerivative, "aten::rrelu_with_noise_backward", "", "its derivative has steps"});
   // What autograd cannot judge, where nothing moves or along the line.
   const std::vector<Exclusion> derivatives = {
       {nullptr, "aten::scatter.reduce", nullptr, "LibTorch does not differentiate it"},

@@ -12,6 +12,9 @@ namespace addend {
 // pairs of real ones.
 RuleResult PathThroughAutograd(const RuleCall& call);
 
+// Whether autograd has a derivative of a result: not one of its functions that stand for a missing derivative.
+bool Differentiable(const at::Tensor& output);
+
 // Linearizes a function of one output that is elementwise in all its tensor operands, which may broadcast. Each element
 // has nodes of its own, and all elements are evaluated at once.
 RuleResult PathElementwise(const RuleCall& call);

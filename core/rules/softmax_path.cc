@@ -4,7 +4,10 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/minimum.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -12,9 +15,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/rules/for_loops.h"
+#include "core/rules/rows.h"
 #include "core/rules/rule.h"
 #include "core/rules/softmax_kernel.h"
 
@@ -190,6 +196,169 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
   return out;
 }
 
+// Below this a candidate's share is nothing beside the error of the quadrature.
+constexpr double kNegligible = 48;
+// A mask this low has long made its candidates vanish; float64 still tells scores apart beside it.
+constexpr double kLowest = 1e9;
+
+// Cuts the line of one row where too many candidates change places; see Note [Far scores].
+class Cutter {
+ public:
+  Cutter(const double* start, const double* move, int64_t width) : start_(start), move_(move), width_(width) {}
+
+  // False if some piece is too short for float64 to cut.
+  bool Cut(Quadrature* nodes) const { return Cut(0, 1, nodes); }
+
+ private:
+  double At(int64_t i, double t) const { return start_[i] + t * move_[i]; }
+  int64_t Leader(double t) const {
+    int64_t best = 0;
+    for (int64_t i = 1; i < width_; ++i) best = At(i, t) > At(best, t) ? i : best;
+    return best;
+  }
+
+  // Half the range of the moves of what comes near the top between two points.
+  double HalfRange(double from, double to) const {
+    const int64_t a = Leader(from);
+    const int64_t b = Leader(to);
+    // The higher one of both leaders is lowest over any candidate at an end or where they cross.
+    const double apart = move_[b] - move_[a];
+    const double crossing = apart == 0 ? from : (start_[a] - start_[b]) / apart;
+    const double points[] = {from, to, std::min(std::max(crossing, from), to)};
+    double low = std::numeric_limits<double>::infinity();
+    double high = -low;
+    for (int64_t i = 0; i < width_; ++i) {
+      double gap = std::numeric_limits<double>::infinity();
+      for (const double t : points) gap = std::min(gap, std::max(At(a, t), At(b, t)) - At(i, t));
+      if (gap > kNegligible) continue;
+      low = std::min(low, move_[i]);
+      high = std::max(high, move_[i]);
+    }
+    return (high - low) / 2 * (to - from);
+  }
+
+  bool Cut(double from, double to, Quadrature* nodes) const {
+    const std::shared_ptr<const Quadrature> own = NodesFor(HalfRange(from, to));
+    if (own != nullptr) {
+      for (size_t k = 0; k < own->nodes.size(); ++k) {
+        nodes->nodes.push_back(from + (to - from) * own->nodes[k]);
+        nodes->weights.push_back((to - from) * own->weights[k]);
+      }
+      return true;
+    }
+    const double middle = from + (to - from) / 2;
+    if (middle <= from || middle >= to) return false;
+    return Cut(from, middle, nodes) && Cut(middle, to, nodes);
+  }
+
+  static std::shared_ptr<const Quadrature> NodesFor(double half_range) {
+    const NodeTable& table = TableFor(at::kDouble);
+    const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), half_range);
+    return row == table.half_range.end() ? nullptr : table.rules[row - table.half_range.begin()];
+  }
+
+  const double* start_;
+  const double* move_;
+  int64_t width_;
+};
+
+at::Tensor OnCpu(const at::Tensor& t) { return t.detach().to(at::kCPU, at::kDouble).contiguous(); }
+
+// Nothing if float64 cannot follow the row. value, reference: [T], finite.
+std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& reference) {
+  FarRow far;
+  const at::Tensor x = OnCpu(value);
+  const at::Tensor b = OnCpu(reference);
+  const at::Tensor hidden = x.eq(b).logical_and_(x.isinf());  // at both ends
+  const at::Tensor end = x - x.max();
+  const at::Tensor begin = b - b.max();
+  if (!AllFinite(end.masked_fill(hidden, 0)) || !AllFinite(begin.masked_fill(hidden, 0))) return std::nullopt;
+  far.start = begin.clamp_min(-kLowest);
+  far.move = end.clamp_min(-kLowest) - far.start;
+  // The candidate that is masked least, at the end where it is lower.
+  far.anchor = at::minimum(end, begin).argmax().item<int64_t>();
+  if (begin.min().item<double>() < -kLowest || end.min().item<double>() < -kLowest) {
+    const at::Tensor whole = (end - begin).masked_fill(hidden, 0);
+    const at::Tensor own = whole - whole[far.anchor];
+    const at::Tensor clamped = far.move - far.move[far.anchor];
+    far.scale = (clamped / own).masked_fill(own.eq(0), 1);
+    if (!AllFinite(far.scale)) return std::nullopt;
+    far.shifts = at::minimum(end, begin)[far.anchor].item<double>() >= -kLowest;
+  }
+  const Cutter cutter(far.start.data_ptr<double>(), far.move.data_ptr<double>(), x.numel());
+  if (!cutter.Cut(&far.nodes)) return std::nullopt;
+  return far;
+}
+
+struct FarNodes {
+  at::Tensor p;        // [nodes, T]
+  at::Tensor weights;  // [nodes, 1]
+  at::Tensor leaders;  // [nodes]
+};
+
+FarNodes NodesOf(const FarRow& far, size_t first, size_t count, const at::Device& device) {
+  const auto column = [&](const std::vector<double>& all) {
+    const std::vector<double> some(all.begin() + static_cast<int64_t>(first),
+                                   all.begin() + static_cast<int64_t>(first + count));
+    return at::tensor(some, far.start.options()).unsqueeze(1);
+  };
+  const at::Tensor points = far.start + column(far.nodes.nodes) * far.move;
+  return {at::softmax(points, -1).to(device), column(far.nodes.weights).to(device), points.argmax(1)};
+}
+
+// rows [R, T] through the softmax of a far row. Nodes that share a leader are taken together.
+at::Tensor ApplyFar(const FarRow& far, const at::Tensor& rows, bool transposed) {
+  at::Tensor c = rows.to(at::kDouble);
+  const at::Tensor scale = far.scale.defined() ? far.scale.to(c.device()) : far.scale;
+  if (scale.defined() && !transposed) c = (c - c.narrow(1, far.anchor, 1)) * scale;
+  at::Tensor out = at::zeros_like(c);
+  constexpr int64_t kMost = int64_t{1} << 22;
+  const size_t at_once = static_cast<size_t>(std::max<int64_t>(1, kMost / std::max<int64_t>(c.size(1), 1)));
+  for (size_t first = 0; first < far.nodes.nodes.size(); first += at_once) {
+    const FarNodes all = NodesOf(far, first, std::min(at_once, far.nodes.nodes.size() - first), c.device());
+    at::Tensor left = all.leaders;
+    while (left.numel() > 0) {
+      const int64_t leader = left[0].item<int64_t>();
+      left = left.index_select(0, left.ne(leader).nonzero().squeeze(1));
+      const at::Tensor index = all.leaders.eq(leader).nonzero().squeeze(1).to(c.device());
+      const at::Tensor p = all.p.index_select(0, index);
+      const at::Tensor weighted = p * all.weights.index_select(0, index);
+      const at::Tensor apart = c - c.narrow(1, leader, 1);
+      out = out + apart * weighted.sum(0) - at::mm(at::mm(apart, p.t()), weighted);
+    }
+  }
+  if (scale.defined() && transposed) {
+    out = out * scale;
+    const at::Tensor place = at::zeros({out.size(1)}, out.options());
+    place[far.anchor] = 1;
+    out = out - out.sum(1, /*keepdim=*/true) * place;
+  }
+  return out.to(rows.scalar_type());
+}
+
+at::Tensor FarIndex(const SoftmaxPath& path, const at::Device& device) {
+  std::vector<int64_t> index;
+  for (const FarRow& far : path.far) index.push_back(far.row);
+  return at::tensor(index, at::kLong).to(device);
+}
+
+// Takes the rows that move farther than equal pieces follow out of the path; false if one cannot be followed.
+bool TakeFar(const std::vector<int64_t>& rows, const at::Tensor& value, const at::Tensor& reference,
+             SoftmaxPath* path) {
+  for (const int64_t g : rows) {
+    std::optional<FarRow> far = FollowFar(value[g], reference[g]);
+    if (!far) return false;
+    far->row = g;
+    path->choice.data_ptr<int64_t>()[g] = 0;
+    path->far.push_back(std::move(*far));
+  }
+  path->rules[0] = TableFor(reference.scalar_type()).rules[0];
+  const at::Tensor index = FarIndex(*path, reference.device());
+  path->value = path->value.index_fill(0, index, 0);
+  path->reference = path->reference.index_fill(0, index, 0);
+  return true;
+}
+
 }  // namespace
 
 SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, const at::Tensor& reference) {
@@ -197,6 +366,7 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
   path.width = reference.size(1);
   path.value = value;
   path.reference = reference;
+  path.error = SoftmaxPathError(reference.scalar_type());
   if (reference.numel() == 0) return path;
   MoveToZero(path);
   at::Tensor half_range = HalfRangesOf(path);
@@ -208,23 +378,42 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
   path.choice = at::empty({half_range.size(0)}, at::kLong);
   path.rules.resize(table.rules.size() + 1);
   double longest = 0;
+  double farthest = 0;
+  std::vector<int64_t> far;
   for (int64_t g = 0; g < half_range.size(0); ++g) {
     const double own = half_range.data_ptr<double>()[g];
+    if (!(own <= LongestHalfRange(reference.scalar_type()))) {
+      far.push_back(g);
+      farthest = std::max(farthest, own);
+      continue;
+    }
     longest = std::max(longest, own);
     const auto row = std::lower_bound(table.half_range.begin(), table.half_range.end(), own);
     const int64_t c = row - table.half_range.begin();
     path.choice.data_ptr<int64_t>()[g] = c;
     if (c < static_cast<int64_t>(table.rules.size())) path.rules[c] = table.rules[c];
   }
-  if (longest <= table.half_range.back()) return path;
-  path.rules.back() = PathNodes(longest, reference.scalar_type());
-  if (path.rules.back() == nullptr) {
+  if (longest > table.half_range.back()) path.rules.back() = PathNodes(longest, reference.scalar_type());
+  if (far.empty()) return path;
+  if (!TakeFar(far, value, reference, &path)) {
     throw Unimplemented(op +
                         " where scores move farther from the reference to the value than can be followed, as those do "
-                        "that are masked by -1e9 in one of them only; keep the value's masks (policy "
-                        "conditions=value), and do not split them");
+                        "that are masked by a number near the largest one in one of them only; mask by -1e9 or by "
+                        "-inf, or keep the value's masks (policy conditions=value) and do not split them");
   }
+  const bool single = reference.scalar_type() != at::kDouble;
+  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  path.error += std::min(1.0, 8 * eps * farthest);
   return path;
+}
+
+std::shared_ptr<const Quadrature> FarNodesOf(const at::Tensor& start, const at::Tensor& move) {
+  const at::Tensor begin = OnCpu(start);
+  const at::Tensor own = OnCpu(move);
+  if (!AllFinite(own) || own.abs().max().item<double>() > 2 * kLowest + LongestHalfRange(at::kDouble)) return nullptr;
+  auto nodes = std::make_shared<Quadrature>();
+  const Cutter cutter(begin.data_ptr<double>(), own.data_ptr<double>(), begin.numel());
+  return cutter.Cut(nodes.get()) ? nodes : nullptr;
 }
 
 std::shared_ptr<const Quadrature> PathNodes(double half_range, at::ScalarType dtype) {
@@ -236,8 +425,9 @@ std::shared_ptr<const Quadrature> PathNodes(double half_range, at::ScalarType dt
   return std::make_shared<const Quadrature>(Repeated(*table.rules.back(), pieces));
 }
 
-at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows) {
-  if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
+namespace {
+
+at::Tensor AlongNear(const SoftmaxPath& path, const at::Tensor& rows) {
   if (!IsFollowed(rows) && Fused(path) && rows.scalar_type() == path.reference.scalar_type()) {
     return ApplyFused(path, rows.resolve_neg());
   }
@@ -250,8 +440,7 @@ at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows) {
   return out;
 }
 
-at::Tensor MeanProbabilities(const SoftmaxPath& path) {
-  if (!path.choice.defined()) return at::Tensor();
+at::Tensor MeanOfNear(const SoftmaxPath& path) {
   at::Tensor mean = at::empty(path.reference.sizes(), path.reference.options());
   if (Fused(path)) {
     const RowRules rules(path);
@@ -268,6 +457,44 @@ at::Tensor MeanProbabilities(const SoftmaxPath& path) {
     }
     if (!group.index.defined()) return own;
     mean.index_copy_(0, group.index, own);
+  }
+  return mean;
+}
+
+}  // namespace
+
+at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows, bool transposed) {
+  if (!path.choice.defined()) return at::empty(rows.sizes(), rows.options());
+  if (path.far.empty()) return AlongNear(path, rows);
+  const at::Tensor index = FarIndex(path, rows.device());
+  // What far rows have is put in place afterwards: their large numbers would be infinite in float32.
+  const at::Tensor near = AlongNear(path, rows.index_fill(1, index, 0));
+  std::vector<at::Tensor> through;
+  for (const FarRow& far : path.far) through.push_back(ApplyFar(far, rows.select(1, far.row), transposed));
+  return near.index_copy(1, index, at::stack(through, 1));
+}
+
+at::Tensor MeanProbabilities(const SoftmaxPath& path) {
+  if (!path.choice.defined()) return at::Tensor();
+  if (path.far.empty()) return MeanOfNear(path);
+  // In float64: one less a share of 1e-9 is none in float32.
+  at::Tensor mean = MeanOfNear(path).to(at::kDouble);
+  for (const FarRow& far : path.far) {
+    if (!far.shifts) {
+      throw Unimplemented(
+          "the logarithm of a softmax whose every candidate is masked by less than -1e9 in the reference or in the "
+          "value only; mask by -1e9 or by -inf, or keep the value's masks (policy conditions=value)");
+    }
+    at::Tensor own = at::zeros_like(far.start);
+    for (size_t k = 0; k < far.nodes.nodes.size(); ++k) {
+      own.add_(at::softmax(far.start + far.move * far.nodes.nodes[k], -1), far.nodes.weights[k]);
+    }
+    if (far.scale.defined()) {
+      own.mul_(far.scale);
+      own[far.anchor] = 0;
+      own[far.anchor] = 1 - own.sum();
+    }
+    mean.select(0, far.row).copy_(own);
   }
   return mean;
 }
