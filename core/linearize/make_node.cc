@@ -249,6 +249,14 @@ Policy PolicyForRule(const TracedRun& trace, int64_t c, const Choices& choices) 
   return policy;
 }
 
+// The largest constant that can be shared out. A mask of the lowest number that there is would be infinite once rounding
+// or a share above one made it larger, and so would squares of what anybody was paid.
+double LargestShared(at::ScalarType dtype) {
+  const bool single = EpsilonOf(dtype) > std::numeric_limits<double>::epsilon();
+  const double largest = single ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  return std::sqrt(largest) * 1e-6;
+}
+
 // What an operator adds whatever its inputs are, where the policy pays it to somebody.
 at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
   if (call.policy->bias == Bias::kResidual || call.outputs.empty() || !call.outputs[0].value.defined()) return {};
@@ -260,10 +268,12 @@ at::Tensor ConstantOf(const RuleCall& call, const RuleResult& rule) {
     for (const int input : rule.inputs) references.push_back(call.operands[input].reference.unsqueeze(0));
     const at::Tensor passed = rule.map->Forward(references)[0].select(0, 0);
     constant = reference - passed;
-    // Rounding is no constant, and neither is an infinity: nobody can be paid one.
+    // Rounding is no constant.
     const at::Tensor noise = (reference.abs() + passed.abs()) * RoundingOf(call, reference, reference.scalar_type());
-    constant = constant.masked_fill(constant.abs().le(noise).logical_or(at::isfinite(constant).logical_not()), 0);
+    constant = constant.masked_fill(constant.abs().le(noise), 0);
   }
+  // Neither is a mask, infinite or nearly so: nobody can be paid one.
+  constant = constant.masked_fill(constant.abs().le(LargestShared(reference.scalar_type())).logical_not(), 0);
   return constant / static_cast<double>(call.policy->segments);  // each piece of the line pays its share
 }
 

@@ -20,10 +20,12 @@
 #include <ATen/ops/slice_scatter.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +33,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/rules/families.h"
+#include "core/rules/joint.h"
 #include "core/rules/kinds.h"
 #include "core/rules/rewrite.h"
 
@@ -41,10 +44,40 @@ using Tensors = std::vector<at::Tensor>;
 
 // ------------------------------------------------------------------------- gradients of elementwise functions
 
+// How the derivative of an elementwise function runs.
+enum class Shape {
+  kSmooth,
+  kPieces,  // linear between steps: hardswish
+  kSteps,   // constant between steps: relu
+};
+
+// A function that is constant but for steps. A step is shared by what crosses it, however short the move; between steps
+// nothing passes.
+RuleResult Steps(const RuleCall& call, int operand) {
+  const RuleOperand& x = call.operands[operand];
+  const RuleOutput& output = call.outputs[0];
+  const Nonlinearity choice = call.policy->nonlinearity;
+  at::Tensor slope = FiniteOrZero((output.value - output.reference) / MoveOf(x.value, x.reference));
+  if (choice == Nonlinearity::kScaling) slope = FiniteOrZero(output.value / x.value);
+  if (choice == Nonlinearity::kGradient || choice == Nonlinearity::kNone) slope = at::zeros_like(output.value);
+  RuleResult result = Elementwise(call, Kind::kPointwise, {{operand, slope}});
+  result.exact = choice != Nonlinearity::kScaling && choice != Nonlinearity::kGradient && choice != Nonlinearity::kNone;
+  const bool hybrid = choice == Nonlinearity::kHybridAffine && call.policy->NonlinearityThreshold() > 0;
+  if (choice == Nonlinearity::kAbsAffine || hybrid) {
+    std::optional<double> threshold;
+    if (hybrid) threshold = call.policy->NonlinearityThreshold();
+    result.joint = [slope, threshold](const Rows& rows) -> Rows {
+      const at::Tensor aligned = RightAlign(rows[0], slope.dim());
+      return {SpreadByMagnitude(aligned.expand(WithRows(aligned.size(0), slope.sizes())), slope, threshold)};
+    };
+  }
+  return result;
+}
+
 // The derivative at both ends, found by the operator itself: its result for a gradient of one.
 class Derivative {
  public:
-  Derivative(const RuleCall& call, const char* saved, Curve curve) : one_(call) {
+  Derivative(const RuleCall& call, const char* saved, Shape shape) : one_(call) {
     const int gradient = call.OperandAt(call.First());
     saved_ = call.OperandAt(saved);
     const at::Tensor& output = call.outputs[0].value;
@@ -68,7 +101,10 @@ class Derivative {
     one_.outputs[0].value = call.run(call.arguments, values)[0];
     moves_ = saved_ >= 0 && call.operands[saved_].decomposed;
     one_.outputs[0].reference = moves_ ? call.run(call.arguments, references)[0] : one_.outputs[0].value;
-    if (moves_) rule_ = Pointwise(one_, curve);
+    if (moves_ && shape == Shape::kSteps) rule_ = Steps(one_, saved_);
+    if (moves_ && shape != Shape::kSteps) {
+      rule_ = Pointwise(one_, shape == Shape::kSmooth ? Curve::kSmooth : Curve::kPiecewiseLinear);
+    }
     if (!rule_.stand_ins.empty()) one_.outputs[0].reference = rule_.stand_ins[0];
   }
 
@@ -95,10 +131,10 @@ class Derivative {
 };
 
 // The gradient, which is the first argument, times a function of the argument `saved`.
-RuleResult TimesDerivative(const RuleCall& call, const char* saved, Curve curve) {
+RuleResult TimesDerivative(const RuleCall& call, const char* saved, Shape shape) {
   const int g = call.OperandAt(call.First());
   const RuleOperand& gradient = call.operands[g];
-  const Derivative derivative(call, saved, curve);
+  const Derivative derivative(call, saved, shape);
   const RuleOperand factor = derivative.Factor();
   if (!factor.decomposed) return Elementwise(call, Kind::kLinear, {{g, factor.value}});
   const Meeting meeting = Meet(*call.policy, gradient, factor);
@@ -126,8 +162,8 @@ RuleResult TimesDerivative(const RuleCall& call, const char* saved, Curve curve)
   return result;
 }
 
-Rule OfElementwise(const char* name, const char* saved, Curve curve) {
-  return {name, Kind::kBilinear, [=](const RuleCall& call) { return TimesDerivative(call, saved, curve); }};
+Rule OfElementwise(const char* name, const char* saved, Shape shape) {
+  return {name, Kind::kBilinear, [=](const RuleCall& call) { return TimesDerivative(call, saved, shape); }};
 }
 
 // rrelu_with_noise_backward(grad_output, self, noise, lower, upper, training, self_is_result): in training a product
@@ -136,7 +172,7 @@ RuleResult RandomReluBackward(const RuleCall& call) {
   RuleCall plain = call;
   const int noise = call.OperandAt("noise");
   if (noise >= 0) plain.operands[noise].decomposed = false;
-  RuleResult result = TimesDerivative(plain, "self", Curve::kSteps);
+  RuleResult result = TimesDerivative(plain, "self", Shape::kSteps);
   if (noise >= 0 && call.operands[noise].decomposed) result.exact = false;
   return result;
 }
@@ -511,21 +547,21 @@ RuleResult OfPlanes(const RuleCall& call, int64_t spatial) {
 }  // namespace
 
 void RegisterGradient(Registry& registry) {
-  registry.Register(OfElementwise("aten::tanh_backward", "output", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::sigmoid_backward", "output", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::softplus_backward", "self", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::gelu_backward", "self", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::silu_backward", "self", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::mish_backward", "self", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::elu_backward", "self_or_result", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::logit_backward", "self", Curve::kSmooth));
-  registry.Register(OfElementwise("aten::hardswish_backward", "self", Curve::kPiecewiseLinear));
-  registry.Register(OfElementwise("aten::threshold_backward", "self", Curve::kSteps));
-  registry.Register(OfElementwise("aten::leaky_relu_backward", "self", Curve::kSteps));
-  registry.Register(OfElementwise("aten::hardtanh_backward", "self", Curve::kSteps));
-  registry.Register(OfElementwise("aten::hardsigmoid_backward", "self", Curve::kSteps));
-  registry.Register(OfElementwise("aten::softshrink_backward", "self", Curve::kSteps));
-  registry.Register(OfElementwise("aten::hardshrink_backward", "self", Curve::kSteps));
+  registry.Register(OfElementwise("aten::tanh_backward", "output", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::sigmoid_backward", "output", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::softplus_backward", "self", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::gelu_backward", "self", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::silu_backward", "self", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::mish_backward", "self", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::elu_backward", "self_or_result", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::logit_backward", "self", Shape::kSmooth));
+  registry.Register(OfElementwise("aten::hardswish_backward", "self", Shape::kPieces));
+  registry.Register(OfElementwise("aten::threshold_backward", "self", Shape::kSteps));
+  registry.Register(OfElementwise("aten::leaky_relu_backward", "self", Shape::kSteps));
+  registry.Register(OfElementwise("aten::hardtanh_backward", "self", Shape::kSteps));
+  registry.Register(OfElementwise("aten::hardsigmoid_backward", "self", Shape::kSteps));
+  registry.Register(OfElementwise("aten::softshrink_backward", "self", Shape::kSteps));
+  registry.Register(OfElementwise("aten::hardshrink_backward", "self", Shape::kSteps));
   registry.Register({"aten::rrelu_with_noise_backward", Kind::kBilinear, RandomReluBackward});
   registry.Register(Rewrite{"aten::log_sigmoid_backward", LogSigmoidBackward});
   registry.Register(Rewrite{"aten::glu_backward", GluBackward});

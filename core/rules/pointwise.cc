@@ -248,7 +248,6 @@ class Elementary {
       case Nonlinearity::kGradient:
         return Derivative(x_.value);
       default:
-        if (curve_ == Curve::kSteps) return StepSlope();
         return SecantSlope(
             x_.value, x_.reference, output.value, output.reference, curve_,
             [this](const at::Tensor& point) { return Derivative(point); }, /*pointwise=*/call_.operands.size() == 1);
@@ -291,12 +290,6 @@ class Elementary {
   }
 
  private:
-  // A step is shared by what crosses it, however short the move; between steps nothing passes.
-  at::Tensor StepSlope() const {
-    const at::Tensor rise = call_.outputs[0].value - call_.outputs[0].reference;
-    return FiniteOrZero(rise / MoveOf(x_.value, x_.reference));
-  }
-
   at::Tensor ResultAt(const at::Tensor& point) const {
     std::vector<at::Tensor> operands;
     for (const RuleOperand& o : call_.operands) operands.push_back(o.value);

@@ -16,7 +16,6 @@ enum class Curve {
   kPower,            // bends on the scale of its argument: sqrt, log, pow
   kPiecewiseLinear,  // kinks: leaky_relu, hardsigmoid
   kUnitPieces,       // kinks between pieces that are x, -x or a constant: relu, abs, clamp
-  kSteps,            // constant between steps, never derived: the derivative of relu
 };
 // The derivative of an elementwise function at some points, of a shape of their own.
 using KnownDerivative = at::Tensor (*)(const RuleCall& call, const at::Tensor& points);
