@@ -34,6 +34,14 @@ AREAS = {
         "neighbours of floating-point numbers",
         "angles",
     ),
+    "derivatives and far masks": (
+        "flow of a Hamiltonian",
+        "gradients of layers",
+        "places of what is true",
+        "dimensions by name",
+        "masks of the input's own",
+        "constants paid beside masks",
+    ),
     "live and files": (
         "tensors made in forward",
         "views as another tensor has them",
