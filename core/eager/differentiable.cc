@@ -76,9 +76,7 @@ const std::vector<std::string>& DifferentiableRules() {
       "aten::tanh",
       "aten::tril",
       "aten::triu",
-      "aten::where.ScalarOther",
-      "aten::where.ScalarSelf",
-      "aten::where.self",
+      "aten::where",
   };
   return names;
 }

@@ -249,8 +249,8 @@ Policy PolicyForRule(const TracedRun& trace, int64_t c, const Choices& choices) 
   return policy;
 }
 
-// The largest constant that can be shared out. A mask of the lowest number that there is would be infinite once rounding
-// or a share above one made it larger, and so would squares of what anybody was paid.
+// The largest constant that can be shared out. A mask of the lowest number that there is would be infinite once
+// rounding or a share above one made it larger, and so would squares of what anybody was paid.
 double LargestShared(at::ScalarType dtype) {
   const bool single = EpsilonOf(dtype) > std::numeric_limits<double>::epsilon();
   const double largest = single ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();

@@ -69,7 +69,8 @@ class Collector {
     for (const auto& [index, times] : times_) {
       std::string& message = unmet_[index].message;
       absl::StrAppend(&message, " has no rule", times > 1 ? absl::StrCat(" (called in ", times, " places)") : "",
-                      ": its parts are found by its derivative (policy missing_rule=path), or left over (missing_rule=absorb)");
+                      ": its parts are found by its derivative (policy missing_rule=path), or left over "
+                      "(missing_rule=absorb)");
     }
     return std::move(unmet_);
   }

@@ -368,8 +368,8 @@ Tensors ConvolutionBackward(const RewriteCall& call) {
   if (Asks(call, 0)) {
     std::vector<int64_t> rest(spatial, 0);  // what the windows did not reach
     for (int64_t d = 0; d < spatial && !transposed; ++d) {
-      const int64_t reached = (grad.size(d + 2) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (weight.size(d + 2) - 1);
-      rest[d] = x.size(d + 2) - reached - 1;
+      const int64_t window = dilation[d] * (weight.size(d + 2) - 1) + 1;
+      rest[d] = x.size(d + 2) - ((grad.size(d + 2) - 1) * stride[d] - 2 * padding[d] + window);
     }
     results[0] = at::convolution(grad, weight, {}, stride, padding, dilation, !transposed, rest, groups);
   }
@@ -404,7 +404,8 @@ Tensors EmbeddingBackward(const RewriteCall& call) {
   rows = rows.masked_fill(index.eq(call.Int("padding_idx", -1)).unsqueeze(1), 0);
   const int64_t count = call.Int("num_weights", 0);
   if (call.Bool("scale_grad_by_freq", false)) {
-    const at::Tensor times = at::zeros({count}, grad.options()).index_add(0, index, at::ones({index.numel()}, grad.options()));
+    const at::Tensor one = at::ones({index.numel()}, grad.options());
+    const at::Tensor times = at::zeros({count}, grad.options()).index_add(0, index, one);
     rows = rows / times.index_select(0, index).unsqueeze(1);
   }
   return {at::zeros({count, grad.size(-1)}, grad.options()).index_add(0, index, rows)};
@@ -453,8 +454,8 @@ Tensors UnfoldBackward(const RewriteCall& call) {
   const int64_t size = call.Int("size", 1);
   const at::Tensor moved = grad.movedim(dim, -2).flatten(-2);  // [..., windows * size]
   const auto options = grad.options().dtype(at::kLong);
-  const at::Tensor place =
-      (at::arange(grad.size(dim), options).unsqueeze(1) * call.Int("step", 1) + at::arange(size, options)).reshape({-1});
+  const at::Tensor first = at::arange(grad.size(dim), options).unsqueeze(1) * call.Int("step", 1);
+  const at::Tensor place = (first + at::arange(size, options)).reshape({-1});
   return {at::zeros(sizes, grad.options()).index_add(dim, place, moved.movedim(-1, dim))};
 }
 
@@ -512,8 +513,8 @@ Tensors NegativeLikelihoodBackward(const RewriteCall& call) {
 
 // --------------------------------------------------------------------------------------- pooling, padding, resampling
 
-// Linear in the gradient of what has `spatial` dimensions of space, [batch, channels, *spatial] or without a batch: rows
-// and batch become one. Of `self` only the sizes are read; others are told them as "input_size".
+// Linear in the gradient of what has `spatial` dimensions of space, [batch, channels, *spatial] or without a batch:
+// rows and batch become one. Of `self` only the sizes are read; others are told them as "input_size".
 RuleResult OfPlanes(const RuleCall& call, int64_t spatial) {
   const std::string gradient = call.First();
   if (!call.Decomposed(gradient)) return Opaque(call);

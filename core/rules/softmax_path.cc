@@ -282,7 +282,7 @@ std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& refer
     const at::Tensor own = whole - whole[far.anchor];
     const at::Tensor clamped = far.move - far.move[far.anchor];
     far.scale = (clamped / own).masked_fill(own.eq(0), 1);
-    if (!AllFinite(far.scale)) return std::nullopt;
+    if (!AllFinite(own) || !AllFinite(far.scale)) return std::nullopt;
     far.shifts = at::minimum(end, begin)[far.anchor].item<double>() >= -kLowest;
   }
   const Cutter cutter(far.start.data_ptr<double>(), far.move.data_ptr<double>(), x.numel());
