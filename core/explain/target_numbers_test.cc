@@ -190,9 +190,24 @@ TEST(Contribute, RefusesRowsThatAreInfiniteAtOneEnd) {
                 Contribute(all, Composition(parts.components(), all, parts.leftover()), ParseTarget("entropy"));
               }),
               HasSubstr("NaN or infinite"));
-  // A mask of -1e9 in one of them is no line that can be followed.
-  EXPECT_THAT(MessageOf([&] { Contribute(value.masked_fill(mask, -1e9), parts, ParseTarget("entropy")); }),
+  // A mask near the lowest number in one of them is no line that can be followed.
+  EXPECT_THAT(MessageOf([&] { Contribute(value.masked_fill(mask, -1e30), parts, ParseTarget("entropy")); }),
               HasSubstr("farther from the reference to the value than can be followed"));
+}
+
+TEST(Contribute, FollowsMasksOfOneEnd) {
+  const Composition parts = Parts(1);
+  const Tensor mask = at::tensor({0, 1, 0, 0, 0}, at::kLong).to(at::kBool);
+  const Tensor value = parts.recovery().masked_fill(mask, -1e9);
+  // What the mask moves is one more part: the leftover.
+  const Composition masked(parts.components().masked_fill(mask, 0), parts.reference(),
+                           (value - parts.reference() - parts.components().sum(0)).masked_fill(mask.logical_not(), 0));
+  for (const std::string& text : Texts()) {
+    const Contributions found = Contribute(value, masked, ParseTarget(text));
+    double sum = found.reference + found.leftover;
+    for (const double part : found.contributions) sum += part;
+    EXPECT_NEAR(sum, found.value, 1e-6) << text;
+  }
 }
 
 // ---- both ways

@@ -199,7 +199,17 @@ at::Tensor ApplyFused(const SoftmaxPath& path, const at::Tensor& given) {
 // Below this a candidate's share is nothing beside the error of the quadrature.
 constexpr double kNegligible = 48;
 // A mask this low has long made its candidates vanish; float64 still tells scores apart beside it.
-constexpr double kLowest = 1e9;
+constexpr double kLowest = 1e10;
+
+// Whether all numbers that lie below that at an end are one mask, so that they meet the others where they did if all
+// are made larger in proportion.
+bool AreOneMask(const at::Tensor& begin, const at::Tensor& end) {
+  const at::Tensor both = at::stack({begin, end});
+  const at::Tensor low = both.masked_select(both.lt(-kLowest).logical_and_(both.isinf().logical_not_()));
+  if (low.numel() == 0) return true;
+  return low.max().item<double>() <= low.min().item<double>() * (1 - 1e-6) &&
+         both.masked_select(both.ge(-kLowest)).abs().max().item<double>() <= kLowest / 1e4;
+}
 
 // Cuts the line of one row where too many candidates change places; see Note [Far scores].
 class Cutter {
@@ -273,6 +283,7 @@ std::optional<FarRow> FollowFar(const at::Tensor& value, const at::Tensor& refer
   const at::Tensor end = x - x.max();
   const at::Tensor begin = b - b.max();
   if (!AllFinite(end.masked_fill(hidden, 0)) || !AllFinite(begin.masked_fill(hidden, 0))) return std::nullopt;
+  if (!AreOneMask(begin, end)) return std::nullopt;
   far.start = begin.clamp_min(-kLowest);
   far.move = end.clamp_min(-kLowest) - far.start;
   // The candidate that is masked least, at the end where it is lower.
@@ -398,8 +409,8 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
   if (!TakeFar(far, value, reference, &path)) {
     throw Unimplemented(op +
                         " where scores move farther from the reference to the value than can be followed, as those do "
-                        "that are masked by a number near the largest one in one of them only; mask by -1e9 or by "
-                        "-inf, or keep the value's masks (policy conditions=value) and do not split them");
+                        "that are masked by several numbers below -1e10 in one of them only; mask by -1e9, or keep "
+                        "the value's masks (policy conditions=value) and do not split them");
   }
   const bool single = reference.scalar_type() != at::kDouble;
   const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
@@ -482,8 +493,8 @@ at::Tensor MeanProbabilities(const SoftmaxPath& path) {
   for (const FarRow& far : path.far) {
     if (!far.shifts) {
       throw Unimplemented(
-          "the logarithm of a softmax whose every candidate is masked by less than -1e9 in the reference or in the "
-          "value only; mask by -1e9 or by -inf, or keep the value's masks (policy conditions=value)");
+          "the logarithm of a softmax whose every candidate is masked by less than -1e10 in the reference or in the "
+          "value only; mask by -1e9, or keep the value's masks (policy conditions=value)");
     }
     at::Tensor own = at::zeros_like(far.start);
     for (size_t k = 0; k < far.nodes.nodes.size(); ++k) {

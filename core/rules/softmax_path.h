@@ -13,8 +13,8 @@
 // equal pieces do not follow them. What bends a softmax on a piece of the line is the half range of those candidates
 // only that come near the top of it there, so such rows are cut in halves where that is still too much: a few dozen
 // pieces, most of them next to where the masks set in. They are computed in float64, each node less its own leader,
-// so that the large numbers of a row cancel before they are multiplied. Masks below -1e9 are put there on the line,
-// where a softmax has long been zero, and the rows of their moves are made smaller in proportion: that keeps the sum.
+// so that the large numbers of a row cancel before they are multiplied. A mask below -1e10 is put there on the line,
+// where a softmax has long been zero, and the rows of its moves are made smaller in proportion: that keeps the sum.
 #ifndef ADDEND_CORE_RULES_SOFTMAX_PATH_H_
 #define ADDEND_CORE_RULES_SOFTMAX_PATH_H_
 
