@@ -25,7 +25,7 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
                               const ContextBody& context, const std::string& model_path) {
   AttributionBody made;
   made.attribution = std::move(attribution);
-  made.at = asked.at;
+  made.at = asked.at.empty() && asked.outputs.empty() ? "" : made.attribution.name;
   made.operators = asked.operators;
   made.each_example = asked.each_example;
   made.asked = asked;

@@ -94,9 +94,12 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
                                : Composition::FromLabels(input.value, input.labels, input.reference, prepared.numc));
   }
   const TracedModel traced = Trace(asked.model);
+  // Every run begins as the first one did.
+  const std::shared_ptr<ModelState> before = asked.model->KeepState();
   return Shapley(
       [&](const std::vector<at::Tensor>& coalition) {
         RequireGoingOn(request);
+        before->Restore();
         std::vector<at::Tensor> values;
         auto next = coalition.begin();
         for (const PreparedInput& input : prepared.inputs) {

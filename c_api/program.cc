@@ -187,6 +187,7 @@ ADDEND_API addend_status* addend_program_replay(const addend_program* program, c
     for (const auto& [name, value] : result.values) {
       results.entries.push_back({name, std::nullopt, value.detach(), std::nullopt});
     }
+    results.notes = result.notes;
     Give(out_results, std::move(results));
   });
 }

@@ -185,8 +185,9 @@ ADDEND_API const char* addend_results_report_text(const addend_results* results,
 
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) noexcept {
   const ResultsBody* body = Peek(results);
-  if (body == nullptr || body->run == nullptr || index >= body->run->report.notes.size()) return nullptr;
-  return body->run->report.notes[index].c_str();
+  if (body == nullptr) return nullptr;
+  const std::vector<std::string>& notes = body->run == nullptr ? body->notes : body->run->report.notes;
+  return index < notes.size() ? notes[index].c_str() : nullptr;
 }
 
 ADDEND_API addend_status* addend_results_report(const addend_results* results, addend_string** out_json) noexcept {

@@ -223,15 +223,17 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
   return passed;
 }
 
-RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at) {
-  if (at.empty()) return outputs[0];
-  for (const RecordedOutput& output : outputs) {
-    if (output.name == at) return output;
-  }
-  if (at == "output" || absl::StartsWith(at, "output.")) RequireOutput(outputs, at);
-  const Probe probe = FindReached(trace, at, outputs[0].probe);
-  Restore(trace, probe.operand);
-  return {at, trace.Value(probe.operand), probe, {}};
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace,
+                             const AttributeOptions& options) {
+  std::vector<RecordedOutput> chosen = outputs;
+  ChooseOutputs(options.outputs, chosen);
+  if (options.at.empty()) return chosen[0];
+  RecordedOutput found = FindAsked(chosen, outputs, trace, options.at);
+  if (found.value.defined()) return found;
+  RequireReached(trace, options.at, found.probe);
+  Restore(trace, found.probe.operand);
+  found.value = trace.Value(found.probe.operand);
+  return found;
 }
 
 RunFor PurposeOf(const AttributeOptions& options) {
@@ -244,7 +246,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   Attribution result;
   result.numc = run.inputs.numc;
   result.inside = InsideValues(*run.trace);
-  const RecordedOutput explained = FindExplained(run.outputs, *run.trace, options.at);
+  const RecordedOutput explained = FindExplained(run.outputs, *run.trace, options);
   result.name = explained.name;
   result.value = explained.value;
   if (!CarriesRows(explained.probe.operand) && result.value.numel() > 0) ThrowUnreached(*run.trace, result.name);
@@ -311,7 +313,7 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     result.report.notes.push_back(
         "the memory limit was not kept: an operator needs a stand-in for its reference, from which later ones follow");
   }
-  CompareReference(result.name, reference, explained.on_baseline, result.report);
+  CompareReference(result.name, reference, explained.on_baseline, run.require_repeatable, result.report);
   AddNotes(targets, numbers, run.inputs, result);
   return result;
 }
@@ -321,7 +323,7 @@ Attribution Attribute(const TracedModel& model, const std::vector<Input>& given,
   const auto start = Clock::now();
   const std::vector<Input> inputs = AsComputed(given, options.policy.compute_dtype);
   Model& own = *model.model();
-  RecordedRun run = RecordModel(own, PrepareFor(own, inputs, options), options, PurposeOf(options));
+  RecordedRun run = RecordFor(own, inputs, options, PurposeOf(options));
   run.seconds = SecondsSince(start);
   run.influence = std::move(influence);
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);

@@ -19,8 +19,9 @@
 namespace addend {
 
 struct AttributeOptions : RunOptions {
-  // The tensor that the targets are elements of: empty or "output": the model's first result; "output.1" ...; else a
-  // selector as of DecomposeOptions::probes, such as "logits" for what a final softmax reads.
+  // The tensor that the targets are elements of: empty: the first result that counts; "output", "output.1" ...; else a
+  // selector as of DecomposeOptions::probes, such as "logits" for what a final softmax reads. What a live model returns
+  // by the name "logits" is that before anything else.
   std::string at;
   // The numbers to explain, each by itself, all in one sweep.
   std::vector<Target> targets = {Target()};
@@ -81,8 +82,10 @@ std::vector<std::vector<double>> PassedByCall(const Attribution& attribution, si
 Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options = {},
                       std::shared_ptr<KnownInfluence> influence = nullptr);
 
-// The tensor that AttributeOptions::at names, in a recorded run. Throws what finding a probe throws.
-RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace, const std::string& at);
+// The tensor that the options explain, in a recorded run: the one that `at` names, or the first output that counts.
+// Throws what FindAsked() throws.
+RecordedOutput FindExplained(const std::vector<RecordedOutput>& outputs, TracedRun& trace,
+                             const AttributeOptions& options);
 
 // Linearizes a recorded run, whose ids were labelled by LabelEveryId(), and sweeps backward from the targets. The
 // policy is that of the run; that of the options is as asked for. Throws what Attribute() throws.

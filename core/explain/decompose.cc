@@ -39,16 +39,6 @@ at::Tensor InfiniteAlone(const ProbeRows& rows) {
   return alone.any().item<bool>() ? alone : at::Tensor();
 }
 
-// The outputs that the options name; the others have no parts then.
-void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOutput>& outputs) {
-  if (names.empty()) return;
-  for (const std::string& name : names) RequireOutput(outputs, name);
-  const auto last = std::remove_if(outputs.begin(), outputs.end(), [&](const RecordedOutput& output) {
-    return std::find(names.begin(), names.end(), output.name) == names.end();
-  });
-  outputs.erase(last, outputs.end());
-}
-
 // What a reader has to know of one output or probe.
 void NoteRows(const std::string& name, const ProbeRows& rows, std::vector<std::string>& notes) {
   if (InfiniteAlone(rows).defined()) {
@@ -87,13 +77,17 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   const auto start = Clock::now();
   std::vector<std::string> names;
   std::vector<Probe> probes;
+  const std::vector<RecordedOutput> given = run.outputs;
+  ChooseOutputs(options.outputs, run.outputs);
   for (const RecordedOutput& output : run.outputs) {
     names.push_back(output.name);
     probes.push_back(output.probe);
   }
   for (const std::string& selector : options.probes) {
     names.push_back(selector);
-    probes.push_back(FindReached(*run.trace, selector, run.outputs[0].probe));
+    const RecordedOutput found = FindAsked(run.outputs, given, *run.trace, selector);
+    if (!found.value.defined()) RequireReached(*run.trace, selector, found.probe);
+    probes.push_back(found.probe);
   }
   Decomposition decomposition;
   Report& report = decomposition.report;
@@ -129,7 +123,7 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   FillReport(explained.linearization, sweep, options.policy.preset == Preset::kAuto, report);
   SayFirst(outcome, run.inputs, explained.linearization, report);
   for (size_t p = 0; p < run.outputs.size(); ++p) {
-    CompareReference(names[p], sweep.probes[p].reference, run.outputs[p].on_baseline, report);
+    CompareReference(names[p], sweep.probes[p].reference, run.outputs[p].on_baseline, run.require_repeatable, report);
   }
   return decomposition;
 }
@@ -140,9 +134,8 @@ Decomposition TracedModel::Decompose(const std::vector<Input>& given, const Deco
   }
   const auto start = Clock::now();
   const std::vector<Input> inputs = AsComputed(given, options.policy.compute_dtype);
-  RecordedRun run = RecordModel(*model_, PrepareFor(*model_, inputs, options), options);
+  RecordedRun run = RecordFor(*model_, inputs, options, RunFor::kForward);
   run.seconds = SecondsSince(start);
-  ChooseOutputs(options.outputs, run.outputs);
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);
   Decomposition decomposition = DecomposeRun(std::move(run), options);
   for (const std::string& note : shared) decomposition.report.notes.push_back(note);

@@ -25,8 +25,6 @@ struct DecomposeOptions : RunOptions {
   //   "aten::gelu"           what the only call of an operator gave; "aten::gelu:2" the third of several,
   //   "logits"               what a final softmax or log_softmax reads; the output itself where there is none.
   std::vector<std::string> probes;
-  // The results of the model to decompose, such as "output.1"; others are left out. Empty: all.
-  std::vector<std::string> outputs;
   // Whether to sweep every operator, not only those that outputs and probes depend on.
   bool everything = false;
   // Whether components go forward through the model or are found backward from what is asked for; the results are the

@@ -65,7 +65,7 @@ Target WithoutExample(Target target) {
 
 Examples::Examples(const TracedModel& model, const std::vector<Input>& inputs, const PreparedInputs& prepared,
                    const AttributeOptions& options, int64_t at_once)
-    : model_(model), numc_(prepared.numc), options_(options) {
+    : model_(model), numc_(prepared.numc), options_(options), before_(model.model()->KeepState()) {
   if (options.operators) {
     throw InvalidArgument("what passes through operators is not known for several examples; ask for one of them");
   }
@@ -89,6 +89,18 @@ Examples::Examples(const TracedModel& model, const std::vector<Input>& inputs, c
   }
   const int64_t most = std::clamp<int64_t>(kMostElements / elements, 1, kMostAtOnce);
   at_once_ = at_once > 0 ? at_once : most;
+}
+
+Examples::~Examples() {
+  if (after_ != nullptr) after_->Restore();
+}
+
+Attribution Examples::First(const std::vector<Input>& inputs) {
+  AttributeOptions once = options_;
+  once.references = nullptr;
+  Attribution found = Attribute(model_, inputs, once);
+  after_ = model_.model()->KeepState();
+  return found;
 }
 
 void Examples::Align(int64_t count) {
@@ -135,6 +147,7 @@ std::vector<Input> Examples::InputsOf(const std::vector<Example>& examples) cons
 ExampleAttribution Examples::Alone(const Example& example) const {
   AttributeOptions options = OptionsFor({example.target}, false);
   options.references = nullptr;  // those of batches are kept
+  before_->Restore();
   Attribution found = Attribute(model_, InputsOf({example}), options);
   ExampleAttribution result;
   result.numbers = std::move(found.targets.at(0));
@@ -148,6 +161,7 @@ ExampleAttribution Examples::Alone(const Example& example) const {
 std::vector<ExampleAttribution> Examples::Together(const std::vector<Example>& examples) const {
   std::vector<Target> targets;
   for (const Example& example : examples) targets.push_back(WithoutExample(example.target));
+  before_->Restore();
   Attribution found = Attribute(model_, InputsOf(examples), OptionsFor(std::move(targets), true), influence_);
   std::vector<ExampleAttribution> results(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {

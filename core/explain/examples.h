@@ -44,7 +44,13 @@ class Examples {
   // as seems reasonable. Refers to the model.
   Examples(const TracedModel& model, const std::vector<Input>& inputs, const PreparedInputs& prepared,
            const AttributeOptions& options, int64_t at_once = 0);
+  // Leaves the model as the run of First() left it.
+  ~Examples();
+  Examples(const Examples&) = delete;
+  Examples& operator=(const Examples&) = delete;
 
+  // Attributes the whole that examples are cut from. All runs begin in the state that the model has when this is made.
+  Attribution First(const std::vector<Input>& inputs);
   // How many examples there are in one batch.
   int64_t at_once() const { return at_once_; }
   // Makes batches of multiples of `count` examples, where that many fit: baselines that repeat are then kept.
@@ -71,6 +77,8 @@ class Examples {
   bool exact_ = true;  // float64
   std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
   std::vector<std::string> notes_;
+  std::shared_ptr<ModelState> before_;
+  std::shared_ptr<ModelState> after_;
 };
 
 // Throws FailedPrecondition where an example that was attributed among others has other numbers than alone, beyond what

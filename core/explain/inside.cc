@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/explain/baselines.h"
 #include "core/explain/probe.h"
-#include "core/explain/recorded_model.h"
+#include "core/explain/same_run.h"
 #include "core/explain/verify.h"
+#include "core/program/random_state.h"
 
 namespace addend {
 namespace {
@@ -57,13 +61,14 @@ PreparedInputs ArgumentsOf(const std::vector<Input>& inputs) {
   return plain;
 }
 
-PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace,
+                           const std::vector<RecordedOutput>& outputs,
                            const std::vector<std::pair<std::string, at::Tensor>>& held) {
   std::vector<Input> all = inputs;
   std::vector<InsidePlace> places(inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!IsInside(inputs[k])) continue;
-    const Probe probe = FindProbe(trace, inputs[k].inside, output);
+    const Probe probe = FindAsked(outputs, outputs, trace, inputs[k].inside).probe;
     places[k] = PlaceOf(trace, probe, inputs[k].inside);
     const std::string& word = inputs[k].baseline.word;
     if (NeedsValue(word)) {
@@ -80,14 +85,36 @@ PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& tr
   return prepared;
 }
 
-PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options) {
-  if (!HasInside(inputs)) return Prepare(inputs, model.NamedTensors());
+RecordedRun RecordFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options, RunFor purpose) {
+  if (!HasInside(inputs)) return RecordModel(model, Prepare(inputs, model.NamedTensors()), options, purpose);
   if (options.verify_reference) RefuseInside();
   RunOptions once = options;
   once.references = nullptr;
   once.progress = nullptr;
-  const RecordedRun run = RecordModel(model, ArgumentsOf(inputs), once);
-  return PlaceInside(inputs, *run.trace, run.outputs[0].probe, model.NamedTensors());
+  const PreparedInputs arguments = ArgumentsOf(inputs);
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : arguments.inputs) values.push_back(input.value);
+  // The second run begins as the first one did, and what it leaves is what one run leaves.
+  const std::shared_ptr<ModelState> before = model.KeepState();
+  std::optional<RandomState> random(std::in_place, values);
+  std::vector<std::pair<std::string, at::Tensor>> outputs;
+  PreparedInputs placed;
+  {
+    const RecordedRun first = RecordModel(model, arguments, once);
+    placed = PlaceInside(inputs, *first.trace, first.outputs, model.NamedTensors());
+    for (const RecordedOutput& output : first.outputs) {
+      outputs.emplace_back(output.name, output.value.detach().clone());
+    }
+  }
+  before->Restore();
+  random.reset();
+  RecordedRun run = RecordModel(model, placed, options, purpose);
+  std::vector<at::Tensor> again;
+  for (const RecordedOutput& output : run.outputs) again.push_back(output.value);
+  const std::string apart = FirstApart(outputs, again);
+  if (apart.empty()) return run;
+  const std::vector<c10::IValue> given(values.begin(), values.end());
+  throw RunsApart(apart, WhereRunsPart(model, given));
 }
 
 std::vector<at::Tensor> InsideValues(const TracedRun& trace) {

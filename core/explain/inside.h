@@ -12,6 +12,7 @@
 #include "core/explain/input.h"
 #include "core/explain/run_options.h"
 #include "core/linearize/linearization.h"
+#include "core/explain/recorded_model.h"
 #include "core/linearize/trace.h"
 #include "core/model/model.h"
 
@@ -20,17 +21,20 @@ namespace addend {
 // Whether a split starts inside the model.
 bool HasInside(const std::vector<Input>& inputs);
 
-// Prepares inputs. If some are inside the model, the model runs once to find them. Throws what Prepare() and
-// RecordModel() throw, and InvalidArgument if the options ask to verify the reference of a split inside.
-PreparedInputs PrepareFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options);
+// Records a run of a model on inputs that it prepares. If some are inside the model, the model runs once more to find
+// them, from the same state and with the same random numbers. Throws what Prepare() and RecordModel() throw,
+// InvalidArgument if the options ask to verify the reference of a split inside, and FailedPrecondition if the two runs
+// differ; see Note [Two runs] in same_run.h.
+RecordedRun RecordFor(Model& model, const std::vector<Input>& inputs, const RunOptions& options, RunFor purpose);
 
 // Prepares the arguments among inputs of which some are inside the model, for the run that finds those. Throws
 // InvalidArgument if an argument is split as well.
 PreparedInputs ArgumentsOf(const std::vector<Input>& inputs);
 
-// Prepares all inputs, those inside the model as the run of the arguments showed them; `output`: its first result;
-// `held`: what the model holds.
-PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace, const Probe& output,
+// Prepares all inputs, those inside the model as the run of the arguments showed them; `outputs`: its results; `held`:
+// what the model holds.
+PreparedInputs PlaceInside(const std::vector<Input>& inputs, const TracedRun& trace,
+                           const std::vector<RecordedOutput>& outputs,
                            const std::vector<std::pair<std::string, at::Tensor>>& held);
 
 // What the model computed where a split starts inside it, in the order of those inputs.

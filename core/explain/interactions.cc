@@ -53,10 +53,8 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     count = std::max(count, group + 1);
   }
   Examples runner(model, inputs, prepared, options, at_once);
-  AttributeOptions once = options;
-  once.references = nullptr;
   Interactions result;
-  result.attribution = Attribute(model, inputs, once);
+  result.attribution = runner.First(inputs);
   result.numbers = result.attribution.targets.at(0);
   const Target target = result.numbers.target;
   // By input, which group each element is of; -1: none.

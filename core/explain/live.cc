@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/explain/inside.h"
 #include "core/explain/recorded_model.h"
+#include "core/explain/same_run.h"
 #include "core/explain/verify.h"
 #include "core/intercept/thread_modes.h"
 #include "core/intercept/tracing_scope.h"
@@ -83,11 +84,14 @@ class LiveTrace::Recording : public CallHandler {
     finished_ = true;
     std::shared_ptr<Recording> second;
     try {
-      second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_[0].probe, named_),
+      second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_, named_),
                                            named_, purpose_, /*finds_inside=*/false);
     } catch (...) {
       error_ = std::current_exception();
       throw;
+    }
+    for (RecordedOutput& output : outputs_) {
+      second->first_outputs_.emplace_back(output.name, std::move(output.on_baseline));
     }
     second->notes_ = std::move(notes_);
     second->frames_ = std::move(frames_);
@@ -133,6 +137,8 @@ class LiveTrace::Recording : public CallHandler {
                                   "threads or compiled code compute"));
     }
     outputs_.push_back({name, live, {last_call, tracer_.Output(live)}, {}});
+    // For the comparison with the second run: what lies in the model's memory is put back in between.
+    if (finds_inside_) outputs_.back().on_baseline = live.detach().clone();
   }
 
   void Stop() {
@@ -197,6 +203,7 @@ class LiveTrace::Recording : public CallHandler {
     finished_ = true;
     RequireOutputs();
     if (finds_inside_) throw FailedPrecondition("a split starts inside the model, which has to run again for that");
+    RequireFirstRun();
     const auto start = Clock::now();
     RecordedRun run;
     run.trace = std::make_shared<TracedRun>(FinishedRun(tracer_, lines_));
@@ -207,6 +214,16 @@ class LiveTrace::Recording : public CallHandler {
     run.policy = policy_;
     run.seconds = seconds_ + SecondsSince(start);
     return run;
+  }
+
+  // Whether the run is that in which what is inside the model was found; see Note [Two runs] in same_run.h.
+  void RequireFirstRun() const {
+    for (const auto& [name, first] : first_outputs_) {
+      for (const RecordedOutput& output : outputs_) {
+        if (output.name != name || !first.defined()) continue;
+        if (!FirstApart({{name, first}}, {output.value}).empty()) throw RunsApart(name, "");
+      }
+    }
   }
 
   void AddNotes(Report& report) const { report.notes.insert(report.notes.end(), notes_.begin(), notes_.end()); }
@@ -293,6 +310,7 @@ class LiveTrace::Recording : public CallHandler {
   std::vector<size_t> declared_;   // inputs, in the order in which the tracer was told of them
   std::vector<int> storages_of_ = std::vector<int>(inputs_.size(), -1);  // by input, as of RecordedRun
   std::vector<RecordedOutput> outputs_;
+  std::vector<std::pair<std::string, at::Tensor>> first_outputs_;  // of the run that found what is inside, by name
   std::vector<std::string> notes_;
   std::function<std::vector<SourceFrame>()> frames_;
   CallLines lines_;

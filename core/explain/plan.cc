@@ -15,12 +15,14 @@
 #include "core/explain/baselines.h"
 #include "core/explain/inside.h"
 #include "core/explain/report.h"
+#include "core/explain/same_run.h"
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/linearize/compute_dtype.h"
 #include "core/linearize/repeated_run.h"
 #include "core/linearize/segments.h"
 #include "core/model/run_model.h"
+#include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/rules/rows.h"
 
@@ -74,7 +76,7 @@ class AttributionPlan::Sized {
         declared_(std::move(run.declared)),
         policy_(run.policy),
         outputs_(std::move(run.outputs)),
-        explained_(FindExplained(outputs_, *run.trace, options.at)),
+        explained_(FindExplained(outputs_, *run.trace, options)),
         held_(held) {
     std::vector<RepeatedInput> repeated;
     for (size_t k = 0; k < asked_.inputs.size(); ++k) {
@@ -93,7 +95,8 @@ class AttributionPlan::Sized {
 
   // Compares repetitions with what the plain model gives. `model`: null where its owner runs it; then only what the
   // recorded run tells of the baseline is compared.
-  void CompareWithModel(Model* model, const StageProgress& progress) const {
+  // `before`: the state in which the model began to be recorded.
+  void CompareWithModel(Model* model, ModelState* before, const StageProgress& progress) const {
     std::vector<at::Tensor> baseline;
     std::vector<at::Tensor> near;
     for (const PreparedInput& input : asked_.inputs) {
@@ -102,8 +105,11 @@ class AttributionPlan::Sized {
                                                  : (input.value + (input.reference - input.value) * 0.01).contiguous());
     }
     // The model may go another way on the baseline, and what it multiplies by zero there is not seen.
+    if (before != nullptr) before->Restore();
     CompareAt(baseline, model, /*on_baseline=*/true, progress);
-    if (model != nullptr) CompareAt(near, model, /*on_baseline=*/false, progress);
+    if (model == nullptr) return;
+    before->Restore();
+    CompareAt(near, model, /*on_baseline=*/false, progress);
   }
 
   Attribution Attribute(const std::vector<at::Tensor>& values, const AttributeOptions& options) const {
@@ -135,7 +141,11 @@ class AttributionPlan::Sized {
     run.prepared = prepared_;
     run.influence = influence_;
     run.seconds = SecondsSince(start);
-    return AttributeRun(std::move(run), options);
+    // It is the only output, by its own name.
+    AttributeOptions own_options = options;
+    own_options.at = explained_.name;
+    own_options.outputs.clear();
+    return AttributeRun(std::move(run), own_options);
   }
 
   // Whether inputs of these sizes are those of the plan.
@@ -219,9 +229,7 @@ class AttributionPlan::Sized {
       } catch (const Error&) {
         return;  // it does not take such an input
       }
-      ForEachTensor(result, [&](const at::Tensor& tensor) {
-        if (tensor.defined() && Continuous(tensor.scalar_type())) given.push_back(tensor.detach());
-      });
+      given = NumbersOf(result);
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const RecordedOutput& output = outputs_[k];
@@ -230,7 +238,7 @@ class AttributionPlan::Sized {
                                                      : output.value.new_empty({0});
       if (!expected.defined()) continue;
       Report report;
-      CompareReference(output.name, repetition->trace()->Value(output.probe.operand), expected, report);
+      CompareReference(output.name, repetition->trace()->Value(output.probe.operand), expected, nullptr, report);
       if (report.reference_is_model_on_baseline != "no") continue;
       throw FailedPrecondition(absl::StrCat(
           "the model cannot be planned: ", on_baseline ? "on the baseline" : "near its input", " it gives another ",
@@ -267,10 +275,43 @@ struct AttributionPlan::Parts {
     const TracingPause pause;
     AttributeOptions own = options;
     own.progress = progress;
-    RecordedRun run = RecordModel(*model, PrepareFor(*model, with, own), own, PurposeOf(own));
-    auto sized = std::make_shared<const Sized>(std::move(run), std::move(with), own, model->NamedTensors());
-    sized->CompareWithModel(model.get(), progress);
-    return sized;
+    const std::shared_ptr<ModelState> before = model->KeepState();
+    RecordedRun run = RecordFor(*model, with, own, PurposeOf(own));
+    const std::shared_ptr<ModelState> after = model->KeepState();
+    const std::string changed = before->Difference();
+    if (!changed.empty()) RequireSteady(run, changed);
+    try {
+      auto sized = std::make_shared<const Sized>(std::move(run), std::move(with), own, model->NamedTensors());
+      sized->CompareWithModel(model.get(), before.get(), progress);
+      after->Restore();
+      return sized;
+    } catch (...) {
+      after->Restore();
+      throw;
+    }
+  }
+  // Throws where a run changes what the next one gives. `changed`: what it left otherwise; the run is over.
+  void RequireSteady(const RecordedRun& run, const std::string& changed) const {
+    std::vector<c10::IValue> arguments;
+    std::vector<at::Tensor> values;
+    std::vector<std::pair<std::string, at::Tensor>> outputs;
+    for (const PreparedInput& input : run.inputs.inputs) {
+      values.push_back(input.value.clone());
+      arguments.emplace_back(values.back());
+    }
+    for (const RecordedOutput& output : run.outputs) outputs.emplace_back(output.name, output.value.detach().clone());
+    const RandomState random(values);
+    const std::shared_ptr<ModelState> after = model->KeepState();
+    std::vector<at::Tensor> again;
+    try {
+      again = NumbersOf(RunModel(*model, arguments, "its second run"));
+    } catch (const Error&) {  // which is another answer, too
+    }
+    after->Restore();
+    const std::string apart = FirstApart(outputs, again);
+    if (apart.empty()) return;
+    throw FailedPrecondition(absl::StrCat("the model cannot be planned: a run changes ", changed,
+                                          ", and the next one gives another ", apart, "; attribute it without a plan"));
   }
   // Of these sizes; null where there is none yet. The mutex is held.
   std::shared_ptr<const Sized> Known(const std::vector<at::Tensor>& values) {
@@ -316,7 +357,7 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Of(
   std::vector<at::Tensor> values;
   for (const PreparedInput& input : run.inputs.inputs) values.push_back(input.value);
   auto sized = std::make_shared<const Sized>(std::move(run), parts->inputs, parts->options, held);
-  sized->CompareWithModel(nullptr, options.progress);
+  sized->CompareWithModel(nullptr, nullptr, options.progress);
   sized->Attribute(values, parts->options);
   parts->first = std::move(sized);
   parts->options.progress = nullptr;

@@ -24,7 +24,7 @@ struct Selector {
 
 // "logits", "#28", "aten::gelu" or "aten::gelu:2"; anything else is the path of a module.
 Selector ParseSelector(const std::string& text) {
-  if (text == "logits") return {Selector::Kind::kLogits, text};
+  if (text == kLogits) return {Selector::Kind::kLogits, text};
   int64_t number = 0;
   if (absl::StartsWith(text, "#") && absl::SimpleAtoi(text.substr(1), &number)) {
     return {Selector::Kind::kCall, text, number};
@@ -133,13 +133,12 @@ Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe
   return output;
 }
 
-Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output) {
-  const Probe probe = FindProbe(trace, selector, output);
-  if (probe.operand.storage < 0) return probe;
+void RequireReached(const TracedRun& trace, const std::string& selector, const Probe& probe) {
+  if (probe.operand.storage < 0) return;
   const std::vector<Kept>& versions = trace.storages[probe.operand.storage];
   const bool kept = std::any_of(versions.begin(), versions.end(),
                                 [&](const Kept& one) { return one.version == probe.operand.version; });
-  if (kept) return probe;
+  if (kept) return;
   throw InvalidArgument(absl::StrCat(selector, " does not depend on what is split, so that it has no components"));
 }
 

@@ -13,9 +13,12 @@ namespace addend {
 // Throws InvalidArgument where the run has no such tensor.
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
 
-// FindProbe() in a run whose rows have begun. Also throws InvalidArgument for a tensor that no row can reach and whose
-// value, therefore, was not kept.
-Probe FindReached(const TracedRun& trace, const std::string& selector, const Probe& output);
+// The selector of what a final softmax reads.
+inline constexpr char kLogits[] = "logits";
+
+// Throws InvalidArgument for a tensor of a run whose rows have begun that no row can reach and whose value, therefore,
+// was not kept.
+void RequireReached(const TracedRun& trace, const std::string& selector, const Probe& probe);
 
 }  // namespace addend
 

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/explain/probe.h"
+#include "core/explain/same_run.h"
 #include "core/explain/verify.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/model/run_model.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
@@ -30,35 +33,79 @@ std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs) {
   return values;
 }
 
-// The run on the baseline that follows a model's run. Before the model runs, remembers what the second run needs in
-// order to be like the first: the state of random numbers, and how often the tensors that the model holds have been
-// written.
-class BaselineRun {
+// Runs that follow a model's run and begin as it began. Remembers, before the model runs, what they need for that: the
+// state of random numbers, and what the model holds.
+class LaterRuns {
  public:
-  BaselineRun(Model& model, const PreparedInputs& inputs, ComputeDtype compute)
-      : model_(model), inputs_(inputs), compute_(compute), held_(model.NamedTensors()), before_(std::in_place, ValuesOf(inputs)) {
+  // `model` lives as long as this does. `compute`: what the model's run is computed in.
+  LaterRuns(Model& model, const PreparedInputs& inputs, ComputeDtype compute)
+      : model_(model),
+        inputs_(inputs),
+        compute_(compute),
+        before_(model.KeepState()),
+        random_(std::make_unique<RandomState>(ValuesOf(inputs))),
+        held_(model.NamedTensors()) {
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
-  // What the model gives on the baseline. The same numbers are drawn as in the run since the constructor, and whoever
-  // draws behind this run draws what they would have drawn.
-  std::vector<at::Tensor> Run() {
-    std::vector<at::Tensor> written;
+  ~LaterRuns() { random_->Forget(); }
+  LaterRuns(const LaterRuns&) = delete;
+  LaterRuns& operator=(const LaterRuns&) = delete;
+
+  // The model's run is over, and gave these.
+  void SetOutputs(const std::vector<RecordedOutput>& outputs) {
+    for (const RecordedOutput& output : outputs) outputs_.emplace_back(output.name, output.value.detach().clone());
     for (size_t k = 0; k < held_.size(); ++k) {
-      if (VersionOf(held_[k].second) != versions_[k]) written.push_back(held_[k].second);
+      if (VersionOf(held_[k].second) != versions_[k]) written_.push_back(held_[k].second);
     }
-    const RandomState after(ValuesOf(inputs_));
-    before_.reset();
-    return RunOnBaseline(model_, inputs_, written, compute_);
+  }
+
+  // What the model gives on the baseline.
+  std::vector<at::Tensor> OnBaseline() {
+    return FromBefore([&] { return RunOnBaseline(model_, inputs_, written_); });
+  }
+
+  void RequireSame() {
+    std::vector<c10::IValue> arguments;
+    for (const PreparedInput& input : inputs_.inputs) {
+      if (input.inside.call < 0) arguments.emplace_back(input.value.clone());
+    }
+    const std::string output = FirstApart(outputs_, FromBefore([&] {
+                                            return NumbersOf(RunModel(model_, arguments, "its second run"));
+                                          }));
+    if (!output.empty()) throw RunsApart(output, WhereRunsPart(model_, arguments));
   }
 
  private:
+  // Whoever draws and runs behind this finds what they would have found.
+  template <typename Run>
+  std::vector<at::Tensor> FromBefore(const Run& run) {
+    const std::shared_ptr<ModelState> after = model_.KeepState();
+    const RandomState drawn(ValuesOf(inputs_));
+    before_->Restore();
+    random_->Restore();
+    try {
+      std::vector<at::Tensor> found = [&] {
+        const ComputeScope scope(compute_);
+        return run();
+      }();
+      after->Restore();
+      return found;
+    } catch (...) {
+      after->Restore();
+      throw;
+    }
+  }
+
   Model& model_;
-  const PreparedInputs& inputs_;
-  ComputeDtype compute_;
-  std::vector<std::pair<std::string, at::Tensor>> held_;
+  const PreparedInputs inputs_;
+  const ComputeDtype compute_;
+  const std::shared_ptr<ModelState> before_;
+  const std::unique_ptr<RandomState> random_;
+  const std::vector<std::pair<std::string, at::Tensor>> held_;
   std::vector<int64_t> versions_;
-  std::optional<RandomState> before_;  // puts the state back when it goes
+  std::vector<at::Tensor> written_;
+  std::vector<std::pair<std::string, at::Tensor>> outputs_;
 };
 
 // Runs the model with tracing on, on copies of the inputs. `storages`: gets, by input, the storage of each.
@@ -116,6 +163,41 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
       absl::StrCat("the model has no ", name, " that is floating-point; it has ", absl::StrJoin(names, ", ")));
 }
 
+void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOutput>& outputs) {
+  if (names.empty()) return;
+  for (const std::string& name : names) RequireOutput(outputs, name);
+  const auto last = std::remove_if(outputs.begin(), outputs.end(), [&](const RecordedOutput& output) {
+    return std::find(names.begin(), names.end(), output.name) == names.end();
+  });
+  outputs.erase(last, outputs.end());
+}
+
+RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
+                         const TracedRun& trace, const std::string& text) {
+  for (const RecordedOutput& output : chosen) {
+    if (output.name == text || output.name == absl::StrCat("output.", text)) return output;
+  }
+  const bool whole = text == "output" || absl::StartsWith(text, "output.");
+  const bool left_out = std::any_of(given.begin(), given.end(), [&](const RecordedOutput& output) {
+    return output.name == absl::StrCat("output.", text);
+  });
+  if (whole || left_out) RequireOutput(chosen, text);
+  std::vector<std::string> names;
+  for (const RecordedOutput& output : chosen) names.push_back(output.name);
+  try {
+    const Probe probe = FindProbe(trace, text, chosen[0].probe);
+    const bool no_softmax = text == kLogits && probe.operand.SamePlace(chosen[0].probe.operand) &&
+                            probe.operand.version == chosen[0].probe.operand.version;
+    if (!no_softmax) return {text, {}, probe, {}};
+    if (chosen.size() == 1) return {text, chosen[0].value, probe, chosen[0].on_baseline};
+  } catch (const Error& error) {
+    if (chosen.size() == 1 || error.code() != absl::StatusCode::kInvalidArgument) throw;
+    throw InvalidArgument(absl::StrCat(error.what(), "; the model's outputs are ", absl::StrJoin(names, ", ")));
+  }
+  throw InvalidArgument(absl::StrCat("no softmax gives ", names[0], ", so that ", text,
+                                     " may be any of the model's outputs; name one of ", absl::StrJoin(names, ", ")));
+}
+
 void PrepareTracer(const RunOptions& options, RunFor purpose, Tracer& tracer) {
   if (purpose == RunFor::kForward) return tracer.UseReferences(options.references);
   if (purpose == RunFor::kBackward) tracer.TakeAttentionWhole();
@@ -136,11 +218,13 @@ RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOp
   Tracer tracer(&options.Rules(), &run.policy, traced.numc);
   PrepareTracer(options, purpose, tracer);
   if (options.progress) options.progress("trace", 0, 1);
-  std::optional<BaselineRun> baseline;
-  if (options.verify_reference) baseline.emplace(model, traced, run.policy.compute_dtype);
+  std::shared_ptr<LaterRuns> later;
+  if (options.verify_reference) later = std::make_shared<LaterRuns>(model, traced, run.policy.compute_dtype);
   AddOutputs(RunTraced(model, traced, options, tracer, run.storages), tracer, run);
-  if (baseline) {
-    const std::vector<at::Tensor> found = baseline->Run();
+  if (later) {
+    later->SetOutputs(run.outputs);
+    const std::vector<at::Tensor> found = later->OnBaseline();
+    run.require_repeatable = [own, later] { later->RequireSame(); };
     for (size_t k = 0; k < run.outputs.size(); ++k) {
       // Another number of outputs is another answer too.
       run.outputs[k].on_baseline = k < found.size() ? found[k] : run.outputs[k].value.new_empty({0});

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,9 @@ struct RecordedRun {
   Policy policy;                                // resolved
   std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
   std::shared_ptr<KnownInfluence> influence;    // of a run that is one of many; null: is looked for
+  // Where the model also ran on the baseline: throws FailedPrecondition if a second run on the inputs is another, so that
+  // what it gave there says nothing. Null: nobody can look. See Note [Two runs] in same_run.h.
+  std::function<void()> require_repeatable;
   double seconds = 0;
 };
 
@@ -60,6 +64,16 @@ std::string OutputName(size_t position);
 
 // Throws InvalidArgument where none of the outputs has the name.
 void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string& name);
+
+// Leaves the outputs that are named, which there have to be; no names: all.
+void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOutput>& outputs);
+
+// The tensor of a run that a text names: one of its outputs, which a model that names its results may also have without
+// "output." before it, or a selector of DecomposeOptions::probes; `chosen`: the outputs that count, of those that are
+// `given`. Its value is undefined where it is no output. Throws InvalidArgument where there is no such tensor, or where
+// "logits" may be one of several outputs.
+RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
+                         const TracedRun& trace, const std::string& text);
 
 // What a run is recorded for: rows that are sent forward, or a sweep back, which may be asked what passes through each
 // operator.

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/base/policy.h"
 #include "core/base/progress.h"
@@ -28,6 +30,9 @@ struct RunOptions {
   // Note [Stretches] in core/linearize/checkpoints.h. It has to be possible: policies that need the whole run are
   // refused.
   int64_t memory_bytes = 0;
+  // The results of the model that count, such as "output.1": those that are decomposed, or the first of which is
+  // attributed to. Others are left out. Empty: all.
+  std::vector<std::string> outputs;
   // Rules other than Addend's own; null: Registry::Default(). Must outlive the call.
   const Registry* registry = nullptr;
   // Called with the stage ("trace", "linearize", "sweep") and how many of its steps are done.

@@ -234,10 +234,8 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
   const PreparedInputs prepared = Prepare(first, model.model()->NamedTensors());
   Examples runner(model, first, prepared, options, at_once);
   runner.Align(count);
-  AttributeOptions once = options;
-  once.references = nullptr;
   BaselinesAttribution result;
-  result.mean = Attribute(model, first, once);
+  result.mean = runner.First(first);
   const size_t targets = result.mean.targets.size();  // or examples
   const auto numc = static_cast<size_t>(prepared.numc);
   std::vector<Running> sums(targets, Running(numc + 2));  // contributions, reference, leftover

@@ -22,10 +22,13 @@ namespace {
 using Quantity = Target::Quantity;
 
 constexpr char kTop1[] = "top1";
+// The only element of a tensor without dimensions.
+constexpr char kNoIndex[] = "()";
 
 Error NotUnderstood(const std::string& text) {
   return InvalidArgument(
-      absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3), the difference ",
+      absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3; () where there is but ",
+                   "one), the difference ",
                    "of two (3-5), probability:3, log_probability:3, entropy, entropy:5, continuation:12,55,7 or a sum ",
                    "of such targets (sum:3+5)"));
 }
@@ -53,6 +56,7 @@ Target ParseElement(absl::string_view text, const std::string& whole) {
   Target target;
   if (text == kTop1) return target;
   target.top1 = false;
+  if (text == kNoIndex) return target;
   const size_t second = FindSecond(text);
   const bool difference = second != absl::string_view::npos;
   target.index = ParseIndex(difference ? text.substr(0, second - 1) : text, whole);
@@ -64,7 +68,8 @@ std::string IndexText(const std::vector<int64_t>& index) { return absl::StrJoin(
 
 // Of an element or its probability.
 std::string PlaceText(const Target& target) {
-  if (target.top1 || target.index.empty()) return kTop1;
+  if (target.top1) return kTop1;
+  if (target.index.empty()) return kNoIndex;
   return absl::StrCat(IndexText(target.index), target.subtract.empty() ? "" : "-", IndexText(target.subtract));
 }
 

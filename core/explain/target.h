@@ -43,6 +43,7 @@ const char* QuantityWord(Target::Quantity quantity);
 // A target from its text. Throws InvalidArgument that lists the forms.
 //   top1                        the largest element
 //   3     0,3     0,-1,3        an element
+//   ()                          the only one of a tensor without dimensions
 //   3-5   0,3-0,5               the first minus the second
 //   probability:3               of an element, also of top1, under softmax over the last dimension
 //   log_probability:3           its logarithm

@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,17 @@ void JudgeReference(const Linearization& linearization, Report& report);
 [[noreturn]] void RefuseInside();
 
 // Runs the plain model on the baseline, behind the run that was recorded, and gives copies of its floating-point and
-// complex results in their order. written: tensors that the model holds and writes; their contents are put back.
-// `compute`: what the recorded run was computed in. Throws InvalidArgument where the model fails there.
+// complex results in their order. written: tensors that the model holds and writes; their contents are put back. Throws
+// InvalidArgument where the model fails there.
 std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
-                                      const std::vector<at::Tensor>& written, ComputeDtype compute);
+                                      const std::vector<at::Tensor>& written);
 
 // Compares the reference of the output `name` with what the model gave on the baseline, and writes the outcome into the
 // report. They count as equal within 1000 times the precision of the dtype, relative to the largest magnitude there.
-// With several outputs the report has the worst.
+// With several outputs the report has the worst. `require_repeatable`: where they are not equal, is called before
+// anything is said; null: nobody can tell whether a second run is the first.
 void CompareReference(const std::string& name, const at::Tensor& reference, const at::Tensor& on_baseline,
-                      Report& report);
+                      const std::function<void()>& require_repeatable, Report& report);
 
 }  // namespace addend
 

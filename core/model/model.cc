@@ -2,6 +2,8 @@
 
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 
 namespace addend {
@@ -37,6 +39,16 @@ class FunctionModel : public Model {
 };
 
 }  // namespace
+
+std::shared_ptr<ModelState> Model::KeepState() const {
+  const std::vector<std::string> buffers = BufferNames();
+  auto state = std::make_shared<KeptTensors>();
+  for (const auto& [name, tensor] : NamedTensors()) {
+    const bool buffer = std::find(buffers.begin(), buffers.end(), name) != buffers.end();
+    state->Add(name, tensor, buffer);
+  }
+  return state;
+}
 
 std::shared_ptr<Model> FromFunction(std::function<at::Tensor(const std::vector<at::Tensor>&)> function,
                                     std::vector<std::pair<std::string, at::Tensor>> named,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/model/model_state.h"
 
 namespace addend {
 
@@ -32,6 +33,9 @@ class Model {
   // The model with memory of its own for what runs write, for one trace: no other thread's run writes there, and its
   // named tensors are those that it writes. Null where runs write nothing, or what the next one is to find.
   virtual std::shared_ptr<Model> ForOneTrace() const { return nullptr; }
+  // Keeps what a run may change and the next one would find: what buffers hold and, where the model knows, what its own
+  // names are bound to. What else its code keeps is not seen: whoever relies on two runs compares them.
+  virtual std::shared_ptr<ModelState> KeepState() const;
   // Throws FailedPrecondition where the model computes something else than what was loaded, because the file that it
   // reads was written. A run does so itself.
   virtual void RequireUnchanged() const {}

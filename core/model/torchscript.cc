@@ -153,6 +153,120 @@ void AddCalls(const jit::Block* block, std::vector<ModelCall>& calls) {
   }
 }
 
+// Everything that the objects of a module hold: what their attributes are bound to, what lists and dictionaries hold, on
+// any depth, and the elements of tensors that are no parameters.
+class ScriptState : public ModelState {
+ public:
+  explicit ScriptState(const jit::Module& module) {
+    for (const auto& item : module.named_parameters()) learned_.insert(item.value.unsafeGetTensorImpl());
+    Keep("", module._ivalue());
+  }
+
+  void Restore() override {
+    for (const Attribute& one : attributes_) {
+      if (!one.object->getSlot(one.slot).is(one.before)) one.object->setSlot(one.slot, one.before);
+    }
+    for (List& one : lists_) {
+      if (!Differs(one)) continue;
+      one.list.clear();
+      for (const c10::IValue& value : one.before) one.list.push_back(value);
+    }
+    for (Dict& one : dicts_) {
+      if (!Differs(one)) continue;
+      one.dict.clear();
+      for (const auto& [key, value] : one.before) one.dict.insert(key, value);
+    }
+    tensors_.Restore();
+  }
+
+  std::string Difference() const override {
+    for (const Attribute& one : attributes_) {
+      if (!one.object->getSlot(one.slot).is(one.before)) return one.name;
+    }
+    for (const List& one : lists_) {
+      if (Differs(one)) return one.name;
+    }
+    for (const Dict& one : dicts_) {
+      if (Differs(one)) return one.name;
+    }
+    return tensors_.Difference();
+  }
+
+ private:
+  struct Attribute {
+    std::string name;
+    c10::intrusive_ptr<c10::ivalue::Object> object;
+    size_t slot;
+    c10::IValue before;
+  };
+  struct List {
+    std::string name;
+    c10::List<c10::IValue> list;
+    std::vector<c10::IValue> before;
+  };
+  struct Dict {
+    std::string name;
+    c10::impl::GenericDict dict;
+    std::vector<std::pair<c10::IValue, c10::IValue>> before;
+  };
+
+  static bool Differs(const List& one) {
+    if (one.list.size() != one.before.size()) return true;
+    for (size_t k = 0; k < one.before.size(); ++k) {
+      if (!one.list.get(k).is(one.before[k])) return true;
+    }
+    return false;
+  }
+  static bool Differs(const Dict& one) {
+    if (one.dict.size() != one.before.size()) return true;
+    size_t k = 0;
+    for (const auto& entry : one.dict) {
+      const auto& [key, value] = one.before[k++];
+      if (!(entry.key() == key) || !entry.value().is(value)) return true;
+    }
+    return false;
+  }
+
+  void Keep(const std::string& name, const c10::IValue& value) {
+    if (value.isTensor()) {
+      const at::Tensor& tensor = value.toTensor();
+      if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
+      tensors_.Add(name, tensor, !learned_.contains(tensor.unsafeGetTensorImpl()));
+    } else if (value.isObject()) {
+      const auto object = value.toObject();
+      if (!seen_.insert(object.get()).second) return;
+      for (size_t k = 0; k < object->slots().size(); ++k) {
+        const std::string& own = object->type()->getAttributeName(k);
+        const std::string path = name.empty() ? own : absl::StrCat(name, ".", own);
+        attributes_.push_back({path, object, k, object->getSlot(k)});
+        Keep(path, attributes_.back().before);
+      }
+    } else if (value.isTuple()) {
+      for (const c10::IValue& element : value.toTupleRef().elements()) Keep(name, element);
+    } else if (value.isList()) {
+      const c10::List<c10::IValue> list = value.toList();
+      List own{name, list, {}};
+      for (size_t k = 0; k < list.size(); ++k) own.before.push_back(list.get(k));
+      const std::vector<c10::IValue> elements = own.before;
+      lists_.push_back(std::move(own));
+      for (const c10::IValue& element : elements) Keep(name, element);
+    } else if (value.isGenericDict()) {
+      Dict own{name, value.toGenericDict(), {}};
+      for (const auto& entry : own.dict) own.before.emplace_back(entry.key(), entry.value());
+      const auto entries = own.before;
+      dicts_.push_back(std::move(own));
+      for (const auto& [key, element] : entries) Keep(name, element);
+    }
+  }
+
+  absl::flat_hash_set<const void*> learned_;
+  absl::flat_hash_set<const void*> seen_;  // what is held below, so that no address is another's
+  std::vector<Attribute> attributes_;
+  std::vector<List> lists_;
+  std::vector<Dict> dicts_;
+  KeptTensors tensors_;
+};
+
 class ScriptModel : public Model {
  public:
   explicit ScriptModel(jit::Module module, std::vector<std::string> methods = {"forward"})
@@ -262,6 +376,8 @@ class ScriptModel : public Model {
     for (const auto& item : module_.named_buffers()) names.push_back(item.name);
     return names;
   }
+
+  std::shared_ptr<ModelState> KeepState() const override { return std::make_shared<ScriptState>(module_); }
 
   std::vector<std::string> ModulePaths() const override {
     std::vector<std::string> paths;

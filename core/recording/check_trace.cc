@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -301,8 +302,20 @@ bool CheckReport::ok() const {
 
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options,
                        const RecordOptions& record_options) {
-  return CheckTrace([&](const std::vector<c10::IValue>& given, size_t) { return Record(model, given, record_options); },
-                    inputs, options);
+  const std::shared_ptr<ModelState> before = model.KeepState();
+  const RecordExample record = [&](const std::vector<c10::IValue>& given, size_t example) {
+    // What two runs behind each other differ by is looked for; further inputs begin as the recording did.
+    if (example > 0) before->Restore();
+    return Record(model, given, record_options);
+  };
+  try {
+    CheckReport report = CheckTrace(record, inputs, options);
+    before->Restore();
+    return report;
+  } catch (...) {
+    before->Restore();
+    throw;
+  }
 }
 
 CheckReport CheckTrace(const RecordExample& record, const std::vector<c10::IValue>& inputs,

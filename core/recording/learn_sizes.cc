@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -352,8 +353,18 @@ class Learner {
 
 Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>& examples,
                       const RecordOptions& options) {
-  return RecordSizes([&](const std::vector<c10::IValue>& inputs, size_t) { return Record(model, inputs, options); },
-                     examples);
+  // Every run begins as the first one did, and the model is left as that one leaves it.
+  const std::shared_ptr<ModelState> before = model.KeepState();
+  std::shared_ptr<ModelState> after;
+  const RecordExample record = [&](const std::vector<c10::IValue>& inputs, size_t) {
+    before->Restore();
+    Recording recording = Record(model, inputs, options);
+    if (after == nullptr) after = model.KeepState();
+    return recording;
+  };
+  Recording recording = RecordSizes(record, examples);
+  if (after != nullptr) after->Restore();
+  return recording;
 }
 
 Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {

@@ -33,7 +33,7 @@ public sealed partial record Report
         return double.IsNaN(seconds) ? TimeSpan.Zero : TimeSpan.FromSeconds(seconds);
     }
 
-    private static IEnumerable<string> AllNotes(ResultsHandle results)
+    internal static IEnumerable<string> AllNotes(ResultsHandle results)
     {
         for (nuint index = 0; ; index++)
         {

@@ -16,12 +16,13 @@ public readonly record struct Target
     internal string Text => _text ?? "top1";
 
     /// <summary>An element.</summary>
-    /// <param name="index">Its position in every dimension; dimensions of size 1 in front may be left out.</param>
+    /// <param name="index">Its position in every dimension; dimensions of size 1 in front may be left out. None: the only
+    /// element of a tensor without dimensions.</param>
     /// <returns>The target.</returns>
     public static Target At(params long[] index)
     {
         ArgumentNullException.ThrowIfNull(index);
-        return new Target(Join(index));
+        return new Target(index.Length == 0 ? "()" : Join(index));
     }
 
     /// <summary>The probability of an element under softmax over the last dimension.</summary>

@@ -22,7 +22,7 @@ public final class Report {
     return Duration.ofNanos(Math.round(AddendNative.addend_results_report_number(results, key) * 1e9));
   }
 
-  private static List<String> notes(long results) {
+  static List<String> notes(long results) {
     final List<String> lines = new ArrayList<>();
     for (String note; (note = AddendNative.addend_results_note(results, lines.size())) != null; ) {
       lines.add(note);

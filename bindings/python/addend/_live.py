@@ -4,8 +4,6 @@ import copy
 import functools
 import inspect
 import json
-import random
-import sys
 import types
 from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Type, Union
@@ -17,7 +15,7 @@ from ._captum import Question
 from ._captum_options import own_choices
 from ._composition import Composition
 from ._context import CHOICES, Context, as_context, require_options
-from ._errors import Code, Error, InvalidArgument, NotFound, Unimplemented
+from ._errors import Code, Error, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from ._input import Input, add_input, add_inside, as_input, as_inputs, as_insides, new_request, note_of_axis, one_or_list
 from ._modules import KnownTensors, ModulePaths, Modules, SlowPaths, Uncompiled, listing_module, modules_of, named_tensors
 from ._modules import unwrapped
@@ -28,6 +26,7 @@ from ._plan import Plan
 from ._results import Results, result_at
 from ._shared import SharedMemory
 from ._source_lines import SourceLines, caller
+from ._state import State
 from ._structure import map_leaves
 from ._tensor import Tensor, as_tensor
 from ._workers import Workers
@@ -52,6 +51,12 @@ _GIVEN_AWAY = (
 _LISTED = (
     "the TorchScript module %s takes a list of a tensor's elements, which no operator shows: the reference may be that of "
     "another branch"
+)
+# As core/explain/same_run.h says it.
+_APART = "two runs of the model give different results"
+_KEEPS = (
+    "; something that no buffer and no other attribute of its modules holds goes from run to run: reset it in forward, or "
+    "keep it in a buffer"
 )
 _UNCOMPILED = "torch.compile wraps %s, which ran as it is inside, uncompiled"
 
@@ -276,6 +281,10 @@ class Trace(_Block):
     def _finish(self, trace: Any) -> None:
         self.results = Results(_native.trace_end(trace))
 
+    def report(self) -> Dict[str, Any]:
+        """What the run said about itself, once the block has ended."""
+        return {} if self.results is None else self.results.report
+
 
 class _AttributionTrace(Trace):
     """The same for an attribution.
@@ -292,6 +301,9 @@ class _AttributionTrace(Trace):
     def _finish(self, trace: Any) -> None:
         self.found = _native.trace_end_attribution(trace)
 
+    def report(self) -> Dict[str, Any]:
+        return Results(_native.attribution_results(self.found)).report
+
 
 class _PlanTrace(_AttributionTrace):
     """The same for a plan.
@@ -302,6 +314,9 @@ class _PlanTrace(_AttributionTrace):
 
     def _finish(self, trace: Any) -> None:
         self.found = _native.trace_end_plan(trace)
+
+    def report(self) -> Dict[str, Any]:
+        return {}
 
 
 class Recording(_Block):
@@ -393,8 +408,7 @@ class TracedModel:
         verify = chosen.pop("verify_reference", False)
         request, context = _request_of(chosen)
         trace = self._traced(Trace, call, insides, request, context)
-        asked = (outputs,) if isinstance(outputs, str) else outputs
-        output, names = self._run(call, trace, insides, asked, verify)
+        output, names = self._run(call, trace, insides, _names_of(outputs), verify)
         results = trace.results
         assert results is not None
         results.output = map_leaves(
@@ -414,8 +428,7 @@ class TracedModel:
             lines: whether every operator knows the lines of Python that called it, which takes some microseconds.
         """
         if others:
-            examples = _Examples(self, [(args, kwargs), *map(_example, others)], lines)
-            program = Program(_native.live_record(examples.request(), examples.record))
+            program = self._record_several([(args, kwargs), *map(_example, others)], lines)
         else:
             program = self._record(args, kwargs, lines)
         program._source = functools.partial(self._check, args, kwargs)
@@ -459,8 +472,9 @@ class TracedModel:
         Args:
             args: what the model is called with, an `Input` for each tensor that is attributed to.
             targets: as for `Model.explain`, and so are `each_example`, `every_target` and `operators`.
-            at: what the targets are elements of, unless it is the first output that holds numbers: one by the name that
-                `decompose` gives it (``"output.logits"``), or an inner tensor.
+            at: what the targets are elements of, unless it is the first output that holds numbers, or the first of
+                `outputs`: one by the name that `decompose` gives it (``"output.logits"``, or ``"logits"`` alone), or an
+                inner tensor.
             kwargs: of the model, and choices as for `decompose`.
         """
         asked = {"targets": targets, "at": at, "each_example": each_example}
@@ -484,6 +498,7 @@ class TracedModel:
         asked = {"targets": targets, "at": at, "each_example": each_example}
         asked.update(every_target=every_target, operators=operators)
         chosen, kwargs = self._choices(kwargs)
+        outputs = _names_of(chosen.get("outputs"))
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
         if as_insides(chosen.pop("inside", None)):
             raise ValueError("a split that starts inside the model cannot be planned")
@@ -492,7 +507,9 @@ class TracedModel:
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_PlanTrace, call, (), request, context)
-        self._run(call, trace, (), None, True)
+        before = State(self.model)
+        output, _ = self._run(call, trace, (), outputs, True)
+        self._require_steady(call, before, output)
         return Plan(trace.found, self.model)
 
     def attribute(
@@ -515,7 +532,7 @@ class TracedModel:
         is what is attributed to. `choices` are those that `compile` takes, for this call.
         """
         choices = own_choices(choices)
-        require_options(choices, self.attribute, _OF_ANY)
+        require_options(choices, self.attribute, (*_OF_ANY, "outputs"))
         inside = choices.pop("inside", self._options.get("inside"))
         question = Question(inputs, baselines, target, additional_forward_args, inside, feature_mask, each_example)
         asked = {"targets": question.targets, "at": at, "each_example": each_example}
@@ -537,6 +554,7 @@ class TracedModel:
             chosen, kwargs = self._choices(kwargs)
         else:
             chosen = {**self._options, **own}
+        outputs = _names_of(chosen.get("outputs"))
         chosen = {key: value for key, value in chosen.items() if key not in _OF_DECOMPOSE}
         insides = as_insides(chosen.pop("inside", None))
         call = _Call(self.model, args, kwargs)
@@ -544,7 +562,7 @@ class TracedModel:
         request, context = _request_of(chosen)
         add_targets(request, **asked)
         trace = self._traced(_AttributionTrace, call, insides, request, context)
-        output, _ = self._run(call, trace, insides, None, verify)
+        output, _ = self._run(call, trace, insides, outputs, verify)
         return Attribution(trace.found, len(insides), call.tensors, output), call.places
 
     def _choices(self, kwargs: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
@@ -570,44 +588,113 @@ class TracedModel:
         """Calls the model in the block of a trace: what it returned, and by their places in that the results."""
         arguments = call.arguments_with(trace.inputs)
         first = _copied(arguments) if insides else None
-        before = _State(modules_of(self.model)) if insides or verify else None
+        before = State(self.model) if insides or verify else None
+        # Copied now: the run may change what the model is given beside its inputs.
+        again = _copied(call.arguments_with([_Place(k) for k in range(len(call.given))])) if verify else None
         names: Dict[str, int] = {}
         if before is not None and verify:
-            trace.on_baseline = self._on_baseline(call, before, names)
-        with trace:
-            if before is not None and insides:
-                self._name_outputs(trace, call, first, call.run(first), None)
-                before.restore()
-                trace._again()
-            output = call.run(arguments)
-            trace._notes.extend(filter(None, [call.written(trace.inputs)]))
-            names.update(self._name_outputs(trace, call, arguments, output, outputs))
+            trace.on_baseline = self._on_baseline(call, again, before, names)
+        try:
+            with trace:
+                if before is not None and insides:
+                    self._name_outputs(trace, call, first, call.run(first), None)
+                    before.restore()
+                    trace._again()
+                output = call.run(arguments)
+                trace._notes.extend(filter(None, [call.written(trace.inputs)]))
+                names.update(self._name_outputs(trace, call, arguments, output, outputs))
+        except FailedPrecondition as error:
+            if not str(error).startswith(_APART):
+                raise
+            raise FailedPrecondition(self._apart(call, str(error))) from error
+        if before is not None and verify:
+            self._require_repeatable(trace, call, again, before, output)
         return output, names
 
     def _on_baseline(
-        self, call: "_Call", before: "_State", names: Dict[str, int]
+        self, call: "_Call", arguments: Any, before: State, names: Dict[str, int]
     ) -> Callable[[List[Any]], Dict[str, Any]]:
         """What runs the plain model on baselines in the place of the inputs, from the state `before`, and gives those of
         its outputs that are in `names`."""
-        import torch
-
-        # Copied now: the run may change what the model is given beside its inputs.
-        arguments = _copied(call.arguments_with([_Place(k) for k in range(len(call.given))]))
 
         def run(baselines: List[Any]) -> Dict[str, Any]:
-            after = _State(modules_of(self.model))
-            before.restore()
-            given = map_leaves(lambda leaf, _: baselines[leaf.index] if isinstance(leaf, _Place) else leaf, arguments, "")
-            try:
-                with torch.no_grad():
-                    output = call.run(given)
-            finally:
-                after.restore()
-            found: Dict[str, Any] = {}
-            map_leaves(lambda leaf, path: found.setdefault(path, leaf), output, "output")
-            return {name: found[name] for name in names if name in found and _has_parts(found[name])}
+            found = self._outputs_from(before, call, arguments, baselines)
+            return {name: found[name] for name in names if name in found}
 
         return run
+
+    def _outputs_from(self, before: State, call: "_Call", arguments: Any, inputs: List[Any]) -> Dict[str, Any]:
+        """What the plain model returns where it begins in the state `before`, by their places. The model is left in the
+        state that it has."""
+        import torch
+
+        after = State(self.model)
+        before.restore()
+        given = map_leaves(
+            lambda leaf, _: inputs[leaf.index] if isinstance(leaf, _Place) else leaf, _copied(arguments), ""
+        )
+        found: Dict[str, Any] = {}
+        try:
+            with torch.no_grad():
+                found.update(_numbers_in(call.run(given)))
+        finally:
+            after.restore()
+        return found
+
+    def _require_repeatable(self, trace: Any, call: "_Call", arguments: Any, before: State, output: Any) -> None:
+        """Where the model gave something else on the baseline than the reference, makes sure that this is not because a
+        second run of it is another.
+
+        Raises:
+            FailedPrecondition: it is.
+        """
+        report = trace.report()
+        if report.get("reference_is_model_on_baseline") != "no" or report.get("reference_error") is None:
+            return
+        recorded = _numbers_in(output)
+        inputs = [_live_tensor(source.value) for source in as_inputs(call.given)]
+        again = self._outputs_from(before, call, arguments, inputs)
+        other = next((name for name in recorded if not _as_good_as(recorded[name], again.get(name))), None)
+        if other is not None:
+            raise FailedPrecondition(self._apart(call, _APART + " at " + other))
+
+    def _require_steady(self, call: "_Call", before: State, output: Any) -> None:
+        """Makes sure that the run since `before` changed nothing that the next one depends on.
+
+        Raises:
+            FailedPrecondition: it did.
+        """
+        changed = before.difference()
+        if changed is None:
+            return
+        recorded = _numbers_in(output)
+        after = State(self.model)
+        live = [_live_tensor(source.value) for source in as_inputs(call.given)]
+        try:
+            import torch
+
+            with torch.no_grad():
+                again = _numbers_in(call.run(call.arguments_with(live)))
+        finally:
+            after.restore()
+        other = next((name for name in recorded if not _as_good_as(recorded[name], again.get(name))), None)
+        if other is not None:
+            raise FailedPrecondition(
+                "the model cannot be planned: a run changes %s, and the next one gives another %s; attribute it without a "
+                "plan" % (changed, other)
+            )
+
+    def _apart(self, call: "_Call", found: str) -> str:
+        """What is to be said of a model of which two runs differ: also the operator where they part."""
+        try:
+            findings = self._check(call.args, call.kwargs, ()).findings
+        except Exception:  # what it says of two runs stands without the operator
+            findings = []
+        blamed = [finding for finding in findings if finding.error]
+        # An operator, where one is to blame.
+        blamed.sort(key=lambda finding: not finding.position)
+        where = "; ".join("%s: %s" % (one.position, one.message) if one.position else one.message for one in blamed[:1])
+        return found + (" (%s)" % where if where else "") + _KEEPS
 
     def _name_outputs(
         self, trace: Any, call: "_Call", arguments: Any, output: Any, outputs: Optional[Sequence[str]]
@@ -641,12 +728,31 @@ class TracedModel:
         return names
 
     def _check(self, args: Any, kwargs: Any, others: Sequence[Any], **options: Any) -> TraceCheck:
-        examples = _Examples(self, [(args, kwargs), *map(_example, others)], True)
-        before = _State(modules_of(self.model))
+        before = State(self.model, parameters=True)
+        # What two runs behind each other differ by is looked for; every other input begins as the first one did.
+        examples = _Examples(self, [(args, kwargs), *map(_example, others)], True, lambda k: k > 0 and before.restore())
         try:
             return read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
         finally:
             before.restore()
+
+    def _record_several(self, calls: Sequence[Tuple[Any, Any]], lines: bool) -> Program:
+        """One program for several calls, each of them from the state that the model has now; it is left as the first
+        call leaves it."""
+        before = State(self.model)
+        after: List[State] = []
+
+        def begin(example: int) -> None:
+            if example > 0 and not after:
+                after.append(State(self.model))
+            before.restore()
+
+        examples = _Examples(self, calls, lines, begin)
+        try:
+            return Program(_native.live_record(examples.request(), examples.record))
+        finally:
+            for state in after:
+                state.restore()
 
     def _record(self, args: Any, kwargs: Any, lines: bool) -> Program:
         import torch
@@ -751,6 +857,35 @@ def _has_parts(leaf: Any) -> bool:
     return isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
 
 
+def _numbers_in(output: Any) -> Dict[str, Any]:
+    """Copies of what a model returned that holds numbers, by the names of their places."""
+    found: Dict[str, Any] = {}
+
+    def add(leaf: Any, path: str) -> Any:
+        if _has_parts(leaf):
+            found.setdefault(path, leaf.detach().clone())
+        return leaf
+
+    map_leaves(add, output, "output")
+    return found
+
+
+def _as_good_as(one: Any, other: Any) -> bool:
+    """Whether two tensors are equal but for rounding: as `verify_reference` compares them."""
+    import torch
+
+    if other is None or one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.numel() == 0 or torch.equal(one, other):
+        return True
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    a, b = one.to(wide), other.to(wide)
+    same = (a == b) | (a.isnan() & b.isnan())
+    scale = a.abs().nan_to_num(0, 0, 0).max().item() or 1.0
+    apart = (a - b).abs().masked_fill(same, 0).max().item()
+    return bool(apart <= 1000 * torch.finfo(one.dtype).eps * scale)
+
+
 def _is_of_higher_order(error: BaseException) -> bool:
     """Whether PyTorch says that a higher-order operator does not run while operators are seen."""
     if isinstance(error, NotImplementedError):
@@ -772,6 +907,7 @@ class _Call:
     """A call of a model.
 
     Attributes:
+        args: as they were given, and so are `kwargs`.
         given: what is traced in its arguments, each object once, in the order of the model's own arguments: of type
             `Input` or `Composition`, or with `everything` tensors too.
         names: what the model calls them: ``"x"``, ``"masks.0"``.
@@ -782,6 +918,7 @@ class _Call:
     def __init__(self, model: Any, args: Any, kwargs: Any, everything: bool = False):
         import torch
 
+        self.args, self.kwargs = args, kwargs
         self._arguments, self._call = _named_arguments(model, args, kwargs)
         self.given: List[Any] = []
         self.names: List[Optional[str]] = []
@@ -829,12 +966,19 @@ class _Place:
 
 
 class _Examples:
-    """Calls of a live model, which is recorded with other tensors in the places of theirs."""
+    """Calls of a live model, which is recorded with other tensors in the places of theirs.
 
-    def __init__(self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool):
+    Args:
+        begin: is told the number of a call that begins.
+    """
+
+    def __init__(
+        self, model: TracedModel, calls: Sequence[Tuple[Any, Any]], lines: bool, begin: Callable[[int], Any]
+    ):
         self._model = model
         self._calls = calls
         self._lines = lines
+        self._begin = begin
 
     def request(self) -> Any:
         """The tensors of every call, on any depth, each object once."""
@@ -848,6 +992,7 @@ class _Examples:
 
     def record(self, example: int, inputs: List[Any]) -> Any:
         """The native program of the call with these tensors."""
+        self._begin(example)
         call = self._calls[example]
         given = {id(leaf): Tensor(tensor).torch() for leaf, tensor in zip(self._tensors(call), inputs)}
         args, kwargs = map_leaves(lambda leaf, path: given.get(id(leaf), leaf), call, "")
@@ -862,42 +1007,17 @@ def _example(given: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
     return ((), dict(given)) if isinstance(given, Mapping) else (tuple(as_arguments(given)), {})
 
 
-class _State:
-    """What a run may change that the next one shall find as it was: generators of random numbers, and buffers."""
-
-    def __init__(self, modules: Modules):
-        import torch
-
-        self._torch = torch.get_rng_state()
-        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-        self._python = random.getstate()
-        self._numpy = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
-        self._buffers = [
-            (tensor, tensor.detach().clone()) for _, tensor, learned in named_tensors(modules) if not learned
-        ]
-
-    def restore(self) -> None:
-        import torch
-
-        torch.set_rng_state(self._torch)
-        if self._cuda:
-            torch.cuda.set_rng_state_all(self._cuda)
-        random.setstate(self._python)
-        if self._numpy is not None:
-            sys.modules["numpy"].random.set_state(self._numpy)
-        with torch.no_grad():
-            for tensor, before in self._buffers:
-                # Batch norms write theirs without counting it.
-                if not torch.equal(tensor, before):
-                    tensor.copy_(before)
-
-
 def _copied(arguments: Any) -> Any:
     """Arguments that a run may change in the place of the given ones; where they cannot be copied, those."""
     try:
         return copy.deepcopy(arguments)
     except Exception:
         return arguments
+
+
+def _names_of(outputs: Union[None, str, Sequence[str]]) -> Optional[Sequence[str]]:
+    """The outputs that a choice names; None: all."""
+    return (outputs,) if isinstance(outputs, str) else outputs
 
 
 def _request_of(chosen: Dict[str, Any]) -> Tuple[Any, Context]:

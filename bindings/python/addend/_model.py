@@ -127,8 +127,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.decompose)
         request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
-        for name in (outputs,) if isinstance(outputs, str) else outputs:
-            _native.request_add_output(request, name)
+        _add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_direction(request, direction)
         _native.request_set_keep_references(request, keep_references)
@@ -145,6 +144,7 @@ class Model(Handle):
         inside: Union[None, Inside, Sequence[Inside]] = None,
         targets: Any = "top1",
         at: Optional[str] = None,
+        outputs: Union[str, Sequence[str]] = (),
         each_example: bool = False,
         every_target: bool = False,
         operators: bool = False,
@@ -164,6 +164,7 @@ class Model(Handle):
             targets: the number to explain as `Results.explain` takes it, or a list of several.
             at: what the targets are elements of, unless it is the first output: ``"output.1"``, or an inner tensor as
                 for `decompose`.
+            outputs: which of the model's results count, as for `decompose`; without `at`, the first of them is explained.
             each_example: the first dimension of all split inputs and of the explained tensor counts examples, and each
                 has a target of its own, whose index leaves out that dimension: a list of one for each, or one for all.
             every_target: beside `each_example`, each example has all of the targets, rather than one of them. Targets of
@@ -186,6 +187,7 @@ class Model(Handle):
         insides = as_insides(inside)
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, every_target, operators)
+        _add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
         _native.request_set_verify_reference(request, verify_reference)
@@ -196,6 +198,7 @@ class Model(Handle):
         *inputs: Any,
         targets: Any = "top1",
         at: Optional[str] = None,
+        outputs: Union[str, Sequence[str]] = (),
         each_example: bool = False,
         every_target: bool = False,
         operators: bool = False,
@@ -219,6 +222,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.plan)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, targets, at, each_example, every_target, operators)
+        _add_outputs(request, outputs)
         _native.request_set_verify_reference(request, verify_reference)
         return Plan(_native.model_plan(chosen._handle, self._handle, request))
 
@@ -234,6 +238,7 @@ class Model(Handle):
         inside: Union[None, Inside, Sequence[Inside]] = None,
         each_example: bool = True,
         at: Optional[str] = None,
+        outputs: Union[str, Sequence[str]] = (),
         memory: int = 0,
         keep_references: bool = False,
         verify_reference: bool = False,
@@ -259,7 +264,7 @@ class Model(Handle):
                 model, or several. The inputs are plain then, and baselines are those of the `Inside`.
             each_example: False: the target is a whole index, or a list of several, and the first dimension of what is
                 returned counts targets.
-            at: as for `explain`.
+            at: as for `explain`, and so is `outputs`.
             memory: as for `explain`.
             keep_references: as for `decompose`.
             verify_reference: as for `decompose`.
@@ -286,6 +291,7 @@ class Model(Handle):
             inside=question.insides(),
             targets=question.targets,
             at=at,
+            outputs=outputs,
             each_example=each_example,
             memory=memory,
             keep_references=keep_references,
@@ -342,6 +348,7 @@ class Model(Handle):
         target: Any = "top1",
         concepts: Union[None, Concepts, Mapping[str, Any]] = None,
         at: Optional[str] = None,
+        outputs: Union[str, Sequence[str]] = (),
         cancellation: Optional[Cancellation] = None,
         context: Optional[Context] = None,
         **policy: Any,
@@ -353,7 +360,7 @@ class Model(Handle):
             inputs: what the model is given, one example, split as for `decompose`.
             target: the number to explain as `Results.explain` takes it.
             concepts: the groups; components that no concept names are groups by themselves, without concepts all are.
-            at: as for `explain`.
+            at: as for `explain`, and so is `outputs`.
             cancellation: who may end the run.
             context: how to decompose.
             policy: choices of a `Context`, in place of one.
@@ -364,6 +371,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.interactions)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, target, at, False, False, False)
+        _add_outputs(request, outputs)
         groups = None if concepts is None else as_concepts(concepts)
         return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
 
@@ -432,6 +440,11 @@ def new_model_request(
     for source in insides:
         add_inside(request, source)
     return request
+
+
+def _add_outputs(request: Any, outputs: Union[str, Sequence[str]]) -> None:
+    for name in (outputs,) if isinstance(outputs, str) else outputs:
+        _native.request_add_output(request, name)
 
 
 def as_arguments(example: Any) -> Sequence[Any]:

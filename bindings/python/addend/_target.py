@@ -11,4 +11,4 @@ def as_target(target: Target) -> str:
         return target
     if isinstance(target, int):
         return str(target)
-    return ",".join(str(int(index)) for index in target)
+    return ",".join(str(int(index)) for index in target) or "()"

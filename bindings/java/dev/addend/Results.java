@@ -190,6 +190,18 @@ public final class Results extends NativeObject {
     }
   }
 
+  /**
+   * What a reader has to know: the notes of the report, and of a replay, which has none, that random numbers were drawn
+   * anew.
+   *
+   * @return one line each
+   */
+  public List<String> notes() {
+    try (Borrow borrow = new Borrow()) {
+      return Report.notes(borrow.of(this));
+    }
+  }
+
   private int indexOf(String name) {
     final int index = names().indexOf(name);
     if (index < 0) {

@@ -27,12 +27,11 @@ public final class Target {
   /**
    * One element.
    *
-   * @param index its position in each dimension, at least one: the only element of a tensor without dimensions is its
-   *     {@link #largest} one
+   * @param index its position in each dimension; none is the only element of a tensor without dimensions
    * @return the target
    */
   public static Target element(long... index) {
-    return new Target(join(index));
+    return new Target(index.length == 0 ? "()" : join(index));
   }
 
   /**

@@ -1,0 +1,75 @@
+#include "core/explain/same_run.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/isnan.h>
+
+#include <exception>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "core/linearize/row_sums.h"
+#include "core/program/recorder.h"
+#include "core/program/traced_calls.h"
+#include "core/recording/check_trace.h"
+
+namespace addend {
+namespace {
+
+constexpr double kRoundings = 1000;
+
+}  // namespace
+
+double RelativeDifference(const at::Tensor& found, const at::Tensor& expected) {
+  if (found.sizes() != expected.sizes()) return std::numeric_limits<double>::infinity();
+  if (expected.numel() == 0) return 0;
+  const auto wide = expected.is_complex() ? at::kComplexDouble : at::kDouble;
+  const at::Tensor one = found.to(at::kCPU, wide);
+  const at::Tensor other = expected.to(at::kCPU, wide);
+  const at::Tensor same = one.eq(other).logical_or(at::isnan(one).logical_and(at::isnan(other)));
+  const at::Tensor apart = (one - other).abs().masked_fill(same, 0).max();
+  const double scale = LargestFinite(expected);
+  return apart.item<double>() / (scale > 0 ? scale : 1);
+}
+
+bool IsRounding(double difference, const at::Tensor& expected) {
+  return difference <= kRoundings * EpsilonOf(expected.scalar_type());
+}
+
+std::vector<at::Tensor> NumbersOf(const c10::IValue& result) {
+  std::vector<at::Tensor> found;
+  ForEachTensor(result, [&](const at::Tensor& tensor) {
+    if (tensor.defined() && Continuous(tensor.scalar_type())) found.push_back(tensor.detach().clone());
+  });
+  return found;
+}
+
+std::string FirstApart(const std::vector<std::pair<std::string, at::Tensor>>& first,
+                       const std::vector<at::Tensor>& second) {
+  for (size_t k = 0; k < first.size(); ++k) {
+    const auto& [name, tensor] = first[k];
+    if (k >= second.size() || !IsRounding(RelativeDifference(second[k], tensor), tensor)) return name;
+  }
+  return "";
+}
+
+Error RunsApart(const std::string& output, const std::string& where) {
+  return FailedPrecondition(absl::StrCat(
+      "two runs of the model give different results at ", output, where.empty() ? "" : absl::StrCat(" (", where, ")"),
+      where.empty() ? ""
+                    : "; something that neither its buffers nor its other attributes hold goes from run to run: reset "
+                      "it at the beginning of a run, or keep it in a buffer"));
+}
+
+std::string WhereRunsPart(Model& model, const std::vector<c10::IValue>& inputs) {
+  try {
+    for (const Finding& finding : CheckTrace(model, inputs).findings) {
+      if (!finding.error) continue;
+      const std::string position = finding.position.Describe();
+      return position.empty() ? finding.message : absl::StrCat(position, ": ", finding.message);
+    }
+  } catch (const std::exception&) {  // that two runs differ stands without the operator
+  }
+  return "";
+}
+
+}  // namespace addend
