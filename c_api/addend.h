@@ -670,8 +670,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
  * operator by its name), "logits" (what a final softmax reads). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
-/* Asks for one of the model's results; those that no call names are left out. Without any call, all are decomposed.
- * addend_model_decompose looks at it; traces decompose what addend_trace_add_output names.
+/* Asks for one of the model's results; those that no call names are left out. Without any call, all count. Attributions
+ * and plans explain the first of them, unless addend_request_set_explained says otherwise. A trace has to have named it.
  * in: name: "output", "output.1". */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
                                                                      const char* name) ADDEND_NOEXCEPT;
@@ -991,7 +991,8 @@ ADDEND_API double addend_results_report_number(const addend_results* results, co
  *     "no" (it is not) or "unknown" (the model reads a number that is another on the baseline).
  *   reference_reason: Why the reference is not what the model computes on the baseline; empty where it is. */
 ADDEND_API const char* addend_results_report_text(const addend_results* results, const char* key) ADDEND_NOEXCEPT;
-/* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Borrowed. */
+/* Returns a note, one line that a reader of the results has to know; NULL behind the last one. Replays have them too,
+ * which have no report. Borrowed. */
 ADDEND_API const char* addend_results_note(const addend_results* results, size_t index) ADDEND_NOEXCEPT;
 /* The report as a JSON object, {"format": "addend.report", "version": 1, ...}: policy, counts, errors, notes, tracing
  * failures, and every check, worst first. out: out_json (new). */

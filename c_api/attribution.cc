@@ -29,6 +29,9 @@ AttributionBody AttributionOf(Attribution attribution, const AttributeOptions& a
   made.operators = asked.operators;
   made.each_example = asked.each_example;
   made.asked = asked;
+  // Who asks again asks for that tensor.
+  made.asked.at = made.at;
+  made.asked.outputs.clear();
   made.asked.progress = nullptr;
   made.asked.references = nullptr;
   made.asked.registry = nullptr;

@@ -16,6 +16,7 @@
 #include "core/program/graph_record.h"
 #include "core/program/program_dtype.h"
 #include "core/program/program_file.h"
+#include "core/program/replay_notes.h"
 #include "core/program/summary.h"
 #include "core/recording/export_torchscript.h"
 #include "core/recording/requirements.h"
@@ -187,7 +188,7 @@ ADDEND_API addend_status* addend_program_replay(const addend_program* program, c
     for (const auto& [name, value] : result.values) {
       results.entries.push_back({name, std::nullopt, value.detach(), std::nullopt});
     }
-    results.notes = result.notes;
+    results.notes = NotesOnReplay(*body.program);
     Give(out_results, std::move(results));
   });
 }

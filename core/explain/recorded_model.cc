@@ -48,7 +48,11 @@ class LaterRuns {
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
-  ~LaterRuns() { random_->Forget(); }
+  ~LaterRuns() {
+    // Whoever draws next draws what they would have drawn.
+    const RandomState now(ValuesOf(inputs_));
+    random_.reset();
+  }
   LaterRuns(const LaterRuns&) = delete;
   LaterRuns& operator=(const LaterRuns&) = delete;
 
@@ -101,7 +105,7 @@ class LaterRuns {
   const PreparedInputs inputs_;
   const ComputeDtype compute_;
   const std::shared_ptr<ModelState> before_;
-  const std::unique_ptr<RandomState> random_;
+  std::unique_ptr<RandomState> random_;  // puts its state back when it goes
   const std::vector<std::pair<std::string, at::Tensor>> held_;
   std::vector<int64_t> versions_;
   std::vector<at::Tensor> written_;

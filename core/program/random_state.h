@@ -23,8 +23,6 @@ class RandomState {
   RandomState(const RandomState&) = delete;
   RandomState& operator=(const RandomState&) = delete;
   void Restore();
-  // Leaves the generators as they are from now on.
-  void Forget() { states_.clear(); }
 
  private:
   std::vector<std::pair<at::Generator, at::Tensor>> states_;

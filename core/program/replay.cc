@@ -23,22 +23,6 @@
 namespace addend {
 namespace {
 
-// The operators that draw random numbers, the first of them by name.
-std::vector<std::string> NotesOn(const RecordedProgram& program) {
-  constexpr size_t kNamed = 3;
-  std::vector<std::string> drawing;
-  for (size_t c = 0; c < program.calls.size(); ++c) {
-    if (program.calls[c].random) drawing.push_back(PositionOf(program, static_cast<int>(c)).Describe());
-  }
-  if (drawing.empty()) return {};
-  const size_t more = drawing.size() - std::min(drawing.size(), kNamed);
-  drawing.resize(drawing.size() - more);
-  return {absl::StrCat("random numbers are drawn by ", absl::StrJoin(drawing, ", "),
-                       more == 0 ? "" : absl::StrCat(" and ", more, more == 1 ? " other" : " others"),
-                       "; a replay draws its own, which are not those of the recorded run unless the generator is in the "
-                       "state that it was in then")};
-}
-
 std::string Text(const c10::IValue& value) {
   std::ostringstream out;
   out.precision(17);
@@ -118,7 +102,6 @@ class Replay::Execution {
     const int end = static_cast<int>(program_.calls.size());
     ForEachNumber(program_.output, [&](int value) { Fill(end, value, Get(value)); });
     result.output = PutTogether(program_.output, [&](int value) { return Get(value); });
-    result.notes = NotesOn(program_);
     const auto take = [&](int v) {
       if (!kept_.contains(v)) Get(v);
       result.values.emplace_back(program_.values[v].name, kept_[v]);

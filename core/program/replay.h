@@ -43,9 +43,6 @@ struct ReplayOptions {
 struct ReplayResult {
   c10::IValue output;
   std::vector<std::pair<std::string, at::Tensor>> values;  // by options.values, or in the order of the program
-  // What a reader of the numbers has to know, one line each: that random ones among them are others than those of the
-  // recorded run.
-  std::vector<std::string> notes;
 };
 
 class Replay {

@@ -67,4 +67,14 @@ AREAS = {
         "notes of compositions",
         "several outputs",
     ),
+    "state and names": (
+        "state that modules keep",
+        "state that nobody can put back",
+        "state in files",
+        "outputs by name",
+        "elements of scalars",
+        "references equal to the bit",
+        "replays that draw",
+        "blocks that are called by keyword",
+    ),
 }

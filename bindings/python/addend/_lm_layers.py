@@ -10,6 +10,8 @@ Which blocks a layer adds up is not known by their names. It is found in the num
 given in one of the orders of doing so, make what it passes on, bit by bit.
 """
 
+import copy
+import functools
 import itertools
 import math
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -32,13 +34,17 @@ class Layers(NamedTuple):
 
     Attributes:
         first: the first layer.
+        given: the place of what it is given and adds to, among the tensors of numbers in its arguments.
         last: the last one.
-        blocks: of all of them in their order, by their paths in the model.
+        passed: the place of what it passes on, among the tensors in what it returns.
+        blocks: of all of them in their order: the path in the model, the block, and the place of what is added.
     """
 
     first: Any
+    given: int
     last: Any
-    blocks: List[Tuple[str, Any]]
+    passed: int
+    blocks: List[Tuple[str, Any, int]]
 
 
 class Terms(NamedTuple):
@@ -90,8 +96,9 @@ def find_layers(model: Any, run: Callable[[], Any]) -> Layers:
         added = seen[layer].added
         if added is None:
             raise ValueError(_NO_SUM % (path, number, ", ".join(seen[layer].names) or "none"))
-        blocks += [("%s.%d.%s" % (path, number, name), block) for name, block in added]
-    return Layers(stack[0], stack[-1], blocks)
+        blocks += [("%s.%d.%s" % (path, number, name), block, place) for name, block, place in added]
+    first, last = seen[stack[0]], seen[stack[-1]]
+    return Layers(stack[0], first.given, stack[-1], last.passed, blocks)
 
 
 class _Layer:
@@ -99,19 +106,22 @@ class _Layer:
 
     Attributes:
         is_link: whether it ran once, on what the layer before it passed on.
-        added: the blocks that it adds up, with their names; None where there are no such.
+        given: the place of that among the tensors that it is called with, in whatever order and by whatever name.
+        passed: the place of what it passes on among the tensors that it returns: the first of the same shape.
+        added: the blocks that it adds up, with their names and places; None where there are no such.
         names: of the modules that it is made of.
     """
 
     def __init__(self, layer: Any, before: Optional["_Layer"]):
         self.is_link = False
-        self.added: Optional[List[Tuple[str, Any]]] = None
+        self.given = self.passed = 0
+        self.added: Optional[List[Tuple[str, Any, int]]] = None
         self.names = [name for name, _ in layer.named_children()]
         self._before = before
         self._runs = 0
-        self._given: Any = None
+        self._given: List[Any] = []
         self._passed: Any = None
-        self._returned: List[Tuple[Tuple[str, Any], Any]] = []
+        self._returned: List[Tuple[Tuple[str, Any, int], Any]] = []
         self._hooks = [before_forward(layer, self._enter), layer.register_forward_hook(self._leave)]
         for name, block in layer.named_children():
             self._hooks.append(block.register_forward_hook(self._note(name)))
@@ -119,36 +129,54 @@ class _Layer:
     def remove(self) -> None:
         for hook in self._hooks:
             hook.remove()
-        self._given = self._passed = None
+        self._given, self._passed = [], None
 
-    def _enter(self, given: Any) -> None:
+    def _enter(self, given: List[Any]) -> None:
         self._runs += 1
-        self._given = None if given is None else given.clone()  # it may be written over
+        self._given = [tensor.clone() for tensor in given]  # they may be written over
 
     def _note(self, name: str) -> Callable[..., None]:
         def note(block: Any, _: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            if self._given is not None and tensor is not None and tensor.numel() == self._given.numel():
-                self._returned.append(((name, block), tensor.reshape(self._given.shape).clone()))
+            sizes = {tensor.numel() for tensor in self._given}
+            for place, tensor in enumerate(tensors_in(output)):
+                if tensor.numel() in sizes:
+                    self._returned.append(((name, block, place), tensor.clone()))
+                    return
 
         return note
 
     def _leave(self, _: Any, __: Any, output: Any) -> None:
-        passed = first_tensor(output)
-        begins = self._before is None or (self._before._passed is not None and _same(self._before._passed, self._given))
-        self.is_link = self._runs == 1 and begins and passed is not None and self._given is not None
-        if self.is_link and passed.shape == self._given.shape:
-            self.added = _added(self._given, self._returned, passed)
+        passed = None
+        shapes = [tensor.shape for tensor in self._given]
+        for place, tensor in enumerate(tensors_in(output)):
+            if tensor.shape in shapes:
+                self.passed, passed = place, tensor
+                break
+        # What the layer before it passed on; of the first layer, what it can have added to.
+        places = [
+            place
+            for place, tensor in enumerate(self._given)
+            if passed is not None
+            and tensor.shape == passed.shape
+            and (self._before is None or _same(self._before._passed, tensor))
+        ]
+        self.is_link = self._runs == 1 and bool(places)
+        for place in places if self.is_link else ():
+            given = self._given[place]
+            returned = [(block, one.reshape(given.shape)) for block, one in self._returned if one.numel() == given.numel()]
+            self.given, self.added = place, _added(given, returned, passed)
+            if self.added is not None:
+                break
         self._passed = None if passed is None else passed.clone()
-        self._given = None
+        self._given = []
         self._returned = []
         if self._before is not None:
             self._before._passed = None
 
 
 def _added(
-    given: Any, returned: Sequence[Tuple[Tuple[str, Any], Any]], passed: Any
-) -> Optional[List[Tuple[str, Any]]]:
+    given: Any, returned: Sequence[Tuple[Tuple[str, Any, int], Any]], passed: Any
+) -> Optional[List[Tuple[str, Any, int]]]:
     """Those of what blocks returned whose sum with what was given is what was passed on, as few as possible."""
 
     def is_sum(terms: Sequence[Any], of: Callable[[Any], Any]) -> bool:
@@ -186,18 +214,18 @@ def terms_of(model: Any, layers: Layers, source: Input, beside: Dict[str, Any], 
 
         asked = set()
 
-        def ask(name: str) -> Callable[..., None]:
+        def ask(name: str, place: int) -> Callable[..., None]:
             def note(_: Any, __: Any, output: Any) -> None:
                 if name in asked:
                     raise ValueError("%s runs several times, so that there are no contributions of layers" % name)
                 asked.add(name)
-                trace.output(first_tensor(output), name)
+                trace.output(tensors_in(output)[place], name)
 
             return note
 
-        hooks = [before_forward(layers.first, lambda given: trace.output(given, "embeddings"))]
-        hooks += [block.register_forward_hook(ask(name)) for name, block in layers.blocks]
-        hooks.append(layers.last.register_forward_hook(ask("whole")))
+        hooks = [before_forward(layers.first, lambda given: trace.output(given[layers.given], "embeddings"))]
+        hooks += [block.register_forward_hook(ask(name, place)) for name, block, place in layers.blocks]
+        hooks.append(layers.last.register_forward_hook(ask("whole", layers.passed)))
         try:
             with torch.no_grad():
                 model(trace.inputs[0], **beside)
@@ -206,7 +234,7 @@ def terms_of(model: Any, layers: Layers, source: Input, beside: Dict[str, Any], 
                 hook.remove()
     results = trace.results
     assert results is not None
-    names = ["embeddings", *(name for name, _ in layers.blocks)]
+    names = ["embeddings", *(name for name, _, _ in layers.blocks)]
     whole = results["whole"].value.torch()
     rows = torch.float64 if whole.dtype == torch.float64 else torch.float32
 
@@ -240,8 +268,7 @@ def behind(model: Any, layers: Layers, ids: Any, beside: Dict[str, Any]) -> Any:
 
         def forward(self, passed: Any) -> Any:
             def replace(_: Any, __: Any, output: Any) -> Any:
-                own = passed.to(first_tensor(output).dtype)
-                return (own, *output[1:]) if isinstance(output, tuple) else own
+                return _with_tensor(output, layers.passed, passed)
 
             hook = layers.last.register_forward_hook(replace)
             try:
@@ -252,26 +279,71 @@ def behind(model: Any, layers: Layers, ids: Any, beside: Dict[str, Any]) -> Any:
     return Behind()
 
 
-def before_forward(module: Any, see: Callable[[Any], None]) -> Any:
-    """Lets a function see the first tensor of numbers that a module is given; the hook, to be removed."""
+def before_forward(module: Any, see: Callable[[List[Any]], None]) -> Any:
+    """Lets a function see the tensors of numbers that a module is called with, by position and by name; the hook, to be
+    removed."""
 
     def hook(_: Any, args: Any, kwargs: Any = None) -> None:
-        see(first_tensor((*args, *(kwargs or {}).values())))
+        see(tensors_in((args, kwargs or {})))
 
     try:
         return module.register_forward_pre_hook(hook, with_kwargs=True)
     except TypeError:  # PyTorch 1 has hooks of positional arguments only
-        return module.register_forward_pre_hook(hook)
+        return _Before(module, hook)
 
 
-def first_tensor(given: Any) -> Any:
-    """The first tensor of numbers in what a module was given or returned; None without one."""
+class _Before:
+    """Stands before a module's forward until it is removed."""
+
+    def __init__(self, module: Any, hook: Callable[..., None]):
+        own, self._module = module.forward, module
+        self._had = module.__dict__.get("forward")
+
+        @functools.wraps(own)
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            hook(module, args, kwargs)
+            return own(*args, **kwargs)
+
+        # Not by setattr: wrappers pass attributes on to what they wrap.
+        module.__dict__["forward"] = forward
+
+    def remove(self) -> None:
+        if self._had is None:
+            self._module.__dict__.pop("forward", None)
+        else:
+            self._module.__dict__["forward"] = self._had
+
+
+def tensors_in(given: Any) -> List[Any]:
+    """The tensors of numbers in what a module was given or returned, on any depth."""
     import torch
 
     if isinstance(given, torch.Tensor):
-        return given if given.is_floating_point() else None
+        return [given] if given.is_floating_point() else []
     if isinstance(given, dict):
         given = list(given.values())
     if isinstance(given, (list, tuple)):
-        return next((one for one in map(first_tensor, given) if one is not None), None)
-    return None
+        return [tensor for one in given for tensor in tensors_in(one)]
+    return []
+
+
+def _with_tensor(output: Any, place: int, tensor: Any) -> Any:
+    """What a module returned, with another tensor in one place of `tensors_in`, in the dtype of the one there."""
+    import torch
+
+    seen = itertools.count()
+
+    def other(one: Any) -> Any:
+        if isinstance(one, torch.Tensor):
+            return tensor.to(one.dtype) if one.is_floating_point() and next(seen) == place else one
+        if isinstance(one, dict):
+            twin = copy.copy(one)
+            for key, value in one.items():
+                twin[key] = other(value)
+            return twin
+        if isinstance(one, tuple):
+            made = [other(value) for value in one]
+            return type(one)(*made) if hasattr(one, "_fields") else tuple(made)
+        return [other(value) for value in one] if isinstance(one, list) else one
+
+    return other(output)

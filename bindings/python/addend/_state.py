@@ -197,9 +197,10 @@ class _Script(_Holder):
     def __init__(self, path: str, module: Any):
         self._path, self._module = path, module._c
         names: Set[str] = set()
-        for method in self._module._get_methods():
+        for method in self._module._method_names():
+            graph = self._module._get_method(method).graph
             for kind in ("prim::GetAttr", "prim::SetAttr"):
-                names.update(node.s("name") for node in method.graph.findAllNodes(kind))
+                names.update(node.s("name") for node in graph.findAllNodes(kind))
         self._before = {}
         for name in sorted(names):
             value = self._read(name)

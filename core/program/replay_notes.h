@@ -1,0 +1,17 @@
+// What a reader of a replay has to know.
+#ifndef ADDEND_CORE_PROGRAM_REPLAY_NOTES_H_
+#define ADDEND_CORE_PROGRAM_REPLAY_NOTES_H_
+
+#include <string>
+#include <vector>
+
+#include "core/program/recorded_program.h"
+
+namespace addend {
+
+// Notes on every replay of a program, one line each: that its random numbers are others than those of the recorded run.
+std::vector<std::string> NotesOnReplay(const RecordedProgram& program);
+
+}  // namespace addend
+
+#endif  // ADDEND_CORE_PROGRAM_REPLAY_NOTES_H_
