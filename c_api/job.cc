@@ -39,7 +39,8 @@ void ExplainNamedOutput(AttributeOptions& options) {
   if (options.outputs.empty()) return;
   const bool named = std::find(options.outputs.begin(), options.outputs.end(), options.at) != options.outputs.end();
   if (!options.at.empty() && !named) {
-    throw InvalidArgument(absl::StrCat("the explained tensor ", options.at, " is none of the outputs that the request names"));
+    throw InvalidArgument(
+        absl::StrCat("the explained tensor ", options.at, " is none of the outputs that the request names"));
   }
   if (options.at.empty()) options.at = options.outputs.front();
   options.outputs.clear();

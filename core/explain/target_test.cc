@@ -66,7 +66,7 @@ TEST(ParseTarget, ReadsWhatDistributionsSay) {
 
 TEST(TargetText, IsWhatParseTargetReads) {
   for (const char* text :
-       {"top1", "3", "0,-1,3", "3-5", "0,3--1,-2", "probability:top1", "probability:0,3", "log_probability:-1",
+       {"top1", "()", "3", "0,-1,3", "3-5", "0,3--1,-2", "probability:top1", "probability:0,3", "log_probability:-1",
         "entropy", "entropy:5", "entropy:0,-1", "continuation:12,55,7", "sum:3+5-7+entropy+continuation:1,2"}) {
     EXPECT_EQ(TargetText(ParseTarget(text)), text);
     EXPECT_EQ(ParseTarget(TargetText(ParseTarget(text))), ParseTarget(text));
@@ -97,6 +97,15 @@ TEST(Contribute, CountsFromTheEnd) {
   EXPECT_THAT(difference.target.subtract, ElementsAre(0, 0));
   EXPECT_THAT(difference.contributions, ElementsAre(2, 10));
   EXPECT_THAT(MessageOf([] { Contribute(Value(), Parts(), ParseTarget("-4")); }), HasSubstr("target -4 does not fit"));
+}
+
+TEST(FindElements, KnowsTheOnlyElementByNoIndex) {
+  EXPECT_TRUE(FindElements(at::ones({}, at::kDouble), ParseTarget("()")).index.empty());
+  EXPECT_THAT(FindElements(at::ones({1, 1}, at::kDouble), ParseTarget("()")).index, ElementsAre(0, 0));
+  EXPECT_THAT(MessageOf([] {
+                FindElements(at::ones({1, 3}, at::kDouble), ParseTarget("()"));
+              }),
+              HasSubstr("target () does not fit an output of shape"));
 }
 
 TEST(FindElements, TakesTheLastPositionOfASequence) {

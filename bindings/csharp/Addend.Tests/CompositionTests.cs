@@ -108,6 +108,7 @@ public sealed class CompositionTests
         Assert.Equal([-1, 7, -1], difference.Contributions.Select(c => c.Value));
         Assert.Equal("[0]", x.Explain().Target);
         Samples.Refuses(() => x.Explain(Target.At(2)));
+        Assert.Equal("()", Target.At().ToString());
         Samples.Refuses(() => x.Explain("which?"));
     }
 

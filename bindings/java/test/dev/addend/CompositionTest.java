@@ -160,7 +160,8 @@ class CompositionTest extends ScopedTest {
         assertThrows(AddendException.class, () -> x.component(2)).code());
     assertThrows(AddendException.class, () -> x.explain(Target.parse("nonsense")));
     assertThrows(AddendException.class, () -> x.explain(Target.element(9)));
-    assertThrows(IllegalArgumentException.class, () -> Target.element());
+    assertEquals("()", Target.element().toString());
+    assertThrows(AddendException.class, () -> x.explain(Target.element()));
     assertThrows(AddendException.class, () -> Composition.diagonal(Tensor.of(new double[2]), null, 5));
     assertThrows(AddendException.class, () -> Composition.of(null, null));
   }
