@@ -1,9 +1,10 @@
 """Language models for `lm`: how they are run, how they generate, and how a run of them is attributed."""
 
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Mapping
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._attribution import Attribution
 from ._input import Input
@@ -12,6 +13,7 @@ from ._lm_layers import Terms, behind, find_layers, terms_of
 from ._lm_tokens import after_prompt
 from ._model import Model
 from ._program import Program
+from ._state import State
 from ._tensor import Tensor, as_tensor
 
 _NO_LOGITS = (
@@ -39,6 +41,7 @@ class Runner:
         self._arguments = dict(arguments or {})
         self._policy = _faithful(policy)
         self._live: Optional[_LanguageModel] = None
+        self._begin: Callable[[], None] = lambda: None  # called before each run
         self._options: Dict[str, Any] = {}  # of a live model, as `compile` takes them
         if isinstance(model, Program):
             model = model.model()
@@ -57,9 +60,36 @@ class Runner:
         self._options = _faithful({**options, **policy})
         self._live = _LanguageModel(model, self._options)
 
+    @contextlib.contextmanager
+    def one_state(self) -> Iterator[None]:
+        """Lets all runs within begin as the first one does, and leaves a live model as that one leaves it."""
+        live = self._live
+        if live is None:
+            yield
+            return
+        before = State(live.model)
+        after: List[State] = []
+        begun: List[bool] = []
+
+        def begin() -> None:
+            if begun and not after:
+                after.append(State(live.model))
+            if begun:
+                before.restore()
+            begun.append(True)
+
+        self._begin = begin
+        try:
+            yield
+        finally:
+            self._begin = lambda: None
+            for state in after:
+                state.restore()
+
     def attribute(self, ids: Sequence[int], baseline: Sequence[int], targets: Sequence[str], first: int) -> "Run":
         """What each token gave to targets, by one run. Targets count positions from the end, and none is about a position
         before the last token of the prompt, whose length is `first`."""
+        self._begin()
         try:
             found = self._explain(ids, baseline, list(targets), first)
         except (IndexError, RuntimeError) as error:
@@ -76,10 +106,12 @@ class Runner:
         model = self.model if self._live is None else self._live.model  # without the wrapper of torch.compile
         given = self._tensor(ids)
         beside = self._beside(given, 1)  # nobody asks for logits
+        self._begin()
         layers = find_layers(model, lambda: model(given, **beside))
         # One component: only values and references are asked for.
         source = Input(given, labels=[[0] * len(ids)], baseline=self._tensor(baseline))
         options = {key: own for key, own in self._options.items() if key != "verify_reference"}
+        self._begin()
         return terms_of(model, layers, source, beside, options)
 
     def layers(self, ids: Sequence[int], targets: Sequence[str], terms: Terms, first: int) -> "Run":
@@ -90,6 +122,7 @@ class Runner:
         whole = behind(self._live.model, terms.layers, given, self._beside(given, count))
         model = _LanguageModel(whole, self._options)
         model.lengths = (len(ids), count)
+        self._begin()
         return Run.of(model.explain(Input(terms.whole, parts=terms.moves), targets=list(targets)))
 
     def generate(self, ids: Sequence[int], count: int, ends: Set[int], options: Optional[Mapping]) -> List[int]:

@@ -168,9 +168,11 @@ def _attribute(
     special = {k for k, one in enumerate(ids) if one in tokenizer.special}
     grouped = groups_of(groups, tokens, first, special)  # before the run, which takes longer than to be told of a mistake
 
-    runs = _runs(lambda some: runner.attribute(ids, base, some, first), targets, rows_per_run)
+    with runner.one_state():
+        runs = _runs(lambda some: runner.attribute(ids, base, some, first), targets, rows_per_run)
+        numbers = [one for run in runs for one in run.explanations]
+        added = _layers(runner, ids, base, targets, first, rows_per_run, numbers) if layers else None
     matrix: List[Any] = [row for run in runs for row in run.matrix]
-    numbers = [one for run in runs for one in run.explanations]
     for run in runs:
         notes += [note for note in run.notes if note not in notes]
     if continuation is None and not generation:
@@ -189,7 +191,7 @@ def _attribute(
         spans=spans,
         matrix=as_matrix(matrix),
         groups=grouped,
-        layers=_layers(runner, ids, base, targets, first, rows_per_run, numbers) if layers else None,
+        layers=added,
         values=values,
         references=references,
         leftovers=leftovers,
