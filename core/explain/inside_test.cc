@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -173,6 +174,35 @@ TEST(InsideTensors, TellWhatDoesNotFit) {
   const TracedModel other = Trace(FromFunction(
       [&](const std::vector<Tensor>& in) { return ++runs % 2 == 1 ? in[0].mm(kWeight).exp() : in[0].sin().exp(); }));
   EXPECT_THAT(MessageOf([&] { other.Decompose({Input::Plain(x), first}); }), HasSubstr("when it ran again"));
+}
+
+// The model runs twice: once to be searched, and once to be decomposed.
+TEST(InsideState, TheSecondRunBeginsAsTheFirstOneDid) {
+  const Tensor h = at::zeros({1, 4}, at::kDouble);
+  const auto step = [](const Tensor& x, const Tensor& state) { return at::tanh(x * 2 + state); };
+  const TracedModel model = Trace(FromFunction(
+      [h, step](const std::vector<Tensor>& in) {
+        const Tensor next = step(in[0], h);
+        h.copy_(next);
+        return next;
+      },
+      {{"h", h}}, {}, {"h"}));
+  const Tensor x = Random({1, 4}, 1);
+  const Tensor first = step(x, at::zeros({1, 4}, at::kDouble));
+  const std::vector<Input> inputs = {Input::Plain(x),
+                                     Input::Inside("aten::mul", Split::AlongDims({1}), Baseline::Of(0.0))};
+  EXPECT_TRUE(at::equal(model.Decompose(inputs, {}).outputs[0].value, first));
+  EXPECT_TRUE(at::equal(h, first));
+}
+
+TEST(InsideState, RunsThatDifferAllTheSameAreAnError) {
+  const auto calls = std::make_shared<double>(0);
+  const TracedModel model = Trace(
+      FromFunction([calls](const std::vector<Tensor>& in) { return at::tanh(in[0] * 2) + (*calls += 1); }));
+  const std::vector<Input> inputs = {Input::Plain(Random({1, 4}, 1)),
+                                     Input::Inside("aten::mul", Split::AlongDims({1}), Baseline::Of(0.0))};
+  ExpectError(absl::StatusCode::kFailedPrecondition, {"two runs of the model give different results", "aten::add"},
+              [&] { model.Decompose(inputs, {}); });
 }
 
 }  // namespace

@@ -85,6 +85,12 @@ class LaterRuns {
   template <typename Run>
   std::vector<at::Tensor> FromBefore(const Run& run) {
     const std::shared_ptr<ModelState> after = model_.KeepState();
+    KeptTensors written;
+    for (const at::Tensor& tensor : written_) written.Add("", tensor, /*elements=*/true);
+    const auto put_back = [&] {
+      after->Restore();
+      written.Restore();
+    };
     const RandomState drawn(ValuesOf(inputs_));
     before_->Restore();
     random_->Restore();
@@ -93,10 +99,10 @@ class LaterRuns {
         const ComputeScope scope(compute_);
         return run();
       }();
-      after->Restore();
+      put_back();
       return found;
     } catch (...) {
-      after->Restore();
+      put_back();
       throw;
     }
   }

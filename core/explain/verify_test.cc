@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -122,6 +123,19 @@ TEST(VerifyReference, PutsBackWhatTheModelWrites) {
       ModelOf(counting, {{"calls", calls}}).Decompose({SplitInput(Random({1, 4}, 1), {1})}, options).report;
   EXPECT_EQ(calls.item<double>(), 1);
   EXPECT_EQ(report.reference_is_model_on_baseline, "yes");
+}
+
+TEST(VerifyReference, AStateThatNobodyPutsBackIsAnError) {
+  const auto calls = std::make_shared<double>(0);
+  const auto model = ModelOf([calls](const Tensor& x) { return x.tanh() + (*calls += 1); });
+  DecomposeOptions options;
+  options.verify_reference = true;
+  AttributeOptions asked;
+  asked.verify_reference = true;
+  const Input input = SplitInput(Random({1, 4}, 1), {1});
+  const std::vector<std::string> said = {"two runs of the model give different results at output", "aten::add"};
+  ExpectError(absl::StatusCode::kFailedPrecondition, said, [&] { model.Decompose({input}, options); });
+  ExpectError(absl::StatusCode::kFailedPrecondition, said, [&] { Attribute(model, {input}, asked); });
 }
 
 TEST(VerifyReference, IsRefusedWhereASplitIsInside) {
