@@ -670,8 +670,9 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_name(addend_reques
  * operator by its name), "logits" (what a final softmax reads). */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_probe(addend_request* request,
                                                                     const char* selector) ADDEND_NOEXCEPT;
-/* Asks for one of the model's results; those that no call names are left out. Without any call, all count. Attributions
- * and plans explain the first of them, unless addend_request_set_explained says otherwise. A trace has to have named it.
+/* Asks for one of the model's results; those that no call names are left out. Without any call, all count.
+ * Attributions and plans explain the first of them, unless addend_request_set_explained says otherwise. A trace has to
+ * have named it.
  * in: name: "output", "output.1". */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_request_add_output(addend_request* request,
                                                                      const char* name) ADDEND_NOEXCEPT;

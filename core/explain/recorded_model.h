@@ -53,8 +53,8 @@ struct RecordedRun {
   Policy policy;                                // resolved
   std::shared_ptr<const Preparation> prepared;  // of a run that is planned; null: is made
   std::shared_ptr<KnownInfluence> influence;    // of a run that is one of many; null: is looked for
-  // Where the model also ran on the baseline: throws FailedPrecondition if a second run on the inputs is another, so that
-  // what it gave there says nothing. Null: nobody can look. See Note [Two runs] in same_run.h.
+  // Where the model also ran on the baseline: throws FailedPrecondition if a second run on the inputs is another, so
+  // that what it gave there says nothing. Null: nobody can look. See Note [Two runs] in same_run.h.
   std::function<void()> require_repeatable;
   double seconds = 0;
 };

@@ -27,10 +27,9 @@ constexpr char kNoIndex[] = "()";
 
 Error NotUnderstood(const std::string& text) {
   return InvalidArgument(
-      absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3; () where there is but ",
-                   "one), the difference ",
-                   "of two (3-5), probability:3, log_probability:3, entropy, entropy:5, continuation:12,55,7 or a sum ",
-                   "of such targets (sum:3+5)"));
+      absl::StrCat("target ", text, " is not understood; use top1, an element (3, 0,3 or 0,-1,3; () where there is ",
+                   "only one), the difference of two (3-5), probability:3, log_probability:3, entropy, entropy:5, ",
+                   "continuation:12,55,7 or a sum of such targets (sum:3+5)"));
 }
 
 std::vector<int64_t> ParseIndex(absl::string_view text, const std::string& whole) {

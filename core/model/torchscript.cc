@@ -153,8 +153,8 @@ void AddCalls(const jit::Block* block, std::vector<ModelCall>& calls) {
   }
 }
 
-// Everything that the objects of a module hold: what their attributes are bound to, what lists and dictionaries hold, on
-// any depth, and the elements of tensors that are no parameters.
+// Everything that the objects of a module hold: what their attributes are bound to, what lists and dictionaries hold,
+// on any depth, and the elements of tensors that are no parameters.
 class ScriptState : public ModelState {
  public:
   explicit ScriptState(const jit::Module& module) {

@@ -18,8 +18,8 @@ std::vector<std::string> NotesOnReplay(const RecordedProgram& program) {
   drawing.resize(drawing.size() - more);
   return {absl::StrCat("random numbers are drawn by ", absl::StrJoin(drawing, ", "),
                        more == 0 ? "" : absl::StrCat(" and ", more, more == 1 ? " other" : " others"),
-                       "; a replay draws its own, which are not those of the recorded run unless the generator is in the "
-                       "state that it was in then")};
+                       "; a replay draws its own, which are not those of the recorded run unless the generator is in "
+                       "the state that it was in then")};
 }
 
 }  // namespace addend

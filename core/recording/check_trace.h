@@ -55,7 +55,8 @@ struct CheckReport {
 };
 
 // Checks a model: runs it twice on the inputs and once on each further set, always on copies. The default generator of
-// the CPU and what the model keeps from run to run are as they were, afterwards. Throws what Record() throws for the inputs themselves.
+// the CPU and what the model keeps from run to run are as they were, afterwards. Throws what Record() throws for the
+// inputs themselves.
 CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, const CheckOptions& options = {},
                        const RecordOptions& record_options = {});
 // Checks whatever `record` records. `inputs` are example 0, and the further sets are the examples behind it.

@@ -39,8 +39,8 @@ public sealed class Results : AddendObject
     /// <summary>What the run says about itself. It is read once, and stays readable after that.</summary>
     public Report Report => _report ??= Report.Of(Handle);
 
-    /// <summary>What a reader has to know, one line each: the notes of the report, and of a replay, which has none, that
-    /// random numbers were drawn anew.</summary>
+    /// <summary>What a reader has to know, one line each: the notes of the report, and of a replay, which has none,
+    /// that random numbers were drawn anew.</summary>
     public IReadOnlyList<string> Notes => [.. Report.AllNotes(Handle)];
 
     private ResultsHandle Handle => (ResultsHandle)OwnedHandle;
