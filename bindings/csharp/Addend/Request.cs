@@ -75,8 +75,8 @@ public sealed record Request
     /// softmax reads).</summary>
     public IReadOnlyList<string> Probes { get; init; } = [];
 
-    /// <summary>Those of the model's results that are decomposed: <c>output</c>, <c>output.1</c>; all where none is named.
-    /// Looked at by <see cref="Model.Decompose(Addend.Request, Context?, CancellationToken)"/>.</summary>
+    /// <summary>Those of the model's results that count: <c>output</c>, <c>output.1</c>; all where none is named. They are
+    /// decomposed; attributions and plans explain the first of them, unless another tensor is named.</summary>
     public IReadOnlyList<string> Outputs { get; init; } = [];
 
     /// <summary>Parameters by name of what runs in a <see cref="TracingScope"/>, an <see cref="AttributionScope"/> or a

@@ -185,8 +185,8 @@ public final class Request {
   }
 
   /**
-   * Chooses one of the model's results; those that no call chooses are left out. Without any, all are decomposed. Looked
-   * at by {@link Model#decompose(Request)}.
+   * Chooses one of the model's results; those that no call chooses are left out. Without any, all count. They are
+   * decomposed; attributions and plans explain the first of them, unless another tensor is named.
    *
    * @param name {@code output} or {@code output.1}
    * @return the changed copy
