@@ -304,6 +304,7 @@ struct AttributionPlan::Parts {
     const std::shared_ptr<ModelState> after = model->KeepState();
     std::vector<at::Tensor> again;
     try {
+      const ComputeScope scope(run.policy.compute_dtype);
       again = NumbersOf(RunModel(*model, arguments, "its second run"));
     } catch (const Error&) {  // which is another answer, too
     }
