@@ -201,8 +201,9 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     if (!no_softmax) return {text, {}, probe, {}};
     if (chosen.size() == 1) return {text, chosen[0].value, probe, chosen[0].on_baseline};
   } catch (const Error& error) {
-    if (chosen.size() == 1 || error.code() != absl::StatusCode::kInvalidArgument) throw;
-    throw InvalidArgument(absl::StrCat(error.what(), "; the model's outputs are ", absl::StrJoin(names, ", ")));
+    if (error.code() != absl::StatusCode::kInvalidArgument) throw;
+    throw InvalidArgument(absl::StrCat(error.what(), "; the model's ", names.size() == 1 ? "output is " : "outputs are ",
+                                       absl::StrJoin(names, ", ")));
   }
   throw InvalidArgument(absl::StrCat("no softmax gives ", names[0], ", so that ", text,
                                      " may be any of the model's outputs; name one of ", absl::StrJoin(names, ", ")));

@@ -11,7 +11,9 @@ std::vector<std::string> NotesOnReplay(const RecordedProgram& program) {
   constexpr size_t kNamed = 3;
   std::vector<std::string> drawing;
   for (size_t c = 0; c < program.calls.size(); ++c) {
-    if (program.calls[c].random) drawing.push_back(PositionOf(program, static_cast<int>(c)).Describe());
+    if (!program.calls[c].random) continue;
+    const Position position = PositionOf(program, static_cast<int>(c));
+    drawing.push_back(absl::StrCat(position.op, " (", position.Describe(), ")"));
   }
   if (drawing.empty()) return {};
   const size_t more = drawing.size() - std::min(drawing.size(), kNamed);

@@ -62,7 +62,10 @@ void FindInside(LoadedRun& run) {
   if (run.inputs.empty() || !run.inputs.back().inside()) return;
   DecomposeOptions options;
   options.policy = run.policy;
-  const PreparedInputs found = WithHints(run, [&] { return PrepareFor(*run.model, run.Inputs(), options); });
+  const std::shared_ptr<ModelState> before = run.model->KeepState();
+  const PreparedInputs found =
+      WithHints(run, [&] { return RecordFor(*run.model, run.Inputs(), options, RunFor::kForward).inputs; });
+  before->Restore();
   for (size_t k = 0; k < run.inputs.size(); ++k) {
     if (run.inputs[k].inside()) run.inputs[k].input.value = found.inputs[k].value;
   }
