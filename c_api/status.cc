@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "c_api/guard.h"
+#include "core/base/text.h"
 
 namespace addend::c_api {
 
@@ -39,11 +40,11 @@ addend_status* MakeOutOfMemory() {
 }
 addend_status* const out_of_memory = MakeOutOfMemory();
 
-// The first line that says something; what LibTorch says after it are pages of stack.
-std::string OneLine(const std::string& text) {
+// The first line that says something, as Error has it; what LibTorch says after it are pages of stack.
+std::string FirstLine(const std::string& text) {
   for (const auto line : absl::StrSplit(text, '\n')) {
     const auto trimmed = absl::StripAsciiWhitespace(line);
-    if (!trimmed.empty()) return std::string(trimmed.data(), trimmed.size());
+    if (!trimmed.empty()) return OneLine(Shortened(std::string(trimmed.data(), trimmed.size()), kMostMessage));
   }
   return "no reason given";
 }
@@ -86,7 +87,7 @@ int32_t CodeOf(const c10::Error& e) {
 
 void Describe(const Error& e, StatusBody& status) {
   status.code = static_cast<int32_t>(e.code());
-  status.message = OneLine(e.what());
+  status.message = FirstLine(e.what());
   if (status.code == ADDEND_INVALID_ARGUMENT && SaysOutOfMemory(status.message))
     status.code = ADDEND_RESOURCE_EXHAUSTED;
   AddPosition(e.position(), status);
@@ -110,13 +111,13 @@ StatusBody Describe(bool detail) {
     note(e);
   } catch (const c10::Error& e) {
     status.code = CodeOf(e);
-    status.message = OneLine(e.what_without_backtrace());
+    status.message = FirstLine(e.what_without_backtrace());
     note(e);
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& e) {
     status.code = ADDEND_INTERNAL;
-    status.message = OneLine(e.what());
+    status.message = FirstLine(e.what());
     note(e);
   } catch (...) {
     status.code = ADDEND_UNKNOWN;

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "core/base/text.h"
 
 namespace addend {
 namespace {
@@ -11,6 +13,14 @@ namespace {
 std::string Compose(const std::string& message, const Position& position, const std::string& hint) {
   const std::string where = position.Describe();
   return absl::StrCat(message, where.empty() ? "" : absl::StrCat(" (", where, ")"), hint.empty() ? "" : "; ", hint);
+}
+
+// Makes a message what every language and every terminal can show: not as long as what it quotes, and without a zero, at
+// which it would end. Line breaks stay: behind the first one LibTorch tells what no door shows.
+std::string Fit(const std::string& message) {
+  std::vector<std::string> lines = absl::StrSplit(Shortened(message, kMostMessage), '\n');
+  for (std::string& line : lines) line = OneLine(line);
+  return absl::StrJoin(lines, "\n");
 }
 
 // The path as a reader of an error wants it: the file, not the folders of the machine that trained the model.
@@ -33,10 +43,10 @@ std::string Position::Describe() const {
   return absl::StrJoin(parts, ", ");
 }
 
-Error::Error(absl::StatusCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+Error::Error(absl::StatusCode code, const std::string& message) : std::runtime_error(Fit(message)), code_(code) {}
 
 Error::Error(absl::StatusCode code, const std::string& message, Position position, const std::string& hint)
-    : std::runtime_error(Compose(message, position, hint)), code_(code), position_(std::move(position)) {}
+    : std::runtime_error(Fit(Compose(message, position, hint))), code_(code), position_(std::move(position)) {}
 
 Error InvalidArgument(const std::string& message) { return Error(absl::StatusCode::kInvalidArgument, message); }
 Error NotFound(const std::string& message) { return Error(absl::StatusCode::kNotFound, message); }

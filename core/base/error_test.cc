@@ -113,5 +113,21 @@ TEST(ErrorTest, IsARuntimeError) {
   }
 }
 
+// A message is read by C, terminals and people.
+TEST(ErrorTest, HoldsNothingThatEndsOrTurnsIt) {
+  const Error error = InvalidArgument(std::string("field \"2\0\x1b[31m\xe2\x80\xae\xff\" is wrong", 28));
+  EXPECT_STREQ(error.what(), "field \"2\\x00\\x1b[31m\\u202e\\xff\" is wrong");
+  // Said again by whoever catches it.
+  EXPECT_STREQ(InvalidArgument(error.what()).what(), error.what());
+}
+
+TEST(ErrorTest, IsNoLongerThanAPage) {
+  const Error error = InvalidArgument("begin " + std::string(50000000, '9') + " end");
+  const std::string what = error.what();
+  EXPECT_LE(what.size(), 4096u);
+  EXPECT_EQ(what.substr(0, 7), "begin 9");
+  EXPECT_EQ(what.substr(what.size() - 5), "9 end");
+}
+
 }  // namespace
 }  // namespace addend

@@ -1,6 +1,13 @@
 // Files by their descriptors: opened, read by ranges, written as a whole, made to last.
+//
+// Note [Standard descriptors]
+// Daemons start programs with the descriptors 0, 1 and 2 closed. The next file that is opened then becomes standard
+// output, and whatever anybody prints is written into it. So no file is opened by those numbers: programs put /dev/null
+// there first (OpenStandardStreams), and the library, whose program it does not know, moves its files behind them.
 #ifndef ADDEND_CORE_BASE_FILE_H_
 #define ADDEND_CORE_BASE_FILE_H_
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +31,14 @@ class Descriptor {
   int fd_;
 };
 
-// A file opened for reading; `size` is what a regular file holds, in bytes, else 0. Throws NotFound if there is no such
-// file, and InvalidArgument for a folder and for whatever else cannot be opened.
+// Opens /dev/null in place of standard input, output and error where they are closed; see Note [Standard descriptors].
+// Every program calls this before anything else.
+void OpenStandardStreams();
+// ::open() with O_CLOEXEC, whose descriptor is never that of standard input, output or error. Gives -1, and errno.
+int OpenFile(const std::string& path, int flags, mode_t mode = 0666);
+// A file opened for reading; `size` is what it holds, in bytes, and the most that may be read of it. Throws NotFound if
+// there is no such file, and InvalidArgument for whatever is no regular file behind its links (a folder, a pipe, a
+// device: such may have no end), or cannot be opened.
 int OpenToRead(const std::string& path, uint64_t* size = nullptr);
 // So many bytes from there on. `path` stands in messages. Throws InvalidArgument where the file is shorter, or cannot
 // be read.
