@@ -1,9 +1,12 @@
 // Tensors in files.
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "c_api/bodies.h"
+#include "core/base/text.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/tensor_io.h"
 
@@ -11,6 +14,16 @@ namespace addend::c_api {
 
 struct TensorFileBody {
   TensorFile file;
+  absl::flat_hash_map<std::string, size_t> places;  // of tensors, by their names
+
+  TensorFileBody() = default;
+  explicit TensorFileBody(TensorFile content) : file(std::move(content)) {
+    for (size_t k = 0; k < file.tensors.size(); ++k) places.emplace(file.tensors[k].first, k);
+  }
+  const at::Tensor* Find(const std::string& name) const {
+    const auto place = places.find(name);
+    return place == places.end() ? nullptr : &file.tensors[place->second].second;
+  }
 };
 
 extern "C" {
@@ -48,14 +61,15 @@ ADDEND_API const char* addend_tensor_file_name(const addend_tensor_file* file, s
 ADDEND_API addend_status* addend_tensor_file_tensor(const addend_tensor_file* file, const char* name,
                                                     addend_tensor** out_tensor) noexcept {
   return Guard([&] {
-    const TensorFile& content = Get(file, "file").file;
+    const TensorFileBody& body = Get(file, "file");
+    const TensorFile& content = body.file;
     RequireOut(out_tensor, "out_tensor");
     if (content.tensors.empty()) throw NotFound("the file holds no tensor");
-    const at::Tensor* found = name == nullptr ? &content.tensors.front().second : content.Find(Text(name, "name"));
+    const at::Tensor* found = name == nullptr ? &content.tensors.front().second : body.Find(Text(name, "name"));
     if (found == nullptr) {
-      const auto append_name = [](std::string* out, const auto& entry) { out->append(entry.first); };
-      throw NotFound(absl::StrCat("the file has no tensor ", name, "; it has ",
-                                  absl::StrJoin(content.tensors, ", ", append_name)));
+      std::vector<std::string> names;
+      for (const auto& tensor : content.tensors) names.push_back(tensor.first);
+      throw NotFound(absl::StrCat("the file has no tensor ", Quoted(name), "; it has ", Listed(names)));
     }
     Give(out_tensor, *found);
   });
@@ -80,15 +94,15 @@ ADDEND_API addend_status* addend_tensor_file_create(addend_tensor_file** out_fil
 ADDEND_API addend_status* addend_tensor_file_add(addend_tensor_file* file, const char* name,
                                                  const addend_tensor* tensor) noexcept {
   return Guard([&] {
-    auto& tensors = Get(file, "file").file.tensors;
+    TensorFileBody& body = Get(file, "file");
     const std::string own = Text(name, "name");
     const at::Tensor& value = TensorOf(tensor, "tensor");
-    for (auto& [known, held] : tensors) {
-      if (known != own) continue;
-      held = value;
-      return;
+    const auto [place, added] = body.places.emplace(own, body.file.tensors.size());
+    if (added) {
+      body.file.tensors.emplace_back(own, value);
+    } else {
+      body.file.tensors[place->second].second = value;
     }
-    tensors.emplace_back(own, value);
   });
 }
 

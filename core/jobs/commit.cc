@@ -58,7 +58,7 @@ std::vector<std::string> NamesIn(const std::string& folder) {
 Attempt::Attempt(const std::string& folder, const std::string& name)
     : path_(absl::StrCat(folder, kAttempts, "/", name, ".", NewSalt().substr(0, 16))), file_([&] {
         MakeFolder(folder + kAttempts);
-        return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return OpenFile(path_, O_WRONLY | O_CREAT | O_EXCL);
       }()) {
   if (file_.get() < 0) throw FileError("write", path_, errno);
 }

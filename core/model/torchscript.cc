@@ -2,6 +2,7 @@
 #include "core/model/torchscript.h"
 
 #include <c10/core/GradMode.h>
+#include <sys/stat.h>
 #include <torch/csrc/jit/api/function_impl.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/constants.h>
@@ -11,9 +12,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <streambuf>
 #include <tuple>
@@ -24,6 +23,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/intercept/own_operators.h"
 
 namespace addend {
@@ -461,11 +461,11 @@ std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& opti
 
 std::shared_ptr<Model> LoadTorchScript(const std::string& path, const ScriptOptions& options) {
   {
-    std::ifstream probe(path, std::ios::binary);
-    char byte = 0;
-    if (!probe) throw NotFound(absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
-    if (!probe.get(byte))
-      throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
+    struct stat status = {};
+    const bool folder = ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    uint64_t size = 0;
+    if (!folder) const Descriptor probe(OpenToRead(path, &size));
+    if (size == 0) throw InvalidArgument(absl::StrCat(path, " is not a TorchScript file (it is empty or a folder)"));
   }
   return Loaded(path, options, [&] { return jit::load(path, at::Device(at::kCPU)); });
 }

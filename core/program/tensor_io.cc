@@ -22,6 +22,7 @@
 #include "core/base/file.h"
 #include "core/base/file_error.h"
 #include "core/base/tensor_text.h"
+#include "core/base/text.h"
 #include "core/program/sha256.h"
 #include "core/program/tensor_layout.h"
 
@@ -80,19 +81,6 @@ at::Tensor Storable(const std::string& name, const at::Tensor& tensor, const Sto
 
 // -------------------------------------------------------------------------------------------------------- files
 
-// Calls `take(data, size)` for each piece of the file.
-template <typename Take>
-void ReadPieces(const std::string& path, int fd, const Take& take) {
-  std::vector<char> buffer(size_t{1} << 20);
-  while (true) {
-    const ssize_t size = ::read(fd, buffer.data(), buffer.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) throw FileError("read", path, errno);
-    if (size == 0) return;
-    take(buffer.data(), static_cast<size_t>(size));
-  }
-}
-
 // The place of the tensor that is meant among those of these names; see SelectTensor().
 size_t Select(const std::vector<std::string>& names, const TensorPlace& place, const std::vector<std::string>& usual) {
   const auto find = [&](const std::string& name) { return std::find(names.begin(), names.end(), name); };
@@ -100,20 +88,20 @@ size_t Select(const std::vector<std::string>& names, const TensorPlace& place, c
   if (!place.tensor.empty()) {
     if (const auto found = find(place.tensor); found != names.end()) return at(found);
     throw InvalidArgument(
-        absl::StrCat(place.path, " has no tensor ", place.tensor, "; it has ", absl::StrJoin(names, ", ")));
+        absl::StrCat(place.path, " has no tensor ", Quoted(place.tensor), "; it has ", Listed(names)));
   }
   for (const std::string& name : usual) {
     if (const auto found = find(name); found != names.end()) return at(found);
   }
   if (names.empty()) throw InvalidArgument(absl::StrCat(place.path, " holds no tensor"));
   if (names.size() == 1) return 0;
-  throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", absl::StrJoin(names, ", "),
+  throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", Listed(names),
                                      ") and none is called ", usual.front(), "; say which with ", place.path, "#NAME"));
 }
 
 void WriteDirectly(const std::string& path, const std::string& bytes) {
   // Appends, because /dev/stdout may be a file to which others write too.
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  Descriptor file(OpenFile(path, O_WRONLY | O_APPEND));
   if (file.get() < 0) throw FileError("write", path, errno);
   const int error = WriteAll(file.get(), bytes.data(), bytes.size());
   if (error != 0) throw FileError("write", path, error);
@@ -126,6 +114,18 @@ std::string BehindLinks(const std::string& path) {
   return real ? std::string(real.get()) : path;
 }
 
+// Throws FailedPrecondition for a log of decisions that is open, here or in another process: its records would be gone.
+// Only logs are locked in this way (see DecisionLog).
+void RequireNoOpenLog(const std::string& path) {
+  const Descriptor file(OpenFile(path, O_RDONLY | O_NONBLOCK));
+  struct flock lock = {};
+  lock.l_type = F_RDLCK;
+  lock.l_whence = SEEK_SET;
+  if (file.get() < 0 || ::fcntl(file.get(), F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return;
+  throw FailedPrecondition(
+      absl::StrCat("cannot write ", path, ": it is open as a log of decisions, whose records would be replaced"));
+}
+
 // A new file in the folder of `target`, opened for writing.
 int OpenBeside(const std::string& path, const std::string& target, std::string* name) {
   static std::atomic<uint64_t> counter{0};
@@ -134,7 +134,7 @@ int OpenBeside(const std::string& path, const std::string& target, std::string* 
   while (true) {
     // Not derived from the target's name, which may already be as long as a name can be.
     *name = absl::StrCat(folder, ".addend-", ::getpid(), "-", counter.fetch_add(1), ".tmp");
-    const int fd = ::open(name->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int fd = OpenFile(*name, O_WRONLY | O_CREAT | O_EXCL);
     if (fd >= 0) return fd;
     if (errno != EEXIST) throw FileError("write", path, errno);
   }
@@ -160,10 +160,7 @@ TensorFile DecodeTensorFile(const std::string& bytes, const std::string& name) {
 std::string ReadFileWhole(const std::string& path) {
   uint64_t size = 0;
   const Descriptor file(OpenToRead(path, &size));
-  std::string bytes;
-  bytes.reserve(size);
-  ReadPieces(path, file.get(), [&](const char* data, size_t count) { bytes.append(data, count); });
-  return bytes;
+  return ReadAt(file.get(), path, 0, size);
 }
 
 TensorFile ReadTensorFile(const std::string& path) { return DecodeTensorFile(ReadFileWhole(path), path); }
@@ -271,6 +268,7 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
   }
 
   const std::string target = BehindLinks(path);
+  if (exists) RequireNoOpenLog(path);
   std::string temporary;
   Descriptor file(OpenBeside(path, target, &temporary));
   int error = WriteAll(file.get(), bytes.data(), bytes.size());
@@ -285,9 +283,14 @@ void WriteFileWhole(const std::string& path, const std::string& bytes) {
 }
 
 std::string Sha256OfFile(const std::string& path) {
-  const Descriptor file(OpenToRead(path));
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  uint64_t size = 0;
+  const Descriptor file(OpenToRead(path, &size));
   Sha256Digest digest;
-  ReadPieces(path, file.get(), [&](const char* data, size_t size) { digest.Add(data, size); });
+  for (uint64_t at = 0; at < size; at += kPiece) {
+    const std::string piece = ReadAt(file.get(), path, at, std::min(kPiece, size - at));
+    digest.Add(piece.data(), piece.size());
+  }
   return digest.Hex();
 }
 

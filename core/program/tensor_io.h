@@ -80,12 +80,13 @@ class StoredRows {
 std::string EncodeSafetensors(const TensorFile& file);
 void WriteTensorFile(const std::string& path, const TensorFile& file);
 
-// Returns the bytes of a file. Throws NotFound if there is none.
+// Returns the bytes of a file, as many as it had when it was opened. Throws NotFound if there is none, and
+// InvalidArgument for what is no regular file, which may have no end.
 std::string ReadFileWhole(const std::string& path);
 
 // Creates a regular file or replaces its content, all or nothing: the bytes go to a temporary file in the same folder,
 // which is then renamed. Symbolic links are followed. A path that cannot be replaced (a pipe, a terminal, whatever lies
-// under /dev or /proc) is written to directly.
+// under /dev or /proc) is written to directly. Throws FailedPrecondition for a log of decisions that is open.
 void WriteFileWhole(const std::string& path, const std::string& bytes);
 
 // Returns the SHA-256 of a file's bytes as 64 lower-case hexadecimal digits. Throws as ReadFileWhole does.

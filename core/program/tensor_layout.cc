@@ -11,7 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "core/base/tensor_text.h"
+#include "core/base/text.h"
 
 // Both formats store little-endian numbers, and their lengths are read as they are.
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -242,23 +244,54 @@ TensorLayout NpyLayout(const std::string& head, uint64_t file_size, const std::s
 
 // -------------------------------------------------------------------------------------------------- .safetensors
 
-Json ParseJson(const std::string& name, const char* begin, const char* end) {
-  // The library keeps the last of two equal keys; here that would hide a tensor.
-  std::vector<std::set<std::string>> open;
-  std::string twice;
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
-      twice = parsed.dump(-1, ' ', true);
-    }
+// Finds a key that an object has twice: the value keeps the last of the two, which would hide a tensor. (A callback of
+// the parser could find it, but then each object costs a walk over the one around it.)
+class TwiceFinder : public nlohmann::json_sax<Json> {
+ public:
+  const std::string& twice() const { return twice_; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(size_t) override { return Begin(); }
+  bool end_object() override { return End(); }
+  bool start_array(size_t) override { return Begin(); }
+  bool end_array() override { return End(); }
+  bool key(string_t& name) override {
+    if (!open_.back().insert(name).second) twice_ = name;
     return true;
-  };
-  Json json = Json::parse(begin, end, watch, /*allow_exceptions=*/false);
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  bool Begin() {
+    open_.emplace_back();
+    return true;
+  }
+  bool End() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> open_;
+  std::string twice_;
+};
+
+Json ParseJson(const std::string& name, const char* begin, const char* end) {
+  Json json = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object()) {
     throw MalformedFile(name, "the .safetensors header is not a JSON object");
   }
-  if (!twice.empty()) throw MalformedFile(name, absl::StrCat("the .safetensors header has ", twice, " twice"));
+  TwiceFinder finder;
+  Json::sax_parse(begin, end, &finder);
+  if (!finder.twice().empty()) {
+    const std::string twice = Json(Shortened(finder.twice(), kMostQuoted)).dump(-1, ' ', true);
+    throw MalformedFile(name, absl::StrCat("the .safetensors header has ", twice, " twice"));
+  }
   return json;
 }
 
@@ -279,7 +312,8 @@ StoredTensor ParseEntry(const std::string& file, const std::string& key, const J
     if (dtype == candidate.safetensors) entry.dtype = &candidate;
   }
   if (entry.dtype == nullptr) {
-    throw MalformedFile(name, absl::StrCat("dtype ", dtype.dump(-1, ' ', true), " is not supported; use one of ",
+    const std::string shown = Quoted(dtype.dump(-1, ' ', true));
+    throw MalformedFile(name, absl::StrCat("dtype ", shown, " is not supported; use one of ",
                                            absl::StrJoin(kDtypes, ", ", [](std::string* out, const StoredDtype& d) {
                                              out->append(d.safetensors);
                                            })));
@@ -350,6 +384,32 @@ uint64_t HeaderSize(const std::string& head) {
   return size;
 }
 
+// Names the format of a file that is not read here, by how it begins, and says what to do about it.
+const char* OtherFormat(const std::string& head) {
+  struct Format {
+    absl::string_view beginning;
+    const char* what;
+  };
+  constexpr Format kFormats[] = {
+      {"GIF8", "a GIF image; save it as PNG"},
+      {"II*", "a TIFF image; save it as PNG"},
+      {"MM", "a TIFF image; save it as PNG"},
+      {"BM", "a BMP image; save it as PNG"},
+      {"RIFF", "a WebP image or a sound; save images as PNG"},
+      {"PK", "a zip archive, as .npz and files of torch.save are; save each array as .npy, or all as .safetensors"},
+      {"\x89HDF", "an HDF5 file; save its arrays as .safetensors"},
+      {"\x1f\x8b", "compressed by gzip; unpack it"},
+      {"\x80\x02", "a pickle of Python; save its arrays as .safetensors"},
+      {"\x80\x04", "a pickle of Python; save its arrays as .safetensors"},
+      {"\x89PNG", "a PNG image, which only the command line reads; save its pixels as .npy"},
+      {"\xff\xd8\xff", "a JPEG image, which only the command line reads; save its pixels as .npy"},
+  };
+  for (const Format& format : kFormats) {
+    if (absl::StartsWith(head, format.beginning)) return format.what;
+  }
+  return "neither (or are truncated)";
+}
+
 bool IsNpy(const std::string& head) { return head.compare(0, kNpyMagicSize, kNpyMagic) == 0; }
 
 TensorLayout SafetensorsLayout(const std::string& head, uint64_t size, const std::string& name) {
@@ -394,7 +454,9 @@ TensorLayout SafetensorsLayout(const std::string& head, uint64_t size, const std
 
 }  // namespace
 
-std::string PrintableName(const std::string& text) { return absl::Utf8SafeCEscape(text); }
+std::string PrintableName(const std::string& text) {
+  return absl::Utf8SafeCEscape(Shortened(text, kMostQuoted));
+}
 
 Error MalformedFile(const std::string& name, const std::string& what) {
   return InvalidArgument(absl::StrCat(name, ": ", what));
@@ -450,8 +512,8 @@ std::string EncodeSafetensorsHead(const TensorLayout& layout) {
 TensorLayout ReadTensorLayout(const std::string& head, uint64_t size, const std::string& name) {
   if (IsNpy(head)) return NpyLayout(head, size, name);
   if (LooksLikeSafetensors(head, size, HeaderSize(head))) return SafetensorsLayout(head, size, name);
-  throw MalformedFile(name, absl::StrCat("a .npy or .safetensors file is expected, and these ", size,
-                                         " bytes are neither (or are truncated)"));
+  throw MalformedFile(name, absl::StrCat("a .npy or .safetensors file is expected, and these ", size, " bytes are ",
+                                         OtherFormat(head)));
 }
 
 }  // namespace addend

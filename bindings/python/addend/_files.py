@@ -1,9 +1,11 @@
 """Tensors in files."""
 
 import os
+import stat
 from typing import Any, Iterator, List, Mapping, Optional, Union
 
 from . import _native
+from ._errors import InvalidArgument
 from ._handle import Handle
 from ._tensor import Tensor, as_tensor
 
@@ -27,7 +29,7 @@ class TensorFile(Handle, Mapping[str, Tensor]):
         return _native.tensor_file_size(self._handle)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._names()
+        return isinstance(name, str) and super().__contains__(name)
 
     def __repr__(self) -> str:
         return "TensorFile(closed)" if self.closed else "TensorFile(%s)" % ", ".join(map(repr, self))
@@ -35,6 +37,20 @@ class TensorFile(Handle, Mapping[str, Tensor]):
     def _names(self) -> List[str]:
         handle = self._handle
         return [_native.tensor_file_name(handle, index) for index in range(_native.tensor_file_size(handle))]
+
+
+def read_file(path: Union[str, "os.PathLike[str]"]) -> bytes:
+    """The bytes of a regular file, as many as it has now. Raises InvalidArgument for what may have no end, a pipe or a
+    device, without waiting for it, and OSError for what cannot be read."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidArgument("cannot read %s: it is no regular file; write its content to one" % os.fspath(path))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(status.st_size)
+    finally:
+        os.close(descriptor)
 
 
 def read_tensors(source: Union[str, "os.PathLike[str]", bytes], name: str = "bytes") -> TensorFile:

@@ -6,6 +6,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 from . import _native
 from ._errors import FailedPrecondition, InvalidArgument
+from ._files import read_file
 
 _ENDING = ".json"
 
@@ -43,11 +44,11 @@ def shard_number(shard: Any, shards: int) -> int:
 
 def read_plan(path: str) -> Dict[str, Any]:
     """The document. Raises InvalidArgument for another one."""
-    with open(path, encoding="utf-8") as file:
-        try:
-            plan = json.load(file)
-        except ValueError as error:
-            raise InvalidArgument("%s is no plan of a job: %s" % (path, error)) from None
+    content = read_file(path)
+    try:
+        plan = json.loads(content.decode("utf-8"))
+    except ValueError as error:
+        raise InvalidArgument("%s is no plan of a job: %s" % (path, error)) from None
     if not isinstance(plan, dict) or plan.get("format") != "addend.job":
         raise InvalidArgument("%s is no plan of a job" % path)
     return plan

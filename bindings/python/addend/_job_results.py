@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from ._arrow import Batch, Column, Field, stream, texts, validity
 from ._errors import FailedPrecondition, InvalidArgument
-from ._files import TensorFile, read_tensors
+from ._files import TensorFile, read_file, read_tensors
 from ._job_plan import checked_plan, require_own_results, results_folder, shard_number
 
 
@@ -73,16 +73,14 @@ class JobResults:
     def _read(self, shard: int) -> Tuple[TensorFile, Dict[int, str]]:
         """The tensors of a shard, and by row why it is refused."""
         path, sha256 = self._files[shard]
-        with open(path, "rb") as file:
-            content = file.read()
+        content = read_file(path)
         if hashlib.sha256(content).hexdigest() != sha256:
             raise FailedPrecondition("%s is damaged: its bytes have another digest than its name says" % path)
         return read_tensors(content, path), self._refused(shard, path[: -len(_ENDING)] + ".json", sha256)
 
     def _refused(self, shard: int, path: str, sha256: str) -> Dict[int, str]:
         """The same of the receipt of a shard's result, which it checks as the library does."""
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = read_file(path).decode("utf-8", "replace")
         rows = min(self._rows - shard * self._shard_rows, self._shard_rows)
         try:
             receipt = json.loads(text)
