@@ -1,6 +1,5 @@
 #include "core/exported/archive.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -13,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/base/crc32.h"
 #include "core/base/error.h"
 #include "core/base/file_error.h"
 #include "core/base/text.h"
@@ -20,6 +20,7 @@
 namespace addend::exported {
 namespace {
 
+constexpr uint32_t kNoChecksum = 0;  // what torch writes where it is told to compute none
 constexpr uint16_t kStored = 0;
 constexpr uint16_t kDeflated = 8;
 constexpr uint16_t kEncrypted = 0x2041;  // bits of an entry's flags: encrypted, strongly, with its headers
@@ -65,17 +66,6 @@ class Fields {
   const char* at_;
   const char* end_;
 };
-
-uint32_t Checksum(const char* data, size_t size) {
-  uLong checksum = crc32(0, nullptr, 0);
-  while (size > 0) {
-    const auto piece = static_cast<uInt>(std::min<size_t>(size, size_t{1} << 30));
-    checksum = crc32(checksum, reinterpret_cast<const Bytef*>(data), piece);
-    data += piece;
-    size -= piece;
-  }
-  return static_cast<uint32_t>(checksum);
-}
 
 // Unpacks from memory to memory: all bytes of `from`, exactly `size` of them.
 bool Inflate(const char* from, uint64_t compressed, char* to, uint64_t size) {
@@ -124,15 +114,10 @@ int64_t WrittenAt(const struct stat& status) {
 
 }  // namespace
 
-// Without O_NONBLOCK, opening a pipe waits for somebody to write to it.
-MappedFile::MappedFile(const std::string& path)
-    : path_(path), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (file_.get() < 0) throw FileError("read", path, errno);
+MappedFile::MappedFile(const std::string& path) : path_(path), file_(OpenToRead(path)) {
   struct stat status = {};
   if (::fstat(file_.get(), &status) != 0) throw FileError("read", path, errno);
-  if (!S_ISREG(status.st_mode) || status.st_size <= 0) {
-    throw InvalidArgument(absl::StrCat(path, S_ISREG(status.st_mode) ? ": the file is empty" : ": is no regular file"));
-  }
+  if (status.st_size <= 0) throw InvalidArgument(absl::StrCat(path, ": the file is empty"));
   size_ = static_cast<size_t>(status.st_size);
   written_ = WrittenAt(status);
   // MAP_NORESERVE: pages are copied where they are written to, which of weights hardly any is.
@@ -317,7 +302,21 @@ std::string Archive::Place(const std::string& entry) const { return absl::StrCat
 
 Bytes Archive::Read(const std::string& entry) const { return Content(entry, /*compare=*/true); }
 
-Bytes Archive::Map(const std::string& entry) const { return Content(entry, /*compare=*/false); }
+Bytes Archive::ReadWithin(const std::string& entry) const { return Content(entry, /*compare=*/false); }
+
+void Archive::RequireWhole() const {
+  for (const auto& entry : entries_) {
+    const uint64_t left = budget_->left();
+    Content(entry.first, /*compare=*/true);
+    budget_->GiveBackTo(left);
+  }
+}
+
+size_t Archive::CountUnchecked() const {
+  size_t count = 0;
+  for (const auto& entry : entries_) count += entry.second.size > 0 && entry.second.checksum == kNoChecksum ? 1 : 0;
+  return count;
+}
 
 void Archive::RequireLittleEndian() const {
   constexpr char kEntry[] = "byteorder";
@@ -370,7 +369,9 @@ Bytes Archive::Content(const std::string& name, bool compare) const {
     content.owner = memory;
     compare = true;
   }
-  if (compare && Checksum(content.data, content.size) != entry.checksum) throw fail("is damaged: its checksum differs");
+  if (compare && entry.checksum != kNoChecksum && Crc32(content.data, content.size) != entry.checksum) {
+    throw fail("is damaged: its checksum differs; copy or download the file again");
+  }
   return content;
 }
 

@@ -66,13 +66,17 @@ class Archive {
   // An entry as messages name it: "model.pt2: models/model.json".
   std::string Place(const std::string& entry) const;
 
-  // The content of an entry, compared with its checksum. A stored entry is not copied: its bytes are those of the
-  // archive, with the archive's owner. A compressed one is unpacked into memory of its own. Throws InvalidArgument
-  // where there is no such entry, or it is damaged, encrypted or compressed in another way.
+  // The content of an entry, compared with its checksum, unless it has none: torch can be told to compute none, and
+  // then writes 0. A stored entry is not copied: its bytes are those of the archive, with the archive's owner. A
+  // compressed one is unpacked into memory of its own. Throws InvalidArgument where there is no such entry, or it is
+  // damaged, encrypted or compressed in another way.
   Bytes Read(const std::string& entry) const;
-  // The same without a look at the bytes of stored entries, whose checksum is then not compared: weights stay on the
-  // disk until they are used.
-  Bytes Map(const std::string& entry) const;
+  // Reads without a comparison of stored entries, for an archive that is itself an entry of one, and was compared.
+  Bytes ReadWithin(const std::string& entry) const;
+  // Compares all entries with their checksums. Throws what Read() throws for the first that is damaged.
+  void RequireWhole() const;
+  // How many entries hold something and have no checksum.
+  size_t CountUnchecked() const;
   // Throws InvalidArgument where the entry "byteorder", as torch writes it, says that numbers are big-endian.
   void RequireLittleEndian() const;
 

@@ -91,7 +91,7 @@ TEST(Archive, StoredEntriesAreNotCopied) {
   MemoryBudget budget("a.pt2", archive.size());
   const Archive opened(View(archive), "a.pt2", &budget);
   for (const char* name : {"a", "b"}) {
-    const Bytes content = opened.Map(name);
+    const Bytes content = opened.Read(name);
     EXPECT_GE(content.data, archive.data());
     EXPECT_LE(content.data + content.size, archive.data() + archive.size());
     EXPECT_EQ((content.data - archive.data()) % 64, 0);
@@ -135,6 +135,40 @@ TEST(Archive, ComparesChecksumsOfWhatItReads) {
     entry.wrong_checksum = true;
     EXPECT_THAT(Refusal(WriteZip({entry})), HasSubstr("its checksum differs"));
   }
+}
+
+TEST(Archive, RequireWholeComparesAll) {
+  const auto message = [](const std::vector<ZipEntry>& entries) {
+    const std::string archive = WriteZip(entries);
+    MemoryBudget budget("a.pt", archive.size());
+    try {
+      Archive(View(archive), "a.pt", &budget).RequireWhole();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("whole");
+  };
+  std::vector<ZipEntry> entries = {{"r/a", "stored"}, {"r/b", Long(), true}, {"r/c", "other"}, {"r/empty", ""}};
+  EXPECT_EQ(message(entries), "whole");
+  // Sizes and checksums behind the content, as torch writes them.
+  for (ZipEntry& entry : entries) entry.flags = 8;
+  EXPECT_EQ(message(entries), "whole");
+  for (size_t k = 0; k < 3; ++k) {
+    entries[k].wrong_checksum = true;
+    EXPECT_THAT(message(entries), HasSubstr("a.pt: " + entries[k].name.substr(2) + ": is damaged")) << k;
+    entries[k].wrong_checksum = false;
+  }
+}
+
+TEST(Archive, AnEntryMayHaveNoChecksum) {
+  ZipEntry entry = {"a", "stored"};
+  entry.no_checksum = true;
+  const std::string archive = WriteZip({entry, {"b", "other"}, {"empty", ""}});
+  EXPECT_EQ(ReadEntry(archive, "a"), "stored");
+  MemoryBudget budget("a.pt2", archive.size());
+  const Archive opened(View(archive), "a.pt2", &budget);
+  opened.RequireWhole();
+  EXPECT_EQ(opened.CountUnchecked(), 1u);
 }
 
 TEST(Archive, RefusesSizesThatAreNotThose) {

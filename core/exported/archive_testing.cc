@@ -70,6 +70,7 @@ std::string WriteZip(const std::vector<ZipEntry>& entries, const ZipOptions& opt
     auto checksum = static_cast<uint32_t>(
         crc32(0, reinterpret_cast<const Bytef*>(entry.content.data()), static_cast<uInt>(entry.content.size())));
     if (entry.wrong_checksum) checksum ^= 1;
+    if (entry.no_checksum) checksum = 0;
     const int method = entry.method >= 0 ? entry.method : entry.deflated ? 8 : 0;
     const uint64_t place = bytes.size() - start;
     const auto header = [&](std::string& out, bool central) {

@@ -20,6 +20,7 @@ struct ZipEntry {
   int method = -1;          // another than it is
   int64_t claimed = -1;     // the size of the content that the headers say
   bool wrong_checksum = false;
+  bool no_checksum = false;  // 0, as torch writes where it computes none
 };
 
 struct ZipOptions {

@@ -1,19 +1,68 @@
 #include "core/exported/load_model.h"
 
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/exported/archive.h"
 #include "core/exported/exported_model.h"
 #include "core/exported/program.h"
 #include "core/model/torchscript.h"
 
 namespace addend {
+namespace {
+
+// Loads TorchScript from an archive whose entries are compared with their checksums first, at which LibTorch does not
+// look: one flipped bit of a weight would be another model.
+template <typename Load>
+std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name, const Load& load) {
+  constexpr char kZip[] = "PK\x03\x04";
+  std::optional<Error> unread;
+  if (bytes.size >= 4 && std::memcmp(bytes.data, kZip, 4) == 0) {
+    exported::MemoryBudget budget(OneLine(name), bytes.size);
+    std::optional<exported::Archive> archive;
+    try {
+      archive.emplace(std::move(bytes), name, &budget);
+    } catch (const Error& error) {
+      unread = error;
+    }
+    if (archive) archive->RequireWhole();
+  }
+  if (!unread) return load();
+  // Of a file that begins as an archive does and goes on in another way, LibTorch only says that it is no TorchScript.
+  try {
+    load();
+  } catch (const Error& error) {
+    throw Error(error.code(), absl::StrCat(error.what(), "; it begins as an archive does, but ", unread->what()));
+  }
+  throw *unread;
+}
+
+// Maps a file; gives no bytes where that is not possible.
+exported::Bytes MapIfPossible(const std::string& path) {
+  try {
+    return exported::MapFile(path);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& options) {
-  return exported::IsExportedProgram(path) ? LoadExported(path, options) : LoadTorchScript(path, options);
+  if (exported::IsExportedProgram(path)) return LoadExported(path, options);
+  return LoadWhole(MapIfPossible(path), path, [&] { return LoadTorchScript(path, options); });
 }
 
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,
                                       const ScriptOptions& options) {
-  return exported::IsExportedProgramBytes(data, size) ? LoadExportedBytes(data, size, name, options)
-                                                      : LoadTorchScriptBytes(data, size, name, options);
+  if (exported::IsExportedProgramBytes(data, size)) return LoadExportedBytes(data, size, name, options);
+  exported::Bytes bytes;
+  bytes.data = const_cast<char*>(static_cast<const char*>(data));  // only read
+  bytes.size = size;
+  return LoadWhole(std::move(bytes), name, [&] { return LoadTorchScriptBytes(data, size, name, options); });
 }
 
 std::shared_ptr<Model> CopyModelTo(const Model& model, const c10::Device& device,

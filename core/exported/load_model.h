@@ -14,8 +14,9 @@
 
 namespace addend {
 
-// Loads a model, in evaluation mode, on the CPU. Throws what LoadTorchScript and LoadExported throw; the error for a
-// file of neither kind says how each is made.
+// Loads a model, in evaluation mode, on the CPU. What is read of its archive is compared with the archive's checksums.
+// Throws what LoadTorchScript and LoadExported throw, and InvalidArgument for an archive that is damaged; the error for
+// a file of neither kind says how each is made.
 std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& options = {});
 // Loads the bytes of such a file; `name` stands for its path in messages.
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,

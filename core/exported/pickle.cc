@@ -458,7 +458,7 @@ class Reader {
       budget_->Take(kTensorCost + 2 * storage.text.size());
       const size_t alignment =
           storage.dtype == c10::ScalarType::Undefined ? kLargestElement : c10::elementSize(storage.dtype);
-      storages_[storage.text] = MakeStorage(saved_.Map(storage.text), alignment, budget_);
+      storages_[storage.text] = MakeStorage(saved_.ReadWithin(storage.text), alignment, budget_);
     }
     Push(std::move(storage));
   }

@@ -264,6 +264,19 @@ TEST(Program, RefusesDamageOfWhatItReads) {
   std::vector<ZipEntry> entries = ProgramParts().Entries();
   entries[4].wrong_checksum = true;
   EXPECT_THAT(Refused(WriteZip(entries)).text, HasSubstr("models/model.json: is damaged"));
+  for (const size_t weight : {0, 1}) {
+    entries = ProgramParts().Entries();
+    entries[weight].wrong_checksum = true;
+    EXPECT_THAT(Refused(WriteZip(entries)).text, HasSubstr("is damaged: its checksum differs")) << weight;
+  }
+}
+
+TEST(Program, SaysWhereThereIsNoChecksum) {
+  std::vector<ZipEntry> entries = ProgramParts().Entries();
+  entries[0].no_checksum = true;
+  const std::string archive = WriteZip(entries);
+  EXPECT_THAT(ReadProgramBytes(archive.data(), archive.size(), "a.pt2").notes,
+              ElementsAre(HasSubstr("1 entry of the file has no checksum")));
 }
 
 // -------------------------------------------------------------------------------------------------------- the schema

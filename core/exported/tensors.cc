@@ -101,7 +101,7 @@ void ReadPayload(const Archive& archive, const std::string& config, const std::s
   for (const Payload& payload : payloads) {
     auto storage = storages.find(payload.entry);
     if (storage == storages.end()) {
-      const Bytes bytes = archive.Map(payload.entry);
+      const Bytes bytes = archive.Read(payload.entry);
       storage = storages.emplace(payload.entry, MakeStorage(bytes, alignments[payload.entry], budget)).first;
     }
     const std::string where = absl::StrCat(archive.Place(config), ": ", Shown(payload.name));
@@ -112,8 +112,7 @@ void ReadPayload(const Archive& archive, const std::string& config, const std::s
 }
 
 void ReadSaved(const Archive& archive, const std::string& entry, MemoryBudget* budget, State& state) {
-  // The archive within has checksums of its own.
-  const Bytes bytes = archive.Map(entry);
+  const Bytes bytes = archive.Read(entry);
   if (bytes.size == 0) return;
   const Archive saved(bytes, archive.Place(entry), budget);
   for (auto& tensor : ReadPickledTensors(saved, budget)) {

@@ -252,7 +252,7 @@ EncodedProgram EncodeProgram(const RecordedProgram& program) {
   } catch (const Json::exception&) {
     throw InvalidArgument("names, strings and source lines of a program must be UTF-8 to be saved");
   }
-  encoded.weights = EncodeSafetensors(weights);
+  encoded.weights = WithChecksums(EncodeSafetensors(weights), encoded.graph);
   return encoded;
 }
 

@@ -28,8 +28,16 @@ RecordedProgram DecodeProgram(const EncodedProgram& encoded, const std::string& 
 
 // Writes a program as a folder with program.json and weights.safetensors; makes the folder if there is none.
 void SaveProgram(const RecordedProgram& program, const std::string& folder);
-// Reads a program from its folder. Throws NotFound if there is no such folder, and what DecodeProgram() throws.
+// Reads a program from its folder. Throws NotFound if there is no such folder, InvalidArgument where a file is not as
+// it was saved, and what DecodeProgram() throws.
 RecordedProgram LoadProgram(const std::string& folder);
+
+// Adds checksums of the graph and of the weights to the metadata of `weights`, which has none. Readers that do not know
+// them pass over metadata.
+std::string WithChecksums(std::string weights, const std::string& graph);
+// Throws InvalidArgument where a file is not as it was saved: one flipped bit of a weight would be another model. Files
+// from before there were checksums pass.
+void RequireChecksums(const EncodedProgram& encoded, const std::string& folder);
 
 }  // namespace addend
 

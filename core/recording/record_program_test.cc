@@ -693,6 +693,56 @@ TEST_F(Damaged, EveryByteChangedIsTakenOrRefused) {
   }
 }
 
+// What is saved says what it was: a flipped bit of a weight would be another model.
+TEST_F(Damaged, EveryFlippedBitOfAFileIsSeen) {
+  RequireChecksums(good_, "good");
+  for (std::string EncodedProgram::*part : {&EncodedProgram::graph, &EncodedProgram::weights}) {
+    for (size_t bit = 0; bit < 8 * (good_.*part).size(); bit += 7) {
+      EncodedProgram damaged = good_;
+      (damaged.*part)[bit / 8] = static_cast<char>((damaged.*part)[bit / 8] ^ (1 << bit % 8));
+      try {
+        RequireChecksums(damaged, "damaged");
+      } catch (const Error&) {
+        continue;
+      }
+      // It passes where what was hit is the name of a checksum, or the space behind the header: nothing that is read.
+      const TensorFile whole = DecodeTensorFile(good_.weights, "whole");
+      const TensorFile read = DecodeTensorFile(damaged.weights, "read");
+      EXPECT_EQ(damaged.graph, good_.graph) << bit;
+      ASSERT_EQ(read.tensors.size(), whole.tensors.size()) << bit;
+      for (size_t k = 0; k < whole.tensors.size(); ++k) {
+        EXPECT_EQ(read.tensors[k].first, whole.tensors[k].first) << bit;
+        EXPECT_TRUE(read.tensors[k].second.equal(whole.tensors[k].second)) << bit;
+      }
+    }
+  }
+  // Files from before there were checksums.
+  TensorFile weights = DecodeTensorFile(good_.weights, "weights");
+  EXPECT_EQ(weights.metadata.size(), 2u);
+  weights.metadata.clear();
+  EncodedProgram old = good_;
+  old.weights = EncodeSafetensors(weights);
+  RequireChecksums(old, "old");
+  EXPECT_EQ(WithChecksums(old.weights, old.graph), good_.weights);
+}
+
+TEST_F(Damaged, LoadingComparesChecksums) {
+  const std::string folder = testing::TempDir() + "/checksums";
+  SaveProgram(DecodeProgram(good_, "good"), folder);
+  LoadProgram(folder);
+  std::string weights = ReadFileWhole(folder + "/weights.safetensors");
+  weights.back() = static_cast<char>(weights.back() ^ 1);
+  WriteFileWhole(folder + "/weights.safetensors", weights);
+  EXPECT_THAT(MessageOf([&] { LoadProgram(folder); }), HasSubstr("weights.safetensors is not as it was saved"));
+  SaveProgram(DecodeProgram(good_, "good"), folder);
+  std::string graph = ReadFileWhole(folder + "/program.json");
+  const size_t at = graph.find("\"value\": 0");
+  ASSERT_NE(at, std::string::npos);
+  graph[at + 9] = '1';
+  WriteFileWhole(folder + "/program.json", graph);
+  EXPECT_THAT(MessageOf([&] { LoadProgram(folder); }), HasSubstr("program.json is not as it was saved"));
+}
+
 TEST_F(Damaged, SaysWhatIsWrong) {
   EXPECT_THAT(Why("\"version\": 1,", "\"version\": 2,"), HasSubstr("2 is not known; this library reads version 1"));
   EXPECT_THAT(Why("addend program", "something else"), HasSubstr("format is not \"addend program\""));
