@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/audit/decision_log.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/file_error.h"
 
 namespace addend {
@@ -21,7 +22,7 @@ namespace {
 class Lines {
  public:
   explicit Lines(const std::string& path, uint64_t offset = 0) : path_(path), offset_(offset) {
-    fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    fd_ = OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd_ < 0) throw FileError("read", path, errno);
     struct stat status = {};
     const bool known = ::fstat(fd_, &status) == 0;
@@ -107,11 +108,14 @@ std::string PlaceOf(const ChainProblem& problem) {
 
 class Chain {
  public:
-  explicit Chain(ChainResult* result) : result_(*result) {}
+  Chain(const std::string& path, ChainResult* result) : path_(path), result_(*result) {}
 
-  void Damaged(int64_t line, const std::string& why) {
+  // `offset`: of the line in the file; `foreign`: it does not even look like a record.
+  void Damaged(int64_t line, const std::string& why, uint64_t offset, bool foreign) {
+    foreign_ = foreign && (!open_ || foreign_);
     if (!open_) {
       open_ = ChainProblem{"damaged", line, line, 0, 0, why, false};
+      open_at_ = offset;
       return;
     }
     open_->last_line = line;
@@ -143,6 +147,12 @@ class Chain {
   // Closes what is damaged up to the end, where no record tells how many are lost.
   void End() {
     if (!open_) return;
+    if (foreign_ && result_.last_number > 0) {
+      result_.foreign_from = open_at_;
+      open_->message = absl::StrCat("the log ends with ",
+                                    ForeignBytes(path_, open_at_, result_.bytes, result_.last_number));
+      return Close(result_.last_number);
+    }
     open_->open_end = true;
     Close(result_.last_number + 1);
   }
@@ -174,18 +184,27 @@ class Chain {
     result_.problems.push_back(std::move(problem));
   }
 
+  const std::string& path_;
   ChainResult& result_;
+  uint64_t open_at_ = 0;  // where the first line of open_ begins
+  bool foreign_ = false;  // whether no line of open_ looks like a record
   std::optional<ChainProblem> open_;  // damaged lines of which the last may not have come yet
 };
 
 }  // namespace
+
+std::string ForeignBytes(const std::string& path, uint64_t begin, uint64_t end, int64_t number) {
+  return absl::StrCat(end - begin, " bytes that are no record, behind record ", number,
+                      ", as if something was printed into it; keep a copy of the file, and cut them off: truncate -s ",
+                      begin, " ", path);
+}
 
 ChainResult ReadChain(const std::string& path, const std::function<void(const PlacedRecord&)>& visit) {
   ChainResult result;
   Lines lines(path);
   result.in_use = lines.in_use();
   result.bytes = lines.size();
-  Chain chain(&result);
+  Chain chain(path, &result);
   std::string line;
   bool ended = false;
   PlacedRecord placed;
@@ -198,7 +217,7 @@ ChainResult ReadChain(const std::string& path, const std::function<void(const Pl
       // A whole record with something else behind it than a line end was not cut off but damaged.
       const size_t end = line.rfind('}');
       if (end != std::string::npos && end + 1 < line.size() && ReadSealed(line.substr(0, end + 1), &why)) {
-        chain.Damaged(result.lines, "its line does not end as it should");
+        chain.Damaged(result.lines, "its line does not end as it should", placed.offset, /*foreign=*/false);
       } else if (!result.in_use) {
         chain.Torn(result.lines, line.size());
       }
@@ -206,7 +225,7 @@ ChainResult ReadChain(const std::string& path, const std::function<void(const Pl
     }
     auto read = ReadSealed(line, &why);
     if (!read) {
-      chain.Damaged(result.lines, why);
+      chain.Damaged(result.lines, why, placed.offset, !LooksLikeRecord(line));
       continue;
     }
     placed.read = std::move(*read);

@@ -36,7 +36,8 @@ struct ChainResult {
   int64_t records = 0;  // that are as they were written
   int64_t last_number = 0;
   std::string last_hash;
-  bool in_use = false;  // another process has it open as a log
+  bool in_use = false;        // another process has it open as a log
+  uint64_t foreign_from = 0;  // where what is no record begins, behind the last one and up to the end; 0: there is none
   std::vector<ChainProblem> problems;
 };
 
@@ -44,6 +45,10 @@ struct ChainResult {
 // file counts: a line is a record if it is exactly the canonical JSON whose hash it holds, and follows the line before
 // it.
 ChainResult ReadChain(const std::string& path, const std::function<void(const PlacedRecord&)>& visit);
+
+// Describes the bytes from `begin` to `end`, behind the record of that number, which nobody wrote as a record, such as a
+// table that was printed into the log; says how they are cut off.
+std::string ForeignBytes(const std::string& path, uint64_t begin, uint64_t end, int64_t number);
 
 // The line at an offset of the log, as PlacedRecord has it.
 std::string LineAt(const std::string& path, uint64_t offset);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/audit/chain.h"
 #include "core/audit/record.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -57,6 +58,12 @@ bool BeginsLikeRecord(const std::string& torn) {
   return torn.compare(0, size, beginning, 0, size) == 0;
 }
 
+Error DamagedLast(const std::string& path, const std::string& why) {
+  return FailedPrecondition(
+      absl::StrCat("the last record of ", path, " is damaged (", why,
+                   "); keep the file, look at it with addend audit verify, and begin another log"));
+}
+
 // Whether a whole record stands there with something else behind it than a line end. No write that was cut off leaves
 // that.
 bool HoldsRecord(const std::string& torn) {
@@ -69,7 +76,7 @@ bool HoldsRecord(const std::string& torn) {
 
 DecisionLog::DecisionLog(const std::string& path) {
   state_.path = path;
-  fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
+  fd_ = OpenFile(path, O_RDWR | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY, 0600);
   if (fd_ < 0) throw FileError("write", path, errno);
   try {
     if (!S_ISREG(StatusOf(fd_, path).st_mode)) {
@@ -103,21 +110,13 @@ DecisionLog::DecisionLog(const std::string& path) {
       std::string why;
       const auto last = ReadSealed(line, &why);
       if (!last) {
-        if (!BeginsLikeRecord(line)) {
-          throw InvalidArgument(absl::StrCat(path, " is no log of decisions; name another file"));
-        }
-        throw FailedPrecondition(absl::StrCat("the last record of ", path, " is damaged (", why,
-                                              "); keep the file, look at it with addend audit verify, and begin "
-                                              "another log"));
+        if (!LooksLikeRecord(line)) RefuseForeign();
+        throw DamagedLast(path, why);
       }
       state_.records = last->number;
       state_.hash = last->hash;
     }
-    if (HoldsRecord(torn)) {
-      throw FailedPrecondition(absl::StrCat("the last record of ", path,
-                                            " is damaged (its line does not end as it should); keep the file, look at "
-                                            "it with addend audit verify, and begin another log"));
-    }
+    if (HoldsRecord(torn)) throw DamagedLast(path, "its line does not end as it should");
     if (!torn.empty()) SetAside(torn);
   } catch (...) {
     ::close(fd_);
@@ -127,14 +126,29 @@ DecisionLog::DecisionLog(const std::string& path) {
 
 DecisionLog::~DecisionLog() { ::close(fd_); }
 
+void DecisionLog::RefuseForeign() const {
+  const Error no_log = InvalidArgument(absl::StrCat(state_.path, " is no log of decisions; name another file"));
+  const std::string beginning = kRecordBeginning;
+  if (ReadAt(fd_, state_.path, 0, std::min<uint64_t>(size_, beginning.size())) != beginning) throw no_log;
+  const ChainResult chain = ReadChain(state_.path, [](const PlacedRecord&) {});
+  if (chain.records == 0) throw no_log;
+  if (chain.foreign_from == 0) throw DamagedLast(state_.path, "lines behind it are no records");
+  throw FailedPrecondition(
+      absl::StrCat(state_.path, " ends with ",
+                   ForeignBytes(state_.path, chain.foreign_from, chain.bytes, chain.last_number)));
+}
+
 void DecisionLog::SetAside(const std::string& torn) {
   const std::string beside = state_.path + ".torn";
-  const int fd = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) throw FileError("write", beside, errno);
-  struct stat status = {};
-  int error = ::fstat(fd, &status) != 0 ? errno : WriteAt(fd, static_cast<uint64_t>(status.st_size), torn + "\n");
-  if (error == 0 && ::fsync(fd) != 0) error = errno;
-  ::close(fd);
+  Descriptor file(OpenFile(beside, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY, 0600));
+  if (file.get() < 0) throw FileError("write", beside, errno);
+  const struct stat status = StatusOf(file.get(), beside);
+  if (!S_ISREG(status.st_mode)) {
+    throw InvalidArgument(absl::StrCat("cannot write ", beside, ": it is no regular file; move it away"));
+  }
+  int error = WriteAt(file.get(), static_cast<uint64_t>(status.st_size), torn + "\n");
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
+  if (!file.Close() && error == 0) error = errno;
   if (error != 0) throw FileError("write", beside, error);
   SyncFolderOf(beside);
   if (::ftruncate(fd_, static_cast<off_t>(size_ - torn.size())) != 0 || ::fdatasync(fd_) != 0) {

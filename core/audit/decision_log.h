@@ -32,8 +32,9 @@ struct LogState {
 class DecisionLog {
  public:
   // Opens a log to append to it, or begins one; only its owner may read it then. It is locked until the object goes.
-  // Throws FailedPrecondition where another log has the file open and where the last record is damaged, and
-  // InvalidArgument for a file that is no log, which is left as it is, and for one that cannot be written.
+  // Throws FailedPrecondition where another log has the file open, where the last record is damaged, and where
+  // something that is no record stands behind it; InvalidArgument for a file that is no log, which is left as it is,
+  // and for one that cannot be written.
   explicit DecisionLog(const std::string& path);
   ~DecisionLog();
   DecisionLog(const DecisionLog&) = delete;
@@ -48,6 +49,9 @@ class DecisionLog {
 
  private:
   void SetAside(const std::string& torn);
+  // Throws for a last line that is no record: FailedPrecondition where records stand before what somebody else wrote,
+  // of which it says how it is cut off, else InvalidArgument.
+  [[noreturn]] void RefuseForeign() const;
   void Write(const std::string& bytes);
 
   mutable std::mutex mutex_;

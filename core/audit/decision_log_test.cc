@@ -28,12 +28,14 @@
 #include "core/audit/chain.h"
 #include "core/audit/record.h"
 #include "core/base/error_testing.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 
 // A record without numbers of a model, which logs do not look at.
 Json SomeRecord(int64_t seed, size_t padding = 0) {
@@ -320,6 +322,71 @@ int InChild(const Action& action) {
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// Whoever prints in a process that was started without standard output does not print into the log.
+TEST_F(DecisionLogTest, IsNoStandardStream) {
+  for (int closed = 1; closed < 8; ++closed) {
+    EXPECT_EQ(InChild([&] {
+                for (int fd = 0; fd < 3; ++fd) {
+                  if ((closed >> fd & 1) != 0) ::close(fd);
+                }
+                DecisionLog log(log_);
+                log.Append(SomeRecord(0));
+                for (int fd = 0; fd < 3; ++fd) {
+                  if ((closed >> fd & 1) != 0 && ::write(fd, "a table\n", 8) >= 0) return 1;
+                }
+                log.Append(SomeRecord(1));
+                return 0;
+              }),
+              0)
+        << closed;
+    EXPECT_EQ(Problems(), "") << closed;
+    EXPECT_EQ(Chain().records, 2 * closed);
+  }
+}
+
+TEST_F(DecisionLogTest, SaysHowForeignBytesAreCutOff) {
+  Write(2);
+  const std::string whole = Read(log_);
+  for (const std::string& foreign : {std::string("a table\n"), std::string("\n"), std::string("a\n\nb\nc"),
+                                     std::string("\x80\x02}\n"), std::string("{\"a\": 1}\n{\"b\": 2}\n")}) {
+    Overwrite(log_, whole + foreign);
+    const std::string hint = absl::StrCat("truncate -s ", whole.size(), " ", log_.string());
+    ExpectError(absl::StatusCode::kFailedPrecondition,
+                {"ends with", "that are no record, behind record 2", hint}, [&] { DecisionLog log(log_); });
+    EXPECT_EQ(Read(log_), whole + foreign);
+    EXPECT_THAT(Problems(), HasSubstr(hint));
+    EXPECT_EQ(Chain().foreign_from, whole.size());
+    EXPECT_EQ(Chain().records, 2);
+  }
+  // What may be a record is nothing to cut off: whole lines behind it are blamed on it.
+  for (const size_t at : {size_t{0}, size_t{5}, whole.size() / 4, whole.size() - 2}) {
+    std::string changed = whole;
+    changed[whole.find('\n') + 1 + at % (whole.size() - whole.find('\n') - 2)] ^= 1;
+    Overwrite(log_, changed);
+    EXPECT_THAT(MessageOf([&] { DecisionLog log(log_); }), Not(HasSubstr("truncate"))) << at;
+    EXPECT_THAT(Problems(), Not(HasSubstr("truncate"))) << at;
+  }
+  Overwrite(log_, whole);
+  Write(1);
+  EXPECT_EQ(Chain().records, 3);
+}
+
+TEST_F(DecisionLogTest, IsNotReplacedWhileItIsOpen) {
+  Write(1);
+  const std::string whole = Read(log_);
+  fs::create_symlink(log_, folder_ / "link");
+  {
+    DecisionLog log(log_);
+    for (const fs::path& path : {log_, folder_ / "link"}) {
+      ExpectError(absl::StatusCode::kFailedPrecondition, {"it is open as a log of decisions"},
+                  [&] { WriteFileWhole(path, "a page"); });
+    }
+    EXPECT_EQ(Read(log_), whole);
+  }
+  WriteFileWhole(log_, "a page");
+  EXPECT_EQ(Read(log_), "a page");
 }
 
 TEST_F(DecisionLogTest, AFullDiskLosesNothing) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/audit/canonical_json.h"
 #include "core/audit/environment.h"
@@ -178,6 +179,12 @@ std::optional<ReadRecord> ReadSealed(const std::string& line, std::string* why) 
     return std::nullopt;
   }
   return read;
+}
+
+bool LooksLikeRecord(const std::string& line) {
+  const std::string format = absl::StrCat("\"format\":\"", kRecordFormat);
+  return absl::StartsWith(line, kRecordBeginning) || absl::StrContains(line, format) ||
+         absl::StrContains(line, "\"hash\":\"");
 }
 
 }  // namespace addend

@@ -71,6 +71,10 @@ struct ReadRecord {
 // its content".
 std::optional<ReadRecord> ReadSealed(const std::string& line, std::string* why);
 
+// Whether a line may be a record that was damaged. Whatever else was written to a log neither begins like one nor has
+// the keys that are looked for, of which one flipped bit hides one.
+bool LooksLikeRecord(const std::string& line);
+
 // Throws InvalidArgument for what is no time of a record.
 void RequireTime(const std::string& time);
 
