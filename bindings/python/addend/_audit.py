@@ -57,9 +57,15 @@ class AuditLog(Handle):
             time: ``"2026-11-25T16:30:00.123456Z"`` instead of now, for tests.
 
         Raises:
+            TypeError: this is no attribution: `Model.attribute` gives tensors, which do not know what they were asked.
             InvalidArgument: the file cannot be written, as on a full disk. Nothing was appended.
             FailedPrecondition: something else wrote to the file, or the model's file is another one now.
         """
+        if not isinstance(attribution, Attribution):
+            raise TypeError(
+                "a record is made of an Attribution, which model.explain(...) gives, and not of a %s: tensors, as "
+                "model.attribute(...) gives them, do not say what was asked" % type(attribution).__name__
+            )
         options = {"context": context, "reasons": reasons, "model_sha256": model_sha256, "salt": salt, "time": time}
         given = json.dumps({key: value for key, value in options.items() if value is not None}, allow_nan=False)
         return json.loads(_native.audit_log_append(self._handle, attribution._handle.native(), given))

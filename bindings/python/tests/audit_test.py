@@ -37,6 +37,16 @@ class AuditTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "log")
 
+    def test_only_attributions_are_recorded(self):
+        with addend.AuditLog(self.path) as log:
+            row = torch.from_numpy(self.rows[:1])
+            for other in (self.model.attribute(row, target=0), self.explained(0)[0], None, "text", [1.0]):
+                with self.assertRaisesRegex(TypeError, r"which model\.explain\(\.\.\.\) gives, and not of a "):
+                    log.append(other)
+            self.assertEqual(log.records, 0)
+            log.append(self.explained(0))
+            self.assertEqual(log.records, 1)
+
     def explained(self, k):
         row = self.rows[k % len(self.rows)][None]
         return self.model.explain(addend.Input(row, dims=1, baseline=self.baseline))
