@@ -12,13 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/base/utf8.h"
 
 namespace addend::cli {
@@ -145,18 +146,19 @@ std::vector<std::string> ReadHeader(const std::vector<Record>& records, const st
                                     const Mapping& mapping) {
   if (records.empty()) throw InvalidArgument(absl::StrCat(path, " is empty; its first line has to name the columns"));
   const std::vector<std::string>& names = records[0].fields;
+  absl::flat_hash_set<std::string> known;
   for (size_t column = 0; column < names.size(); ++column) {
     CheckUtf8(names[column], absl::StrCat(path, ": the name of column ", column + 1));
     if (names[column].empty()) {
       throw InvalidArgument(absl::StrCat(path, ": column ", column + 1, " has no name in the first line"));
     }
-    if (std::find(names.begin(), names.begin() + column, names[column]) != names.begin() + column) {
-      throw InvalidArgument(absl::StrCat(path, ": two columns are called \"", names[column], "\""));
+    if (!known.insert(names[column]).second) {
+      throw InvalidArgument(absl::StrCat(path, ": two columns are called \"", Quoted(names[column]), "\""));
     }
   }
   if (names.size() == 1 && (absl::StrContains(names[0], ';') || absl::StrContains(names[0], '\t'))) {
     throw InvalidArgument(
-        absl::StrCat(path, " has one column, \"", names[0], "\"; columns have to be separated by commas"));
+        absl::StrCat(path, " has one column, \"", Quoted(names[0]), "\"; columns have to be separated by commas"));
   }
   // Where somebody forgot the names, the first row would be lost. Names may be numbers if they count the columns.
   bool numbers = true;
@@ -170,9 +172,9 @@ std::vector<std::string> ReadHeader(const std::vector<Record>& records, const st
     throw InvalidArgument(absl::StrCat(path, ": the first line has to name the columns, and has only numbers"));
   }
   for (const auto& [name, column] : mapping) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw InvalidArgument(absl::StrCat("--mapping names a column \"", name, "\" that ", path,
-                                         " does not have (it has ", absl::StrJoin(names, ", "), ")"));
+    if (known.count(name) == 0) {
+      throw InvalidArgument(absl::StrCat("--mapping names a column \"", Quoted(name), "\" that ", path,
+                                         " does not have (it has ", Listed(names), ")"));
     }
   }
   return names;
@@ -185,7 +187,7 @@ double ReadNumber(const std::string& text, const std::string& where) {
         absl::StrCat(where, " is empty; leave the row out, or fill in what the model was trained with there"));
   }
   if (!ParseNumber(text, &number)) {
-    throw InvalidArgument(absl::StrCat(where, " is \"", text,
+    throw InvalidArgument(absl::StrCat(where, " is \"", Quoted(text),
                                        "\", which is no number; --mapping names a file that says what its texts mean"));
   }
   return number;
@@ -193,7 +195,7 @@ double ReadNumber(const std::string& text, const std::string& where) {
 
 void RequireFinite(double number, c10::ScalarType dtype, const std::string& text, const std::string& where) {
   if (std::isfinite(dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number)) return;
-  throw InvalidArgument(absl::StrCat(where, " is \"", text, "\", which is no finite number",
+  throw InvalidArgument(absl::StrCat(where, " is \"", Quoted(text), "\", which is no finite number",
                                      std::isfinite(number) ? " in single precision; --dtype float64 holds it" : ""));
 }
 
@@ -203,9 +205,9 @@ size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, const
     if (mapping.values[k].first == text) return k;
   }
   std::vector<std::string> known;
-  for (const auto& [own, value] : mapping.values) known.push_back(absl::StrCat("\"", own, "\""));
-  throw InvalidArgument(absl::StrCat(where, " is ", text.empty() ? "empty" : absl::StrCat("\"", text, "\""),
-                                     ", which --mapping does not name (it names ", absl::StrJoin(known, ", "), ")"));
+  for (const auto& [own, value] : mapping.values) known.push_back(absl::StrCat("\"", Quoted(own), "\""));
+  throw InvalidArgument(absl::StrCat(where, " is ", text.empty() ? "empty" : absl::StrCat("\"", Quoted(text), "\""),
+                                     ", which --mapping does not name (it names ", Listed(known), ")"));
 }
 
 std::string DumpList(const std::vector<std::string>& list) { return nlohmann::json(list).dump(); }
@@ -241,7 +243,7 @@ class Columns {
     }
     for (const Column& column : columns_) {
       const std::string& text = record.fields[column.field];
-      const std::string where = absl::StrCat(at_row, ", column \"", header_[column.field], "\"");
+      const std::string where = absl::StrCat(at_row, ", column \"", Quoted(header_[column.field]), "\"");
       const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
       if (column.mapping == nullptr || !column.mapping->one_hot) {
         *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
@@ -281,27 +283,25 @@ class Columns {
 
 Mapping ParseMapping(const std::string& json, const std::string& path) {
   // Objects keep the order of the file, and a text that is there twice is an error: libraries would take the last one.
-  std::vector<std::pair<std::string, std::vector<std::string>>> open;
+  std::vector<absl::flat_hash_set<std::string>> open;
   std::string twice;
   const auto callback = [&](int, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& parsed) {
     using Event = nlohmann::ordered_json::parse_event_t;
     if (event == Event::object_start) open.emplace_back();
     if (event == Event::object_end && !open.empty()) open.pop_back();
     if (event == Event::key && !open.empty()) {
-      std::vector<std::string>& keys = open.back().second;
       const std::string key = parsed.get<std::string>();
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) twice = key;
-      keys.push_back(key);
+      if (!open.back().insert(key).second) twice = key;
     }
     return true;
   };
   const auto parsed = nlohmann::ordered_json::parse(json, callback, /*allow_exceptions=*/false);
   const std::string what = absl::StrCat("--mapping ", path, ": ");
   if (!parsed.is_object()) throw InvalidArgument(what + "it is not a JSON object with the names of columns as keys");
-  if (!twice.empty()) throw InvalidArgument(absl::StrCat(what, "\"", twice, "\" is there twice"));
+  if (!twice.empty()) throw InvalidArgument(absl::StrCat(what, "\"", Quoted(twice), "\" is there twice"));
   Mapping mapping;
   for (const auto& [name, texts] : parsed.items()) {
-    const std::string column = absl::StrCat(what, "column \"", name, "\"");
+    const std::string column = absl::StrCat(what, "column \"", Quoted(name), "\"");
     ColumnMapping& own = mapping[name];
     own.skipped = texts.is_null();
     own.one_hot = texts.is_array();
@@ -313,14 +313,14 @@ Mapping ParseMapping(const std::string& json, const std::string& path) {
         if (!text.is_string()) throw InvalidArgument(absl::StrCat(column, " has a list with something but texts"));
         const auto same = [&](const auto& value) { return value.first == text.template get<std::string>(); };
         if (std::any_of(own.values.begin(), own.values.end(), same)) {
-          throw InvalidArgument(absl::StrCat(column, " has \"", text.get<std::string>(), "\" twice"));
+          throw InvalidArgument(absl::StrCat(column, " has \"", Quoted(text.get<std::string>()), "\" twice"));
         }
         own.values.emplace_back(text.get<std::string>(), 1);
       }
     } else if (!own.skipped) {
       for (const auto& [text, number] : texts.items()) {
         if (!number.is_number()) {
-          throw InvalidArgument(absl::StrCat(column, " has something but a number for \"", text, "\""));
+          throw InvalidArgument(absl::StrCat(column, " has something but a number for \"", Quoted(text), "\""));
         }
         own.values.emplace_back(text, number.template get<double>());
       }
@@ -361,7 +361,7 @@ CsvRows DecodeCsvRows(const std::string& header, const std::string& rows, const 
   for (const std::string& group : range.groups) {
     const auto place = std::find(names.begin(), names.end(), group);
     if (place == names.end()) {
-      throw InvalidArgument(absl::StrCat(path, " has no column \"", group, "\"; it has ", absl::StrJoin(names, ", ")));
+      throw InvalidArgument(absl::StrCat(path, " has no column \"", Quoted(group), "\"; it has ", Listed(names)));
     }
     fields.push_back(static_cast<size_t>(place - names.begin()));
     found.groups.emplace_back(static_cast<size_t>(count));

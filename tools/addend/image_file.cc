@@ -27,8 +27,9 @@ constexpr int64_t kMostPixels = int64_t{1} << 27;
 struct Image {
   int64_t height = 0;
   int64_t width = 0;
-  int channels = 0;  // 1: gray, 2: gray and alpha, 3: RGB, 4: RGB and alpha
-  int bytes = 1;     // of each sample
+  int channels = 0;     // 1: gray, 2: gray and alpha, 3: RGB, 4: RGB and alpha
+  int bytes = 1;        // of each sample
+  int orientation = 1;  // as EXIF counts them: 1 is upright
   std::vector<uint8_t> samples;
 };
 
@@ -38,6 +39,45 @@ void Reserve(const std::string& path, Image& image) {
                                        " pixels, which is more than can be read here"));
   }
   image.samples.resize(image.height * image.width * image.channels * image.bytes);
+}
+
+// Reads little- or big-endian numbers within bounds.
+class ExifBytes {
+ public:
+  ExifBytes(const char* data, size_t size) : data_(data), size_(size) {}
+
+  bool big_endian = false;
+  // 0 where there are no such bytes.
+  uint32_t Number(size_t at, size_t bytes) const {
+    if (at > size_ || bytes > size_ - at) return 0;
+    uint32_t number = 0;
+    for (size_t k = 0; k < bytes; ++k) {
+      number = number << 8 | static_cast<uint8_t>(data_[at + (big_endian ? k : bytes - 1 - k)]);
+    }
+    return number;
+  }
+
+ private:
+  const char* data_;
+  size_t size_;
+};
+
+// Reads from a block of EXIF how the picture is turned, 1 to 8; 1, upright, where it says nothing that can be read.
+int OrientationOf(const char* data, size_t size) {
+  constexpr uint32_t kTag = 0x0112;
+  constexpr uint32_t kShort = 3;
+  ExifBytes exif(data, size);
+  exif.big_endian = exif.Number(0, 2) == 0x4d4d;  // "MM", the same in either order
+  if (exif.Number(2, 2) != 42) return 1;
+  const size_t list = exif.Number(4, 4);
+  const uint32_t count = exif.Number(list, 2);
+  for (uint32_t k = 0; k < count; ++k) {
+    const size_t entry = list + 2 + size_t{12} * k;
+    if (exif.Number(entry, 2) != kTag) continue;
+    const uint32_t value = exif.Number(entry + 8, 2);
+    return exif.Number(entry + 2, 2) == kShort && value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
 }
 
 // Reads PNG. libpng leaves a call by longjmp where the file is damaged: what does so has no objects of C++ of its own.
@@ -65,6 +105,13 @@ class PngReader {
     const size_t stride = image.samples.size() / image.height;
     for (size_t row = 0; row < rows.size(); ++row) rows[row] = image.samples.data() + row * stride;
     if (!ReadRows(rows.data())) throw Damaged(path);
+#ifdef PNG_eXIf_SUPPORTED
+    png_bytep exif = nullptr;
+    png_uint_32 size = 0;
+    if (png_get_eXIf_1(png_, info_, &size, &exif) == PNG_INFO_eXIf) {
+      image.orientation = OrientationOf(reinterpret_cast<const char*>(exif), size);
+    }
+#endif
     return image;
   }
 
@@ -97,7 +144,7 @@ class PngReader {
   bool ReadRows(png_bytepp rows) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_image(png_, rows);
-    png_read_end(png_, nullptr);
+    png_read_end(png_, info_);
     return true;
   }
 
@@ -141,6 +188,48 @@ Image ReadJpeg(const std::string& bytes, const std::string& path) {
   return image;
 }
 
+int OrientationOfJpeg(const std::string& bytes) {
+  constexpr char kExif[] = "Exif\0";
+  constexpr size_t kExifSize = 6;  // with both zeros
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(bytes[at]); };
+  for (size_t at = 2; at + 4 <= bytes.size() && byte(at) == 0xff;) {
+    const int mark = byte(at + 1);
+    if (mark == 0xff) {  // fills up
+      ++at;
+      continue;
+    }
+    const size_t size = size_t{256} * byte(at + 2) + byte(at + 3);
+    if (mark == 0xda || size < 2 || size > bytes.size() - at - 2) break;  // the samples begin, or it is damaged
+    if (mark == 0xe1 && size >= 2 + kExifSize && bytes.compare(at + 4, kExifSize, kExif, kExifSize) == 0) {
+      return OrientationOf(bytes.data() + at + 4 + kExifSize, size - 2 - kExifSize);
+    }
+    at += 2 + size;
+  }
+  return 1;
+}
+
+// Turns [channels, height, width] upright.
+at::Tensor Upright(const at::Tensor& planes, int orientation) {
+  switch (orientation) {
+    case 2:
+      return planes.flip({2});
+    case 3:
+      return planes.flip({1, 2});
+    case 4:
+      return planes.flip({1});
+    case 5:
+      return planes.transpose(1, 2);
+    case 6:
+      return planes.transpose(1, 2).flip({2});
+    case 7:
+      return planes.transpose(1, 2).flip({1, 2});
+    case 8:
+      return planes.transpose(1, 2).flip({1});
+    default:
+      return planes;
+  }
+}
+
 // [channels, height, width] of whole samples, without alpha.
 at::Tensor ToPlanes(const Image& image, const std::string& path) {
   const auto count = static_cast<int64_t>(image.samples.size()) / image.bytes;
@@ -178,8 +267,9 @@ bool IsImage(const std::string& bytes) {
 
 TensorFile DecodeImage(const std::string& bytes, const std::string& path, const ImageOptions& options,
                        c10::ScalarType dtype) {
-  const Image image = bytes[0] == '\x89' ? PngReader(bytes).Read(path) : ReadJpeg(bytes, path);
-  at::Tensor planes = ToPlanes(image, path);
+  const bool png = bytes[0] == '\x89';
+  const Image image = png ? PngReader(bytes).Read(path) : ReadJpeg(bytes, path);
+  at::Tensor planes = Upright(ToPlanes(image, path), png ? image.orientation : OrientationOfJpeg(bytes));
   if (options.channels == "gray" && planes.size(0) == 3) {
     // In whole numbers of 16 binary places, which is how images are turned gray nearly everywhere.
     planes = (planes[0].to(at::kLong) * 19595 + planes[1] * 38470 + planes[2] * 7471 + 0x8000)

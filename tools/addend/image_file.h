@@ -23,9 +23,9 @@ bool IsImage(const std::string& bytes);
 
 // Reads the content of such a file: "input" [1, channels, height, width] of `dtype`, in 0..1 before `mean` and `std`,
 // three channels for colour and one for gray; metadata "kind" is "image". Samples are taken as they are stored,
-// whatever the file says of gamma, profiles and orientation. Gray from colour is the luma of ITU-R BT.601 in whole
-// 255ths. `path` stands in messages. Throws InvalidArgument for files that are damaged or cut off, and for images that
-// are transparent anywhere, which have no single look, or in CMYK.
+// whatever the file says of gamma and profiles, and turned upright where EXIF says how. Gray from colour is the luma of
+// ITU-R BT.601 in whole 255ths. `path` stands in messages. Throws InvalidArgument for files that are damaged or cut
+// off, and for images that are transparent anywhere, which have no single look, or in CMYK.
 TensorFile DecodeImage(const std::string& bytes, const std::string& path, const ImageOptions& options,
                        c10::ScalarType dtype);
 
