@@ -100,10 +100,12 @@ int RunAttribute(const AttributeArguments& arguments) {
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
   const int64_t memory = MemoryOf(arguments.memory);
-  if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
-  for (const std::string& page : {arguments.graph, arguments.html}) {
-    if (!page.empty()) CheckWritable(page, SourcesOf(arguments.run));
-  }
+  CheckOutputs({{"--out", arguments.out},
+                {"--html", arguments.html},
+                {"--graph", arguments.graph},
+                {"--log", arguments.log},
+                {"--log", arguments.log.empty() ? "" : arguments.log + ".torn", /*beside=*/true}},
+               SourcesOf(arguments.run, {arguments.names, arguments.classes, arguments.reasons}));
   if ((arguments.nodes || !arguments.graph.empty()) && arguments.each_example) {
     throw InvalidArgument("--nodes and --graph show what passed to targets one by one, which --each-example adds up");
   }
@@ -113,7 +115,6 @@ int RunAttribute(const AttributeArguments& arguments) {
     throw InvalidArgument("--keep-inputs needs a --log to keep them in");
   std::optional<DecisionLog> log;
   if (!arguments.log.empty()) {
-    CheckWritable(arguments.log, SourcesOf(arguments.run));
     // One that is no log, or is open elsewhere, is found before anything is computed; a new one is begun behind that.
     if (FileExists(arguments.log)) log.emplace(arguments.log);
   }

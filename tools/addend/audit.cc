@@ -1,4 +1,6 @@
 // Logs of decisions: verifies and shows them.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -14,6 +16,7 @@
 #include "tools/addend/commands.h"
 #include "tools/addend/describe.h"
 #include "tools/addend/files.h"
+#include "tools/addend/inputs.h"
 #include "tools/addend/progress.h"
 #include "tools/addend/text.h"
 
@@ -220,6 +223,10 @@ std::string RecordText(const PlacedRecord& placed, size_t top, const Terminal& t
 
 int RunAuditVerify(const AuditVerifyArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
+  std::vector<std::string> sources = {arguments.log};
+  for (const std::string& input : arguments.inputs) sources.push_back(input);
+  for (const std::string& model : arguments.models) AddModelFiles(model, &sources);
+  CheckOutputs({}, sources);
   VerifyOptions options;
   options.models = arguments.models;
   options.inputs = arguments.inputs;
@@ -237,6 +244,7 @@ int RunAuditVerify(const AuditVerifyArguments& arguments) {
 int RunAuditShow(const AuditShowArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   if (arguments.last < 0 || arguments.top < 0) throw InvalidArgument("--last and --top are numbers, not negative ones");
+  CheckOutputs({}, {arguments.log});
   std::vector<PlacedRecord> shown;
   const auto last = static_cast<size_t>(arguments.last);
   const ChainResult chain = ReadChain(arguments.log, [&](const PlacedRecord& placed) {
@@ -254,6 +262,11 @@ int RunAuditShow(const AuditShowArguments& arguments) {
   std::string text;
   if (arguments.json) {
     for (const PlacedRecord& placed : shown) absl::StrAppend(&text, CanonicalJson(placed.read.record), "\n");
+    // Hashes are of these bytes, which a terminal need not show.
+    if (::isatty(STDOUT_FILENO) != 1) {
+      WriteStdoutAsIs(text);
+      return kSuccess;
+    }
   } else {
     try {
       text = arguments.record ? RecordText(shown[0], static_cast<size_t>(arguments.top), terminal)

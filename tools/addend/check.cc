@@ -123,6 +123,7 @@ std::string CheckTable(const LoadedRun& run, const Report& report, const std::ve
 
 int RunCheck(const CheckArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
+  CheckOutputs({}, SourcesOf(arguments.run));
   LoadedRun run = Load(arguments.run);
   if (run.policy.check != Check::kEveryOp) {
     throw InvalidArgument("addend check looks at every operator: leave out --policy check=...");

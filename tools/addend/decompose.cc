@@ -125,12 +125,8 @@ int RunDecompose(const DecomposeArguments& arguments) {
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of contributions to show, which is not negative");
   const int64_t memory = MemoryOf(arguments.memory);
-  for (const std::string& path : {arguments.out, arguments.html}) {
-    if (!path.empty()) CheckWritable(path, SourcesOf(arguments.run));
-  }
-  if (!arguments.out.empty() && arguments.out == arguments.html) {
-    throw InvalidArgument("--out and --html name the same file");
-  }
+  CheckOutputs({{"--out", arguments.out}, {"--html", arguments.html}},
+               SourcesOf(arguments.run, {arguments.names, arguments.classes}));
 
   LoadedRun run = Load(arguments.run);
   FindInside(run);

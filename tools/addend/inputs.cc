@@ -362,15 +362,37 @@ Policy ParsePolicy(const std::vector<std::string>& fields) {
   return policy;
 }
 
-std::vector<std::string> SourcesOf(const RunArguments& arguments) {
-  std::vector<std::string> sources = {arguments.model};
-  for (const std::string& input : arguments.inputs) sources.push_back(ParseInput(input).file.path);
+void AddModelFiles(const std::string& model, std::vector<std::string>* files) {
+  files->push_back(model);
+  if (!FolderExists(model)) return;
+  for (const char* name : {"/program.json", "/weights.safetensors"}) files->push_back(model + name);
+}
+
+std::vector<std::string> SourcesOf(const RunArguments& arguments, const std::vector<std::string>& others) {
+  std::vector<std::string> sources;
+  AddModelFiles(arguments.model, &sources);
+  const auto add_split = [&](const std::optional<SplitText>& split) {
+    if (split && !split->source.empty()) sources.push_back(ParseTensorPlace(split->source).path);
+  };
+  for (const std::string& input : arguments.inputs) {
+    const InputText text = ParseInput(input);
+    sources.push_back(text.file.path);
+    add_split(text.split);
+  }
+  for (const std::string& inside : arguments.inside) {
+    const size_t colon = inside.rfind(':');
+    if (colon != std::string::npos) add_split(ParseSplit(inside.substr(colon + 1)));
+  }
   for (const std::string& baseline : arguments.baselines) {
     const std::string file =
         IsSeveralBaselinesWord(baseline) ? FileOfSeveralBaselinesWord(baseline) : FileOfBaselineWord(baseline);
     sources.push_back(file.empty() ? ParseTensorPlace(baseline).path : file);
   }
   if (!arguments.mapping.empty()) sources.push_back(arguments.mapping);
+  // Lists of names need not be files.
+  for (const std::string& other : others) {
+    if (!other.empty()) sources.push_back(other);
+  }
   return sources;
 }
 

@@ -63,8 +63,10 @@ std::vector<TensorPlace> InputPlaces(const RunArguments& arguments);
 at::Tensor LoadTensor(const std::string& text, const RunArguments& arguments);
 // The policy alone, to complain about it before anything is read.
 Policy ParsePolicy(const std::vector<std::string>& fields);
-// The files that a run reads.
-std::vector<std::string> SourcesOf(const RunArguments& arguments);
+// The files that a run reads; others: what else a command reads, where it is no empty text.
+std::vector<std::string> SourcesOf(const RunArguments& arguments, const std::vector<std::string>& others = {});
+// Adds the files of a model: one, or those of a folder of addend trace --save.
+void AddModelFiles(const std::string& model, std::vector<std::string>* files);
 
 }  // namespace addend::cli
 

@@ -91,9 +91,8 @@ int RunInteractions(const InteractionsArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.top < 0) throw InvalidArgument("--top is the number of lines to show, which is not negative");
-  std::vector<std::string> sources = SourcesOf(arguments.run);
-  if (!arguments.concepts.empty()) sources.push_back(arguments.concepts);
-  if (!arguments.html.empty()) CheckWritable(arguments.html, sources);
+  CheckOutputs({{"--html", arguments.html}},
+               SourcesOf(arguments.run, {arguments.concepts, arguments.names, arguments.classes}));
   const Concepts concepts = arguments.concepts.empty() ? Concepts() : LoadConcepts(arguments.concepts);
 
   LoadedRun run = Load(arguments.run);

@@ -149,14 +149,44 @@ std::string SlurmScript(const JobPlan& plan, const std::string& path) {
   return absl::StrCat(script, "exec addend job run ", quoted, " \"$@\"\n");
 }
 
+// Adds the model and the data of a plan.
+void AddPlannedFiles(const std::string& path, const JobPlan& plan, std::vector<std::string>* files) {
+  AddModelFiles(FromPlan(path, plan.model), files);
+  if (const auto data = plan.data.find("files"); data != plan.data.end() && data->is_array()) {
+    for (const Json& file : *data) {
+      if (file.is_object() && file.contains("path") && file["path"].is_string()) {
+        files->push_back(FromPlan(path, file["path"].get<std::string>()));
+      }
+    }
+  }
+}
+
+// Throws where the plan would become a row of the folder that it is made of.
+void RequireNoRow(const JobPlanArguments& arguments) {
+  const std::filesystem::path folder = std::filesystem::path(Whole(arguments.out)).parent_path();
+  for (const TensorPlace& input : InputPlaces(arguments.run)) {
+    if (!FolderExists(input.path) || !IsSamePlace(folder.string(), input.path)) continue;
+    throw InvalidArgument(absl::StrCat("cannot write ", arguments.out, ": each file of the folder ", input.path,
+                                       " is a row; write the plan elsewhere"));
+  }
+}
+
+// Throws where the plan or what it names is where standard output goes.
+void CheckPlanned(const std::string& path, const JobPlan& plan) {
+  std::vector<std::string> sources = {path};
+  AddPlannedFiles(path, plan, &sources);
+  CheckOutputs({}, sources);
+}
+
 }  // namespace
 
 int RunJobPlan(const JobPlanArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
   ParsePolicy(arguments.run.policy);
   if (arguments.slurm) RequireSlurmPath(arguments.out);
-  std::vector<std::string> sources = SourcesOf(arguments.run);
-  CheckWritable(arguments.out, sources);
+  CheckOutputs({{"--out", arguments.out}},
+               SourcesOf(arguments.run, {arguments.names, arguments.classes, arguments.reasons}));
+  RequireNoRow(arguments);
   at::set_num_threads(static_cast<int>(arguments.threads));
   Progress progress;
   JobData data = OpenJobData(arguments.run, arguments.groups, arguments.batch, [&](int64_t done, int64_t total) {
@@ -226,6 +256,7 @@ int RunJobPlan(const JobPlanArguments& arguments) {
 
 int RunJobRun(const JobRunArguments& arguments) {
   const JobPlan plan = OpenPlan(arguments.plan);
+  CheckPlanned(arguments.plan, plan);
   std::vector<int64_t> shards = arguments.shards;
   for (const int64_t shard : shards) {
     if (shard >= plan.shards()) {
@@ -261,6 +292,7 @@ int RunJobRun(const JobRunArguments& arguments) {
 
 int RunJobStatus(const JobStatusArguments& arguments) {
   const JobPlan plan = LoadJobPlan(arguments.plan);
+  CheckPlanned(arguments.plan, plan);
   const JobStatus status = StatusOfJob(plan, arguments.plan);
   if (arguments.json) {
     WriteStdout(Dump(JobStatusJson(status), 1) + "\n");
@@ -326,6 +358,7 @@ int RunJobStatus(const JobStatusArguments& arguments) {
 
 int RunJobMerge(const JobMergeArguments& arguments) {
   const JobPlan plan = LoadJobPlan(arguments.plan);
+  CheckPlanned(arguments.plan, plan);
   Progress progress;
   const MergedJob merged = MergeJob(
       plan, arguments.plan, [&](int64_t done, int64_t total) { progress.Show("checking shards", done, total); });
@@ -364,10 +397,14 @@ int RunJobReport(const JobReportArguments& arguments) {
   const auto add_sources = [&](const std::string& plan, const MergedJob& merged) {
     const std::string results = ResultsFolder(plan);
     sources.insert(sources.end(), {plan, merged.path, results + "/merged.json", results + "/_SUCCESS"});
+    AddPlannedFiles(plan, LoadJobPlan(plan), &sources);
+    for (const auto& shard : FindCommitted(results)) {
+      for (const CommittedShard& own : shard.second) sources.insert(sources.end(), {own.path, own.receipt});
+    }
   };
   add_sources(arguments.plan, job.merged);
   if (against) add_sources(arguments.against, against->merged);
-  if (page) CheckWritable(out, sources);
+  CheckOutputs({{"--out", page ? out : ""}}, sources);
   const Json report = JobReportJson(job, against ? &*against : nullptr, ThisProgram());
   const std::string html = page ? JobReportHtml(report) : "";
   if (page) WriteFileWhole(out, html);

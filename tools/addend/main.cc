@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <iostream>
 #include <limits>
 #include <new>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,11 +17,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/policy_keys.h"
 #include "core/base/release.h"
+#include "core/base/text.h"
 #include "core/jobs/job_plan.h"
 #include "third_party/torch/version.h"
 #include "tools/addend/commands.h"
+#include "tools/addend/files.h"
 #include "tools/addend/text.h"
 
 namespace addend::cli {
@@ -218,7 +221,7 @@ std::string PolicyHelp() {
 
 // Exactly one line, whatever the message holds.
 int Fail(const std::string& message, int code = kBadInput) {
-  std::string line = Clean(message.substr(0, message.find('\n')));
+  std::string line = Clean(Shortened(message.substr(0, message.find('\n')), kMostMessage));
   // LibTorch's own words for it come from whatever operator was running.
   const bool memory = line.find("DefaultCPUAllocator: ") != std::string::npos;
   if (memory || line == kOutOfMemory) line = "out of memory; a smaller batch (--row) or fewer parts need less";
@@ -227,14 +230,15 @@ int Fail(const std::string& message, int code = kBadInput) {
 }
 
 // For options that take a whole number.
-auto FromOneTo(int64_t most) {
-  return [most](const std::string& text) -> std::string {
+auto FromTo(int64_t least, int64_t most) {
+  return [least, most](const std::string& text) -> std::string {
     int64_t number = 0;
-    if (absl::SimpleAtoi(text, &number) && number >= 1 && number <= most) return "";
-    return absl::StrCat("a whole number from 1 ", most == std::numeric_limits<int64_t>::max() ? "on" : "to ",
-                        most == std::numeric_limits<int64_t>::max() ? "" : absl::StrCat(most), " is expected");
+    if (absl::SimpleAtoi(text, &number) && number >= least && number <= most) return "";
+    const bool open = most == std::numeric_limits<int64_t>::max();
+    return absl::StrCat("a whole number from ", least, open ? " on" : absl::StrCat(" to ", most), " is expected");
   };
 }
+auto FromOneTo(int64_t most) { return FromTo(1, most); }
 
 // For options that name a file.
 std::string NotEmpty(const std::string& path) { return path.empty() ? "the path of a file is expected" : ""; }
@@ -563,7 +567,7 @@ JobCommands AddJob(CLI::App& app, JobArguments& arguments) {
   run->add_option("--shard", arguments.run.shards,
                   "Which one, from 0. May be repeated (default: all that\nare missing)")
       ->allow_extra_args(false)
-      ->check(CLI::NonNegativeNumber, "", "")
+      ->check(FromTo(0, std::numeric_limits<int64_t>::max()), "", "")
       ->option_text("K");
   run->add_flag("--again", arguments.run.again,
                 "Computes a shard that is there once more: bits are\ncompared when shards are merged");
@@ -693,7 +697,12 @@ int Run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error, std::cout, std::cerr);
+    if (error.get_exit_code() == 0) {
+      std::ostringstream help;
+      app.exit(error, help, help);
+      WriteStdout(help.str());
+      return kSuccess;
+    }
     std::string message = error.what();
     if (chosen().empty() && argc == 1) message = "no command is given";
     if (chosen().empty() && argc > 1 && argv[1][0] != '-') message = std::string("there is no command ") + argv[1];
@@ -738,6 +747,7 @@ int RunSafely(int argc, char** argv) {
 }  // namespace addend::cli
 
 int main(int argc, char** argv) {
+  addend::OpenStandardStreams();
   const int code = addend::cli::RunSafely(argc, argv);
   if (code == addend::cli::kBadInput) {
     // Leaves without the shutdown of libraries: that of OpenBLAS waits for ever where memory has run out.

@@ -90,7 +90,7 @@ std::string ReasonsTable(const Reasons& reasons, const std::vector<std::string>&
 
 int RunReasons(const ReasonsArguments& arguments) {
   const Terminal terminal = StdoutTerminal();
-  if (!arguments.html.empty()) CheckWritable(arguments.html, {arguments.explanation, arguments.concepts});
+  CheckOutputs({{"--html", arguments.html}}, {arguments.explanation, arguments.concepts});
   const Concepts concepts = LoadConcepts(arguments.concepts);
   const std::string stored = ReadFileWhole(arguments.explanation);
   Explanation explanation;

@@ -13,7 +13,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "core/base/text.h"
 
 namespace addend::cli {
 namespace {
@@ -98,6 +100,8 @@ std::string Clean(const std::string& text) {
       clean += '?';
     } else if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x2028 || code == 0x2029) {
       clean += ' ';
+    } else if (IsHidden(code)) {
+      absl::StrAppendFormat(&clean, "\\u%04x", code);
     } else {
       clean.append(text, begin, at - begin);
     }

@@ -15,7 +15,8 @@ struct Terminal {
 // Where standard output goes: the terminal's width within 60 to 100 columns, 80 where it is none.
 Terminal StdoutTerminal();
 
-// One line that is safe to print: control characters become spaces, bytes that are no UTF-8 become '?'.
+// One line that is safe to print: control characters become spaces, bytes that are no UTF-8 become '?', and marks that
+// nobody sees, such as those that turn the direction of writing, become "\u202e".
 std::string Clean(const std::string& text);
 // Columns that a text takes, which need not be its bytes or its characters.
 int DisplayWidth(const std::string& text);

@@ -48,11 +48,19 @@ void RefuseContradictions(const TraceArguments& arguments) {
                                        " times, but each further run takes ", arguments.run.inputs.size(),
                                        " inputs, as --input does"));
   }
-  if (!arguments.out.empty()) CheckWritable(arguments.out, SourcesOf(arguments.run));
-  if (!arguments.export_to.empty()) CheckWritable(arguments.export_to, SourcesOf(arguments.run));
   if (!arguments.save.empty() && FileExists(arguments.save)) {
     throw InvalidArgument(absl::StrCat("--save ", arguments.save, " is a file; a program is saved as a folder"));
   }
+  std::vector<Output> outputs = {
+      {"--out", arguments.out}, {"--export", arguments.export_to}, {"--save", arguments.save, /*beside=*/true}};
+  if (FolderExists(arguments.save)) {
+    std::vector<std::string> files;
+    AddModelFiles(arguments.save, &files);
+    for (const std::string& file : files) outputs.push_back({"--save", file});
+  }
+  std::vector<std::string> others;
+  for (const std::string& other : arguments.others) others.push_back(ParseTensorPlace(other).path);
+  CheckOutputs(outputs, SourcesOf(arguments.run, others));
 }
 
 std::vector<std::vector<c10::IValue>> Others(const TraceArguments& arguments) {
@@ -130,7 +138,8 @@ void Give(const TraceArguments& arguments, const std::string& text) {
   if (to_file) {
     WriteFileWhole(arguments.out, text);
   } else {
-    WriteStdout(text);
+    // The code trace may be coloured; it escapes what is in names itself.
+    arguments.json ? WriteStdout(text) : WriteStdoutAsIs(text);
     if (arguments.json || !arguments.graph.empty()) return;
   }
   for (const std::string& path : {arguments.save, arguments.export_to, arguments.out}) {
