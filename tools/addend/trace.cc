@@ -54,9 +54,9 @@ void RefuseContradictions(const TraceArguments& arguments) {
   std::vector<Output> outputs = {
       {"--out", arguments.out}, {"--export", arguments.export_to}, {"--save", arguments.save, /*beside=*/true}};
   if (FolderExists(arguments.save)) {
-    std::vector<std::string> files;
-    AddModelFiles(arguments.save, &files);
-    for (const std::string& file : files) outputs.push_back({"--save", file});
+    for (const char* name : {"/program.json", "/weights.safetensors"}) {
+      outputs.push_back({"--save", arguments.save + name});
+    }
   }
   std::vector<std::string> others;
   for (const std::string& other : arguments.others) others.push_back(ParseTensorPlace(other).path);
