@@ -381,21 +381,11 @@ void AddGradients(std::vector<Case>* cases) {
       return {d.Moving(c.output), d.Moving(c.input), d.Moving(c.weight), std::vector<int64_t>{outputs}, c.stride, c.padding,
               c.dilation, c.transposed, c.output_padding, c.groups, Mask(true, true, true)}; }});
   }
-  // Statistics as the forward operator gives them, at both ends.
   const std::vector<Case> all = {
       {"aten::convolution_backward", "input_only", [](Draw& d) -> Arguments {
          return {d.Moving({1, 2, 3, 3}), d.Moving({1, 2, 3, 3}), d.Plain({2, 2, 1, 1}), IValue(), std::vector<int64_t>{1, 1},
                  std::vector<int64_t>{0, 0}, std::vector<int64_t>{1, 1}, false, std::vector<int64_t>{0, 0}, int64_t{1},
                  Mask(true, false, false)}; }},
-      {"aten::native_layer_norm_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), std::vector<int64_t>{4}, d.Moving({2, 3, 1}),
-                 d.MovingWithin({2, 3, 1}, 0.5, 1.5), d.Moving({4}), d.Plain({4}), Mask(true, true, true)}; }},
-      {"aten::native_layer_norm_backward", "two_dims_no_weight", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), std::vector<int64_t>{3, 4}, d.Moving({2, 1, 1}),
-                 d.MovingWithin({2, 1, 1}, 0.5, 1.5), IValue(), IValue(), Mask(true, false, false)}; }},
-      {"aten::native_group_norm_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({2, 6, 4}), d.Moving({2, 6, 4}), d.Moving({2, 3}), d.MovingWithin({2, 3}, 0.5, 1.5), d.Moving({6}),
-                 int64_t{2}, int64_t{6}, int64_t{4}, int64_t{3}, Mask(true, true, true)}; }},
       {"aten::native_batch_norm_backward", "evaluation", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 4}), d.Moving({2, 3, 4}), d.Moving({3}), d.Plain({3}), d.Positive({3}), IValue(), IValue(),
                  false, 1e-3, Mask(true, true, true)}; }},
@@ -419,8 +409,6 @@ void AddGradients(std::vector<Case>* cases) {
          return {d.Moving({4, 2}), std::vector<int64_t>{2, 4, 3}, int64_t{1}, int64_t{0}, int64_t{2}}; }},
       {"aten::_log_softmax_backward_data", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{-1}, static_cast<int64_t>(d.dtype())}; }},
-      {"newer::log_sigmoid_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Plain({3, 4})}; }},
       {"aten::glu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 2, 2}), d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::prelu_backward", "channels", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({3})}; }},
@@ -431,10 +419,6 @@ void AddGradients(std::vector<Case>* cases) {
          return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
       {"aten::mse_loss_backward", "each", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}}; }},
-      {"aten::smooth_l1_loss_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{2}, 0.7}; }},
-      {"aten::huber_loss_backward", "", [](Draw& d) -> Arguments {
-         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 1.3}; }},
       {"aten::soft_margin_loss_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}}; }},
       {"aten::binary_cross_entropy_backward", "", [](Draw& d) -> Arguments {

@@ -163,9 +163,6 @@ TORCH_LIBRARY(newer, library) {
               [](const Tensor& x, const Tensor& weight, const Tensor& scales) {
                 return at::einsum("mk,nk,n->mn", {x, weight.to(x.scalar_type()), scales});
               });
-  // The buffer would have to be made of what moves.
-  library.def("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor",
-              [](const Tensor& grad, const Tensor& x, const Tensor&) { return grad / (x.exp() + 1); });
   library.def("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               [](const Tensor& x, int64_t dim, Optional<at::ScalarType>) {
                 const Tensor powers = (x - x.amax(dim, true).clamp_min(-1e30)).exp();
@@ -274,8 +271,7 @@ const Registry& TestRegistry() {
     auto* all = new Registry(Registry::Default());
     for (const char* name : {"rms_norm", "_fused_rms_norm", "_safe_softmax", "scaled_dot_product_attention",
                              "_scaled_dot_product_flash_attention_for_cpu", "_grouped_mm", "_weight_int8pack_mm",
-                             "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer",
-                             "log_sigmoid_backward"}) {
+                             "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "mkldnn_rnn_layer"}) {
       const std::string own = std::string("aten::") + name;
       Rewrite rewrite = *Registry::Default().FindRewrite(own, own);
       rewrite.name = std::string("tiles::") + name;
