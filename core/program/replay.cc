@@ -350,7 +350,8 @@ class Replay::Execution {
     for (const TensorUse& use : call.uses) {
       if (!use.written || use.value < 0) continue;
       const c10::Storage& storage = Get(use.value).storage();
-      const bool known = std::any_of(storages.begin(), storages.end(), [&](const auto& own) { return is(own, storage); });
+      const bool known =
+          std::any_of(storages.begin(), storages.end(), [&](const auto& own) { return is(own, storage); });
       if (!known) storages.push_back(storage);
     }
     for (const c10::Storage& storage : storages) {

@@ -165,7 +165,8 @@ class Exporter {
     }
     std::map<std::string, std::set<std::string>> taken;  // by owner
     for (const bool change : {false, true}) {
-      for (const auto& [paths, names] : {std::make_pair(&modules, &module_names_), std::make_pair(&tensors, &tensor_names_)}) {
+      for (const auto& [paths, names] :
+           {std::make_pair(&modules, &module_names_), std::make_pair(&tensors, &tensor_names_)}) {
         for (const std::string& path : *paths) {
           if (names->count(path) > 0) continue;
           const std::string owner = OwnerOf(path);

@@ -23,14 +23,15 @@ using Named = std::vector<std::pair<std::string, Tensor>>;
 // Python's keywords, words of TorchScript and of its files, methods of modules, and texts that are no identifiers.
 const std::vector<std::string>& Words() {
   static const auto* const kWords = new std::vector<std::string>{
-      "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
-      "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not", "or",
-      "pass", "raise", "return", "try", "while", "with", "yield", "match", "case", "print", "exec", "Ellipsis", "NoneType",
-      "self", "inputs", "input", "training", "forward", "ops", "CONSTANTS", "torch", "__torch__", "aten", "prim", "int",
-      "float", "bool", "str", "inf", "nan", "Tensor", "List", "fork", "annotate", "uninitialized", "__getstate__",
-      "__setstate__", "__annotations__", "__parameters__", "__buffers__", "_is_full_backward_hook", "0", "12", "1a", "a-b",
-      "a b", "a/b", "a+b", "is not", "not in", "<=>", "...x", "\xc3\xa9", "\xe4\xb8\xad", "a\"b", "a'b", "a\\b", "a\tb",
-      "a\nb", "\x7f", "#", "getattr", "range", "list", "tuple", "len", "unchecked_cast", "Dict", "Optional", "Device", "device", "_", "__", "in_", "x0"};
+      "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+      "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+      "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "match", "case", "print", "exec",
+      "Ellipsis", "NoneType", "self", "inputs", "input", "training", "forward", "ops", "CONSTANTS", "torch",
+      "__torch__", "aten", "prim", "int", "float", "bool", "str", "inf", "nan", "Tensor", "List", "fork", "annotate",
+      "uninitialized", "__getstate__", "__setstate__", "__annotations__", "__parameters__", "__buffers__",
+      "_is_full_backward_hook", "0", "12", "1a", "a-b", "a b", "a/b", "a+b", "is not", "not in", "<=>", "...x",
+      "\xc3\xa9", "\xe4\xb8\xad", "a\"b", "a'b", "a\\b", "a\tb", "a\nb", "\x7f", "#", "getattr", "range", "list",
+      "tuple", "len", "unchecked_cast", "Dict", "Optional", "Device", "device", "_", "__", "in_", "x0"};
   return *kWords;
 }
 

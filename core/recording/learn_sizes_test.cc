@@ -144,8 +144,10 @@ const std::vector<NamedFunction>& ViewsAtBatchOne() {
          const Tensor copied = turned.contiguous();
          return copied.size(0) > 1000 ? copied : turned;
        }},
-      {"flatten", [](const std::vector<Tensor>& in) { return in[0].permute({0, 2, 1}).flatten(0, 1).softmax(-1) * 2; }},
-      {"expand", [](const std::vector<Tensor>& in) { return in[0].sum(0, true).expand_as(in[0]).reshape({-1, 8}) * 2; }},
+      {"flatten",
+       [](const std::vector<Tensor>& in) { return in[0].permute({0, 2, 1}).flatten(0, 1).softmax(-1) * 2; }},
+      {"expand",
+       [](const std::vector<Tensor>& in) { return in[0].sum(0, true).expand_as(in[0]).reshape({-1, 8}) * 2; }},
       {"channels last",
        [](const std::vector<Tensor>& in) {
          const Tensor image = in[0].unsqueeze(1).to(at::kDouble, false, false, at::MemoryFormat::ChannelsLast);
