@@ -18,6 +18,7 @@ void RegisterSelection(Registry& registry);
 void RegisterProduct(Registry& registry);
 void RegisterNorm(Registry& registry);
 void RegisterLoss(Registry& registry);
+void RegisterGradient(Registry& registry);
 void RegisterIndexing(Registry& registry);
 void RegisterScatter(Registry& registry);
 void RegisterRearrangement(Registry& registry);

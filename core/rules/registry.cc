@@ -8,8 +8,6 @@
 
 namespace addend {
 
-void RegisterGradient(Registry& registry);
-
 const Registry& Registry::Default() {
   static const Registry& registry = *[] {
     auto* all = new Registry;
