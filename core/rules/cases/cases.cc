@@ -4,8 +4,6 @@
 
 namespace addend {
 
-void AddGradients(std::vector<Case>* cases);
-
 const std::vector<Case>& Cases() {
   static const auto& cases = *[] {
     auto* all = new std::vector<Case>;

@@ -35,6 +35,7 @@ void AddAttention(std::vector<Case>* cases);
 void AddStepwise(std::vector<Case>* cases);
 void AddSpectral(std::vector<Case>* cases);
 void AddLinalg(std::vector<Case>* cases);
+void AddGradients(std::vector<Case>* cases);
 
 // All of them.
 const std::vector<Case>& Cases();
