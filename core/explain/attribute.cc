@@ -318,10 +318,9 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
   return result;
 }
 
-Attribution Attribute(const TracedModel& model, const std::vector<Input>& given, const AttributeOptions& options,
+Attribution Attribute(const TracedModel& model, const std::vector<Input>& inputs, const AttributeOptions& options,
                       std::shared_ptr<KnownInfluence> influence) {
   const auto start = Clock::now();
-  const std::vector<Input> inputs = AsComputed(given, options.policy.compute_dtype);
   Model& own = *model.model();
   RecordedRun run = RecordFor(own, inputs, options, PurposeOf(options));
   run.seconds = SecondsSince(start);

@@ -128,12 +128,11 @@ Decomposition DecomposeRun(RecordedRun run, const DecomposeOptions& options) {
   return decomposition;
 }
 
-Decomposition TracedModel::Decompose(const std::vector<Input>& given, const DecomposeOptions& options) const {
+Decomposition TracedModel::Decompose(const std::vector<Input>& inputs, const DecomposeOptions& options) const {
   if (options.chunk < 0 || options.memory_bytes < 0) {
     throw InvalidArgument("chunk and memory_bytes count components and bytes; 0 leaves the choice open");
   }
   const auto start = Clock::now();
-  const std::vector<Input> inputs = AsComputed(given, options.policy.compute_dtype);
   RecordedRun run = RecordFor(*model_, inputs, options, RunFor::kForward);
   run.seconds = SecondsSince(start);
   const std::vector<std::string> shared = NotesOnSharedMemory(inputs, run);

@@ -321,21 +321,6 @@ int64_t NumComponents(const Input& input) {
   return 0;
 }
 
-at::Tensor AsComputed(const at::Tensor& value, ComputeDtype compute) {
-  const bool widens = compute == ComputeDtype::kFloat64 && value.defined() && Continuous(value.scalar_type()) &&
-                      value.layout() == at::kStrided;
-  if (!widens) return value;
-  return value.to(value.is_complex() ? at::kComplexDouble : at::kDouble);
-}
-
-std::vector<Input> AsComputed(std::vector<Input> inputs, ComputeDtype compute) {
-  for (Input& input : inputs) {
-    input.value = AsComputed(input.value, compute);
-    input.split.parts = AsComputed(input.split.parts, compute);
-  }
-  return inputs;
-}
-
 void ReadBaselineFile(Input& input, size_t position) {
   Baseline& baseline = input.baseline;
   if (FileOfBaselineWord(baseline.word).empty() || baseline.tensor.defined()) return;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/policy.h"
 #include "core/composition/composition.h"
 #include "core/linearize/inside_place.h"
 
@@ -97,12 +96,6 @@ int64_t NumComponents(const Input& input);
 // or infinity. `held`: tensors that the model holds, by name, for baselines that are given by a word.
 PreparedInputs Prepare(const std::vector<Input>& inputs,
                        const std::vector<std::pair<std::string, at::Tensor>>& held = {});
-
-// A tensor as an input of a model that is computed in another dtype: one of narrower numbers in float64 for
-// ComputeDtype::kFloat64, because what a component starts with is value - reference; else as it is.
-at::Tensor AsComputed(const at::Tensor& value, ComputeDtype compute);
-// The same of what each input is given as.
-std::vector<Input> AsComputed(std::vector<Input> inputs, ComputeDtype compute);
 
 // Reads the file that the input's baseline names, if it names one, so that another file at its place changes nothing
 // afterwards. The word stays for descriptions. Throws as Prepare() does.

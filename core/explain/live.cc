@@ -293,7 +293,7 @@ class LiveTrace::Recording : public CallHandler {
   void Declare(size_t input, const at::Tensor& value) {
     AddInput(prepared_.inputs[input], value, tracer_);
     declared_.push_back(input);
-    storages_of_[input] = tracer_.recorder().FindStorage(value);
+    storages_of_[input] = tracer_.StorageOf(value);
   }
 
   const std::vector<Input> inputs_;

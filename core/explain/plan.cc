@@ -334,13 +334,13 @@ std::shared_ptr<const AttributionPlan> AttributionPlan::Make(std::shared_ptr<Mod
   RequirePlannable(example, options);
   auto parts = std::make_unique<Parts>();
   parts->model = std::move(model);
-  parts->inputs = AsComputed(WithFilesRead(example), options.policy.compute_dtype);
+  parts->inputs = WithFilesRead(example);
   parts->options = options;
   parts->options.references = nullptr;
   parts->first = parts->Record(parts->inputs, options.progress);
   // Targets and outputs that do not fit are told now.
   std::vector<at::Tensor> values;
-  for (const Input& input : parts->inputs) values.push_back(input.value);
+  for (const Input& input : example) values.push_back(input.value);
   parts->first->Attribute(values, parts->options);
   parts->options.progress = nullptr;
   return std::shared_ptr<const AttributionPlan>(new AttributionPlan(std::move(parts)));
@@ -412,9 +412,7 @@ std::shared_ptr<const AttributionPlan::Sized> AttributionPlan::For(const std::ve
   return recorded;
 }
 
-Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& given, const StageProgress& progress) const {
-  std::vector<at::Tensor> values;
-  for (const at::Tensor& value : given) values.push_back(AsComputed(value, parts_->options.policy.compute_dtype));
+Attribution AttributionPlan::Attribute(const std::vector<at::Tensor>& values, const StageProgress& progress) const {
   if (parts_->model != nullptr) parts_->model->RequireUnchanged();
   const std::shared_ptr<const Sized> sized = For(values, progress);
   Attribution attribution = [&] {

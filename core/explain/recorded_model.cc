@@ -129,7 +129,7 @@ c10::IValue RunTraced(Model& model, const PreparedInputs& inputs, const RunOptio
     const at::Tensor value = input.value.clone();
     if (input.inside.call < 0) arguments.emplace_back(value);
     AddInput(input, value, tracer);
-    storages.push_back(tracer.recorder().FindStorage(value));
+    storages.push_back(tracer.StorageOf(value));
   }
   ReportingRecorder recorder(&tracer, &options.progress);
   try {

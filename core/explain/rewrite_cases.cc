@@ -409,6 +409,12 @@ void AddGradients(std::vector<Case>* cases) {
          return {d.Moving({4, 2}), std::vector<int64_t>{2, 4, 3}, int64_t{1}, int64_t{0}, int64_t{2}}; }},
       {"aten::_log_softmax_backward_data", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), int64_t{-1}, static_cast<int64_t>(d.dtype())}; }},
+      {"aten::silu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4})}; }},
+      {"aten::mish_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4}), d.Moving({3, 4})}; }},
+      {"aten::logit_backward", "", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.MovingWithin({3, 4}, 0.1, 0.9), IValue()}; }},
+      {"aten::logit_backward", "bounded", [](Draw& d) -> Arguments {
+         return {d.Moving({3, 4}), d.MovingWithin({3, 4}, 0.1, 0.9), 0.05}; }},
       {"aten::glu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 2, 2}), d.Moving({3, 4, 2}), int64_t{1}}; }},
       {"aten::prelu_backward", "channels", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 2}), d.Moving({2, 3, 2}), d.Moving({3})}; }},

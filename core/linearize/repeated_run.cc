@@ -432,8 +432,9 @@ RepeatedRun::Repetition RepeatedRun::Run(const std::vector<at::Tensor>& values,
   for (size_t k = 0; k < inputs_.size(); ++k) {
     const int slot = input_slots_[k];
     if (slot < 0 || !values[k].defined()) continue;
-    memory->values[slot] = values[k].flatten();
-    if (references[k].defined()) memory->references[slot] = references[k].flatten();
+    const at::ScalarType dtype = first_->program.storages[slots_[slot].storage].dtype;  // see Note [Wide inputs]
+    memory->values[slot] = values[k].flatten().to(dtype);
+    if (references[k].defined()) memory->references[slot] = references[k].flatten().to(dtype);
     if (slots_[slot].kept < 0) continue;
     Kept& kept = memory->trace->storages[slots_[slot].storage][slots_[slot].kept];
     kept.value = memory->values[slot];

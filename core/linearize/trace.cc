@@ -93,6 +93,7 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
       kept_(&states_, &ids_),
       reference_run_(&states_, &ids_, differentiable),
       rewriting_(policy, differentiable, &recorder_, &states_, &reference_run_, &kept_),
+      wide_inputs_(DtypeOf(policy->compute_dtype)),
       starts_(&states_, &kept_),
       checkpoints_(&recorder_, &states_),
       written_attention_(policy, &states_) {
@@ -110,6 +111,7 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   if (checkpoints_.on()) checkpoints_.BetweenCalls();
   const Operator own_op = op.ComputedIn(DtypeOf(policy_->compute_dtype));
   own_op.AskForItsDtype(stack);
+  wide_inputs_.See(own_op, stack);
   const Role& role = roles_.Of(own_op);
   Call call = recorder_.Begin(own_op, *stack);
   for (Operand& operand : call.operands) states_.Mark(operand);
@@ -376,7 +378,8 @@ void Tracer::SetReference(const CallAtHand& own, size_t k, const at::Tensor& val
   }
 }
 
-Operand Tracer::Output(const at::Tensor& tensor) {
+Operand Tracer::Output(const at::Tensor& given) {
+  const at::Tensor tensor = wide_inputs_.Seen(given);
   Operand operand = states_.Describe(tensor);
   states_.Keep(operand, tensor);
   return operand;

@@ -28,6 +28,7 @@
 #include "core/linearize/traced_run.h"
 #include "core/linearize/tracked_ids.h"
 #include "core/linearize/unseen_memory.h"
+#include "core/linearize/wide_inputs.h"
 #include "core/linearize/written_attention.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"
@@ -57,11 +58,12 @@ class Tracer : public CallHandler {
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
-    starts_.AddFloatInput(value, reference, labels);
+    starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels);
   }
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
                 const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0) {
-    starts_.AddParts(value, reference, parts, leftover, marks, depth);
+    starts_.AddParts(wide_inputs_.Add(value), wide_inputs_.Wide(reference), wide_inputs_.Wide(parts),
+                     wide_inputs_.Wide(leftover), marks, depth);
   }
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
     starts_.AddIds(value, reference, labels);
@@ -77,6 +79,8 @@ class Tracer : public CallHandler {
   void Handle(const Operator& op, Stack* stack) override;
 
   Recorder& recorder() { return recorder_; }
+  // The storage of a tensor that the model was given or computed; -1: no operator has met it.
+  int StorageOf(const at::Tensor& tensor) const { return recorder_.FindStorage(wide_inputs_.Seen(tensor)); }
   // The first error of Addend's own during the run; see Note [First error].
   std::exception_ptr error() const { return first_error_.error(); }
   // Returns the operand that one of the model's results is, and keeps its storage.
@@ -118,6 +122,7 @@ class Tracer : public CallHandler {
   KeptReferences kept_;
   ReferenceRun reference_run_;
   Rewriting rewriting_;
+  WideInputs wide_inputs_;
   Starts starts_;
   Checkpoints checkpoints_;
   WrittenAttention written_attention_;

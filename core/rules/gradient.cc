@@ -18,6 +18,8 @@
 #include <ATen/ops/select_scatter.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/slice_scatter.h>
+#include <ATen/ops/softplus.h>
+#include <ATen/ops/tanh.h>
 #include <ATen/ops/threshold_backward.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -32,6 +34,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/rules/families.h"
 #include "core/rules/joint.h"
 #include "core/rules/kinds.h"
@@ -180,6 +183,35 @@ RuleResult RandomReluBackward(const RuleCall& call) {
 // `tensor` where `by` is positive, zero elsewhere: a step that moves with `by`.
 at::Tensor WherePositive(const at::Tensor& tensor, const at::Tensor& by) {
   return at::threshold_backward(tensor, by, 0);
+}
+
+// silu_backward(grad_output, self): of x sigmoid(x). LibTorch does not differentiate this operator and the two below.
+Tensors SiluBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor gate = at::sigmoid(x);
+  return {call.Tensor("grad_output") * (gate * (1 + x * (1 - gate)))};
+}
+
+// mish_backward(grad_output, self): of x tanh(softplus(x)).
+Tensors MishBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor gate = at::tanh(at::softplus(x));
+  return {call.Tensor("grad_output") * (gate + x * at::sigmoid(x) * (1 - gate * gate))};
+}
+
+// logit_backward(grad_output, self, eps): of log(x / (1 - x)), for x kept within [eps, 1 - eps].
+Tensors LogitBackward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  const at::Tensor result = call.Tensor("grad_output") / (x * (1 - x));
+  const bool bounded = !call.IsNone("eps");
+  const double eps = bounded ? call.Double("eps", 0) : 0;
+  at::Tensor outside;
+  {
+    const TracingPause pause;
+    outside = x.lt(eps).logical_or(x.gt(1 - eps));
+    if (!outside.any().item<bool>()) return {result};
+  }
+  return {result.masked_fill(outside, bounded ? 0 : std::numeric_limits<double>::quiet_NaN())};
 }
 
 // glu_backward(grad_output, self, dim): of a sigmoid(b).
@@ -482,10 +514,7 @@ void RegisterGradient(Registry& registry) {
   registry.Register(OfElementwise("aten::sigmoid_backward", "output", Shape::kSmooth));
   registry.Register(OfElementwise("aten::softplus_backward", "self", Shape::kSmooth));
   registry.Register(OfElementwise("aten::gelu_backward", "self", Shape::kSmooth));
-  registry.Register(OfElementwise("aten::silu_backward", "self", Shape::kSmooth));
-  registry.Register(OfElementwise("aten::mish_backward", "self", Shape::kSmooth));
   registry.Register(OfElementwise("aten::elu_backward", "self_or_result", Shape::kSmooth));
-  registry.Register(OfElementwise("aten::logit_backward", "self", Shape::kSmooth));
   registry.Register(OfElementwise("aten::hardswish_backward", "self", Shape::kPieces));
   registry.Register(OfElementwise("aten::threshold_backward", "self", Shape::kSteps));
   registry.Register(OfElementwise("aten::leaky_relu_backward", "self", Shape::kSteps));
@@ -494,6 +523,9 @@ void RegisterGradient(Registry& registry) {
   registry.Register(OfElementwise("aten::softshrink_backward", "self", Shape::kSteps));
   registry.Register(OfElementwise("aten::hardshrink_backward", "self", Shape::kSteps));
   registry.Register({"aten::rrelu_with_noise_backward", Kind::kBilinear, RandomReluBackward});
+  registry.Register(Rewrite{"aten::silu_backward", SiluBackward});
+  registry.Register(Rewrite{"aten::mish_backward", MishBackward});
+  registry.Register(Rewrite{"aten::logit_backward", LogitBackward});
   registry.Register(Rewrite{"aten::glu_backward", GluBackward});
   for (const char* name : {"aten::prelu_backward", "aten::_prelu_kernel_backward"}) {
     registry.Register(Rewrite{name, ParametricReluBackward});

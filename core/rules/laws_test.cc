@@ -133,6 +133,19 @@ bool Alike(const Signature& other, const Signature& judged) {
   return other.out || other.results == judged.results;
 }
 
+// Overloads whose other arguments say what a rule reads elsewhere. `full`: "aten::upsample_linear1d.vec".
+bool SaysTheSame(const std::string& full) {
+  const auto is = [&](const char* name) { return full.rfind(name, 0) == 0; };
+  // Sizes, which are those of the operands and the result.
+  if (full.find(".vec") != std::string::npos && (is("aten::upsample_") || is("aten::_upsample_"))) return true;
+  // Tolerances of the singular values that count, and arguments of the library that computes.
+  if (is("aten::linalg_pinv") || full == "aten::_convolution.deprecated") return true;
+  // Draws from any range pass nothing.
+  if (is("aten::random")) return true;
+  // Bytes as another dtype: parts of another shape are refused, and others miss the value.
+  return is("aten::view_copy.dtype");
+}
+
 // A rule without an overload in its name serves all of them, also those that mean something else: where(condition) is
 // no choice between two tensors. Each has to be like one that a case calls.
 TEST(CasesTest, ARuleThatServesAllOverloadsHasACaseOfEachKind) {
@@ -159,6 +172,7 @@ TEST(CasesTest, ARuleThatServesAllOverloadsHasACaseOfEachKind) {
         const Signature own = SignatureOf(op.schema());
         // Such calls are taken apart, and their parts number the dimensions.
         if (own.words.count("dim") != 0 && op.composite()) continue;
+        if (SaysTheSame(full)) continue;
         if (!own.tensors || Registry::Default().Find(rule->name, RuleNames(full).second) != rule) continue;
         const auto& known = judged[rule->name];
         ++served;
@@ -369,6 +383,7 @@ std::vector<Exclusion> AllExclusions() {
   all.push_back({kDerivative, "aten::cholesky_inverse", nullptr, triangle});
   all.push_back({kDerivative, "aten::cholesky_solve", nullptr, triangle});
   all.push_back({kDerivative, "aten::ormqr", nullptr, "LibTorch does not differentiate it", true});
+  all.push_back({kDerivative, "aten::hardsigmoid_backward", nullptr, "LibTorch does not differentiate it", true});
   return all;
 }
 

@@ -135,15 +135,14 @@ class TablesTest(unittest.TestCase):
                     results = compiled.decompose(source)
                     return results[0].recovery.torch(), results.notes, results.report["failures"]
 
-                def attribute():
-                    found = compiled.attribute(source, targets=[where])
-                    one = found.explanations[0]
-                    return torch.tensor(one.recovery), found.notes, found.report["failures"]
+                def explain():
+                    found = compiled.explain(source, targets=[where])
+                    return torch.tensor(found[0].recovery), found.notes, found.report["failures"]
 
                 name = "%s, baseline %s, seed %d, %s" % (normalization, baseline, seed, policy)
                 with self.subTest(name):
                     count[self.judge("decompose " + name, decompose, value, scale)] += 1
-                    count[self.judge("attribute " + name, attribute, value[where], scale)] += 1
+                    count[self.judge("explain " + name, explain, value[where], scale)] += 1
         # Both happen, so that neither expectation is empty.
         self.assertGreater(count[True], 20)
         self.assertGreater(count[False], 200)
@@ -197,10 +196,9 @@ class FarTest(unittest.TestCase):
         compiled = addend.compile(self.model, **policy)
         yield "decompose", compiled.decompose(self.input).notes
         yield "backward", addend.compile(self.model, direction="backward", **policy).decompose(self.input).notes
-        yield "attribute", compiled.attribute(self.input, targets=["top1"]).notes
-        yield "explain", compiled.explain(self.input)[0].notes
-        yield "each example", compiled.attribute(
-            addend.Input(self.table[:16], dims=1, baseline=0), targets=["0"], each_example=True
+        yield "explain", compiled.explain(self.input).notes
+        yield "each example", compiled.explain(
+            addend.Input(self.table[:16], dims=1, baseline=0), targets=[0], each_example=True
         ).notes
         plan = compiled.plan(self.input, targets=["top1"])
         yield "plan", plan.attribute(self.row).notes

@@ -244,9 +244,6 @@ class Trace(_Block):
         self.results: Optional[Results] = None
         self._context = context
         self._notes.extend(filter(None, [note_of_axis(inputs)]))
-        self._dtypes = [live.dtype for live in self.inputs]
-        if context.policy["compute_dtype"] == "float64":
-            self.inputs = tuple(map(_in_float64, self.inputs))
         for name, source, live in zip(names, sources, self.inputs):
             add_input(request, name, source, live)
         for name, tensor in known.handles(modules):
@@ -271,9 +268,7 @@ class Trace(_Block):
         for note in notes:
             _native.trace_add_note(trace, note)
         if self.on_baseline is not None:
-            baselines = [
-                Tensor(_native.trace_baseline(trace, k)).torch().to(dtype) for k, dtype in enumerate(self._dtypes)
-            ]
+            baselines = [Tensor(_native.trace_baseline(trace, k)).torch() for k in range(len(self.inputs))]
             for name, tensor in self.on_baseline(baselines).items():
                 _native.trace_add_on_baseline(trace, name, as_tensor(tensor)._handle)
         self._finish(trace)
@@ -837,12 +832,6 @@ def _live_tensor(value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         value = as_tensor(value).torch()
     return value.detach().clone(memory_format=torch.contiguous_format)
-
-
-def _in_float64(live: Any) -> Any:
-    if live.is_complex():
-        return live.cdouble()
-    return live.double() if live.is_floating_point() else live
 
 
 def _plain(leaf: Any, path: str) -> Any:

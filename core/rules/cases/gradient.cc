@@ -10,9 +10,7 @@ namespace addend {
 
 void AddGradients(std::vector<Case>* cases) {
   const auto anywhere = [](Draw& d) -> Arguments { return {d.Moving({2, 5}), d.Moving({2, 5}, 2)}; };
-  for (const char* op : {"aten::gelu_backward", "aten::silu_backward", "aten::mish_backward"}) {
-    cases->push_back({op, "", anywhere});
-  }
+  cases->push_back({"aten::gelu_backward", "", anywhere});
   for (const char* op : {"aten::hardsigmoid_backward", "aten::hardswish_backward"}) {
     cases->push_back({op, "", anywhere, kCorners});
   }
@@ -28,7 +26,6 @@ void AddGradients(std::vector<Case>* cases) {
       {"aten::softplus_backward", "", [](Draw& d) -> Arguments { return {d.Moving({7}), d.Moving({7}), 2.0, 20.0}; }},
       {"aten::elu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({9}), 1.0, 1.0, 1.0, false, d.Moving({9})}; }, kCorners},
       {"aten::elu_backward", "result", [](Draw& d) -> Arguments { return {d.Moving({9}), 1.5, 2.0, 0.5, true, d.MovingWithin({9}, -2.5, 2)}; }, kCorners},
-      {"aten::logit_backward", "", [](Draw& d) -> Arguments { return {d.Moving({7}), d.MovingWithin({7}, 0.1, 0.9)}; }},
       {"aten::leaky_relu_backward", "", [](Draw& d) -> Arguments { return {d.Moving({9}), d.Moving({9}), 0.3, false}; }, kCorners},
       {"aten::hardtanh_backward", "", [](Draw& d) -> Arguments { return {d.Moving({9}), d.Moving({9}), -0.2, 0.9}; }, kCorners},
       {"aten::rrelu_with_noise_backward", "", [](Draw& d) -> Arguments {
@@ -105,12 +102,6 @@ void AddGradients(std::vector<Case>* cases) {
                         return arguments;
                       }});
   }
-  cases->push_back({"aten::upsample_bilinear2d_backward.vec", "factors", [](Draw& d) -> Arguments {
-                      return {d.Moving({2, 3, 6, 8}), kNone, Sizes{2, 3, 3, 4}, false, std::vector<double>{2.0, 2.0}};
-                    }});
-  cases->push_back({"aten::upsample_nearest2d_backward.vec", "sizes", [](Draw& d) -> Arguments {
-                      return {d.Moving({2, 3, 6, 8}), Sizes{6, 8}, Sizes{2, 3, 3, 4}, kNone};
-                    }});
 }
 
 // clang-format on

@@ -76,6 +76,8 @@ void AddSpectral(std::vector<Case>* cases) {
       {"aten::copy_", "real_part", [](Draw& d) -> Arguments { return {d.Moving({2, 3}), d.MovingComplex({3})}; }},
       {"aten::copy_", "into_complex", [](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.Moving({3})}; }},
       {"aten::fill_.Tensor", "complex", [](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.MovingComplex({})}; }},
+      {"aten::where.ScalarOther", "complex", [](Draw& d) -> Arguments { return {d.Booleans({2, 3}), d.MovingComplex({2, 3}), 1.5}; }},
+      {"aten::where.ScalarSelf", "complex", [](Draw& d) -> Arguments { return {d.Booleans({2, 3}), 1.5, d.MovingComplex({3})}; }},
       {"aten::where.self", "complex", [](Draw& d) -> Arguments { return {d.Booleans({2, 3}), d.MovingComplex({2, 3}), d.MovingComplex({3})}; }},
       {"aten::masked_fill.Scalar", "complex", [=](Draw& d) -> Arguments { return {d.MovingComplex({2, 3}), d.Booleans({3}), number}; }},
       {"aten::cat", "complex", [](Draw& d) -> Arguments {
