@@ -149,8 +149,8 @@ class Chain {
     if (!open_) return;
     if (foreign_ && result_.last_number > 0) {
       result_.foreign_from = open_at_;
-      open_->message = absl::StrCat("the log ends with ",
-                                    ForeignBytes(path_, open_at_, result_.bytes, result_.last_number));
+      open_->message =
+          absl::StrCat("the log ends with ", ForeignBytes(path_, open_at_, result_.bytes, result_.last_number));
       return Close(result_.last_number);
     }
     open_->open_end = true;
@@ -186,8 +186,8 @@ class Chain {
 
   const std::string& path_;
   ChainResult& result_;
-  uint64_t open_at_ = 0;  // where the first line of open_ begins
-  bool foreign_ = false;  // whether no line of open_ looks like a record
+  uint64_t open_at_ = 0;              // where the first line of open_ begins
+  bool foreign_ = false;              // whether no line of open_ looks like a record
   std::optional<ChainProblem> open_;  // damaged lines of which the last may not have come yet
 };
 

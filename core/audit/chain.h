@@ -46,8 +46,8 @@ struct ChainResult {
 // it.
 ChainResult ReadChain(const std::string& path, const std::function<void(const PlacedRecord&)>& visit);
 
-// Describes the bytes from `begin` to `end`, behind the record of that number, which nobody wrote as a record, such as a
-// table that was printed into the log; says how they are cut off.
+// Describes the bytes from `begin` to `end`, behind the record of that number, which nobody wrote as a record, such as
+// a table that was printed into the log; says how they are cut off.
 std::string ForeignBytes(const std::string& path, uint64_t begin, uint64_t end, int64_t number);
 
 // The line at an offset of the log, as PlacedRecord has it.

@@ -133,9 +133,8 @@ void DecisionLog::RefuseForeign() const {
   const ChainResult chain = ReadChain(state_.path, [](const PlacedRecord&) {});
   if (chain.records == 0) throw no_log;
   if (chain.foreign_from == 0) throw DamagedLast(state_.path, "lines behind it are no records");
-  throw FailedPrecondition(
-      absl::StrCat(state_.path, " ends with ",
-                   ForeignBytes(state_.path, chain.foreign_from, chain.bytes, chain.last_number)));
+  throw FailedPrecondition(absl::StrCat(state_.path, " ends with ",
+                                        ForeignBytes(state_.path, chain.foreign_from, chain.bytes, chain.last_number)));
 }
 
 void DecisionLog::SetAside(const std::string& torn) {

@@ -353,8 +353,8 @@ TEST_F(DecisionLogTest, SaysHowForeignBytesAreCutOff) {
                                      std::string("\x80\x02}\n"), std::string("{\"a\": 1}\n{\"b\": 2}\n")}) {
     Overwrite(log_, whole + foreign);
     const std::string hint = absl::StrCat("truncate -s ", whole.size(), " ", log_.string());
-    ExpectError(absl::StatusCode::kFailedPrecondition,
-                {"ends with", "that are no record, behind record 2", hint}, [&] { DecisionLog log(log_); });
+    ExpectError(absl::StatusCode::kFailedPrecondition, {"ends with", "that are no record, behind record 2", hint},
+                [&] { DecisionLog log(log_); });
     EXPECT_EQ(Read(log_), whole + foreign);
     EXPECT_THAT(Problems(), HasSubstr(hint));
     EXPECT_EQ(Chain().foreign_from, whole.size());

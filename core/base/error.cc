@@ -15,8 +15,8 @@ std::string Compose(const std::string& message, const Position& position, const 
   return absl::StrCat(message, where.empty() ? "" : absl::StrCat(" (", where, ")"), hint.empty() ? "" : "; ", hint);
 }
 
-// Makes a message what every language and every terminal can show: not as long as what it quotes, and without a zero, at
-// which it would end. Line breaks stay: behind the first one LibTorch tells what no door shows.
+// Makes a message what every language and every terminal can show: not as long as what it quotes, and without a zero,
+// at which it would end. Line breaks stay: behind the first one LibTorch tells what no door shows.
 std::string Fit(const std::string& message) {
   std::vector<std::string> lines = absl::StrSplit(Shortened(message, kMostMessage), '\n');
   for (std::string& line : lines) line = OneLine(line);

@@ -210,7 +210,9 @@ TEST(ComputeInDouble, WritesRoundAsInTheModel) {
 
 INSTANTIATE_TEST_SUITE_P(All, ComputeInDoubleTest, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),
                          [](const auto& info) {
-                           return info.param == at::kFloat ? "float32" : info.param == at::kHalf ? "float16" : "bfloat16";
+                           return info.param == at::kFloat  ? "float32"
+                                  : info.param == at::kHalf ? "float16"
+                                                            : "bfloat16";
                          });
 
 INSTANTIATE_TEST_SUITE_P(Half, ComputeDtypeTest, testing::Values(at::kBFloat16, at::kHalf),

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/explain/input.h"
+#include "core/explain/recorded_model.h"
 #include "core/explain/run_options.h"
 #include "core/linearize/linearization.h"
-#include "core/explain/recorded_model.h"
 #include "core/linearize/trace.h"
 #include "core/model/model.h"
 

@@ -197,8 +197,8 @@ TEST(InsideState, TheSecondRunBeginsAsTheFirstOneDid) {
 
 TEST(InsideState, RunsThatDifferAllTheSameAreAnError) {
   const auto calls = std::make_shared<double>(0);
-  const TracedModel model = Trace(
-      FromFunction([calls](const std::vector<Tensor>& in) { return at::tanh(in[0] * 2) + (*calls += 1); }));
+  const TracedModel model =
+      Trace(FromFunction([calls](const std::vector<Tensor>& in) { return at::tanh(in[0] * 2) + (*calls += 1); }));
   const std::vector<Input> inputs = {Input::Plain(Random({1, 4}, 1)),
                                      Input::Inside("aten::mul", Split::AlongDims({1}), Baseline::Of(0.0))};
   ExpectError(absl::StatusCode::kFailedPrecondition, {"two runs of the model give different results", "aten::add"},

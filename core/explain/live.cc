@@ -84,8 +84,8 @@ class LiveTrace::Recording : public CallHandler {
     finished_ = true;
     std::shared_ptr<Recording> second;
     try {
-      second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_, named_),
-                                           named_, purpose_, /*finds_inside=*/false);
+      second = std::make_shared<Recording>(inputs_, PlaceInside(inputs_, tracer_.Finish(), outputs_, named_), named_,
+                                           purpose_, /*finds_inside=*/false);
     } catch (...) {
       error_ = std::current_exception();
       throw;

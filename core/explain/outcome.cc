@@ -115,8 +115,9 @@ std::string GrewMost(const Linearization& linearization, const Growth& growth, c
 
 // What the caller can try; `single`: the parts are in single precision.
 std::string Remedies(bool single, bool far) {
-  const char* baseline = far ? "choose a baseline of the data (mean:FILE or median:FILE of a file of rows, or one of them)"
-                             : "choose another baseline, or cut the line (policy segments=8)";
+  const char* baseline =
+      far ? "choose a baseline of the data (mean:FILE or median:FILE of a file of rows, or one of them)"
+          : "choose another baseline, or cut the line (policy segments=8)";
   return single ? absl::StrCat("compute in float64 (policy compute_dtype=float64), or ", baseline) : baseline;
 }
 
@@ -125,11 +126,10 @@ void NoteConditioning(const Linearization& linearization, const Judged& judged, 
   const std::string size = std::isfinite(cancelling)
                                ? absl::StrCat("come to ", TwoDigits(cancelling), " times the difference")
                                : "do not vanish, as the difference does,";
-  outcome.notes.push_back(
-      absl::StrCat("ill-conditioned: the parts of ", judged.name, " ", size,
-                   " between value and reference that they sum to, so that no single one means much",
-                   GrewMost(linearization, judged.growth, "; they"), ". To get others: ",
-                   Remedies(single, /*far=*/false)));
+  outcome.notes.push_back(absl::StrCat(
+      "ill-conditioned: the parts of ", judged.name, " ", size,
+      " between value and reference that they sum to, so that no single one means much",
+      GrewMost(linearization, judged.growth, "; they"), ". To get others: ", Remedies(single, /*far=*/false)));
 }
 
 void NoteLeftover(const Policy& policy, const std::string& name, double share, Outcome& outcome) {
@@ -158,8 +158,9 @@ std::string DescribeGap(const Linearization& linearization, const Judged& judged
   if (gap.rows > 1) absl::StrAppend(&what, ", in ", gap.off, " of ", gap.rows, " rows");
   const Sizes& sizes = judged.sizes;
   const bool reference = sizes.reference > sizes.parts();
-  const char* who = reference ? "the reference comes" : sizes.leftover > sizes.components ? "the leftover comes"
-                                                                                          : "the contributions come";
+  const char* who = reference                           ? "the reference comes"
+                    : sizes.leftover > sizes.components ? "the leftover comes"
+                                                        : "the contributions come";
   const double most = std::max(sizes.reference, sizes.parts());
   const double least = far ? sizes.value : sizes.move;
   if (most > 10 * least) {
@@ -201,8 +202,8 @@ bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, 
   const bool fails = gap.relative() > limits.failed && gap.size > 16 * eps * gap.terms;
   const bool far = judged.sizes.value < judged.sizes.move;
   judged.growth = far ? GrowthOfReference(linearization, judged.call) : GrowthOf(linearization, probe, cotangent());
-  const std::string what = absl::StrCat(DescribeGap(linearization, judged, gap, far),
-                                        OwnRounding(linearization, probe, single));
+  const std::string what =
+      absl::StrCat(DescribeGap(linearization, judged, gap, far), OwnRounding(linearization, probe, single));
   const std::string remedies = Remedies(single, far);
   if (!fails) {
     outcome.notes.push_back(absl::StrCat("recovery is off: ", what, ". What helps: ", remedies));
@@ -268,8 +269,8 @@ Gap GapOf(const Linearization& linearization, const Probe& probe, const at::Tens
   if (worst.scale == 0) worst.scale = 1;
   if (worst.relative() > limits.failed) {
     const at::Tensor terms = OwnTerms(linearization, probe);
-    const double own = terms.dim() == 0 && value.dim() > 0 ? terms.item<double>()
-                                                           : OutputScales(terms).each()[row_of_worst];
+    const double own =
+        terms.dim() == 0 && value.dim() > 0 ? terms.item<double>() : OutputScales(terms).each()[row_of_worst];
     worst.terms = std::max(own, scales.whole());
   }
   return worst;

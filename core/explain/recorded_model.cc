@@ -74,9 +74,8 @@ class LaterRuns {
     for (const PreparedInput& input : inputs_.inputs) {
       if (input.inside.call < 0) arguments.emplace_back(input.value.clone());
     }
-    const std::string output = FirstApart(outputs_, FromBefore([&] {
-                                            return NumbersOf(RunModel(model_, arguments, "its second run"));
-                                          }));
+    const std::string output =
+        FirstApart(outputs_, FromBefore([&] { return NumbersOf(RunModel(model_, arguments, "its second run")); }));
     if (!output.empty()) throw RunsApart(output, WhereRunsPart(model_, arguments));
   }
 
@@ -202,8 +201,8 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     if (chosen.size() == 1) return {text, chosen[0].value, probe, chosen[0].on_baseline};
   } catch (const Error& error) {
     if (error.code() != absl::StatusCode::kInvalidArgument) throw;
-    throw InvalidArgument(absl::StrCat(error.what(), "; the model's ", names.size() == 1 ? "output is " : "outputs are ",
-                                       absl::StrJoin(names, ", ")));
+    throw InvalidArgument(absl::StrCat(error.what(), "; the model's ",
+                                       names.size() == 1 ? "output is " : "outputs are ", absl::StrJoin(names, ", ")));
   }
   throw InvalidArgument(absl::StrCat("no softmax gives ", names[0], ", so that ", text,
                                      " may be any of the model's outputs; name one of ", absl::StrJoin(names, ", ")));

@@ -201,7 +201,7 @@ TEST(Contribute, FollowsMasksOfOneEnd) {
   const Tensor value = parts.recovery().masked_fill(mask, -1e9);
   // What the mask moves is one more part: the leftover.
   const Composition masked(parts.components().masked_fill(mask, 0), parts.reference(),
-                           (value - parts.reference() - parts.components().sum(0)).masked_fill(mask.logical_not(), 0));
+                           (value - parts.reference()).masked_fill(mask.logical_not(), 0));
   for (const std::string& text : Texts()) {
     const Contributions found = Contribute(value, masked, ParseTarget(text));
     double sum = found.reference + found.leftover;

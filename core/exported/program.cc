@@ -139,7 +139,8 @@ Program Read(Bytes bytes, const std::string& name) {
   Program program = archive.Has(kOldProgram) ? ReadOld(archive, &budget) : ReadNew(archive, &budget);
   CheckState(program, archive);
   if (const size_t unchecked = archive.CountUnchecked(); unchecked > 0) {
-    program.notes.push_back(absl::StrCat(unchecked, unchecked == 1 ? " entry of the file has" : " entries of the file have",
+    program.notes.push_back(absl::StrCat(unchecked,
+                                         unchecked == 1 ? " entry of the file has" : " entries of the file have",
                                          " no checksum, so that damage there is not seen"));
   }
   return program;

@@ -11,8 +11,8 @@ namespace addend {
 
 // Whether the operator takes its result from a table as it is, so that the result is converted instead of the table.
 bool TakesFromTable(const c10::FunctionSchema& schema);
-// Converts tensors of narrower types among the arguments on the stack to `dtype` (complex ones to its complex type), but
-// for those that the operator writes or gives a view of.
+// Converts tensors of narrower types among the arguments on the stack to `dtype` (complex ones to its complex type),
+// but for those that the operator writes or gives a view of.
 void WidenArguments(const c10::FunctionSchema& schema, at::ScalarType dtype, Stack* stack);
 // Converts those among the results on the stack that are no arguments: a new tensor gets the default dtype where nobody
 // asks for one.

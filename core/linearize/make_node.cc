@@ -31,8 +31,7 @@ at::Tensor Unknown(const TracedRun& trace, const Operand& operand) {
 }
 
 // Value and reference, as rules get them; at_least: see Widen.
-RuleOutput EndsOf(const TracedRun& trace, const Operand& operand,
-                  at::ScalarType at_least = at::ScalarType::Undefined) {
+RuleOutput EndsOf(const TracedRun& trace, const Operand& operand, at::ScalarType at_least = at::ScalarType::Undefined) {
   if (!trace.Misses(operand)) {
     return {Widen(trace.Value(operand), at_least), Widen(trace.Reference(operand), at_least)};
   }
@@ -91,8 +90,8 @@ class WideningMap : public LinearMap {
 void WidenRows(const Call& call, Node& node) {
   const at::ScalarType dtype = call.op.computed_in();
   const bool narrow = dtype == at::kDouble && std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
-    return RealDtype(RowDtype(call.operands[input].dtype)) != at::kDouble;
-  });
+                        return RealDtype(RowDtype(call.operands[input].dtype)) != at::kDouble;
+                      });
   if (!narrow) return;
   if (node.map) node.map = std::make_shared<WideningMap>(std::move(node.map), dtype);
   if (!node.joint) return;

@@ -1,10 +1,10 @@
 // The decomposed inputs of a run that computes in a wider dtype than theirs.
 //
 // Note [Wide inputs]
-// What a component starts with is value - reference. Where operators compute in float64, that difference has to be taken
-// in float64 too, while the model keeps the input that it was given: it may look at its dtype. So each such input has a
-// copy in float64, and every operator that is called with the memory of the input gets the same view of the copy. What is
-// written into the input goes into the copy.
+// What a component starts with is value - reference. Where operators compute in float64, that difference has to be
+// taken in float64 too, while the model keeps the input that it was given: it may look at its dtype. So each such input
+// has a copy in float64, and every operator that is called with the memory of the input gets the same view of the copy.
+// What is written into the input goes into the copy.
 #ifndef ADDEND_CORE_LINEARIZE_WIDE_INPUTS_H_
 #define ADDEND_CORE_LINEARIZE_WIDE_INPUTS_H_
 

@@ -250,8 +250,7 @@ class Replay::Execution {
     if (!wanted_[value] || kept_.contains(value)) return;
     const std::vector<int>& writers = program_.storages[recorded.storage].writers;
     // At other sizes it may share memory with what is written.
-    const bool overwritten = program_.free.empty() ? !writers.empty() && writers.back() > call
-                                                   : last_write_ > call;
+    const bool overwritten = program_.free.empty() ? !writers.empty() && writers.back() > call : last_write_ > call;
     const TracingPause pause;
     const c10::AutoGradMode no_grad(false);
     kept_[value] = overwritten ? tensor.detach().clone() : WithoutGraph(tensor);
@@ -400,8 +399,8 @@ class Replay::Execution {
     const auto lent = lent_.find(written.storage().unsafeGetStorageImpl());
     if (lent == lent_.end()) return;
     const std::string& name = program_.values[program_.storages[lent->second].value].name;
-    Stop(call, absl::StrCat("for inputs of these sizes it would write ", name,
-                            ", of which it wrote a copy when recorded"));
+    Stop(call,
+         absl::StrCat("for inputs of these sizes it would write ", name, ", of which it wrote a copy when recorded"));
   }
 
   // `next`: the next use that has not become an argument.
@@ -518,14 +517,14 @@ class Replay::Execution {
   const Replay& replay_;
   const RecordedProgram& program_;
   const ReplayOptions& options_;
-  std::vector<at::Tensor> tensors_;                       // by value
-  std::vector<std::optional<c10::Storage>> memory_;       // by storage, where needs_memory_ says so
-  std::vector<bool> wanted_;                              // by value
-  absl::flat_hash_map<int, at::Tensor> kept_;             // by value
-  absl::flat_hash_map<int, std::vector<int64_t>> sizes_;  // of the inputs, by value
-  absl::flat_hash_map<int, at::Tensor> sized_;            // by storage: constants with elements that follow sizes
+  std::vector<at::Tensor> tensors_;                         // by value
+  std::vector<std::optional<c10::Storage>> memory_;         // by storage, where needs_memory_ says so
+  std::vector<bool> wanted_;                                // by value
+  absl::flat_hash_map<int, at::Tensor> kept_;               // by value
+  absl::flat_hash_map<int, std::vector<int64_t>> sizes_;    // of the inputs, by value
+  absl::flat_hash_map<int, at::Tensor> sized_;              // by storage: constants with elements that follow sizes
   absl::flat_hash_map<const c10::StorageImpl*, int> lent_;  // the program's own memory that is not copied: its storage
-  std::vector<at::Tensor> changed_;                       // by written use of the call at hand
+  std::vector<at::Tensor> changed_;                         // by written use of the call at hand
   size_t relation_ = 0;
   int last_write_ = -1;  // the last call that writes elements
   int now_ = -1;

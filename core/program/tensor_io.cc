@@ -95,8 +95,8 @@ size_t Select(const std::vector<std::string>& names, const TensorPlace& place, c
   }
   if (names.empty()) throw InvalidArgument(absl::StrCat(place.path, " holds no tensor"));
   if (names.size() == 1) return 0;
-  throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", Listed(names),
-                                     ") and none is called ", usual.front(), "; say which with ", place.path, "#NAME"));
+  throw InvalidArgument(absl::StrCat(place.path, " holds several tensors (", Listed(names), ") and none is called ",
+                                     usual.front(), "; say which with ", place.path, "#NAME"));
 }
 
 void WriteDirectly(const std::string& path, const std::string& bytes) {

@@ -454,9 +454,7 @@ TensorLayout SafetensorsLayout(const std::string& head, uint64_t size, const std
 
 }  // namespace
 
-std::string PrintableName(const std::string& text) {
-  return absl::Utf8SafeCEscape(Shortened(text, kMostQuoted));
-}
+std::string PrintableName(const std::string& text) { return absl::Utf8SafeCEscape(Shortened(text, kMostQuoted)); }
 
 Error MalformedFile(const std::string& name, const std::string& what) {
   return InvalidArgument(absl::StrCat(name, ": ", what));

@@ -225,9 +225,7 @@ class Exporter {
     return path.empty() ? self_ : Own(ModuleValue(OwnerOf(path)), module_names_.at(path));
   }
 
-  jit::Value* Attribute(const std::string& name) {
-    return Own(ModuleValue(OwnerOf(name)), tensor_names_.at(name));
-  }
+  jit::Value* Attribute(const std::string& name) { return Own(ModuleValue(OwnerOf(name)), tensor_names_.at(name)); }
 
   // --------------------------------------------------------------------------------------------------- values
 
@@ -543,13 +541,13 @@ class Exporter {
   jit::Module root_;
   std::shared_ptr<jit::Graph> graph_;
   jit::Value* self_ = nullptr;
-  std::map<std::string, jit::Module> modules_;    // by path
+  std::map<std::string, jit::Module> modules_;       // by path
   std::map<std::string, std::string> module_names_;  // by path: in the owner
   std::map<std::string, std::string> tensor_names_;  // by name: in the owner
-  std::vector<jit::Value*> values_;               // by value
-  absl::flat_hash_map<int, jit::Value*> memory_;  // by storage: a tensor in it that others are made from
-  absl::flat_hash_map<int, bool> filled_;         // by storage
-  std::vector<jit::Value*> changed_;              // by written use of the call at hand
+  std::vector<jit::Value*> values_;                  // by value
+  absl::flat_hash_map<int, jit::Value*> memory_;     // by storage: a tensor in it that others are made from
+  absl::flat_hash_map<int, bool> filled_;            // by storage
+  std::vector<jit::Value*> changed_;                 // by written use of the call at hand
 };
 
 }  // namespace

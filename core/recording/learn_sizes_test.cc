@@ -112,9 +112,7 @@ std::vector<std::vector<c10::IValue>> Batches(const std::vector<int64_t>& sizes)
 }
 
 // Heads become part of the batch: a view for a batch of one.
-Tensor Merged(const Tensor& x) {
-  return x.view({x.size(0), 6, 2, 4}).transpose(1, 2).reshape({x.size(0) * 2, 6, 4});
-}
+Tensor Merged(const Tensor& x) { return x.view({x.size(0), 6, 2, 4}).transpose(1, 2).reshape({x.size(0) * 2, 6, 4}); }
 
 struct NamedFunction {
   const char* name;
@@ -125,7 +123,9 @@ const std::vector<NamedFunction>& ViewsAtBatchOne() {
   static const auto* const kFunctions = new std::vector<NamedFunction>{
       {"a number", [](const std::vector<Tensor>& in) { return Merged(in[0]) * 0.5; }},
       {"a tensor from outside",
-       [](const std::vector<Tensor>& in) { return Merged(in[0]) + at::tensor({1., 2., 3., 4.}, at::kDouble); }},
+       [](const std::vector<Tensor>& in) {
+         return Merged(in[0]) + at::tensor({1., 2., 3., 4.}, at::kDouble);
+       }},
       {"products",
        [](const std::vector<Tensor>& in) {
          const Tensor q = Merged(in[0]);
@@ -145,9 +145,13 @@ const std::vector<NamedFunction>& ViewsAtBatchOne() {
          return copied.size(0) > 1000 ? copied : turned;
        }},
       {"flatten",
-       [](const std::vector<Tensor>& in) { return in[0].permute({0, 2, 1}).flatten(0, 1).softmax(-1) * 2; }},
+       [](const std::vector<Tensor>& in) {
+         return in[0].permute({0, 2, 1}).flatten(0, 1).softmax(-1) * 2;
+       }},
       {"expand",
-       [](const std::vector<Tensor>& in) { return in[0].sum(0, true).expand_as(in[0]).reshape({-1, 8}) * 2; }},
+       [](const std::vector<Tensor>& in) {
+         return in[0].sum(0, true).expand_as(in[0]).reshape({-1, 8}) * 2;
+       }},
       {"channels last",
        [](const std::vector<Tensor>& in) {
          const Tensor image = in[0].unsqueeze(1).to(at::kDouble, false, false, at::MemoryFormat::ChannelsLast);
@@ -232,9 +236,13 @@ TEST(LearnSizes, NeverWritesWhatTheProgramHolds) {
   const Tensor start = Random({1, 6, 8}, 99);
   const Tensor before = start.clone();
   const auto model = FromFunction(
-      [&](const std::vector<Tensor>& in) { return start.expand({in[0].size(0), 6, 8}).contiguous().add_(in[0]); },
+      [&](const std::vector<Tensor>& in) {
+        return start.expand({in[0].size(0), 6, 8}).contiguous().add_(in[0]);
+      },
       {{"start", start}});
-  EXPECT_THAT(MessageOf([&] { RecordSizes(*model, Batches({1, 2, 3})); }),
+  EXPECT_THAT(MessageOf([&] {
+                RecordSizes(*model, Batches({1, 2, 3}));
+              }),
               HasSubstr("at some sizes only is start written"));
   start.copy_(before);
   const Replay replay(RecordSizes(*model, Batches({2, 3, 4})).program);

@@ -318,11 +318,8 @@ void RegisterArithmetic(Registry& registry) {
   registry.Register(Rule{"aten::zero", Kind::kAffine, Fill}.CoversComplex());
   // Not of where(condition), which lists the places of what is true.
   for (const char* name : {"aten::where.self", "aten::where.ScalarSelf", "aten::where.ScalarOther"}) {
-    registry.Register(Rule{name, Kind::kAffine, Where}
-                          .MadeOfSizes()
-                          .InAttention(AttentionStep::kShow)
-                          .KeepsMarks()
-                          .CoversComplex());
+    registry.Register(
+        Rule{name, Kind::kAffine, Where}.MadeOfSizes().InAttention(AttentionStep::kShow).KeepsMarks().CoversComplex());
   }
   registry.Register(Rule{"aten::masked_fill", Kind::kAffine, MaskedFill}
                         .MadeOfSizes()

@@ -122,9 +122,7 @@ class Derivative {
     return factor;
   }
   // By what was saved.
-  at::Tensor Slope() const {
-    return rule_.map ? *rule_.map->Scale() : at::zeros({}, one_.outputs[0].value.options());
-  }
+  at::Tensor Slope() const { return rule_.map ? *rule_.map->Scale() : at::zeros({}, one_.outputs[0].value.options()); }
 
  private:
   RuleCall one_;
@@ -350,9 +348,8 @@ Tensors ConvolutionBackward(const RewriteCall& call) {
       const int64_t out = grad.size(1) / groups;
       const at::Tensor own = x.narrow(1, k * in, in);
       const at::Tensor own_grad = grad.narrow(1, k * out, out);
-      parts.push_back(transposed
-                          ? WeightGradient(own_grad, own, stride, padding, dilation, weight.sizes().slice(2))
-                          : WeightGradient(own, own_grad, stride, padding, dilation, weight.sizes().slice(2)));
+      parts.push_back(transposed ? WeightGradient(own_grad, own, stride, padding, dilation, weight.sizes().slice(2))
+                                 : WeightGradient(own, own_grad, stride, padding, dilation, weight.sizes().slice(2)));
     }
     results[1] = groups == 1 ? parts[0] : at::cat(parts, 0);
   }

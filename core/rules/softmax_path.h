@@ -47,8 +47,8 @@ struct SoftmaxPath {
   at::Tensor reference;  // [G, T]
   at::Tensor choice;     // [G], int64 on the CPU: which of `rules` a row takes; undefined without rows
   std::vector<std::shared_ptr<const Quadrature>> rules;  // null where no row takes it
-  std::vector<FarRow> far;  // their value and reference are zeros
-  double error = 0;         // of the quadrature and, where rows are far, of what rounding leaves of their digits
+  std::vector<FarRow> far;                               // their value and reference are zeros
+  double error = 0;  // of the quadrature and, where rows are far, of what rounding leaves of their digits
 };
 
 // value, reference: [G, T]. Throws Unimplemented, in the name of `op`, where a move is infinite or too long to follow.

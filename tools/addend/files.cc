@@ -88,8 +88,7 @@ void CheckWritable(const std::string& path, const std::vector<std::string>& sour
 
 // Throws where what is printed would go into a file that is read or written.
 void CheckStandardStreams(const std::vector<Output>& outputs, const std::vector<std::string>& sources) {
-  const std::pair<int, const char*> streams[] = {{STDOUT_FILENO, "standard output"},
-                                                 {STDERR_FILENO, "standard error"}};
+  const std::pair<int, const char*> streams[] = {{STDOUT_FILENO, "standard output"}, {STDERR_FILENO, "standard error"}};
   for (const auto& [fd, name] : streams) {
     struct stat status = {};
     if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) continue;

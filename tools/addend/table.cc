@@ -153,11 +153,10 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
   std::string out = Wrap(text, terminal.width);
   const double cancelling = Cancelling(numbers);
   if (!(cancelling < kIllConditioned)) {
-    out += "\n" +
-           Wrap(absl::StrCat("WARNING: without their signs these parts come to ",
-                             std::isfinite(cancelling) ? Number(cancelling, 3) : "infinitely many",
-                             " times the difference that they sum to, so that no single one means much."),
-                terminal.width);
+    out += "\n" + Wrap(absl::StrCat("WARNING: without their signs these parts come to ",
+                                    std::isfinite(cancelling) ? Number(cancelling, 3) : "infinitely many",
+                                    " times the difference that they sum to, so that no single one means much."),
+                       terminal.width);
   }
   return out;
 }
@@ -255,7 +254,9 @@ std::string Sum(const Explanation& explanation, const ExplainedTarget& target, c
   const double error = std::abs(target.recovery_error());
   const bool adds_up = error <= numbers.tolerance;
   const double relative = numbers.value != 0 ? error / std::abs(numbers.value) : error;
-  const char* verdict = !adds_up ? "(TOO LARGE)" : relative <= kRounding || error == 0 ? "(rounding)" : "(digits are lost)";
+  const char* verdict = !adds_up                              ? "(TOO LARGE)"
+                        : relative <= kRounding || error == 0 ? "(rounding)"
+                                                              : "(digits are lost)";
   std::string out;
   out += row(" ", absl::StrCat("sum of the ", Plural(numbers.contributions.size(), "contribution")),
              format.Signed(contributed));
@@ -401,7 +402,8 @@ std::string ExplanationTable(const LoadedRun& run, const Explanation& explanatio
   notes.insert(notes.end(), explanation.notes.begin(), explanation.notes.end());
   for (const std::string& note : NotesBehindHeader(notes)) {
     // The headline, or what stands before it, says it already.
-    if (!absl::StartsWith(note, "much is left over") && !SpoilsNumbers(note)) out += Wrap("Note: " + Clean(note), terminal.width, 2);
+    if (!absl::StartsWith(note, "much is left over") && !SpoilsNumbers(note))
+      out += Wrap("Note: " + Clean(note), terminal.width, 2);
   }
   return out;
 }
