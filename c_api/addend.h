@@ -272,7 +272,7 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_context_options_create(addend_
  *     all other products share by half.
  *   conditions: value, baseline. Whose masks and indices the reference takes, where operators compute them from
  *     decomposed tensors.
- *   compute_dtype: model, float32. In which dtype a model in bfloat16 or float16 is computed.
+ *   compute_dtype: model, float32, float64. In which dtype the model is computed.
  *   anchor: baseline, residual. What the reference of an operator is computed from.
  *   missing_rule: error, path, absorb. What happens at an operator that has no rule.
  *   on_failure: error, warn, absorb, ignore. What a tracing failure does.
@@ -970,8 +970,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_results_explain(const addend_r
  *     largest magnitude there, of all operators that were checked: some roundings of the dtype where all is well.
  *   worst_bracket: The largest leftover that an operator made whose rule claims to leave nothing, over the largest
  *     magnitude there: some roundings of the dtype where all is well.
- *   conditioning: The magnitudes of all parts over that of the move that they sum to, of the result where that is
- *     the largest; 1 where nothing cancels.
+ *   conditioning: The largest of the magnitudes of all parts and of the reference, over the value or the move,
+ *     whichever is smaller, of the result where that is the largest; 1 where nothing cancels.
  *   leftover_share: The magnitude of the leftover over that of the move, of the result where that is the largest; 0
  *     where nothing is left over.
  *   reference_error: How far the reference is from what the model gives on the baseline, over the largest magnitude
@@ -1098,7 +1098,8 @@ ADDEND_API void addend_concepts_release(addend_concepts* concepts) ADDEND_NOEXCE
  *   others: What all other concepts contribute together.
  *   leftover: What belongs to no concept.
  *   recovery_error: How far the sum of all parts is from the value.
- *   conditioning: The magnitudes of all parts over that of the move that they sum to.
+ *   conditioning: The largest of the magnitudes of all parts and of the reference, over the value or the move,
+ *     whichever is smaller.
  *   threshold: The least magnitude of a reason here.
  *   passing: How many concepts pass it, given as reasons or not.
  *   notes: What a reader of this decision has to know, one line each.
