@@ -9,8 +9,11 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -52,6 +55,19 @@ bool ReadsRows(const Call& call) {
 bool Carries(const CallAtHand& own, size_t k) {
   const Operand& output = own.call.outputs[k];
   return output.storage >= 0 && Continuous(output.dtype) && own.role.CarriesRows(k);
+}
+
+// The name of an argument that a gradient has from its forward operator, which gave it to nobody else: such an operator
+// is recorded whole, and what it saves is seen as a constant. Empty where there is none.
+std::string SavedUnseen(const CallAtHand& own) {
+  static const auto& saved = *new std::set<std::string>{"mean",   "rstd",   "save_mean", "save_invstd", "save_var",
+                                                        "buffer", "reserve", "logsumexp"};
+  if (!absl::EndsWith(own.call.op.schema().name(), "_backward")) return "";
+  for (const Operand& operand : own.call.operands) {
+    const std::string& name = own.call.op.schema().arguments()[operand.argument].name();
+    if (operand.storage >= 0 && !operand.decomposed && saved.count(name) > 0) return name;
+  }
+  return "";
 }
 
 // Whether LibTorch differentiates a call: its operator is called once more, on operands that want gradients.
@@ -307,6 +323,11 @@ bool Tracer::NoteConditions(const CallAtHand& own) {
 
 void Tracer::RequireRule(const CallAtHand& own) const {
   if (own.role.rule != nullptr || !ReadsRows(own.call)) return;
+  const std::string saved = SavedUnseen(own);
+  if (!saved.empty()) {
+    Refuse(own, absl::StrCat("has no rule and reads what an operator saved for its gradient (", saved,
+                             "), of which nobody knows what it is on the baseline"));
+  }
   const MissingRule missing = policy_->overrides.empty()
                                   ? policy_->missing_rule
                                   : policy_->For(own.role.full_name, own.call.position.module_path).missing_rule;

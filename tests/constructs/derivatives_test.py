@@ -1,5 +1,6 @@
 """Models that differentiate inside, places of what is true, and masks of the input's own."""
 
+import itertools
 import os
 import sys
 import unittest
@@ -137,6 +138,19 @@ class Derivatives(Sums):
             with self.subTest(name):
                 torch.manual_seed(2)
                 self.exact(make(), numbers(*shape), numbers(*shape, seed=4))
+
+    @of("gradients of layers")
+    def test_what_only_the_forward_operator_knows_is_refused(self):
+        """A mean that the forward operator saved is the value's: no policy makes a reference of it."""
+        layers = {
+            "layer norm": (of_layer(nn.LayerNorm(4)), (3, 4)),
+            "group norm": (of_layer(nn.GroupNorm(2, 4)), (3, 4, 5)),
+            "logarithm of the sigmoid": (of_function(FUNCTIONS.logsigmoid), (3, 4)),
+        }
+        for (name, (make, shape)), missing in itertools.product(layers.items(), ("error", "path", "absorb")):
+            with self.subTest(name, missing_rule=missing):
+                with self.assertRaisesRegex(addend.Error, "_backward has no rule and reads what an operator saved"):
+                    self.judge(make(), numbers(*shape), numbers(*shape, seed=4), missing_rule=missing)
 
     @of("gradients of layers")
     def test_gradients_by_weights(self):
