@@ -23,6 +23,15 @@
 namespace addend {
 namespace {
 
+// Whether a dtype is the recorded one, or a wider one of the same kind: what a run gives that is computed in another
+// dtype (policy compute_dtype).
+bool IsOrWidens(at::ScalarType found, at::ScalarType recorded) {
+  if (found == recorded) return true;
+  const bool numbers = Continuous(found) && at::isComplexType(found) == at::isComplexType(recorded);
+  return numbers && Continuous(recorded) && c10::promoteTypes(found, recorded) == found;
+}
+
+
 std::string Text(const c10::IValue& value) {
   std::ostringstream out;
   out.precision(17);
@@ -475,11 +484,12 @@ class Replay::Execution {
   void Made(int value, const at::Tensor& tensor, int index) {
     const RecordedValue& recorded = program_.values[value];
     const at::IntArrayRef sizes = recorded.geometry.sizes;
-    const bool fits = tensor.scalar_type() == recorded.dtype && tensor.dim() == static_cast<int64_t>(sizes.size()) &&
+    const bool same_dtype = IsOrWidens(tensor.scalar_type(), recorded.dtype);
+    const bool fits = same_dtype && tensor.dim() == static_cast<int64_t>(sizes.size()) &&
                       (!program_.free.empty() || tensor.sizes() == sizes);
     const bool shape_guard =
         program_.calls[index].guard >= 0 && program_.guards[program_.calls[index].guard].kind == GuardKind::kShape;
-    if (!fits && (!shape_guard || tensor.scalar_type() != recorded.dtype)) {
+    if (!fits && (!shape_guard || !same_dtype)) {
       Stop(index, absl::StrCat("the operator gives ", GivenText(tensor), "; recorded was ", DescribeValue(recorded)));
     }
     Set(value, tensor, index);

@@ -144,7 +144,6 @@ class Derivatives(Sums):
         """A mean that the forward operator saved is the value's: no policy makes a reference of it."""
         layers = {
             "layer norm": (of_layer(nn.LayerNorm(4)), (3, 4)),
-            "group norm": (of_layer(nn.GroupNorm(2, 4)), (3, 4, 5)),
             "logarithm of the sigmoid": (of_function(FUNCTIONS.logsigmoid), (3, 4)),
         }
         for (name, (make, shape)), missing in itertools.product(layers.items(), ("error", "path", "absorb")):
@@ -237,6 +236,12 @@ class FarMasks(unittest.TestCase):
                     for name, other in (("all masked", 0.0), ("others masked", OTHER), ("none masked", 1.0)):
                         for backward in (False, True):
                             with self.subTest(dtype=dtype, low=low, way=way, baseline=name, backward=backward):
+                                # The lowest number that there is swallows scores, and a row that sees nothing else
+                                # at one end moves by what is lost: refused, not guessed.
+                                if low == torch.finfo(dtype).min and name == "all masked" and not backward:
+                                    with self.assertRaisesRegex(addend.Error, "tracing failure.*softmax"):
+                                        self.follow(low, way, other, dtype, backward)
+                                    continue
                                 self.follow(low, way, other, dtype, backward)
 
     def follow(self, low, way, other, dtype, backward):
