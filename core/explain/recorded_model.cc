@@ -181,18 +181,6 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
   outputs.erase(last, outputs.end());
 }
 
-namespace {
-
-// Whether the model gives its outputs names: "output.loss", not "output.1".
-bool HaveNames(const std::vector<RecordedOutput>& outputs) {
-  return std::any_of(outputs.begin(), outputs.end(), [](const RecordedOutput& output) {
-    const size_t point = output.name.find('.');
-    return point != std::string::npos && output.name.find_first_not_of("0123456789", point + 1) != std::string::npos;
-  });
-}
-
-}  // namespace
-
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text) {
   for (const RecordedOutput& output : chosen) {
@@ -210,8 +198,10 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     const bool no_softmax = text == kLogits && probe.operand.SamePlace(chosen[0].probe.operand) &&
                             probe.operand.version == chosen[0].probe.operand.version;
     if (!no_softmax) return {text, {}, probe, {}};
-    // The first, unless the model says by names that it is something else than scores.
-    if (chosen.size() == 1 || !HaveNames(chosen)) return {text, chosen[0].value, probe, chosen[0].on_baseline};
+    // Results of files are counted, and the first is what they are for. What a live model returns has places of its own.
+    if (chosen.size() == 1 || chosen[0].name == OutputName(0)) {
+      return {text, chosen[0].value, probe, chosen[0].on_baseline};
+    }
   } catch (const Error& error) {
     if (error.code() != absl::StatusCode::kInvalidArgument) throw;
     throw InvalidArgument(absl::StrCat(error.what(), "; the model's ",
