@@ -64,8 +64,10 @@ std::string WhereRunsPart(Model& model, const std::vector<c10::IValue>& inputs) 
   try {
     for (const Finding& finding : CheckTrace(model, inputs).findings) {
       if (!finding.error) continue;
-      const std::string position = finding.position.Describe();
-      return position.empty() ? finding.message : absl::StrCat(position, ": ", finding.message);
+      const std::string place = finding.position.Describe();
+      const std::string op = finding.position.op;
+      return absl::StrCat(op, op.empty() || place.empty() ? place : absl::StrCat(" (", place, ")"),
+                          op.empty() && place.empty() ? "" : ": ", finding.message);
     }
   } catch (const std::exception&) {  // that two runs differ stands without the operator
   }

@@ -46,8 +46,10 @@ RecordedProgram LoadProgram(const std::string& folder) {
   EncodedProgram encoded;
   encoded.graph = ReadFileWhole(folder + kGraph);
   encoded.weights = ReadFileWhole(folder + kWeights);
+  // What cannot be read says what is wrong there.
+  RecordedProgram program = DecodeProgram(encoded, folder);
   RequireChecksums(encoded, folder);
-  return DecodeProgram(encoded, folder);
+  return program;
 }
 
 std::string WithChecksums(std::string weights, const std::string& graph) {
