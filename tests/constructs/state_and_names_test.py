@@ -2,14 +2,17 @@
 
 import collections
 import os
+import sys
 import tempfile
 import unittest
 
 import torch
 from torch import nn
 
-import addend
-from table import of, table
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import addend  # noqa: E402
+from table import of, table  # noqa: E402
 
 LENGTH = 4
 
