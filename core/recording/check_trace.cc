@@ -159,8 +159,14 @@ class Checker {
     if (!difference) return;
     Add(FindingKind::kGraph, true, set, -1,
         absl::StrCat(set < 0 ? "a second run differs: " : "the model does something else for these inputs: ",
-                     difference->text));
+                     difference->text, set < 0 ? OperatorAt(own, difference->call) : ""));
     if (difference->call >= 0) report_.findings.back().position = PositionOf(own, difference->call);
+  }
+
+  // ", at aten::add"; empty where no operator is meant.
+  static std::string OperatorAt(const RecordedProgram& program, int call) {
+    if (call < 0 || call >= static_cast<int>(program.calls.size())) return "";
+    return absl::StrCat(", at ", FullName(program.calls[call].op.schema()));
   }
 
   // Constants are numbered as they come.
@@ -175,7 +181,8 @@ class Checker {
       const int reader = FirstReader(static_cast<int>(s));
       Add(FindingKind::kConstant, true, set, reader,
           absl::StrCat(program().values[a.value].name, " is a constant of the program, but it ",
-                       set < 0 ? "changes from run to run" : "depends on the input"));
+                       set < 0 ? "changes from run to run" : "depends on the input",
+                       set < 0 ? OperatorAt(program(), reader) : ""));
     }
   }
 

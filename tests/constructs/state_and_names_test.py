@@ -594,8 +594,6 @@ class NamesTest(unittest.TestCase):
         for options in (dict(outputs="no such thing"), dict(at="output.2"), dict(outputs="output", at="output.1")):
             with self.assertRaisesRegex(addend.InvalidArgument, "it has output"):
                 model.explain(self.input(), **options)
-        with self.assertRaisesRegex(addend.InvalidArgument, "output, output.1"):
-            model.explain(self.input(), at="logits")
 
     @of("elements of scalars")
     def test_the_only_element_of_a_scalar_has_the_empty_index(self):
