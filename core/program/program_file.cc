@@ -65,7 +65,8 @@ void RequireChecksums(const EncodedProgram& encoded, const std::string& folder) 
     const auto saved = layout.metadata.find(key);
     if (saved == layout.metadata.end() || saved->second == checksum) return;
     throw InvalidArgument(absl::StrCat(folder, file, " is not as it was saved: its checksum differs; save the program ",
-                                       "again, or copy its folder again"));
+                                       "again, or copy its folder again (docs/tracing.md says how a program is ",
+                                       "edited)"));
   };
   require(kGraphChecksum, kGraph, ChecksumText(Crc32(encoded.graph.data(), encoded.graph.size())));
   require(kWeightsChecksum, kWeights, ChecksumOfWeights(layout, encoded.weights));
