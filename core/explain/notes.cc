@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/linearize/view.h"
+#include "core/program/differentiation.h"
 #include "core/program/traced_calls.h"
 #include "core/rules/kinds.h"
 
@@ -130,7 +131,12 @@ std::vector<Note> NotesOnRules(const Linearization& linearization, const SweepRe
 std::vector<Note> NotesOnReference(const TracedRun& trace) {
   const Note random =
       About("random numbers are drawn by ", RandomCalls(trace), "; value and baseline see the same draws");
-  if (trace.guards.empty() && trace.conditions.empty()) return {random};
+  const Note saved =
+      About(kReadsSaved, trace.saved,
+            "; on the baseline they may be others, and then the reference is wrong and so are the parts: "
+            "compare it with what the model gives there (verify_reference), or split the input behind "
+            "the gradient");
+  if (trace.guards.empty() && trace.conditions.empty()) return {saved, random};
   const bool guards_differ = !OriginsOf(trace.guards, /*only_other=*/true).empty();
   const std::vector<Position> other_conditions = OriginsOf(trace.conditions, /*only_other=*/true);
   const std::string conditions = absl::StrCat(
@@ -143,6 +149,7 @@ std::vector<Note> NotesOnReference(const TracedRun& trace) {
       "taken",
       guards_differ ? ": " : ", and on the baseline they are the same: ");
   return {
+      saved,
       About(guards.c_str(), OriginsOf(trace.guards, /*only_other=*/false)),
       random,
       About(conditions.c_str(),
@@ -184,7 +191,8 @@ std::vector<Note> NotesOnInfiniteInputs(const TracedRun& trace) {
 }  // namespace
 
 bool SpoilsNumbers(const std::string& note) {
-  return absl::StartsWith(note, "recovery is off: ") || absl::StartsWith(note, "tracing failure");
+  return absl::StartsWith(note, "recovery is off: ") || absl::StartsWith(note, "tracing failure") ||
+         absl::StartsWith(note, kReadsSaved);
 }
 
 std::string TwoDigits(double number) {

@@ -198,7 +198,8 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     const bool no_softmax = text == kLogits && probe.operand.SamePlace(chosen[0].probe.operand) &&
                             probe.operand.version == chosen[0].probe.operand.version;
     if (!no_softmax) return {text, {}, probe, {}};
-    // Results of files are counted, and the first is what they are for. What a live model returns has places of its own.
+    // Results of files are counted, and the first is what they are for. What a live model returns has places of its
+    // own.
     if (chosen.size() == 1 || chosen[0].name == OutputName(0)) {
       return {text, chosen[0].value, probe, chosen[0].on_baseline};
     }
@@ -248,6 +249,7 @@ RecordedRun RecordModel(Model& shared, const PreparedInputs& inputs, const RunOp
 }
 
 void AddInput(const PreparedInput& input, const at::Tensor& value, Tracer& tracer) {
+  if (input.inside.call < 0) tracer.Give(value);
   if (input.kind == Split::Kind::kPlain) return;
   const at::Tensor reference = input.reference.clone();
   if (input.inside.call >= 0) {
@@ -275,6 +277,7 @@ TracedRun FinishedRun(Tracer& tracer, const CallLines& lines) {
   for (Condition& condition : trace.conditions) add(condition.origin);
   for (Condition& guard : trace.guards) add(guard.origin);
   for (Position& position : trace.unattributed) add(position);
+  for (Position& position : trace.saved) add(position);
   return trace;
 }
 

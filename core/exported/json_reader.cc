@@ -18,8 +18,7 @@ namespace {
 // Of lists and objects within each other. Each takes some hundred bytes of the stack.
 constexpr size_t kDeepest = 256;
 
-// What messages show of names and places.
-constexpr size_t kLongestKey = 200;
+// What messages show of places.
 constexpr size_t kLongestEnd = 400;
 
 constexpr absl::string_view kNotNumbers[] = {"NaN", "Infinity", "-Infinity"};
@@ -66,7 +65,7 @@ std::string JsonReader::Place() const {
     if (step.index >= 0) {
       absl::StrAppend(&path, "/", step.index);
     } else if (!step.key.empty()) {
-      absl::StrAppend(&path, "/", OneLine(step.key.substr(0, kLongestKey)));
+      absl::StrAppend(&path, "/", Quoted(step.key));
     }
   }
   // Both ends say more than the middle.
@@ -80,9 +79,7 @@ void JsonReader::Fail(const std::string& what) const {
   throw InvalidArgument(absl::StrCat(Place(), " (byte ", at_ - begin_, "): ", what));
 }
 
-void JsonReader::FailTwice(const std::string& key) const {
-  Fail(absl::StrCat("has \"", OneLine(key.substr(0, kLongestKey)), "\" twice"));
-}
+void JsonReader::FailTwice(const std::string& key) const { Fail(absl::StrCat("has \"", Quoted(key), "\" twice")); }
 
 void JsonReader::FailUnion() const { Fail("should have exactly one key, which says what it is"); }
 
@@ -330,7 +327,7 @@ void JsonReader::SkipUnknown(const std::string& key) {
   }
   if (!empty) {
     Fail(absl::StrCat(
-        "\"", OneLine(key.substr(0, kLongestKey)),
+        "\"", Quoted(key),
         "\" is not known to this version of Addend, and says something; update Addend, or export the model "
         "with an older torch"));
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
 #include "core/exported/storages.h"
@@ -149,7 +150,7 @@ class Reader {
     throw InvalidArgument(absl::StrCat(where_, ": byte ", at_ - bytes_.data, ": ", what));
   }
   [[noreturn]] void Refuse(const std::string& name) const {
-    throw Unimplemented(absl::StrCat(where_, ": pickles ", Shown(name),
+    throw Unimplemented(absl::StrCat(where_, ": pickles ", Quoted(name),
                                      ", and only plain tensors are read: pickled classes are never run; export the "
                                      "model without it"));
   }

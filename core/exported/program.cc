@@ -78,7 +78,7 @@ void CheckState(const Program& program, const Archive& archive) {
     const bool stored = spec.kind == InputSpec::Kind::kParameter || spec.kind == InputSpec::Kind::kBuffer ||
                         spec.kind == InputSpec::Kind::kTensorConstant;
     if (stored && program.state.count(spec.name) == 0) {
-      throw InvalidArgument(absl::StrCat(archive.name(), ": the program takes the tensor ", Shown(spec.name),
+      throw InvalidArgument(absl::StrCat(archive.name(), ": the program takes the tensor ", Quoted(spec.name),
                                          ", which the archive does not hold"));
     }
   }

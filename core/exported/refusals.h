@@ -6,12 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
 
 namespace addend::exported {
-
-// A name of a file as messages show it: names may be as long as the file is.
-inline std::string Shown(const std::string& name) { return OneLine(name.substr(0, 200)); }
 
 // Of an object of a C++ or Python class: `what` is it, in whose place.
 inline Error CustomObject(const std::string& place, const std::string& what) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
 #include "core/exported/schema_graph.h"
@@ -173,7 +174,7 @@ Argument ArgumentByString(JsonReader& json) {
       json.Skip();
     }
   });
-  throw CustomObject(json.Place(), absl::StrCat("the program uses a custom object of class ", Shown(type)));
+  throw CustomObject(json.Place(), absl::StrCat("the program uses a custom object of class ", Quoted(type)));
 }
 
 Argument Alternative(JsonReader& json, const std::string& key) {

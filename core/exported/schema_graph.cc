@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_enums.h"
 
@@ -124,7 +125,7 @@ Node ReadNode(JsonReader& json) {
   if (node.target.empty()) json.Fail("has no \"target\"");
   if (absl::StrContains(node.target, "triton_kernel_wrapper")) {
     throw Unimplemented(
-        absl::StrCat(json.Place(), ": the program calls a Triton kernel (", Shown(node.target),
+        absl::StrCat(json.Place(), ": the program calls a Triton kernel (", Quoted(node.target),
                      "), of which the file holds no code that can run here; export the model without it"));
   }
   return node;
@@ -132,7 +133,7 @@ Node ReadNode(JsonReader& json) {
 
 void RefuseCustomObjects(JsonReader& json) {
   json.Object([&](const std::string& name) {
-    throw CustomObject(json.Place(), absl::StrCat("the program holds the custom object ", Shown(name)));
+    throw CustomObject(json.Place(), absl::StrCat("the program holds the custom object ", Quoted(name)));
   });
 }
 
@@ -159,13 +160,13 @@ void CheckNames(JsonReader& json, const Graph& graph) {
   for (const Argument& input : graph.inputs) Define(input, names);
   const auto check = [&](const Argument& argument, const std::string& where) {
     if (const Argument* unmade = Unmade(argument, names)) {
-      json.Fail(absl::StrCat(where, " uses ", Shown(unmade->name), ", which nothing before it makes"));
+      json.Fail(absl::StrCat(where, " uses ", Quoted(unmade->name), ", which nothing before it makes"));
     }
   };
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     const Node& node = graph.nodes[k];
     for (const NamedArgument& input : node.inputs) {
-      check(input.argument, absl::StrCat("node ", k, " (", Shown(node.target), ")"));
+      check(input.argument, absl::StrCat("node ", k, " (", Quoted(node.target), ")"));
     }
     for (const Argument& output : node.outputs) Define(output, names);
   }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/exported/refusals.h"
 #include "core/exported/schema_graph.h"
 
@@ -102,7 +103,7 @@ InputSpec ReadInputSpec(JsonReader& json) {
       }
     });
     if (kind.kind == InputSpec::Kind::kCustomObject) {
-      throw CustomObject(json.Place(), absl::StrCat("the program takes the custom object ", Shown(spec.name)));
+      throw CustomObject(json.Place(), absl::StrCat("the program takes the custom object ", Quoted(spec.name)));
     }
     if (!argument && kind.kind != InputSpec::Kind::kConstantInput) json.Fail("has no \"arg\"");
     if (!kind.name.empty() && spec.name.empty()) json.Fail(absl::StrCat("has no \"", kind.name, "\""));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/text.h"
 #include "core/exported/json_reader.h"
 #include "core/exported/pickle.h"
 #include "core/exported/refusals.h"
@@ -55,11 +56,11 @@ Payload ReadOne(JsonReader& json, const std::string& name, const std::string& fo
     }
   });
   if (absl::StartsWith(path, "custom_obj_") || absl::StartsWith(path, "opaque_obj_")) {
-    throw CustomObject(json.Place(), absl::StrCat(Shown(name), " is a custom object (", Shown(path), ")"));
+    throw CustomObject(json.Place(), absl::StrCat(Quoted(name), " is a custom object (", Quoted(path), ")"));
   }
   if (pickled) {
-    throw Unimplemented(absl::StrCat(json.Place(), ": ", Shown(name),
-                                     " is a tensor of a class of its own, pickled into ", Shown(path),
+    throw Unimplemented(absl::StrCat(json.Place(), ": ", Quoted(name),
+                                     " is a tensor of a class of its own, pickled into ", Quoted(path),
                                      "; pickled classes are never run: export the model with plain tensors"));
   }
   if (path.empty()) json.Fail("has no \"path_name\"");
@@ -104,7 +105,7 @@ void ReadPayload(const Archive& archive, const std::string& config, const std::s
       const Bytes bytes = archive.Read(payload.entry);
       storage = storages.emplace(payload.entry, MakeStorage(bytes, alignments[payload.entry], budget)).first;
     }
-    const std::string where = absl::StrCat(archive.Place(config), ": ", Shown(payload.name));
+    const std::string where = absl::StrCat(archive.Place(config), ": ", Quoted(payload.name));
     if (!state.emplace(payload.name, MakeTensor(storage->second, payload.strided, where)).second) {
       throw InvalidArgument(absl::StrCat(where, ": the program has another tensor of that name"));
     }
@@ -118,7 +119,7 @@ void ReadSaved(const Archive& archive, const std::string& entry, MemoryBudget* b
   for (auto& tensor : ReadPickledTensors(saved, budget)) {
     if (!state.emplace(tensor.first, std::move(tensor.second)).second) {
       throw InvalidArgument(
-          absl::StrCat(saved.name(), ": ", Shown(tensor.first), ": the program has another tensor of that name"));
+          absl::StrCat(saved.name(), ": ", Quoted(tensor.first), ": the program has another tensor of that name"));
     }
   }
 }

@@ -22,6 +22,7 @@
 #include "core/linearize/freed_memory.h"
 #include "core/linearize/rerun.h"
 #include "core/linearize/view.h"
+#include "core/program/differentiation.h"
 #include "core/program/structure.h"
 #include "core/rules/id_flow.h"
 #include "core/rules/kinds.h"
@@ -55,19 +56,6 @@ bool ReadsRows(const Call& call) {
 bool Carries(const CallAtHand& own, size_t k) {
   const Operand& output = own.call.outputs[k];
   return output.storage >= 0 && Continuous(output.dtype) && own.role.CarriesRows(k);
-}
-
-// The name of an argument that a gradient has from its forward operator, which gave it to nobody else: such an operator
-// is recorded whole, and what it saves is seen as a constant. Empty where there is none.
-std::string SavedUnseen(const CallAtHand& own) {
-  static const auto& saved = *new std::set<std::string>{"mean",   "rstd",   "save_mean", "save_invstd", "save_var",
-                                                        "buffer", "reserve", "logsumexp"};
-  if (!absl::EndsWith(own.call.op.schema().name(), "_backward")) return "";
-  for (const Operand& operand : own.call.operands) {
-    const std::string& name = own.call.op.schema().arguments()[operand.argument].name();
-    if (operand.storage >= 0 && !operand.decomposed && saved.count(name) > 0) return name;
-  }
-  return "";
 }
 
 // Whether LibTorch differentiates a call: its operator is called once more, on operands that want gradients.
@@ -129,9 +117,12 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   own_op.AskForItsDtype(stack);
   wide_inputs_.See(own_op, stack);
   const Role& role = roles_.Of(own_op);
+  if (IsTakenApart(own_op, role, *stack)) return RunExpanded(own_op, stack, /*counts=*/true);
+  const size_t known = recorder_.program().storages.size();
   Call call = recorder_.Begin(own_op, *stack);
+  unseen_.Meet(own_op, *stack, known);
   for (Operand& operand : call.operands) states_.Mark(operand);
-  if (role.expands && call.Traced()) return RunExpanded(own_op, stack);
+  if (role.expands && call.Traced()) return RunExpanded(own_op, stack, /*counts=*/false);
   CallAtHand own = {role, call};
   own.arguments = recorder_.Place(*stack, call);
   call.draws = role.traits.Draws(call.arguments);
@@ -147,9 +138,19 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
   recorder_.End(std::move(call));
 }
 
-void Tracer::RunExpanded(const Operator& op, Stack* stack) {
+bool Tracer::IsTakenApart(const Operator& op, const Role& role, const Stack& stack) {
+  if (!recorder_.AtModel()) return false;
+  differentiates_ = differentiates_ || Differentiates(op, stack, [&](const at::Tensor& tensor) {
+                      const int storage = recorder_.FindStorage(tensor);
+                      return storage >= 0 && states_.Info(storage).inner;
+                    });
+  return differentiates_ && addend::IsTakenApart(op, role.traits);
+}
+
+// counts: the operators inside are calls of the model.
+void Tracer::RunExpanded(const Operator& op, Stack* stack, bool counts) {
   {
-    const Recorder::Deeper deeper(&recorder_);
+    const Recorder::Deeper deeper(&recorder_, counts);
     op.Expand(stack);
   }
   first_error_.In([&] { unseen_.RequireSeen(op, ResultsOf(op, *stack)); });
@@ -306,6 +307,7 @@ void Tracer::TraceNumbers(CallAtHand& own, const std::vector<at::Tensor>& tensor
   if (!ReadsRows(own.call) && !starts && (same_conditions || !trace_.baseline_conditions)) return;
   if (trace_.baseline_conditions) ids_.RequireKnown(own.call);
   RequireRule(own);
+  if (ReadsRows(own.call) && unseen_.ReadsSaved(own.call)) trace_.saved.push_back(own.call.position);
   SetOutputs(own, tensors, starts);
   kept_.Keep(own);
   if (starts && CarriesRows(own.call.outputs[0])) trace_.row_starts.push_back(own.call.index);
@@ -323,10 +325,10 @@ bool Tracer::NoteConditions(const CallAtHand& own) {
 
 void Tracer::RequireRule(const CallAtHand& own) const {
   if (own.role.rule != nullptr || !ReadsRows(own.call)) return;
-  const std::string saved = SavedUnseen(own);
-  if (!saved.empty()) {
-    Refuse(own, absl::StrCat("has no rule and reads what an operator saved for its gradient (", saved,
-                             "), of which nobody knows what it is on the baseline"));
+  if (unseen_.ReadsSaved(own.call)) {
+    Refuse(own,
+           "has no rule and reads what an operator saved for its gradient, of which nobody knows what it is on the "
+           "baseline");
   }
   const MissingRule missing = policy_->overrides.empty()
                                   ? policy_->missing_rule

@@ -57,6 +57,8 @@ class Tracer : public CallHandler {
   void TakeAttentionWhole() { written_attention_.Begin(); }
 
   // Declares the decomposed inputs; all tensors are contiguous, cover their storage and have the shape of `value`.
+  // A tensor that the model is given, whether it is split or not: before it is told how.
+  void Give(const at::Tensor& value) { recorder_.Give(value); }
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
     starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels);
   }
@@ -89,7 +91,8 @@ class Tracer : public CallHandler {
 
  private:
   // The ways of an operator: as those that it consists of, as those of its rewrite, or as it is.
-  void RunExpanded(const Operator& op, Stack* stack);
+  bool IsTakenApart(const Operator& op, const Role& role, const Stack& stack);
+  void RunExpanded(const Operator& op, Stack* stack, bool counts);
   std::vector<c10::IValue> RunRewrite(CallAtHand& own);
   void RunWhole(CallAtHand& own, Stack* stack);
   void BeforeRun(CallAtHand& own);
@@ -119,6 +122,7 @@ class Tracer : public CallHandler {
   StorageStates states_;
   TrackedIds ids_;
   UnseenMemory unseen_;
+  bool differentiates_ = false;  // see Note [Differentiation] in core/program/differentiation.h
   KeptReferences kept_;
   ReferenceRun reference_run_;
   Rewriting rewriting_;

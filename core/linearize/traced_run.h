@@ -76,6 +76,8 @@ struct TracedRun {
   bool differentiable = false;
   // Calls that used ids in a way in which no component follows.
   std::vector<Position> unattributed;
+  // Calls with rows that read what an operator saved for its gradient; see Note [Saved memory] in unseen_memory.h.
+  std::vector<Position> saved;
   // Calls that read conditions or indices that were derived from decomposed tensors or ids. Whose the reference takes,
   // the value's or the baseline's, says Policy::conditions.
   std::vector<Condition> conditions;

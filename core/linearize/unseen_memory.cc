@@ -1,33 +1,53 @@
 #include "core/linearize/unseen_memory.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/program/differentiation.h"
 
 namespace addend {
 
-bool UnseenMemory::IsUnseen(int storage) const {
-  return storage < static_cast<int>(unseen_.size()) && unseen_[storage];
+bool UnseenMemory::Has(const std::vector<bool>& storages, int storage) {
+  return storage >= 0 && storage < static_cast<int>(storages.size()) && storages[storage];
 }
 
-void UnseenMemory::Set(int storage, bool unseen) {
-  if (storage >= static_cast<int>(unseen_.size())) unseen_.resize(storage + 1);
-  unseen_[storage] = unseen;
+void UnseenMemory::Set(std::vector<bool>& storages, int storage, bool holds) {
+  if (storage >= static_cast<int>(storages.size())) storages.resize(storage + 1);
+  storages[storage] = holds;
+}
+
+void UnseenMemory::Meet(const Operator& op, const Stack& stack, size_t known) {
+  const std::vector<StorageInfo>& storages = recorder_->program().storages;
+  if (storages.size() == known) return;
+  for (size_t a = stack.size() - op.schema().arguments().size(); a < stack.size(); ++a) {
+    ForEachTensor(stack[a], [&](const at::Tensor& tensor) {
+      if (!tensor.defined() || !IsSaved(tensor)) return;
+      const int storage = recorder_->FindStorage(tensor);
+      if (storage >= static_cast<int>(known) && storages[storage].name.empty()) Set(saved_, storage, true);
+    });
+  }
+}
+
+bool UnseenMemory::ReadsSaved(const Call& call) const {
+  return std::any_of(call.operands.begin(), call.operands.end(),
+                     [&](const Operand& operand) { return !operand.written && Has(saved_, operand.storage); });
 }
 
 void UnseenMemory::BeforeRun(const Role& role, const Call& call) {
   if (role.traits.resizes) return;  // more room is no content yet
   for (const Operand& operand : call.operands) {
-    if (operand.written && operand.storage >= 0 && IsUnseen(operand.storage)) Set(operand.storage, false);
+    if (operand.written && operand.storage >= 0 && IsUnseen(operand.storage)) Set(unseen_, operand.storage, false);
   }
 }
 
 void UnseenMemory::AfterRun(const Role& role, const Call& call) {
-  if (!role.traits.Uninitialized() && !ReadsUnseen(call)) return;
+  const bool unseen = role.traits.Uninitialized() || ReadsUnseen(call);
+  const bool saved = !role.traits.metadata_only && ReadsSaved(call);
   for (const Operand& output : call.outputs) {
-    if (output.storage >= 0) Set(output.storage, true);
+    if (output.storage < 0) continue;
+    if (unseen) Set(unseen_, output.storage, true);
+    if (saved) Set(saved_, output.storage, true);
   }
 }
 

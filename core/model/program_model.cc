@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/program/replay.h"
+#include "core/program/replay_notes.h"
 
 namespace addend {
 namespace {
@@ -40,9 +41,14 @@ class ProgramModel : public Model {
   std::vector<std::string> ModulePaths() const override { return replay_.program().module_paths; }
 
   std::vector<std::string> Notes() const override {
+    std::vector<std::string> notes;
     const std::string other = OtherLibTorch(replay_.program());
-    if (other.empty()) return {};
-    return {absl::StrCat("the model is a program; ", other, ", whose operators may compute otherwise")};
+    if (!other.empty()) {
+      notes.push_back(absl::StrCat("the model is a program; ", other, ", whose operators may compute otherwise"));
+    }
+    const std::string saved = NoteOnSaved(replay_.program());
+    if (!saved.empty()) notes.push_back(saved);
+    return notes;
   }
 
  private:

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/program/differentiation.h"
 #include "core/program/memory.h"
 
 namespace addend {
@@ -81,7 +82,9 @@ int OutsideTensors::Add(const at::Tensor& tensor) {
   }
   ValueKind kind = ValueKind::kConstant;
   if (declared != nullptr) kind = declared->learned ? ValueKind::kParameter : ValueKind::kBuffer;
-  const std::string name = declared != nullptr ? declared->name : absl::StrCat("constant_", constants_++);
+  const std::string name = declared != nullptr ? declared->name
+                           : IsSaved(tensor)   ? absl::StrCat(kSavedName, saved_++)
+                                               : absl::StrCat("constant_", constants_++);
   const int storage = values_->StorageOf(tensor, kind);
   if (!tensor.is_meta()) program_->storages[storage].initial = WholeStorage(tensor);
   if (declared != nullptr && !SameTensor(own, tensor)) {

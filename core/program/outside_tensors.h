@@ -37,6 +37,8 @@ class OutsideTensors {
   // A tensor in a storage that is not known. True where it is the storage of an input, as which it is known from now
   // on. Throws InvalidArgument for inputs whose place in it cannot be told.
   bool MeetInput(const at::Tensor& tensor);
+  // Whether a tensor in a storage that is not known is of an input's memory.
+  bool IsInput(const at::Tensor& tensor) const { return memory_ && memory_->OverlapsInput(tensor); }
   // The value of a tensor in a storage that is not known, nor an input's.
   int Add(const at::Tensor& tensor);
   // A call has shown the storage.
@@ -61,6 +63,7 @@ class OutsideTensors {
   absl::flat_hash_map<const c10::StorageImpl*, size_t> by_storage_;
   std::optional<LiveMemory> memory_;  // inputs are declared as their storages, the others as they are in declared_
   int constants_ = 0;
+  int saved_ = 0;
 };
 
 }  // namespace addend

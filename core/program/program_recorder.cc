@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/intercept/thread_modes.h"
+#include "core/program/differentiation.h"
 #include "third_party/torch/version.h"
 
 namespace addend {
@@ -51,6 +52,7 @@ void ProgramRecorder::AddInput(const std::string& name, const c10::IValue& value
 void ProgramRecorder::Handle(const Operator& op, Stack* stack) {
   if (finished_) return op.Run(stack);
   try {
+    if (IsTakenApart(op, *stack)) return op.Expand(stack);
     Record(op, stack);
   } catch (const Error&) {
     if (!error_) error_ = std::current_exception();
@@ -98,6 +100,16 @@ Error ProgramRecorder::Refusal(const RecordedCall& call, const std::string& why)
   const int place = places_.PlaceOf(call);
   if (place >= 0) position.module_path = program_.places[place].module_path;
   return Error(absl::StatusCode::kUnimplemented, why, std::move(position));
+}
+
+bool ProgramRecorder::IsTakenApart(const Operator& op, const Stack& stack) {
+  differentiates_ = differentiates_ || Differentiates(op, stack, [&](const at::Tensor& tensor) {
+                      const int storage = tensor.has_storage() ? values_.FindStorage(tensor) : -1;
+                      if (storage < 0) return outside_.IsInput(tensor);
+                      const ValueKind kind = program_.storages[storage].kind;
+                      return kind == ValueKind::kResult || kind == ValueKind::kInput;
+                    });
+  return differentiates_ && addend::IsTakenApart(op, FactsOf(op.schema()).traits);
 }
 
 void ProgramRecorder::Record(const Operator& op, Stack* stack) {

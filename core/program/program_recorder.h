@@ -74,6 +74,7 @@ class ProgramRecorder : public CallHandler {
 
   const SchemaFacts& FactsOf(const c10::FunctionSchema& schema);
   void Record(const Operator& op, Stack* stack);
+  bool IsTakenApart(const Operator& op, const Stack& stack);
   Error Refusal(const RecordedCall& call, const std::string& why);
 
   // Before the call runs. Each returns or sets what is recorded of an argument beside its uses.
@@ -99,6 +100,7 @@ class ProgramRecorder : public CallHandler {
   PlaceTable places_{&program_};
   absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<SchemaFacts>> facts_;
   std::vector<at::Tensor> changed_;  // of the call at hand: the tensors of its written uses, in order
+  bool differentiates_ = false;      // see Note [Differentiation] in differentiation.h
   bool finished_ = false;
   std::exception_ptr error_;
 };

@@ -41,6 +41,9 @@ enum class ValueKind {
   kResult,     // what a call gave, or what a written argument is after the call
   kPart,       // elements of a known storage in a geometry that no recorded call gave
 };
+// How the name begins of a constant that an operator saved for its gradient; see Note [Differentiation] in
+// differentiation.h. Of other constants: "constant_".
+inline constexpr char kSavedName[] = "saved_";
 // "input", "parameter", ...
 const char* ValueKindName(ValueKind kind);
 

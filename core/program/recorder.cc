@@ -91,6 +91,11 @@ void Recorder::NameStorage(const at::Tensor& tensor, const std::string& name) {
   if (id >= 0 && program_.storages[id].name.empty()) program_.storages[id].name = name;
 }
 
+void Recorder::Give(const at::Tensor& tensor) {
+  const int id = StorageId(tensor);
+  if (id >= 0) program_.storages[id].inner = true;
+}
+
 Operand Recorder::Describe(const at::Tensor& tensor) {
   Operand operand;
   operand.storage = StorageId(tensor);
@@ -136,7 +141,7 @@ Position Recorder::PositionOf(const Call& call) {
 Call Recorder::Begin(const Operator& op, const Stack& stack) {
   const Written& written = WrittenBy(op);
   const size_t num_arguments = op.schema().arguments().size();
-  if (depth_ == 0) ++program_call_;
+  if (AtModel()) ++program_call_;
   Call call(op);
   call.program_call = program_call_;
   const TracingPause pause;
@@ -191,7 +196,9 @@ void Recorder::AddReturned(const std::vector<c10::IValue>& results, Call& call) 
   bool all_alias = true;
   for (size_t r = 0; r < results.size(); ++r) {
     VisitArgument(results[r], [&](const at::Tensor& tensor) {
+      const size_t known = program_.storages.size();
       Operand output = Describe(tensor);
+      if (program_.storages.size() > known) program_.storages.back().inner = true;
       output.argument = static_cast<int16_t>(r);
       all_alias &= std::any_of(call.operands.begin(), call.operands.end(), [&](const Operand& operand) {
         return operand.storage >= 0 && operand.storage == output.storage;

@@ -41,23 +41,38 @@ class Recorder {
   // Puts the call behind those that were recorded before.
   void End(Call&& call);
 
-  // RAII: what is recorded while it lives is part of an operator that is not recorded itself.
+  // RAII: what is recorded while it lives is part of an operator that is not recorded itself. `counts`: a recording of
+  // the same run as a program has the parts, not the operator, and so they count as the model's calls where the
+  // operator would.
   class Deeper {
    public:
-    explicit Deeper(Recorder* recorder) : recorder_(recorder) { ++recorder_->depth_; }
-    ~Deeper() { --recorder_->depth_; }
+    explicit Deeper(Recorder* recorder, bool counts = false)
+        : recorder_(recorder), counts_(counts && recorder->depth_ == recorder->own_depth_) {
+      ++recorder_->depth_;
+      recorder_->own_depth_ += counts_ ? 1 : 0;
+    }
+    ~Deeper() {
+      --recorder_->depth_;
+      recorder_->own_depth_ -= counts_ ? 1 : 0;
+    }
     Deeper(const Deeper&) = delete;
     Deeper& operator=(const Deeper&) = delete;
 
    private:
     Recorder* recorder_;
+    bool counts_;
   };
+
+  // Whether what is recorded now counts as a call of the model; see Deeper.
+  bool AtModel() const { return depth_ == own_depth_; }
 
   // The id of a tensor's storage, made on first sight. Undefined tensors and tensors without storage give -1.
   int StorageId(const at::Tensor& tensor);
   // -1 where the storage was never seen.
   int FindStorage(const at::Tensor& tensor) const;
   void NameStorage(const at::Tensor& tensor, const std::string& name);
+  // A tensor that the model is given.
+  void Give(const at::Tensor& tensor);
   // How many hold a storage, whoever they are; 0: it has been freed.
   int64_t UseCount(int storage) const { return storages_.UseCount(storage); }
   // The operand that `tensor` is right now.
@@ -84,6 +99,7 @@ class Recorder {
 
   TracedCalls program_;
   int16_t depth_ = 0;
+  int16_t own_depth_ = 0;  // of the calls that count as the model's own
   int64_t program_call_ = -1;
   CurrentModule module_;
   absl::flat_hash_map<const c10::FunctionSchema*, Written> written_;

@@ -31,7 +31,6 @@ bool IsOrWidens(at::ScalarType found, at::ScalarType recorded) {
   return numbers && Continuous(recorded) && c10::promoteTypes(found, recorded) == found;
 }
 
-
 std::string Text(const c10::IValue& value) {
   std::ostringstream out;
   out.precision(17);

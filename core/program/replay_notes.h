@@ -9,7 +9,11 @@
 
 namespace addend {
 
-// Notes on every replay of a program, one line each: that its random numbers are others than those of the recorded run.
+// Says that a program holds what an operator saved for its gradient in the recorded run; empty where it does not.
+std::string NoteOnSaved(const RecordedProgram& program);
+
+// Notes on every replay of a program, one line each: that its random numbers are others than those of the recorded run,
+// and that of NoteOnSaved().
 std::vector<std::string> NotesOnReplay(const RecordedProgram& program);
 
 }  // namespace addend

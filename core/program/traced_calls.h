@@ -92,7 +92,8 @@ struct StorageInfo {
   at::ScalarType dtype = at::ScalarType::Undefined;
   int versions = 1;
   at::Device device = at::kCPU;
-  std::string name;  // parameter, buffer or input that owns it; may be empty
+  std::string name;    // parameter, buffer or input that owns it; may be empty
+  bool inner = false;  // the model was given it or an operator made it; see Note [Differentiation]
 };
 
 // True where the operand is the storage from its start to its end, each element as it is stored.

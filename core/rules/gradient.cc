@@ -13,6 +13,7 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/diagonal_scatter.h>
 #include <ATen/ops/exp.h>
+#include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/select_scatter.h>
@@ -183,11 +184,22 @@ at::Tensor WherePositive(const at::Tensor& tensor, const at::Tensor& by) {
   return at::threshold_backward(tensor, by, 0);
 }
 
-// silu_backward(grad_output, self): of x sigmoid(x). LibTorch does not differentiate this operator and the two below.
+// silu_backward(grad_output, self): of x sigmoid(x). LibTorch does not differentiate this operator,
+// mish_backward and logit_backward.
 Tensors SiluBackward(const RewriteCall& call) {
   const at::Tensor x = call.Tensor("self");
   const at::Tensor gate = at::sigmoid(x);
   return {call.Tensor("grad_output") * (gate * (1 + x * (1 - gate)))};
+}
+
+// log_sigmoid_forward(self) gives beside the logarithm what its gradient reads, exp(-|x|); of no elements on devices.
+Tensors LogSigmoidForward(const RewriteCall& call) {
+  const at::Tensor x = call.Tensor("self");
+  return {at::log_sigmoid(x), x.is_cpu() ? x.abs().neg().exp() : at::Tensor()};
+}
+// log_sigmoid_backward(grad_output, self, buffer)
+Tensors LogSigmoidBackward(const RewriteCall& call) {
+  return {call.Tensor("grad_output") * at::sigmoid(call.Tensor("self").neg())};
 }
 
 // mish_backward(grad_output, self): of x tanh(softplus(x)).
@@ -272,9 +284,7 @@ bool Asks(const RewriteCall& call, size_t result) {
 }
 
 // native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps,
-// output_mask). The statistics of a batch are numbers that only the forward operator knows, who may have been a part of
-// a larger one: on the baseline they would be those of the value. The gradients of layer_norm, group_norm and
-// log_sigmoid have no rewrite for that reason.
+// output_mask)
 Tensors BatchNormBackward(const RewriteCall& call) {
   const at::Tensor grad = call.Tensor("grad_out");
   const at::Tensor x = call.Tensor("input");
@@ -296,6 +306,30 @@ Tensors BatchNormBackward(const RewriteCall& call) {
   }
   if (Asks(call, 1) && weight.defined()) results[1] = (grad * normalized).sum(others);
   if (Asks(call, 2) && weight.defined()) results[2] = grad.sum(others);
+  return results;
+}
+
+// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask): with n for the
+// normalized input and g for the gradient by it, rstd (g - mean(g) - n mean(n g)).
+Tensors LayerNormBackward(const RewriteCall& call) {
+  const at::Tensor grad = call.Tensor("grad_out");
+  const at::Tensor x = call.Tensor("input");
+  const at::Tensor weight = call.Tensor("weight");
+  const at::Tensor inverse = call.Tensor("rstd");
+  const at::Tensor normalized = (x - call.Tensor("mean")) * inverse;
+  std::vector<int64_t> own;
+  std::vector<int64_t> others;
+  const int64_t first = x.dim() - static_cast<int64_t>(call.Ints("normalized_shape").size());
+  for (int64_t d = 0; d < x.dim(); ++d) (d < first ? others : own).push_back(d);
+  const auto sum = [&](const at::Tensor& tensor) { return others.empty() ? tensor : tensor.sum(others); };
+  Tensors results(3);
+  if (Asks(call, 0)) {
+    const at::Tensor g = weight.defined() ? grad * weight : grad;
+    const at::Tensor along = (g * normalized).mean(own, /*keepdim=*/true);
+    results[0] = (g - g.mean(own, /*keepdim=*/true) - normalized * along) * inverse;
+  }
+  if (Asks(call, 1) && weight.defined()) results[1] = sum(grad * normalized);
+  if (Asks(call, 2) && call.Tensor("bias").defined()) results[2] = sum(grad);
   return results;
 }
 
@@ -445,6 +479,20 @@ Tensors SoftMarginBackward(const RewriteCall& call) {
   return {at::sigmoid((target * x).neg()) * target * SpreadGradient(call, x) * -1.0};
 }
 
+// The gradient of a squared error that goes on as a line where it is larger than `bend`.
+Tensors BentErrorBackward(const RewriteCall& call, double bend, double scale) {
+  const at::Tensor apart = call.Tensor("self") - call.Tensor("target");
+  const at::Tensor slope = bend == 0 ? apart.sign() : apart.clamp(-bend, bend) * scale;
+  return {slope * SpreadGradient(call, apart)};
+}
+// smooth_l1_loss_backward(grad_output, self, target, reduction, beta)
+Tensors SmoothErrorBackward(const RewriteCall& call) {
+  const double beta = call.Double("beta", 1);
+  return BentErrorBackward(call, beta, 1 / beta);
+}
+// huber_loss_backward(grad_output, self, target, reduction, delta)
+Tensors HuberBackward(const RewriteCall& call) { return BentErrorBackward(call, call.Double("delta", 1), 1); }
+
 // binary_cross_entropy_backward(grad_output, self, target, weight, reduction)
 Tensors BinaryCrossEntropyBackward(const RewriteCall& call) {
   const at::Tensor x = call.Tensor("self");
@@ -520,6 +568,8 @@ void RegisterGradient(Registry& registry) {
   registry.Register(OfElementwise("aten::softshrink_backward", "self", Shape::kSteps));
   registry.Register(OfElementwise("aten::hardshrink_backward", "self", Shape::kSteps));
   registry.Register({"aten::rrelu_with_noise_backward", Kind::kBilinear, RandomReluBackward});
+  registry.Register(Rewrite{"aten::log_sigmoid_forward", LogSigmoidForward});
+  registry.Register(Rewrite{"aten::log_sigmoid_backward", LogSigmoidBackward});
   registry.Register(Rewrite{"aten::silu_backward", SiluBackward});
   registry.Register(Rewrite{"aten::mish_backward", MishBackward});
   registry.Register(Rewrite{"aten::logit_backward", LogitBackward});
@@ -530,6 +580,7 @@ void RegisterGradient(Registry& registry) {
 
   registry.Register(Rewrite{"aten::_log_softmax_backward_data", LogSoftmaxBackward});
   registry.Register(Rewrite{"aten::native_batch_norm_backward", BatchNormBackward});
+  registry.Register(Rewrite{"aten::native_layer_norm_backward", LayerNormBackward});
   registry.Register(Rewrite{"aten::convolution_backward", ConvolutionBackward});
   registry.Register(Rewrite{"aten::embedding_dense_backward", EmbeddingBackward});
   registry.Register(Rewrite{"aten::_cdist_backward", CrossDistancesBackward});
@@ -539,6 +590,8 @@ void RegisterGradient(Registry& registry) {
   registry.Register(Rewrite{"aten::diagonal_backward", DiagonalBackward});
 
   registry.Register(Rewrite{"aten::mse_loss_backward", SquaredErrorBackward});
+  registry.Register(Rewrite{"aten::smooth_l1_loss_backward", SmoothErrorBackward});
+  registry.Register(Rewrite{"aten::huber_loss_backward", HuberBackward});
   registry.Register(Rewrite{"aten::soft_margin_loss_backward", SoftMarginBackward});
   registry.Register(Rewrite{"aten::binary_cross_entropy_backward", BinaryCrossEntropyBackward});
   for (const char* name : {"aten::nll_loss_backward", "aten::nll_loss2d_backward"}) {

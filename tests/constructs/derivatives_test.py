@@ -1,6 +1,5 @@
 """Models that differentiate inside, places of what is true, and masks of the input's own."""
 
-import itertools
 import os
 import sys
 import unittest
@@ -46,6 +45,19 @@ class Flow(nn.Module):
         return torch.cat([by_momentum, -by_place], -1)
 
 
+class OfWeight(nn.Module):
+    """The gradient of something that bends by the weight of a layer before a norm."""
+
+    def __init__(self, norm):
+        super().__init__()
+        self.layer, self.norm = nn.Linear(4, 4), norm
+
+    def forward(self, x):
+        with torch.enable_grad():
+            given = self.norm(self.layer(x)).sin().sum()
+            return torch.autograd.grad(given, self.layer.weight, create_graph=True)[0].flatten()
+
+
 def of_layer(*layers):
     """Summed through something that bends, so that gradients that come in are not constant."""
     chain = nn.Sequential(*layers)
@@ -56,8 +68,17 @@ def of_function(function):
     return lambda: Field(lambda x: function(x).sin())
 
 
+def of_recurrent(layer):
+    return Field(lambda x: layer.double()(x)[0].sin())
+
+
+def of_attention(layer):
+    return Field(lambda x: layer.double()(x, x, x)[0].sin())
+
+
 TARGET = numbers(3, 4, seed=5)
 PLACES = numbers(5, 3, seed=6)
+TOLD = "a gradient reads what an operator saved for it: "
 ACTIVATIONS = {
     name: getattr(nn, name)
     for name in ("Tanh", "Sigmoid", "Softplus", "GELU", "ELU", "SELU", "CELU", "SiLU", "Mish", "ReLU",
@@ -72,6 +93,9 @@ LAYERS = {
     "softmax": (of_function(lambda x: x.softmax(-1)), (3, 4)),
     "log_softmax": (of_function(lambda x: x.log_softmax(-1)), (3, 4)),
     "logit": (of_function(lambda x: torch.logit(x.sigmoid())), (3, 4)),
+    "layer norm": (of_layer(nn.LayerNorm(4)), (3, 4)),
+    "layer norm of planes": (of_layer(nn.LayerNorm((3, 4), elementwise_affine=False)), (2, 3, 4)),
+    "group norm": (of_layer(nn.GroupNorm(2, 4)), (3, 4, 5)),
     "batch norm": (of_layer(nn.BatchNorm1d(4).eval()), (3, 4)),
     "convolution of one dimension": (of_layer(nn.Conv1d(4, 3, 2)), (2, 4, 5)),
     "convolution": (of_layer(nn.Conv2d(4, 3, 2, padding=1, stride=2)), (2, 4, 5, 5)),
@@ -90,6 +114,15 @@ LAYERS = {
     "windows": (of_function(lambda x: x.unfold(1, 2, 1).square()), (3, 6)),
     "squared error": (of_function(lambda x: FUNCTIONS.mse_loss(x, TARGET)), (3, 4)),
     "soft margin": (of_function(lambda x: FUNCTIONS.soft_margin_loss(x, TARGET.sign())), (3, 4)),
+    "smooth error": (of_function(lambda x: FUNCTIONS.smooth_l1_loss(x, TARGET)), (3, 4)),
+    "error of Huber": (of_function(lambda x: FUNCTIONS.huber_loss(x, TARGET, delta=0.5)), (3, 4)),
+    "logarithm of the sigmoid": (of_function(FUNCTIONS.logsigmoid), (3, 4)),
+    "sums of products": (of_function(lambda x: torch.einsum("bij,bkj,bkl->bil", x, x, x)), (2, 3, 4)),
+    "similarity": (of_function(lambda x: FUNCTIONS.cosine_similarity(x, x.roll(1, 0) * 2)), (3, 4)),
+    "distance": (of_function(lambda x: FUNCTIONS.pairwise_distance(x, x.roll(1, 0) * 2)), (3, 4)),
+    "recurrent cells": (lambda: of_recurrent(nn.GRU(4, 3)), (3, 2, 4)),
+    "cells with memory": (lambda: of_recurrent(nn.LSTM(4, 3)), (3, 2, 4)),
+    "attention": (lambda: of_attention(nn.MultiheadAttention(4, 2)), (3, 2, 4)),
     "cross entropy": (of_function(lambda x: FUNCTIONS.cross_entropy(x, torch.tensor([0, 1, 2]))), (3, 4)),
     "binary cross entropy": (of_function(
         lambda x: FUNCTIONS.binary_cross_entropy(x.sigmoid(), TARGET.sigmoid())), (3, 4)),
@@ -140,16 +173,46 @@ class Derivatives(Sums):
                 self.exact(make(), numbers(*shape), numbers(*shape, seed=4))
 
     @of("gradients of layers")
-    def test_what_only_the_forward_operator_knows_is_refused(self):
-        """A mean that the forward operator saved is the value's: no policy makes a reference of it."""
-        layers = {
-            "layer norm": (of_layer(nn.LayerNorm(4)), (3, 4)),
-            "logarithm of the sigmoid": (of_function(FUNCTIONS.logsigmoid), (3, 4)),
-        }
-        for (name, (make, shape)), missing in itertools.product(layers.items(), ("error", "path", "absorb")):
-            with self.subTest(name, missing_rule=missing):
-                with self.assertRaisesRegex(addend.Error, "_backward has no rule and reads what an operator saved"):
-                    self.judge(make(), numbers(*shape), numbers(*shape, seed=4), missing_rule=missing)
+    def test_replays_have_the_gradients_of_their_own_inputs(self):
+        """What an operator saves for its gradient is no constant of the program."""
+        for name, (make, shape) in LAYERS.items():
+            with self.subTest(name):
+                torch.manual_seed(2)
+                model, other = make(), numbers(*shape, seed=4)
+                program = addend.compile(model).record(numbers(*shape))
+                replayed = program.replay(other)
+                self.same(replayed[replayed.names[0]].torch(), model(other.clone()).detach(), 1e-12, "replay")
+
+    @of("gradients of layers")
+    def test_what_only_the_forward_operator_knows_is_told(self):
+        """A gradient by a parameter begins at nothing that the model was given or computed: the norm is seen whole."""
+        for norm in (nn.GroupNorm(2, 4), nn.LayerNorm(4)):
+            with self.subTest(norm):
+                torch.manual_seed(2)
+                model, value = OfWeight(norm).double(), numbers(3, 4)
+                compiled = addend.compile(model, preset="faithful")
+                asked = addend.Input(value, dims=-1, baseline=numbers(3, 4, seed=4))
+                self.assertIn(TOLD, " ".join(compiled.decompose(asked).notes))
+                self.assertIn(TOLD, " ".join(compiled.explain(asked, target=0).notes))
+                self.assertIn(TOLD, " ".join(compiled.attribute(asked, target=0).notes))
+                with self.assertRaisesRegex(addend.Error, "reference"):
+                    compiled.decompose(asked, verify_reference=True)
+                program = compiled.record(value)
+                self.assertIn(TOLD, " ".join(program.replay(value).notes))
+                asked = addend.Input(value, dims=-1, baseline=numbers(3, 4, seed=4))
+                self.assertIn(TOLD, " ".join(program.model().decompose(asked).notes))
+
+    @of("gradients of layers")
+    def test_a_seed_is_nothing_that_an_operator_saved(self):
+        seeded = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=DOUBLE)
+
+        def of_seed(x):
+            with torch.enable_grad():
+                x = x if x.requires_grad else x.requires_grad_()
+                return torch.autograd.grad(x.sin(), x, seeded.expand_as(x), create_graph=True)[0]
+
+        own = addend.compile(of_seed, preset="faithful").decompose(addend.Input(numbers(3, 4), dims=-1))
+        self.assertNotIn(TOLD, " ".join(own.notes))
 
     @of("gradients of layers")
     def test_gradients_by_weights(self):

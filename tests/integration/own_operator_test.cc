@@ -124,10 +124,11 @@ TEST(OwnOperatorTest, WithoutARuleItIsAnErrorThatNamesIt) {
   const auto message = [](const Function& form) {
     return MessageOf([&] { Decompose(form, nullptr, MissingRule::kError); });
   };
-  EXPECT_EQ(message(Forms()[0].second),
-            "no composition rule for my_ops::smooth_abs (op #2); see docs/extending.md, or choose policy "
-            "missing_rule=path, which finds the parts by the operator's derivative, or missing_rule=absorb, which leaves "
-            "over all that the operator gives");
+  EXPECT_EQ(
+      message(Forms()[0].second),
+      "no composition rule for my_ops::smooth_abs (op #2); see docs/extending.md, or choose policy "
+      "missing_rule=path, which finds the parts by the operator's derivative, or missing_rule=absorb, which leaves "
+      "over all that the operator gives");
   EXPECT_THAT(message(Forms()[1].second), HasSubstr("no composition rule for my_ops::smooth_abs_ "));
   EXPECT_THAT(message(Forms()[2].second), HasSubstr("no composition rule for my_ops::smooth_abs.out "));
 }

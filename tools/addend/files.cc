@@ -75,6 +75,7 @@ void CheckWritable(const std::string& path, const std::vector<std::string>& sour
     for (const std::string& source : sources) {
       if (IsSamePlace(path, source)) throw fail(absl::StrCat("it is read as well, as ", source));
     }
+    if (IsDevicePath(path)) return;
   } else if (path.back() == '/') {
     throw fail("it is a folder");
   }

@@ -3,6 +3,7 @@ damaged archives, and texts that no terminal should be given."""
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -64,6 +65,30 @@ class DescriptorTest(FilesTest):
                 self.assertEqual(code, 0, said)
                 found = self.verified()
                 self.assertEqual((found["verified"], found["records"]), (True, number))
+
+    def unmeasured(self, path):
+        """The content without numbers, among which are times."""
+        return re.sub(rb"[0-9]+", b"", self.content(path))
+
+    def test_nothing_is_printed_into_other_outputs(self):
+        arguments = ["attribute"] + self.asked
+        outputs = ["--html", "--graph", "--out"]
+        for option in outputs:
+            path = self.path("out" + option)
+            self.assertEqual(self.shell('"$0" "$@"', *arguments, option, path)[0], 0)
+            expected = self.unmeasured(path)
+            self.assertEqual(self.shell('"$0" "$@" <&- >&- 2>&-', *arguments, option, path)[0], 0)
+            self.assertEqual(self.unmeasured(path), expected)
+        folder = self.path("program")
+        for closed in (">&-", "<&- >&- 2>&-"):
+            code, said = self.shell('"$0" trace "$@" ' + closed, self.net, "--input", self.row, "--save", folder)
+            self.assertEqual(code, 0, said)
+            self.assertEqual(self.shell('"$0" attribute "$@"', folder, *self.asked[1:])[0], 0)
+        plan = self.path("plan.json")
+        line = '"$0" job plan "$@" <&- >&- 2>&- && "$0" job run plan.json <&- >&- 2>&- && "$0" job merge plan.json >&-'
+        code, said = self.shell("cd %s && " % self.folder + line, *self.asked, "--out", plan)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.shell('"$0" audit verify "$@" >&- 2>&-', self.log)[0], 2)
 
     def test_errors_are_told_by_the_exit_code_where_nothing_can_be_printed(self):
         self.assertEqual(self.shell('"$0" attribute "$@" <&- >&- 2>&-', self.path("none.pt"), *self.asked[1:])[0], 2)
@@ -182,6 +207,14 @@ class OneFileTest(FilesTest):
         for command in ("show --json", "show", "verify"):
             code, said = self.shell('"$0" audit %s "$@" >>%s' % (command, self.log), self.log)
             self.assertEqual((code, self.content(self.log)), (2, before), said)
+
+    def test_devices_are_outputs_for_everything(self):
+        outputs = ["--html", "/dev/null", "--out", "/dev/null", "--graph", "/dev/null"]
+        done = self.run_program("attribute", *self.asked, *outputs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        code, said = self.shell('"$0" trace "$@" --graph dot --out /dev/stdout >%s' % self.path("g.dot"), *self.asked[:3])
+        self.assertEqual(code, 0, said)
+        self.assertIn(b"digraph", self.content(self.path("g.dot")))
 
     def test_a_plan_is_no_row(self):
         folder = self.path("rows")
