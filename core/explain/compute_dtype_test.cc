@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "core/explain/attribute.h"
 #include "core/explain/decompose_testing.h"
+#include "core/explain/live.h"
 
 namespace addend {
 namespace {
@@ -206,6 +209,134 @@ TEST(ComputeInDouble, WritesRoundAsInTheModel) {
     const Composition& sum = parts.outputs[0].composition;
     EXPECT_LE((sum.recovery() - sum.value()).abs().max().item<double>(), 1e-6);
   }
+}
+
+AttributeOptions InDouble() {
+  AttributeOptions options;
+  options.policy.compute_dtype = ComputeDtype::kFloat64;
+  options.policy.preset = Preset::kFaithful;
+  options.targets = {ParseTarget("1,2")};
+  return options;
+}
+
+DecomposeOptions PartsInDouble(Direction direction) {
+  DecomposeOptions options;
+  options.policy = InDouble().policy;
+  options.direction = direction;
+  return options;
+}
+
+double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
+
+// What the model writes into its input is written into the copy of it that operators see.
+TEST(ComputeInDouble, AnOutputThatIsTheWrittenInputHasWhatWasWritten) {
+  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
+    in[0].div_(3);
+    return in[0];
+  }));
+  const Tensor x = Random({3, 4}, 5, at::kFloat);
+  const Tensor exact = x.to(at::kDouble) / 3;
+  const Decomposed output = model.Decompose({SplitInput(x, {1})}, PartsInDouble(Direction::kForward)).outputs[0];
+  EXPECT_TRUE(at::equal(output.value, exact));
+  EXPECT_LE(Apart(output.composition.recovery(), exact), 1e-12);
+  const Attribution found = Attribute(model, {SplitInput(x, {1})}, InDouble());
+  EXPECT_TRUE(at::equal(found.value, exact));
+  EXPECT_NEAR(found.targets[0].recovery, exact[1][2].item<double>(), 1e-12);
+
+  const Tensor live = x.clone();
+  LiveTrace trace({SplitInput(live, {1})}, {}, InDouble());
+  live.div_(3);
+  trace.AddOutput("output", live);
+  EXPECT_TRUE(at::equal(trace.FinishAttribution().value, exact));
+}
+
+// The plain model that a reference is verified by, and a plan compared with, is computed as the traced one is.
+TEST(ComputeInDouble, ThePlainModelSeesTheSameInput) {
+  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) { return in[0].div_(3) + 1; }));
+  const Input input = SplitInput(Random({3, 4}, 5, at::kFloat), {1}, Random({3, 4}, 6, at::kFloat));
+  AttributeOptions options = InDouble();
+  options.verify_reference = true;
+  const Report report = Attribute(model, {input}, options).report;
+  EXPECT_EQ(report.reference_is_model_on_baseline, "yes") << report.reference_reason;
+  EXPECT_LE(report.reference_error.value(), 1e-15);
+}
+
+// The rounding of parts in single precision is no failure of the operators that compute in double precision.
+TEST(ComputeInDouble, WhatGivenPartsMissIsLeftover) {
+  const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) { return at::tanh(in[0]) * 3; }));
+  const Tensor x = Random({3, 4}, 5, at::kFloat);
+  Input input;
+  input.value = x;
+  input.split = Split::Parts(at::stack({x * 0.3, x * 0.3, x * 0.1}));
+  const Tensor exact = at::tanh(x.to(at::kDouble)) * 3;
+  for (const Direction direction : {Direction::kForward, Direction::kBackward}) {
+    const Decomposition found = model.Decompose({input}, PartsInDouble(direction));
+    EXPECT_TRUE(found.report.failures.empty());
+    const Composition& parts = found.outputs[0].composition;
+    EXPECT_LE(Apart(parts.recovery(), exact), 1e-12);
+    EXPECT_LE(parts.leftover().abs().max().item<double>(), 1e-5);
+  }
+  const Attribution found = Attribute(model, {input}, InDouble());
+  EXPECT_NEAR(found.targets[0].recovery, exact[1][2].item<double>(), 1e-12);
+}
+
+struct Write {
+  std::string name;
+  std::function<void(const Tensor& cache, const Tensor& rows)> into;
+};
+void PrintTo(const Write& write, std::ostream* out) { *out << write.name; }
+
+class WritesIntoSinglePrecision : public testing::TestWithParam<Write> {};
+
+// Operators that want both in one dtype write what is computed in double precision into a cache in single precision.
+TEST_P(WritesIntoSinglePrecision, AreRounded) {
+  const Tensor cache = at::zeros({3, 4}, at::kFloat);
+  const TracedModel model = Trace(FromFunction([cache](const std::vector<Tensor>& in) {
+    cache.zero_();
+    GetParam().into(cache, in[0].narrow(0, 0, 2) / 3);
+    return cache * 2 + in[0];
+  }));
+  const Tensor x = Random({3, 4}, 5, at::kFloat);
+  const Tensor wide = x.to(at::kDouble);
+  GetParam().into(cache, (wide.narrow(0, 0, 2) / 3).to(at::kFloat));
+  const Tensor expected = cache.to(at::kDouble) * 2 + wide;
+  const Decomposition found = model.Decompose({SplitInput(x, {1})}, PartsInDouble(Direction::kForward));
+  EXPECT_EQ(cache.scalar_type(), at::kFloat);
+  EXPECT_TRUE(at::equal(found.outputs[0].value, expected));
+  const Composition& parts = found.outputs[0].composition;
+  EXPECT_LE(Apart(parts.recovery(), expected), 1e-6);
+  const Attribution backward = Attribute(model, {SplitInput(x, {1})}, InDouble());
+  EXPECT_NEAR(backward.targets[0].recovery, expected[1][2].item<double>(), 1e-6);
+}
+
+Tensor FirstRows() { return at::arange(2, at::kLong); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WritesIntoSinglePrecision,
+    testing::Values(
+        Write{"copy", [](const Tensor& cache, const Tensor& rows) { cache.narrow(0, 0, 2).copy_(rows); }},
+        Write{"index_copy", [](const Tensor& cache, const Tensor& rows) { cache.index_copy_(0, FirstRows(), rows); }},
+        Write{"index_add", [](const Tensor& cache, const Tensor& rows) { cache.index_add_(0, FirstRows(), rows); }},
+        Write{"index_put", [](const Tensor& cache, const Tensor& rows) { cache.index_put_({FirstRows()}, rows); }},
+        Write{"scatter",
+              [](const Tensor& cache, const Tensor& rows) {
+                cache.scatter_(0, FirstRows().unsqueeze(1).expand({2, 4}), rows);
+              }},
+        Write{"masked_scatter",
+              [](const Tensor& cache, const Tensor& rows) {
+                cache.masked_scatter_(at::arange(3, at::kLong).lt(2).unsqueeze(1).expand({3, 4}), rows);
+              }}),
+    [](const auto& info) { return info.param.name; });
+
+// A view reads the bytes that are there as the dtype that is asked for.
+TEST(ComputeInDouble, BytesAreReadAsTheyAre) {
+  const Tensor numbers = Random({3, 4}, 6, at::kFloat);
+  const Tensor bits = numbers.view(at::kInt);
+  const TracedModel model =
+      Trace(FromFunction([bits](const std::vector<Tensor>& in) { return in[0] * bits.view(at::kFloat); }));
+  const Tensor x = Random({3, 4}, 5, at::kFloat);
+  const Decomposed output = model.Decompose({SplitInput(x, {1})}, PartsInDouble(Direction::kForward)).outputs[0];
+  EXPECT_TRUE(at::equal(output.value, x.to(at::kDouble) * numbers.to(at::kDouble)));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ComputeInDoubleTest, testing::Values(at::kFloat, at::kBFloat16, at::kHalf),

@@ -122,7 +122,7 @@ class LiveTrace::Recording : public CallHandler {
     const TracingPause pause;
     const int64_t last_call = static_cast<int64_t>(tracer_.recorder().program().calls.size()) - 1;
     if (tensor.numel() == 0) {
-      outputs_.push_back({name, tensor, {last_call, tracer_.Output(tensor)}, {}});
+      outputs_.push_back({name, tracer_.Seen(tensor), {last_call, tracer_.Output(tensor)}, {}});
       return;
     }
     at::Tensor live = memory_.Find(tensor);
@@ -136,9 +136,9 @@ class LiveTrace::Recording : public CallHandler {
                                   ": only what LibTorch computes on the thread of the trace is seen, not what other "
                                   "threads or compiled code compute"));
     }
-    outputs_.push_back({name, live, {last_call, tracer_.Output(live)}, {}});
+    outputs_.push_back({name, tracer_.Seen(live), {last_call, tracer_.Output(live)}, {}});
     // For the comparison with the second run: what lies in the model's memory is put back in between.
-    if (finds_inside_) outputs_.back().on_baseline = live.detach().clone();
+    if (finds_inside_) outputs_.back().on_baseline = outputs_.back().value.detach().clone();
   }
 
   void Stop() {

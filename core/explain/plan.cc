@@ -18,7 +18,6 @@
 #include "core/explain/same_run.h"
 #include "core/explain/verify.h"
 #include "core/intercept/tracing_scope.h"
-#include "core/linearize/compute_dtype.h"
 #include "core/linearize/repeated_run.h"
 #include "core/linearize/segments.h"
 #include "core/model/run_model.h"
@@ -94,8 +93,8 @@ class AttributionPlan::Sized {
   }
 
   // Compares repetitions with what the plain model gives. `model`: null where its owner runs it; then only what the
-  // recorded run tells of the baseline is compared.
-  // `before`: the state in which the model began to be recorded.
+  // recorded run tells of the baseline is compared. `before`: the state in which the recorded run began; null where
+  // `model` is.
   void CompareWithModel(Model* model, ModelState* before, const StageProgress& progress) const {
     std::vector<at::Tensor> baseline;
     std::vector<at::Tensor> near;
@@ -220,16 +219,11 @@ class AttributionPlan::Sized {
     }
     std::vector<at::Tensor> given;
     if (model != nullptr) {
-      std::vector<c10::IValue> arguments;
-      for (const at::Tensor& value : values) arguments.emplace_back(value.clone(at::MemoryFormat::Contiguous));
-      c10::IValue result;
       try {
-        const ComputeScope scope(policy_.compute_dtype);
-        result = RunModel(*model, arguments, "the plan's check");
+        given = RunPlain(*model, asked_, values, policy_.compute_dtype, ", to be compared");
       } catch (const Error&) {
         return;  // it does not take such an input
       }
-      given = NumbersOf(result);
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const RecordedOutput& output = outputs_[k];
@@ -292,20 +286,15 @@ struct AttributionPlan::Parts {
   }
   // Throws where a run changes what the next one gives. `changed`: what it left otherwise; the run is over.
   void RequireSteady(const RecordedRun& run, const std::string& changed) const {
-    std::vector<c10::IValue> arguments;
     std::vector<at::Tensor> values;
     std::vector<std::pair<std::string, at::Tensor>> outputs;
-    for (const PreparedInput& input : run.inputs.inputs) {
-      values.push_back(input.value.clone());
-      arguments.emplace_back(values.back());
-    }
+    for (const PreparedInput& input : run.inputs.inputs) values.push_back(input.value);
     for (const RecordedOutput& output : run.outputs) outputs.emplace_back(output.name, output.value.detach().clone());
     const RandomState random(values);
     const std::shared_ptr<ModelState> after = model->KeepState();
     std::vector<at::Tensor> again;
     try {
-      const ComputeScope scope(run.policy.compute_dtype);
-      again = NumbersOf(RunModel(*model, arguments, "its second run"));
+      again = RunPlain(*model, run.inputs, values, run.policy.compute_dtype, ", once more");
     } catch (const Error&) {  // which is another answer, too
     }
     after->Restore();

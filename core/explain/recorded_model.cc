@@ -12,8 +12,6 @@
 #include "core/base/error.h"
 #include "core/explain/probe.h"
 #include "core/explain/same_run.h"
-#include "core/explain/verify.h"
-#include "core/linearize/compute_dtype.h"
 #include "core/model/run_model.h"
 #include "core/program/random_state.h"
 #include "core/program/recorder.h"
@@ -43,16 +41,13 @@ class LaterRuns {
         inputs_(inputs),
         compute_(compute),
         before_(model.KeepState()),
-        random_(std::make_unique<RandomState>(ValuesOf(inputs))),
+        random_(ValuesOf(inputs)),
         held_(model.NamedTensors()) {
     for (const auto& [name, tensor] : held_) versions_.push_back(VersionOf(tensor));
   }
 
-  ~LaterRuns() {
-    // Whoever draws next draws what they would have drawn.
-    const RandomState now(ValuesOf(inputs_));
-    random_.reset();
-  }
+  // Whoever draws next draws what they would have drawn.
+  ~LaterRuns() { random_.Leave(); }
   LaterRuns(const LaterRuns&) = delete;
   LaterRuns& operator=(const LaterRuns&) = delete;
 
@@ -66,23 +61,24 @@ class LaterRuns {
 
   // What the model gives on the baseline.
   std::vector<at::Tensor> OnBaseline() {
-    return FromBefore([&] { return RunOnBaseline(model_, inputs_, written_); });
+    std::vector<at::Tensor> references;
+    for (const PreparedInput& input : inputs_.inputs) references.push_back(input.reference);
+    return FromBefore(references, ", the baseline");
   }
 
   void RequireSame() {
+    if (same_) return;
+    const std::string output = FirstApart(outputs_, FromBefore(ValuesOf(inputs_), ", once more"));
+    same_ = output.empty();
+    if (same_) return;
     std::vector<c10::IValue> arguments;
-    for (const PreparedInput& input : inputs_.inputs) {
-      if (input.inside.call < 0) arguments.emplace_back(input.value.clone());
-    }
-    const std::string output =
-        FirstApart(outputs_, FromBefore([&] { return NumbersOf(RunModel(model_, arguments, "its second run")); }));
-    if (!output.empty()) throw RunsApart(output, WhereRunsPart(model_, arguments));
+    for (const PreparedInput& input : inputs_.inputs) arguments.emplace_back(input.value.clone());
+    throw RunsApart(output, WhereRunsPart(model_, arguments));
   }
 
  private:
   // Whoever draws and runs behind this finds what they would have found.
-  template <typename Run>
-  std::vector<at::Tensor> FromBefore(const Run& run) {
+  std::vector<at::Tensor> FromBefore(const std::vector<at::Tensor>& values, const std::string& which) {
     const std::shared_ptr<ModelState> after = model_.KeepState();
     KeptTensors written;
     for (const at::Tensor& tensor : written_) written.Add("", tensor, /*elements=*/true);
@@ -92,12 +88,9 @@ class LaterRuns {
     };
     const RandomState drawn(ValuesOf(inputs_));
     before_->Restore();
-    random_->Restore();
+    random_.Restore();
     try {
-      std::vector<at::Tensor> found = [&] {
-        const ComputeScope scope(compute_);
-        return run();
-      }();
+      std::vector<at::Tensor> found = RunPlain(model_, inputs_, values, compute_, which);
       put_back();
       return found;
     } catch (...) {
@@ -110,11 +103,12 @@ class LaterRuns {
   const PreparedInputs inputs_;
   const ComputeDtype compute_;
   const std::shared_ptr<ModelState> before_;
-  std::unique_ptr<RandomState> random_;  // puts its state back when it goes
+  RandomState random_;
   const std::vector<std::pair<std::string, at::Tensor>> held_;
   std::vector<int64_t> versions_;
   std::vector<at::Tensor> written_;
   std::vector<std::pair<std::string, at::Tensor>> outputs_;
+  bool same_ = false;  // a second run was the first
 };
 
 // Runs the model with tracing on, on copies of the inputs. `storages`: gets, by input, the storage of each.
@@ -150,7 +144,7 @@ void AddOutputs(const c10::IValue& result, Tracer& tracer, RecordedRun& run) {
     const size_t position = run.outputs.size() + run.plain.size();
     const std::string name = OutputName(position);
     if (Continuous(tensor.scalar_type())) {
-      run.outputs.push_back({name, tensor, {last_call, tracer.Output(tensor)}, {}});
+      run.outputs.push_back({name, tracer.Seen(tensor), {last_call, tracer.Output(tensor)}, {}});
     } else {
       run.plain.push_back({position, name, tensor});
     }
@@ -183,16 +177,24 @@ void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOu
 
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text) {
-  for (const RecordedOutput& output : chosen) {
-    if (output.name == text || output.name == absl::StrCat("output.", text)) return output;
-  }
-  const bool whole = text == "output" || absl::StartsWith(text, "output.");
-  const bool left_out = std::any_of(given.begin(), given.end(), [&](const RecordedOutput& output) {
-    return output.name == absl::StrCat("output.", text);
-  });
-  if (whole || left_out) RequireOutput(chosen, text);
+  const auto named = [](const std::vector<RecordedOutput>& outputs, const std::string& name) -> const RecordedOutput* {
+    const auto found = std::find_if(outputs.begin(), outputs.end(), [&](const auto& own) { return own.name == name; });
+    return found == outputs.end() ? nullptr : &*found;
+  };
+  const std::string bare = absl::StrCat("output.", text);
+  if (const RecordedOutput* output = named(chosen, text)) return *output;
+  const RecordedOutput* by_bare_name = named(chosen, bare);
+  if (by_bare_name != nullptr && text == kLogits) return *by_bare_name;
   std::vector<std::string> names;
   for (const RecordedOutput& output : chosen) names.push_back(output.name);
+  const bool left_out = named(given, text) != nullptr || named(given, bare) != nullptr;
+  const auto refuse_left_out = [&] {
+    throw InvalidArgument(
+        absl::StrCat(text, " is none of the outputs that the request names (", absl::StrJoin(names, ", "), ")"));
+  };
+  const bool whole = text == "output" || absl::StartsWith(text, "output.");
+  if (left_out && (whole || text == kLogits) && by_bare_name == nullptr) refuse_left_out();
+  if (whole && by_bare_name == nullptr) RequireOutput(given, text);
   try {
     const Probe probe = FindProbe(trace, text, chosen[0].probe);
     const bool no_softmax = text == kLogits && probe.operand.SamePlace(chosen[0].probe.operand) &&
@@ -205,6 +207,8 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
     }
   } catch (const Error& error) {
     if (error.code() != absl::StatusCode::kInvalidArgument) throw;
+    if (by_bare_name != nullptr) return *by_bare_name;
+    if (left_out) refuse_left_out();
     throw InvalidArgument(absl::StrCat(error.what(), "; the model's ",
                                        names.size() == 1 ? "output is " : "outputs are ", absl::StrJoin(names, ", ")));
   }

@@ -7,7 +7,10 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/intercept/tracing_scope.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/linearize/row_sums.h"
+#include "core/model/run_model.h"
 #include "core/program/recorder.h"
 #include "core/program/traced_calls.h"
 #include "core/recording/check_trace.h"
@@ -35,10 +38,21 @@ bool IsRounding(double difference, const at::Tensor& expected) {
   return difference <= kRoundings * EpsilonOf(expected.scalar_type());
 }
 
-std::vector<at::Tensor> NumbersOf(const c10::IValue& result) {
+std::vector<at::Tensor> RunPlain(Model& model, const PreparedInputs& inputs, const std::vector<at::Tensor>& values,
+                                 ComputeDtype compute, const std::string& which) {
+  std::vector<c10::IValue> arguments;
+  std::vector<at::Tensor> decomposed;
+  for (size_t k = 0; k < values.size(); ++k) {
+    const at::Tensor own = values[k].clone(at::MemoryFormat::Contiguous);
+    arguments.emplace_back(own);
+    if (inputs.inputs[k].kind != Split::Kind::kPlain) decomposed.push_back(own);
+  }
+  const ComputeScope scope(compute, decomposed);
+  const c10::IValue result = RunModel(model, arguments, absl::StrCat(DescribeInputs(values), which));
+  const TracingPause pause;
   std::vector<at::Tensor> found;
   ForEachTensor(result, [&](const at::Tensor& tensor) {
-    if (tensor.defined() && Continuous(tensor.scalar_type())) found.push_back(tensor.detach().clone());
+    if (tensor.defined() && Continuous(tensor.scalar_type())) found.push_back(scope.Seen(tensor).detach().clone());
   });
   return found;
 }

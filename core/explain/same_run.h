@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/policy.h"
+#include "core/explain/input.h"
 #include "core/model/model.h"
 
 namespace addend {
@@ -28,8 +30,11 @@ double RelativeDifference(const at::Tensor& found, const at::Tensor& expected);
 // Whether such a difference counts as rounding: within 1000 times the precision of the dtype.
 bool IsRounding(double difference, const at::Tensor& expected);
 
-// Copies of the floating-point and complex tensors in what a model gave, in their order.
-std::vector<at::Tensor> NumbersOf(const c10::IValue& result);
+// Runs the plain model on copies of `values`, in place of the prepared inputs', and computes in the dtype in which a
+// traced run of that policy does. Returns copies of the floating-point and complex tensors that it gives, in their
+// order. `which` run that is, says the error where the model fails: ", once more". Throws what RunModel() throws.
+std::vector<at::Tensor> RunPlain(Model& model, const PreparedInputs& inputs, const std::vector<at::Tensor>& values,
+                                 ComputeDtype compute, const std::string& which);
 
 // The name of the first tensor that differs by more than rounding between two runs; empty where none does.
 std::string FirstApart(const std::vector<std::pair<std::string, at::Tensor>>& first,
@@ -39,8 +44,8 @@ std::string FirstApart(const std::vector<std::pair<std::string, at::Tensor>>& fi
 // as CheckTrace() says it; empty where that is not known.
 Error RunsApart(const std::string& output, const std::string& where);
 
-// Runs the model twice more on these inputs, behind each other, and says at which operator the two runs part; empty
-// where they do not. The model's state is as it was, afterwards.
+// Runs the model twice more on these inputs, one run after the other, and says at which operator the two runs part;
+// empty where they do not. The model's state is as it was, afterwards.
 std::string WhereRunsPart(Model& model, const std::vector<c10::IValue>& inputs);
 
 }  // namespace addend

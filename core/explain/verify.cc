@@ -8,9 +8,9 @@
 #include "core/base/tensor_text.h"
 #include "core/explain/notes.h"
 #include "core/explain/same_run.h"
-#include "core/model/run_model.h"
 
 namespace addend {
+
 void JudgeReference(const Linearization& linearization, Report& report) {
   const TracedRun& trace = *linearization.trace;
   const auto set = [&](const char* answer, const std::string& reason) {
@@ -37,17 +37,6 @@ void JudgeReference(const Linearization& linearization, Report& report) {
 void RefuseInside() {
   throw InvalidArgument(
       "verify_reference runs the model on the baseline; where a split starts inside the model, no argument holds that");
-}
-
-std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
-                                      const std::vector<at::Tensor>& written) {
-  std::vector<at::Tensor> contents;
-  for (const at::Tensor& tensor : written) contents.push_back(tensor.detach().clone());
-  std::vector<c10::IValue> arguments;
-  for (const PreparedInput& input : inputs.inputs) arguments.emplace_back(input.reference.clone());
-  const std::vector<at::Tensor> found = NumbersOf(RunModel(model, arguments, "the baseline"));
-  for (size_t k = 0; k < contents.size(); ++k) written[k].detach().copy_(contents[k]);
-  return found;
 }
 
 void CompareReference(const std::string& name, const at::Tensor& reference, const at::Tensor& on_baseline,

@@ -13,10 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/explain/input.h"
 #include "core/explain/report.h"
 #include "core/linearize/linearization.h"
-#include "core/model/model.h"
 
 namespace addend {
 
@@ -26,12 +24,6 @@ void JudgeReference(const Linearization& linearization, Report& report);
 
 // Throws InvalidArgument: of a split that starts inside the model no argument can hold the baseline.
 [[noreturn]] void RefuseInside();
-
-// Runs the plain model on the baseline, behind the run that was recorded, and gives copies of its floating-point and
-// complex results in their order. written: tensors that the model holds and writes; their contents are put back. Throws
-// InvalidArgument where the model fails there.
-std::vector<at::Tensor> RunOnBaseline(Model& model, const PreparedInputs& inputs,
-                                      const std::vector<at::Tensor>& written);
 
 // Compares the reference of the output `name` with what the model gave on the baseline, and writes the outcome into the
 // report. They count as equal within 1000 times the precision of the dtype, relative to the largest magnitude there.

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,6 +137,19 @@ TEST(VerifyReference, AStateThatNobodyPutsBackIsAnError) {
   const std::vector<std::string> said = {"two runs of the model give different results at output", "aten::add"};
   ExpectError(absl::StatusCode::kFailedPrecondition, said, [&] { model.Decompose({input}, options); });
   ExpectError(absl::StatusCode::kFailedPrecondition, said, [&] { Attribute(model, {input}, asked); });
+}
+
+TEST(VerifyReference, SaysThatTheModelFailsOnTheBaseline) {
+  const auto model = ModelOf([](const Tensor& x) {
+    if (x.data_ptr<double>()[0] == 0) throw std::runtime_error("no zeros");
+    return x * 2;
+  });
+  DecomposeOptions options;
+  options.verify_reference = true;
+  ExpectError(absl::StatusCode::kInvalidArgument, {"the model fails on an input", "[1, 4]", ", the baseline: no zeros"},
+              [&] {
+                model.Decompose({SplitInput(Random({1, 4}, 1), {1})}, options);
+              });
 }
 
 TEST(VerifyReference, IsRefusedWhereASplitIsInside) {

@@ -16,9 +16,10 @@ using Stack = std::vector<c10::IValue>;
 // Note [Computed in]
 // A model can be computed in a wider dtype than its own (bfloat16 or float16 in float32, all three in float64) without
 // a copy of its parameters: each operator converts the tensors of narrower types that it reads, when it runs, and an
-// argument that asks for such a dtype asks for the wider one. So all that the model computes is in that dtype.
-// Operators that give views or write in place read those arguments as they are. An embedding converts the rows that it
-// takes, not its table.
+// argument that asks for such a dtype asks for the wider one, but for views of bytes. So all that the model computes is
+// in that dtype. Operators that give views read those arguments as they are. A tensor of a narrower dtype that is
+// written stays one: where other numbers are read, a wide copy is written, and rounded into the tensor. An embedding
+// converts the rows that it takes, not its table.
 
 class Operator {
  public:

@@ -1,11 +1,13 @@
 #include "core/intercept/tracing_scope.h"
 
+#include <ATen/core/enum_tag.h>
 #include <c10/core/DispatchKey.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/jit/runtime/operator.h>
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -139,8 +141,12 @@ void Operator::Run(Stack* stack) const {
   const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
   if (computed_in_ == at::ScalarType::Undefined) return handle_.callBoxed(*stack);
-  if (!TakesFromTable(schema())) WidenArguments(schema(), computed_in_, stack);
+  const bool reads_numbers = !TakesFromTable(schema()) && WidenArguments(schema(), computed_in_, stack);
+  // What changes sizes and strides alone has to change those of the tensor itself.
+  std::optional<WrittenWide> written;
+  if (reads_numbers && !handle_.hasTag(at::Tag::inplace_view)) written.emplace(schema(), computed_in_, stack);
   handle_.callBoxed(*stack);
+  if (written) written->PutBack(schema(), stack);
   WidenResults(schema(), computed_in_, stack);
 }
 

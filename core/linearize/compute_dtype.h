@@ -2,12 +2,15 @@
 #ifndef ADDEND_CORE_LINEARIZE_COMPUTE_DTYPE_H_
 #define ADDEND_CORE_LINEARIZE_COMPUTE_DTYPE_H_
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
 #include <optional>
+#include <vector>
 
 #include "core/base/policy.h"
 #include "core/intercept/tracing_scope.h"
+#include "core/linearize/wide_inputs.h"
 
 namespace addend {
 
@@ -26,18 +29,27 @@ inline at::ScalarType DtypeOf(ComputeDtype compute) {
 // RAII: while it lives, what this thread computes is computed in that dtype, as a traced run of that policy does.
 class ComputeScope : private CallHandler {
  public:
-  explicit ComputeScope(ComputeDtype compute) : dtype_(DtypeOf(compute)) {
-    if (dtype_ != at::ScalarType::Undefined) scope_.emplace(static_cast<CallHandler*>(this));
+  // `inputs`: those that the traced run decomposes, as the model is given them here.
+  ComputeScope(ComputeDtype compute, const std::vector<at::Tensor>& inputs)
+      : dtype_(DtypeOf(compute)), wide_inputs_(dtype_) {
+    if (dtype_ == at::ScalarType::Undefined) return;
+    for (const at::Tensor& input : inputs) wide_inputs_.Add(input);
+    scope_.emplace(static_cast<CallHandler*>(this));
   }
+
+  // A tensor of the model as operators see it; see Note [Wide inputs] in wide_inputs.h.
+  at::Tensor Seen(const at::Tensor& tensor) const { return wide_inputs_.Seen(tensor); }
 
  private:
   void Handle(const Operator& op, Stack* stack) override {
     const Operator own = op.ComputedIn(dtype_);
     own.AskForItsDtype(stack);
+    wide_inputs_.See(own, stack);
     op.composite() ? own.Expand(stack) : own.Run(stack);
   }
 
   at::ScalarType dtype_;
+  WideInputs wide_inputs_;
   std::optional<TracingScope> scope_;
 };
 

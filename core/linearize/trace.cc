@@ -1,7 +1,9 @@
 #include "core/linearize/trace.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/isfinite.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/InferenceMode.h>
 
@@ -109,6 +111,22 @@ Tracer::Tracer(const Registry* registry, const Policy* policy, int64_t numc, boo
 
 void Tracer::UseReferences(std::shared_ptr<ReferenceCache> cache) {
   if (cache != nullptr && !trace_.differentiable) kept_.Use(std::move(cache));
+}
+
+void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
+                      const at::Tensor& leftover, uint32_t marks, int64_t depth) {
+  const at::Tensor wide = wide_inputs_.Add(value);
+  const at::Tensor wide_reference = wide_inputs_.Wide(reference);
+  const at::Tensor wide_parts = wide_inputs_.Wide(parts);
+  at::Tensor rest = wide_inputs_.Wide(leftover);
+  if (wide.scalar_type() != value.scalar_type()) {
+    const TracingPause pause;
+    const at::Tensor known = rest.defined() ? wide_parts.sum(0) + rest : wide_parts.sum(0);
+    const at::Tensor missing = wide - wide_reference - known;
+    const at::Tensor rounding = missing.masked_fill(at::isfinite(missing).logical_not_(), 0);
+    rest = rest.defined() ? rest + rounding : rounding;
+  }
+  starts_.AddParts(wide, wide_reference, wide_parts, rest, marks, depth);
 }
 
 void Tracer::Handle(const Operator& op, Stack* stack) {
@@ -402,7 +420,7 @@ void Tracer::SetReference(const CallAtHand& own, size_t k, const at::Tensor& val
 }
 
 Operand Tracer::Output(const at::Tensor& given) {
-  const at::Tensor tensor = wide_inputs_.Seen(given);
+  const at::Tensor tensor = Seen(given);
   Operand operand = states_.Describe(tensor);
   states_.Keep(operand, tensor);
   return operand;

@@ -62,11 +62,10 @@ class Tracer : public CallHandler {
   void AddFloatInput(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
     starts_.AddFloatInput(wide_inputs_.Add(value), wide_inputs_.Wide(reference), labels);
   }
+  // Where operators compute in a wider dtype, what the parts miss of value - reference, by their rounding in their own
+  // dtype, is leftover.
   void AddParts(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& parts,
-                const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0) {
-    starts_.AddParts(wide_inputs_.Add(value), wide_inputs_.Wide(reference), wide_inputs_.Wide(parts),
-                     wide_inputs_.Wide(leftover), marks, depth);
-  }
+                const at::Tensor& leftover = at::Tensor(), uint32_t marks = 0, int64_t depth = 0);
   void AddIds(const at::Tensor& value, const at::Tensor& reference, const at::Tensor& labels) {
     starts_.AddIds(value, reference, labels);
   }
@@ -81,8 +80,10 @@ class Tracer : public CallHandler {
   void Handle(const Operator& op, Stack* stack) override;
 
   Recorder& recorder() { return recorder_; }
+  // A tensor of the model as operators see it; see Note [Wide inputs] in wide_inputs.h.
+  at::Tensor Seen(const at::Tensor& tensor) const { return wide_inputs_.Seen(tensor); }
   // The storage of a tensor that the model was given or computed; -1: no operator has met it.
-  int StorageOf(const at::Tensor& tensor) const { return recorder_.FindStorage(wide_inputs_.Seen(tensor)); }
+  int StorageOf(const at::Tensor& tensor) const { return recorder_.FindStorage(Seen(tensor)); }
   // The first error of Addend's own during the run; see Note [First error].
   std::exception_ptr error() const { return first_error_.error(); }
   // Returns the operand that one of the model's results is, and keeps its storage.

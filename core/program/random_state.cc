@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
 
 namespace addend {
@@ -31,7 +32,12 @@ RandomState::RandomState(const std::vector<at::Tensor>& tensors) {
   }
 }
 
-RandomState::~RandomState() { Restore(); }
+RandomState::~RandomState() {
+  try {
+    Restore();
+  } catch (const std::exception&) {  // a generator that refuses its own state goes on as it is
+  }
+}
 
 void RandomState::Restore() {
   for (auto& [generator, state] : states_) {

@@ -23,6 +23,8 @@ class RandomState {
   RandomState(const RandomState&) = delete;
   RandomState& operator=(const RandomState&) = delete;
   void Restore();
+  // Lets the generators go on as they are: nothing is restored any more.
+  void Leave() { states_.clear(); }
 
  private:
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
