@@ -13,6 +13,7 @@
 #include "core/exported/load_model.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/model/torchscript.h"
+#include "core/program/random_state.h"
 #include "core/program/recorder.h"
 #include "core/recording/check_trace.h"
 #include "core/recording/learn_sizes.h"
@@ -94,18 +95,25 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
                                : Composition::FromLabels(input.value, input.labels, input.reference, prepared.numc));
   }
   const TracedModel traced = Trace(asked.model);
-  // Every run begins as the first one did.
+  // Every run begins as the first one did, and whoever draws next draws what follows one run.
+  std::vector<at::Tensor> of_inputs;
+  for (const PreparedInput& input : prepared.inputs) of_inputs.push_back(input.value);
   const std::shared_ptr<ModelState> before = asked.model->KeepState();
+  std::optional<RandomState> drawn_after;  // it goes last, and restores what one run leaves
+  RandomState drawn_before(of_inputs);
   return Shapley(
       [&](const std::vector<at::Tensor>& coalition) {
         RequireGoingOn(request);
         before->Restore();
+        drawn_before.Restore();
         std::vector<at::Tensor> values;
         auto next = coalition.begin();
         for (const PreparedInput& input : prepared.inputs) {
           values.push_back(input.kind == Split::Kind::kPlain ? input.value.clone() : (next++)->clone());
         }
-        return FirstNumbers(traced.Run(values));
+        const at::Tensor numbers = FirstNumbers(traced.Run(values));
+        if (!drawn_after) drawn_after.emplace(of_inputs);
+        return numbers;
       },
       compositions);
 }

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
+#include "core/explain/notes.h"
 #include "core/linearize/reference_cache.h"
 
 namespace addend {
@@ -18,6 +20,12 @@ constexpr int64_t kMostAtOnce = 512;
 constexpr int64_t kMostElements = int64_t{1} << 22;  // of all inputs of a batch
 
 bool CountsExamples(const at::Tensor& tensor) { return tensor.dim() > 0 && tensor.size(0) == 1; }
+
+std::vector<at::Tensor> ValuesOf(const PreparedInputs& prepared) {
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : prepared.inputs) values.push_back(input.value);
+  return values;
+}
 
 // How far two attributions of one example may be apart by rounding, batches being summed in another order.
 double Allowance(const Contributions& a, const Contributions& b, bool exact) {
@@ -64,8 +72,14 @@ Target WithoutExample(Target target) {
 }
 
 Examples::Examples(const TracedModel& model, const std::vector<Input>& inputs, const PreparedInputs& prepared,
-                   const AttributeOptions& options, int64_t at_once)
-    : model_(model), numc_(prepared.numc), options_(options), before_(model.model()->KeepState()) {
+                   const AttributeOptions& options, std::string one, int64_t at_once)
+    : model_(model),
+      numc_(prepared.numc),
+      options_(options),
+      one_(std::move(one)),
+      values_(ValuesOf(prepared)),
+      before_(model.model()->KeepState()),
+      drawn_before_(values_) {
   if (options.operators) {
     throw InvalidArgument("what passes through operators is not known for several examples; ask for one of them");
   }
@@ -92,7 +106,37 @@ Examples::Examples(const TracedModel& model, const std::vector<Input>& inputs, c
 }
 
 Examples::~Examples() {
-  if (after_ != nullptr) after_->Restore();
+  drawn_before_.Leave();
+  try {
+    Finish();
+  } catch (const std::exception&) {  // the error that ended the call counts
+  }
+}
+
+void Examples::Finish() {
+  if (drawn_after_) drawn_after_->Restore();
+  if (const std::shared_ptr<ModelState> after = std::move(after_)) after->Restore();
+}
+
+void Examples::Begin() {
+  before_->Restore();
+  drawn_before_.Restore();
+}
+
+void Examples::TakeNotes(const Report& report) {
+  const auto found = std::find_if(report.notes.begin(), report.notes.end(), SpoilsNumbers);
+  if (found == report.notes.end()) return;
+  if (spoilt_runs_++ == 0) spoilt_ = *found;
+}
+
+std::vector<std::string> Examples::notes() const {
+  std::vector<std::string> notes = notes_;
+  if (spoilt_runs_ == 0) return notes;
+  const std::string more = spoilt_runs_ == 1   ? ""
+                           : spoilt_runs_ == 2 ? ", and one more like it"
+                                               : absl::StrCat(", and ", spoilt_runs_ - 1, " more like it");
+  notes.push_back(absl::StrCat(spoilt_, " (in a run ", one_, more, ")"));
+  return notes;
 }
 
 Attribution Examples::First(const std::vector<Input>& inputs) {
@@ -100,6 +144,7 @@ Attribution Examples::First(const std::vector<Input>& inputs) {
   once.references = nullptr;
   Attribution found = Attribute(model_, inputs, once);
   after_ = model_.model()->KeepState();
+  drawn_after_.emplace(values_);
   return found;
 }
 
@@ -144,11 +189,12 @@ std::vector<Input> Examples::InputsOf(const std::vector<Example>& examples) cons
   return inputs;
 }
 
-ExampleAttribution Examples::Alone(const Example& example) const {
+ExampleAttribution Examples::Alone(const Example& example, Report& report) {
   AttributeOptions options = OptionsFor({example.target}, false);
   options.references = nullptr;  // those of batches are kept
-  before_->Restore();
+  Begin();
   Attribution found = Attribute(model_, InputsOf({example}), options);
+  report = std::move(found.report);
   ExampleAttribution result;
   result.numbers = std::move(found.targets.at(0));
   result.numbers.contributions.resize(static_cast<size_t>(numc_), 0.0);
@@ -158,11 +204,12 @@ ExampleAttribution Examples::Alone(const Example& example) const {
   return result;
 }
 
-std::vector<ExampleAttribution> Examples::Together(const std::vector<Example>& examples) const {
+std::vector<ExampleAttribution> Examples::Together(const std::vector<Example>& examples, Report& report) {
   std::vector<Target> targets;
   for (const Example& example : examples) targets.push_back(WithoutExample(example.target));
-  before_->Restore();
+  Begin();
   Attribution found = Attribute(model_, InputsOf(examples), OptionsFor(std::move(targets), true), influence_);
+  report = std::move(found.report);
   std::vector<ExampleAttribution> results(examples.size());
   for (size_t i = 0; i < examples.size(); ++i) {
     results[i].numbers = std::move(found.targets.at(i));
@@ -195,9 +242,10 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
     if (batch.size() == 1 || !CanBatch(batch[0])) break;
     std::vector<ExampleAttribution> results;
     // Whatever is wrong with the request shows here, too.
-    const ExampleAttribution first = done == 0 ? Alone(batch.front()) : ExampleAttribution();
+    Report report;
+    const ExampleAttribution first = done == 0 ? Alone(batch.front(), report) : ExampleAttribution();
     try {
-      results = Together(batch);
+      results = Together(batch, report);
     } catch (const Error& error) {
       if (done > 0 || error.code() != absl::StatusCode::kInvalidArgument) throw;
       notes_.push_back(
@@ -206,12 +254,18 @@ void Examples::Run(int64_t count, const std::function<Example(int64_t)>& example
     }
     if (done == 0) {
       RequireNoInfluence(results.front().numbers, first.numbers, exact_);
-      RequireNoInfluence(results.back().numbers, Alone(batch.back()).numbers, exact_);
+      Report of_last;
+      RequireNoInfluence(results.back().numbers, Alone(batch.back(), of_last).numbers, exact_);
     }
+    TakeNotes(report);
     for (size_t i = 0; i < results.size(); ++i) take(done + static_cast<int64_t>(i), std::move(results[i]));
     done += static_cast<int64_t>(batch.size());
   }
-  for (; done < count; ++done) take(done, Alone(example(done)));
+  for (; done < count; ++done) {
+    Report report;
+    take(done, Alone(example(done), report));
+    TakeNotes(report);
+  }
 }
 
 }  // namespace addend

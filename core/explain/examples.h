@@ -14,10 +14,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/explain/attribute.h"
+#include "core/program/random_state.h"
 
 namespace addend {
 
@@ -41,15 +43,16 @@ class Examples {
  public:
   // prepared: of inputs that the examples are cut from. Throws InvalidArgument for inputs that are given as explicit
   // parts or start inside the model, and where operators are asked for. at_once: how many examples at most; 0: as many
-  // as seems reasonable. Refers to the model.
+  // as seems reasonable. `one`: what notes call the run of an example: "with a later baseline". Refers to the model.
   Examples(const TracedModel& model, const std::vector<Input>& inputs, const PreparedInputs& prepared,
-           const AttributeOptions& options, int64_t at_once = 0);
-  // Leaves the model as the run of First() left it.
+           const AttributeOptions& options, std::string one, int64_t at_once = 0);
+  // Finishes where nobody has, and says nothing of what fails there: another error is on its way.
   ~Examples();
   Examples(const Examples&) = delete;
   Examples& operator=(const Examples&) = delete;
 
-  // Attributes the whole that examples are cut from. All runs begin in the state that the model has when this is made.
+  // Attributes the whole that examples are cut from. All runs begin in the state that the model has when this is made,
+  // and draw the same random numbers.
   Attribution First(const std::vector<Input>& inputs);
   // How many examples there are in one batch.
   int64_t at_once() const { return at_once_; }
@@ -59,13 +62,18 @@ class Examples {
   // FailedPrecondition where examples influence each other.
   void Run(int64_t count, const std::function<Example(int64_t)>& example,
            const std::function<void(int64_t, ExampleAttribution)>& take);
-  // What a reader has to know.
-  const std::vector<std::string>& notes() const { return notes_; }
+  // Leaves the model, and the generators of random numbers, as the run of First() left them.
+  void Finish();
+  // What a reader has to know. A note that spoils the numbers of some of the runs stands for those of all of them.
+  std::vector<std::string> notes() const;
 
  private:
   std::vector<Input> InputsOf(const std::vector<Example>& examples) const;
-  ExampleAttribution Alone(const Example& example) const;
-  std::vector<ExampleAttribution> Together(const std::vector<Example>& examples) const;
+  // These fill the report of their run.
+  ExampleAttribution Alone(const Example& example, Report& report);
+  std::vector<ExampleAttribution> Together(const std::vector<Example>& examples, Report& report);
+  void Begin();
+  void TakeNotes(const Report& report);
   bool CanBatch(const Example& example) const;
   AttributeOptions OptionsFor(std::vector<Target> targets, bool each_example) const;
 
@@ -77,8 +85,14 @@ class Examples {
   bool exact_ = true;  // float64
   std::shared_ptr<KnownInfluence> influence_ = std::make_shared<KnownInfluence>();
   std::vector<std::string> notes_;
+  const std::string one_;
+  std::string spoilt_;              // the first note that spoils numbers
+  int64_t spoilt_runs_ = 0;         // how many runs have such notes
+  std::vector<at::Tensor> values_;  // of the whole, by input
   std::shared_ptr<ModelState> before_;
+  RandomState drawn_before_;
   std::shared_ptr<ModelState> after_;
+  std::optional<RandomState> drawn_after_;
 };
 
 // Throws FailedPrecondition where an example that was attributed among others has other numbers than alone, beyond what

@@ -52,7 +52,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     if (group < 0) throw InvalidArgument("groups count from 0");
     count = std::max(count, group + 1);
   }
-  Examples runner(model, inputs, prepared, options, at_once);
+  Examples runner(model, inputs, prepared, options, "with a group at its baseline", at_once);
   Interactions result;
   result.attribution = runner.First(inputs);
   result.numbers = result.attribution.targets.at(0);
@@ -100,6 +100,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     result.leftovers.push_back(one.numbers.leftover);
   };
   runner.Run(count + 1, example, take);
+  runner.Finish();
   result.matrix.assign(static_cast<size_t>(count), std::vector<double>(static_cast<size_t>(count), 0.0));
   for (int64_t i = 0; i < count; ++i) {
     double rest = 0;
@@ -111,8 +112,7 @@ Interactions AttributeInteractions(const TracedModel& model, const std::vector<I
     result.matrix[i][i] = result.contributions[i] - rest;
   }
   result.asymmetry = AsymmetryOf(result.matrix);
-  std::vector<std::string>& notes = result.attribution.report.notes;
-  notes.insert(notes.end(), runner.notes().begin(), runner.notes().end());
+  for (std::string& note : runner.notes()) result.attribution.report.notes.push_back(std::move(note));
   return result;
 }
 

@@ -232,7 +232,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
     first[k].baseline = Baseline::Of(examples == 1 ? of_examples[0] : at::cat(of_examples));
   }
   const PreparedInputs prepared = Prepare(first, model.model()->NamedTensors());
-  Examples runner(model, first, prepared, options, at_once);
+  Examples runner(model, first, prepared, options, "with a later baseline", at_once);
   runner.Align(count);
   BaselinesAttribution result;
   result.mean = runner.First(first);
@@ -281,6 +281,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
     }
   };
   runner.Run(static_cast<int64_t>(targets) * count, example, take);
+  runner.Finish();
   for (size_t t = 0; t < targets; ++t) {
     Contributions& numbers = result.mean.targets[t];
     const std::vector<double>& mean = sums[t].mean();
@@ -307,7 +308,7 @@ BaselinesAttribution AttributeBaselines(const TracedModel& model, const std::vec
   Report& report = result.mean.report;
   report.notes.push_back(absl::StrCat("contributions, reference and leftover are means over ", count,
                                       " baselines, and add up as those of each do; the report is that of the first"));
-  report.notes.insert(report.notes.end(), runner.notes().begin(), runner.notes().end());
+  for (std::string& note : runner.notes()) report.notes.push_back(std::move(note));
   return result;
 }
 

@@ -167,6 +167,43 @@ TEST(AttributeBaselines, OfEqualOnesAreThatOne) {
   EXPECT_TRUE(std::isnan(single.spread[0].standard_errors[0]));
 }
 
+// Every run draws what the first one drew, and whoever draws next draws what follows one run.
+TEST(AttributeBaselines, DrawTheSameNumbersInAllRuns) {
+  const TracedModel model = ModelOf([](const Tensor& x) { return x * 2 + at::randn({6}, at::kDouble); });
+  const Input input = SplitInput(Random({1, 6}, 5), {1});
+  for (const int64_t at_once : {1, 3}) {
+    at::manual_seed(7);
+    const BaselinesAttribution found =
+        AttributeBaselines(model, {input}, Against(Random({5, 6}, 6)), Asked("2"), at_once);
+    const Tensor next = at::randn({3});
+    EXPECT_NEAR(found.mean.targets[0].recovery, found.mean.targets[0].value, 1e-12);
+    at::manual_seed(7);
+    Attribute(model, {input}, Asked("2"));
+    EXPECT_TRUE(at::equal(next, at::randn({3})));
+  }
+}
+
+// What spoils the numbers of a later run is said, once.
+TEST(AttributeBaselines, SayWhatSpoilsARun) {
+  AttributeOptions options = Asked("2");
+  options.policy.preset = Preset::kFaithful;
+  options.policy.on_failure = OnFailure::kWarn;
+  // Two digits are lost where the baseline is far away.
+  const TracedModel model = ModelOf([](const Tensor& x) { return ((x + 3e4) * 0.5 + 1) * 2 - 3e4 - 2; });
+  const Tensor x = Random({1, 6}, 5, at::kFloat);
+  const Tensor near = x + 0.5;
+  const Tensor far = at::full({1, 6}, -3e9, at::kFloat);
+  for (const int64_t at_once : {1, 3}) {
+    const BaselinesAttribution found =
+        AttributeBaselines(model, {SplitInput(x, {1})}, Against(at::cat({near, far, far})), options, at_once);
+    int64_t said = 0;
+    for (const std::string& note : found.mean.report.notes) {
+      said += note.find("(in a run with a later baseline") != std::string::npos;
+    }
+    EXPECT_EQ(said, 1) << testing::PrintToString(found.mean.report.notes);
+  }
+}
+
 TEST(AttributeBaselines, DoNotDependOnTheirOrder) {
   const TracedModel model = Network();
   const Input input = SplitInput(Random({1, 6}, 9), {1});

@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/tensor_text.h"
 #include "core/explain/inside.h"
+#include "core/program/random_state.h"
 #include "tools/addend/progress.h"
 
 namespace addend::cli {
@@ -64,6 +65,7 @@ void FindInside(LoadedRun& run) {
   DecomposeOptions options;
   options.policy = run.policy;
   const std::shared_ptr<ModelState> before = run.model->KeepState();
+  const RandomState drawn(run.Values());
   const PreparedInputs found =
       WithHints(run, [&] { return RecordFor(*run.model, run.Inputs(), options, RunFor::kForward).inputs; });
   before->Restore();
