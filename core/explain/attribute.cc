@@ -301,10 +301,10 @@ Attribution AttributeRun(RecordedRun run, const AttributeOptions& options) {
     std::string note =
         InfluenceOf(swept.linearization, result.targets, cotangent, adjoint, send_back, run.influence.get());
     // What examples give each other is no rounding.
-    if (note.empty()) {
-      JudgeExamples(swept.linearization, result.name, result.targets, scales, cotangent, adjoint, outcome);
-    } else {
+    if (!note.empty()) {
       outcome.notes.push_back(std::move(note));
+    } else if (together > 1) {
+      JudgeExamples(swept.linearization, result.name, result.targets, scales, cotangent, adjoint, outcome);
     }
   }
   JudgeTargets(swept.linearization, result.name, result.targets, cotangent, adjoint, outcome);

@@ -1,6 +1,7 @@
 #include "core/explain/outcome.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/maximum.h>
@@ -40,14 +41,14 @@ struct Sizes {
 
   double parts() const { return components + leftover; }
   double Conditioning() const { return ConditioningOf(parts(), reference, value, move); }
-  // How much of the parts cancels in what they sum to.
-  double Cancelling() const { return parts() == 0 ? 1 : parts() / move; }
+  // How much of the parts cancels in what they sum to; infinite where that is no number.
+  double Cancelling() const {
+    const double ratio = parts() == 0 ? 1 : parts() / move;
+    return std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio;
+  }
   double LeftoverShare() const { return leftover == 0 ? 0 : leftover / move; }
   // What is as small as the rounding of the value was made of that, and has no meaning.
-  bool AreRounding(bool single) const {
-    const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-    return parts() <= 64 * eps * value;
-  }
+  bool AreRounding(bool single) const { return parts() <= 64 * EpsilonOf(single ? at::kFloat : at::kDouble) * value; }
 };
 
 std::string At(const Linearization& linearization, int64_t call) {
@@ -144,11 +145,22 @@ struct Gap {
   double scale = 1;  // what it is measured by
   int64_t off = 0;   // how many rows are off by more than is to be told
   int64_t rows = 1;
-  // How large the numbers are beside which the model itself rounds the worst row: what is as small as their rounding is
-  // no failure.
-  double terms = 0;
+  bool fails = false;
 
   double relative() const { return size / scale; }
+  bool WorseThan(const Gap& other) const { return fails != other.fails ? fails : relative() > other.relative(); }
+};
+
+// How the recovery of numbers in one precision is judged.
+struct Limits : RecoveryLimits {
+  Limits(const Linearization& linearization, bool single)
+      : RecoveryLimits(RecoveryLimitsOf(single, linearization.policy.tolerance)),
+        eps(EpsilonOf(single ? at::kFloat : at::kDouble)) {}
+  // `terms`: how large the numbers are beside which the model itself rounds the row. What is as small as their rounding
+  // is no failure.
+  bool Fails(const Gap& gap, double terms) const { return gap.relative() > failed && gap.size > 16 * eps * terms; }
+
+  double eps;
 };
 
 // The sentence about a recovery that is off, but for what to do.
@@ -175,7 +187,8 @@ std::string DescribeGap(const Linearization& linearization, const Judged& judged
 
 // The model's own rounding, where it is as large as what is told: "" or a sentence.
 std::string OwnRounding(const Linearization& linearization, size_t probe, bool single) {
-  if (!single) return "";
+  // Of several pieces of the line the first is at hand, which does not end at the value.
+  if (!single || linearization.policy.segments > 1) return "";
   const at::Tensor exact = ValueInDouble(*linearization.recorded, linearization.probes[probe]);
   if (!exact.defined()) return "";
   const at::Tensor value = Resolved(linearization.trace->Value(linearization.probes[probe].operand)).to(at::kDouble);
@@ -190,46 +203,71 @@ std::string OwnRounding(const Linearization& linearization, size_t probe, bool s
                       " another when it is computed in float64");
 }
 
-// Tells a recovery that is off, and what Policy::on_failure does with a failure. Returns whether it is to be absorbed.
-// `probe` and a cotangent [1, *S] say where growth is looked for.
+// Tells a recovery that is off by more than is to be told, and what Policy::on_failure does with a failure. Returns
+// whether it is to be absorbed. `probe` and a cotangent [1, *S] say where growth is looked for, unless `judged` knows
+// it. `own_rounding`: whether the model's own rounding is told, for which the run is made again.
 bool TellGap(const Linearization& linearization, Judged judged, const Gap& gap, bool single, size_t probe,
-             const std::function<at::Tensor()>& cotangent, Outcome& outcome) {
+             const std::function<at::Tensor()>& cotangent, bool own_rounding, Outcome& outcome) {
   const Policy& policy = linearization.policy;
-  const RecoveryLimits limits = RecoveryLimitsOf(single, policy.tolerance);
-  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-  if (!(gap.relative() > limits.told)) return false;
   NoteWorst(gap.relative(), outcome.worst_error);
-  const bool fails = gap.relative() > limits.failed && gap.size > 16 * eps * gap.terms;
   const bool far = judged.sizes.value < judged.sizes.move;
-  judged.growth = far ? GrowthOfReference(linearization, judged.call) : GrowthOf(linearization, probe, cotangent());
-  const std::string what =
-      absl::StrCat(DescribeGap(linearization, judged, gap, far), OwnRounding(linearization, probe, single));
+  if (far) {
+    judged.growth = GrowthOfReference(linearization, judged.call);
+  } else if (judged.growth.call < 0) {
+    judged.growth = GrowthOf(linearization, probe, cotangent());
+  }
   const std::string remedies = Remedies(single, far);
-  if (!fails) {
-    outcome.notes.push_back(absl::StrCat("recovery is off: ", what, ". What helps: ", remedies));
+  const auto what = [&] {
+    return absl::StrCat(DescribeGap(linearization, judged, gap, far),
+                        own_rounding ? OwnRounding(linearization, probe, single) : "");
+  };
+  if (!gap.fails) {
+    outcome.notes.push_back(absl::StrCat("recovery is off: ", what(), ". What helps: ", remedies));
     return false;
   }
   const int64_t call = judged.growth.call >= 0 ? judged.growth.call : judged.call;
-  ThrowIfError(policy.on_failure, what, linearization.trace->program.calls[call].position, remedies);
+  if (policy.on_failure == OnFailure::kError) {
+    ThrowIfError(policy.on_failure, what(), linearization.trace->program.calls[call].position, remedies);
+  }
   OperatorCheck check;
   check.call = call;
   for (const Node& node : linearization.nodes) {
     if (node.call == call) check.kind = node.kind;
   }
   check.recovery_error = gap.relative();
-  check.tolerance = limits.failed;
+  check.tolerance = Limits(linearization, single).failed;
   check.recovered = false;
   check.absorbed = policy.on_failure == OnFailure::kAbsorb;
   outcome.failures.push_back(Locate(*linearization.trace, check));
   if (policy.on_failure != OnFailure::kIgnore) {
     outcome.notes.push_back(absl::StrCat("tracing failure", check.absorbed ? ", absorbed into the leftover: " : ": ",
-                                         what, ". What helps: ", remedies));
+                                         what(), ". What helps: ", remedies));
   }
   return check.absorbed;
 }
 
-// How large the numbers are that the model itself sums a probe from, on the value: what is one less one is made of
-// rounding. [*S] or a number for all; zero where the last operator sums nothing.
+// How large the numbers are that the first output of a node is summed from, on the value: [*S], or one number for all
+// where only its operands are known.
+at::Tensor TermsOf(const TracedRun& trace, const Node& node) {
+  std::vector<at::Tensor> values;
+  for (const int input : node.inputs) {
+    const Operand& operand = trace.program.calls[node.call].operands[input];
+    if (!trace.Misses(operand)) values.push_back(Resolved(trace.Value(operand)));
+  }
+  if (values.size() == node.inputs.size()) {
+    const at::Tensor reached = ReachOf(trace, node, 0, /*with_reference=*/false);
+    if (reached.defined()) return reached.to(at::kDouble);
+  }
+  double largest = 0;
+  // What a product is summed from is not of the size of its operands.
+  if (node.kind != Kind::kBilinear) {
+    for (const at::Tensor& value : values) largest = std::max(largest, LargestFinite(value));
+  }
+  return at::full({}, largest, at::TensorOptions(at::kDouble));
+}
+
+// How large the numbers are that the model itself sums a probe from, on the value: 1 - 1 is a difference of two equal
+// numbers and holds only their rounding. [*S] or a number for all; zero where the last operator sums nothing.
 at::Tensor OwnTerms(const Linearization& linearization, const Probe& probe) {
   const at::Tensor value = linearization.trace->Value(probe.operand);
   at::Tensor terms = at::zeros({}, value.options().dtype(at::kDouble));
@@ -238,41 +276,61 @@ at::Tensor OwnTerms(const Linearization& linearization, const Probe& probe) {
     if (node.call != last) continue;
     // A product of many has terms that no operand shows, as a determinant has.
     if (node.kind == Kind::kBilinear) terms = at::maximum(terms, at::full_like(terms, node.inner_terms));
-    if ((node.kind != Kind::kLinear && node.kind != Kind::kAffine) || !node.map) continue;
-    const at::Tensor reached = ReachOf(*linearization.trace, node, 0, /*with_reference=*/false);
-    if (reached.defined() && reached.sizes() == value.sizes()) terms = at::maximum(terms, reached.to(at::kDouble));
+    if (node.kind != Kind::kLinear && node.kind != Kind::kAffine && node.kind != Kind::kBilinear) continue;
+    const at::Tensor own = TermsOf(*linearization.trace, node);
+    // A view has other elements than the operator gave.
+    const bool by_element = own.sizes() == value.sizes();
+    terms = at::maximum(terms, by_element ? own.to(terms.device()) : at::full_like(terms, LargestFinite(own)));
   }
-  return terms;
+  // Each piece of the line rounds about as the first does, which is at hand.
+  return terms * static_cast<double>(std::max<int64_t>(linearization.policy.segments, 1));
+}
+
+// The same by rows, and at least as large as the probe itself, whose scales these are.
+std::vector<double> OwnTermsOfRows(const Linearization& linearization, const Probe& probe, const OutputScales& scales) {
+  const at::Tensor terms = OwnTerms(linearization, probe);
+  std::vector<double> rows = OutputScales(terms).each();
+  rows.resize(scales.each().size(), rows[0]);
+  for (double& row : rows) row = std::max(row, scales.whole());
+  return rows;
+}
+
+// The magnitudes of the parts of each element, [*S].
+at::Tensor MassOf(const ProbeRows& rows) {
+  at::Tensor mass = rows.leftover.abs();
+  for (int64_t c = 0; c < rows.components.size(0); ++c) mass = mass + rows.components.select(0, c).abs();
+  return mass;
 }
 
 // The worst row of what a recovery misses. missing: [*S], zero where the value is not finite.
-Gap GapOf(const Linearization& linearization, const Probe& probe, const at::Tensor& missing, const at::Tensor& value,
-          bool single) {
-  const RecoveryLimits limits = RecoveryLimitsOf(single, linearization.policy.tolerance);
+Gap GapOf(const Linearization& linearization, const Probe& probe, const ProbeRows& rows, const at::Tensor& missing,
+          const at::Tensor& value) {
+  const Limits limits(linearization, rows.single);
   const OutputScales scales(value);
   const std::vector<double> off = OutputScales(missing).each();
+  std::vector<double> terms;  // of all rows, where one may fail
+  double of_zeros = -1;       // the size of what cancels where all is zero; -1: nobody has asked
   Gap worst;
-  worst.scale = 0;
-  size_t row_of_worst = 0;
   for (size_t row = 0; row < off.size(); ++row) {
-    if (off[row] == 0 || std::isnan(off[row])) continue;
-    // Of zeros: the size of what they are made of.
-    double scale = scales.OfRow(row);
-    if (scale == 0) scale = std::max(LargestFinite(linearization.trace->Reference(probe.operand)), off[row]);
-    worst.off += off[row] > limits.told * scale;
-    if (worst.scale > 0 && off[row] / scale <= worst.relative()) continue;
-    worst.size = off[row];
-    worst.scale = scale;
-    row_of_worst = row;
+    if (off[row] == 0) continue;
+    Gap own;
+    own.size = off[row];
+    own.scale = scales.OfRow(row);
+    if (own.scale == 0) {
+      if (of_zeros < 0) of_zeros = std::max(LargestFinite(rows.reference), LargestFinite(MassOf(rows)));
+      own.scale = std::max(of_zeros, own.size);
+    }
+    worst.off += own.relative() > limits.told;
+    if (own.relative() > limits.failed) {
+      if (terms.empty()) terms = OwnTermsOfRows(linearization, probe, scales);
+      own.fails = limits.Fails(own, terms[row]);
+    }
+    if (!own.WorseThan(worst)) continue;
+    worst.size = own.size;
+    worst.scale = own.scale;
+    worst.fails = own.fails;
   }
   worst.rows = static_cast<int64_t>(off.size());
-  if (worst.scale == 0) worst.scale = 1;
-  if (worst.relative() > limits.failed) {
-    const at::Tensor terms = OwnTerms(linearization, probe);
-    const double own =
-        terms.dim() == 0 && value.dim() > 0 ? terms.item<double>() : OutputScales(terms).each()[row_of_worst];
-    worst.terms = std::max(own, scales.whole());
-  }
   return worst;
 }
 
@@ -320,12 +378,22 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep) {
   const c10::AutoGradMode no_grad(false);
   const Policy& policy = linearization.policy;
+  // What is told of the recovery of a probe, once the worst is known.
+  struct Off {
+    size_t probe;
+    Judged judged;
+    Gap gap;
+    at::Tensor missing;
+    at::Tensor infinite;
+  };
+  std::vector<Off> told;
+  const auto worse = [](const Off& a, const Off& b) { return b.gap.WorseThan(a.gap); };
   Outcome outcome;
   Outcome worst_conditioned;
   Outcome most_left;
   double most_cancelling = kIllConditioned;
   for (size_t p = 0; p < sweep.probes.size(); ++p) {
-    ProbeRows& rows = sweep.probes[p];
+    const ProbeRows& rows = sweep.probes[p];
     if (!rows.decomposed || rows.value.numel() == 0 || linearization.trace->program.calls.empty()) continue;
     const at::ScalarType dtype = rows.components.scalar_type();
     const at::Tensor value = rows.value.detach().to(dtype);
@@ -333,8 +401,8 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
     const at::Tensor infinite = unfit.any().item<bool>() ? unfit : at::Tensor();
     const double leftover_before = outcome.leftover_share;
     const Sizes sizes = SizesOf(rows, infinite);
-    const auto worst_element = [&] { return WorstElement(rows, infinite); };
-    const Judged judged = Measure(linearization, names[p], sizes, rows.single, p, worst_element, outcome);
+    const Judged judged = Measure(
+        linearization, names[p], sizes, rows.single, p, [&] { return WorstElement(rows, infinite); }, outcome);
     if (!sizes.AreRounding(rows.single) && !(sizes.Cancelling() < most_cancelling)) {
       most_cancelling = sizes.Cancelling();
       worst_conditioned.notes.clear();
@@ -344,13 +412,22 @@ Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::
       most_left.notes.clear();
       NoteLeftover(policy, names[p], sizes.LeftoverShare(), most_left);
     }
-    // What failed at an operator fails here too, and is known.
+    // A failure that an operator's check has reported is not reported again.
     if (policy.check == Check::kOff || (!sweep.failures.empty() && policy.on_failure != OnFailure::kAbsorb)) continue;
     at::Tensor missing = value - (rows.components.sum(0) + rows.leftover + rows.reference.to(dtype));
     if (infinite.defined()) missing = missing.masked_fill(infinite, 0);
-    const Gap gap = GapOf(linearization, linearization.probes[p], missing, value, rows.single);
-    if (TellGap(linearization, judged, gap, rows.single, p, worst_element, outcome)) {
-      rows.leftover = rows.leftover + missing;
+    const Gap gap = GapOf(linearization, linearization.probes[p], rows, missing, value);
+    if (gap.relative() > Limits(linearization, rows.single).told) told.push_back({p, judged, gap, missing, infinite});
+  }
+  const auto worst = std::max_element(told.begin(), told.end(), worse);
+  for (const Off& one : told) {
+    ProbeRows& rows = sweep.probes[one.probe];
+    // One that fails may be the last that is looked at.
+    const bool last = one.gap.fails && policy.on_failure == OnFailure::kError;
+    const auto worst_element = [&] { return WorstElement(rows, one.infinite); };
+    if (TellGap(linearization, one.judged, one.gap, rows.single, one.probe, worst_element, last || &one == &*worst,
+                outcome)) {
+      rows.leftover = rows.leftover + one.missing;
     }
   }
   for (Outcome* more : {&worst_conditioned, &most_left}) {
@@ -365,16 +442,17 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   const Policy& policy = linearization.policy;
   Outcome outcome;
   const Probe& probe = linearization.probes[0];
-  if (!CarriesRows(probe.operand) || scales.rows() == 0 || policy.check == Check::kOff) return outcome;
+  if (!CarriesRows(probe.operand) || policy.check == Check::kOff) return outcome;
   if (!result.failures.empty() && policy.on_failure != OnFailure::kAbsorb) return outcome;
   const bool single = result.single[0];
-  const RecoveryLimits limits = RecoveryLimitsOf(single, policy.tolerance);
+  const Limits limits(linearization, single);
   const std::vector<double> components = Doubles(result.components.sum(1));
   const std::vector<double> leftover = Doubles(result.leftover);
   const std::vector<double> references = Doubles(result.reference);
   const std::vector<double> values = Doubles(result.value);
   // How many targets a row of the sweep is the sum of.
   const double together = static_cast<double>(targets.size()) / static_cast<double>(std::max<size_t>(values.size(), 1));
+  at::Tensor terms;  // of the value, where a row may fail
   Gap worst;
   Judged of_worst;
   int64_t row_of_worst = -1;
@@ -382,35 +460,39 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
   for (size_t t = 0; t < values.size(); ++t) {
     // JudgeTargets() says so of those rows alone.
     if (!std::isfinite(values[t])) continue;
+    const auto row = static_cast<int64_t>(t);
     const double missing = values[t] - (components[t] + leftover[t] + references[t]);
     Gap gap;
     gap.size = std::abs(missing) / together;
     gap.scale = together > 1 ? scales.whole() : scales.Of(targets[t]);
-    if (gap.scale == 0) gap.scale = std::max(std::abs(references[t]) / together, gap.size);
-    if (!(gap.size > limits.told * gap.scale)) continue;
+    const auto parts = [&] { return result.components[row].abs().sum().item<double>(); };
+    if (gap.scale == 0) {
+      // Of zeros: the size of what cancels in them.
+      gap.scale = std::max({std::abs(references[t]), std::abs(leftover[t]) + parts()}) / together;
+      gap.scale = std::max(gap.scale, gap.size);
+    }
+    if (!(gap.relative() > limits.told)) continue;
     ++worst.off;
-    if (gap.relative() > limits.failed) absorbed[t] = missing;
-    if (row_of_worst >= 0 && gap.relative() <= worst.relative()) continue;
+    if (gap.relative() > limits.failed) {
+      absorbed[t] = missing;
+      if (!terms.defined()) terms = OwnTerms(linearization, probe);
+      const at::Tensor weights = cotangent.select(0, row).abs().to(at::kDouble);
+      gap.fails = limits.Fails(gap, std::max(scales.whole(), (weights * terms).sum().item<double>() / together));
+    }
+    if (row_of_worst >= 0 && !gap.WorseThan(worst)) continue;
     worst.size = gap.size;
     worst.scale = gap.scale;
-    row_of_worst = static_cast<int64_t>(t);
-    of_worst.sizes.components = result.components[row_of_worst].abs().sum().item<double>();
-    of_worst.sizes.leftover = std::abs(leftover[t]);
-    of_worst.sizes.reference = std::abs(references[t]);
-    of_worst.sizes.move = std::abs(values[t] - references[t]);
-    of_worst.sizes.value = std::abs(values[t]);
+    worst.fails = gap.fails;
+    row_of_worst = row;
+    of_worst.sizes = {parts(), std::abs(leftover[t]), std::abs(references[t]), std::abs(values[t] - references[t]),
+                      std::abs(values[t])};
   }
   if (row_of_worst < 0) return outcome;
   worst.rows = static_cast<int64_t>(values.size());
-  if (worst.relative() > limits.failed) {
-    const at::Tensor terms = OwnTerms(linearization, probe);
-    const at::Tensor weights = cotangent.select(0, row_of_worst).abs().to(at::kDouble);
-    worst.terms = std::max(scales.whole(), (weights * terms).sum().item<double>() / together);
-  }
   of_worst.name = targets.size() > 1 || together > 1 ? name : absl::StrCat(name, " at ", TargetText(targets[0]));
   of_worst.call = MakerOf(*linearization.trace, probe);
   const auto row = [&] { return cotangent.narrow(0, row_of_worst, 1); };
-  const bool absorb = TellGap(linearization, of_worst, worst, single, 0, row, outcome);
+  const bool absorb = TellGap(linearization, of_worst, worst, single, 0, row, /*own_rounding=*/true, outcome);
   for (size_t t = 0; absorb && t < absorbed.size(); ++t) result.leftover[static_cast<int64_t>(t)] += absorbed[t];
   return outcome;
 }
@@ -424,26 +506,28 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
   if (left.empty() || failed || linearization.policy.check == Check::kOff) return;
   const size_t together = targets.size() / left.size();
   const bool single = result.single[0];
-  const RecoveryLimits limits = RecoveryLimitsOf(single, linearization.policy.tolerance);
-  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const Limits limits(linearization, single);
   Gap worst;
   size_t which = 0;
   for (size_t t = 0; t < targets.size(); ++t) {
     const Contributions& target = targets[t];
-    const double scale = target.scale > 0 ? target.scale : std::abs(target.reference);
-    if (!std::isfinite(target.value) || scale == 0) continue;
+    Gap gap;
+    gap.scale = target.scale > 0 ? target.scale : target.mass;
+    if (!std::isfinite(target.value) || !(gap.scale > 0)) continue;
     const bool known = left[t / together] == 0 && target.target.quantity == Target::Quantity::kElement;
     // A guess is told, and fails nothing.
-    const double missing = known ? std::abs(target.leftover) : std::min(4 * eps * target.mass, limits.failed * scale);
-    if (!(missing > limits.told * scale)) continue;
-    if (worst.off++ > 0 && missing / scale <= worst.relative()) continue;
-    worst.size = missing;
-    worst.scale = scale;
+    gap.size =
+        known ? std::abs(target.leftover) : std::min(4 * limits.eps * target.mass, 0.99 * limits.failed * gap.scale);
+    if (!(gap.relative() > limits.told)) continue;
+    gap.fails = limits.Fails(gap, scales.whole());
+    if (worst.off++ > 0 && !gap.WorseThan(worst)) continue;
+    worst.size = gap.size;
+    worst.scale = gap.scale;
+    worst.fails = gap.fails;
     which = t;
   }
   if (worst.off == 0) return;
   worst.rows = static_cast<int64_t>(targets.size());
-  worst.terms = scales.whole();
   const Contributions& target = targets[which];
   Judged judged;
   judged.name = name;
@@ -452,7 +536,8 @@ void JudgeExamples(const Linearization& linearization, const std::string& name,
                   std::abs(target.value)};
   for (const double part : target.contributions) judged.sizes.components += std::abs(part);
   const auto row = [&] { return cotangent.narrow(0, static_cast<int64_t>(which / together), 1); };
-  TellGap(linearization, judged, worst, single, 0, row, outcome);
+  // The model's own rounding is known where the recovery of all together was told.
+  TellGap(linearization, judged, worst, single, 0, row, /*own_rounding=*/outcome.notes.empty(), outcome);
 }
 
 void JudgeTargets(const Linearization& linearization, const std::string& name,

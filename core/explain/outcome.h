@@ -41,16 +41,16 @@ struct Outcome {
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep);
 
 // The same of targets, which are found backward, in two steps: recovery of the rows of `cotangent` [rows, *S] in the
-// only probe, of which a row is the sum of as many targets as there are more of them; then what their parts come to.
-// `scales`: of the explained value.
+// only probe; then what their parts come to. Where there are more targets than rows, each row is the sum of equally
+// many targets. `scales`: of the explained value.
 Outcome JudgeRecovery(const Linearization& linearization, const std::string& name, const std::vector<Target>& targets,
                       const OutputScales& scales, const at::Tensor& cotangent, AdjointResult& result);
 void JudgeTargets(const Linearization& linearization, const std::string& name,
                   const std::vector<Contributions>& targets, const at::Tensor& cotangent, const AdjointResult& result,
                   Outcome& outcome);
-// Between both, of examples that do not influence each other: the recovery of each. Of a row that is their sum nothing
-// is known of one of them. What one misses is its leftover then: all of it is rounding where operators left nothing
-// over, and else rounding is guessed from the terms.
+// Between both, of examples that do not influence each other, where a row is the sum of several: the recovery of each.
+// A row that sums several examples tells nothing about a single one. What one misses is its leftover: all of it is
+// rounding where operators left nothing over, and else rounding is guessed from the terms.
 void JudgeExamples(const Linearization& linearization, const std::string& name,
                    const std::vector<Contributions>& targets, const OutputScales& scales, const at::Tensor& cotangent,
                    const AdjointResult& result, Outcome& outcome);

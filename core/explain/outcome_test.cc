@@ -101,6 +101,77 @@ TEST(OutputScales, AreThoseOfRows) {
   EXPECT_EQ(OutputScales(at::empty({0, 3})).whole(), 0);
 }
 
+TEST(OutputScales, OfQuantitiesAreWhatTheyChangeWith) {
+  const OutputScales table(at::tensor({101.0, 97.0, 20.0, 20.25}, at::kDouble).view({2, 2}));
+  const auto of = [&](Target::Quantity quantity, std::vector<int64_t> index) {
+    Target target = At(std::move(index));
+    target.quantity = quantity;
+    return table.Of(target);
+  };
+  EXPECT_EQ(of(Target::Quantity::kLogProbability, {0, 1}), 4);
+  EXPECT_EQ(of(Target::Quantity::kEntropy, {1}), 0.25);
+  EXPECT_EQ(of(Target::Quantity::kProbability, {0, 1}), 1);
+  EXPECT_EQ(of(Target::Quantity::kProbability, {1, 0}), 0.25);
+  Target continuation = At({});
+  continuation.quantity = Target::Quantity::kContinuation;
+  continuation.ids = {1, 0, 1};
+  EXPECT_EQ(table.Of(continuation), 303);
+  Target sum = At({});
+  sum.quantity = Target::Quantity::kSum;
+  sum.parts = {At({0, 0}), At({1, 0})};
+  EXPECT_EQ(table.Of(sum), 121.25);
+}
+
+// Numbers of 1e6 that cancel leave a rounding which is no failure of their parts, whatever form the last operator has.
+TEST(OwnTerms, AreThoseOfTheLastOperator) {
+  const Tensor x = Random({2, 5}, 3, at::kFloat);
+  const Tensor columns = at::zeros({5, 2}, at::kFloat);
+  columns[0][0] = 1;
+  columns[1][0] = -1;
+  columns[2][1] = 1;
+  columns[3][1] = -1;
+  const Input of_x = SplitInput(x, {1}, x * 0.5);
+  const auto far = [](const Tensor& t) { return t + 1e6; };
+  const TracedModel plain = ModelOf([&](const Tensor& t) { return far(t) - 1e6; });
+  const TracedModel viewed = ModelOf([&](const Tensor& t) { return (far(t) - 1e6).view({5, 2}); });
+  const TracedModel product =
+      Trace(FromFunction([&](const std::vector<Tensor>& in) { return at::matmul(far(in[0]), in[1]); }));
+  const auto expect_no_failure = [](const TracedModel& model, const std::vector<Input>& inputs) {
+    for (const int64_t memory : {0, 1000}) {
+      AttributeOptions options;
+      options.policy.preset = Preset::kFaithful;
+      options.targets = {ParseTarget("0,0"), ParseTarget("1,1")};
+      options.memory_bytes = memory;
+      EXPECT_TRUE(Attribute(model, inputs, options).report.failures.empty());
+    }
+    DecomposeOptions options;
+    options.policy.preset = Preset::kFaithful;
+    EXPECT_TRUE(model.Decompose(inputs, options).report.failures.empty());
+  };
+  expect_no_failure(plain, {of_x});
+  expect_no_failure(viewed, {of_x});
+  expect_no_failure(product, {of_x, SplitInput(columns, {1})});
+}
+
+// What is zero is measured by what cancels in it.
+TEST(RecoveryOfZeros, IsMeasuredByTheParts) {
+  const TracedModel model =
+      Trace(FromFunction([](const std::vector<Tensor>& in) { return (at::tanh(in[0]) - at::tanh(in[1])) * 2; }));
+  const Tensor x = Random({3, 40}, 3, at::kFloat);
+  const std::vector<Input> inputs = {SplitInput(x, {1}), SplitInput(x.clone(), {1})};
+  DecomposeOptions options;
+  options.policy.preset = Preset::kFaithful;
+  options.direction = Direction::kForward;
+  const TracedModel sums =
+      Trace(FromFunction([](const std::vector<Tensor>& in) { return (in[0].exp().sum(1) - in[1].exp().sum(1)) * 2; }));
+  for (const TracedModel& one : {model, sums}) {
+    const Decomposition found = one.Decompose(inputs, options);
+    EXPECT_EQ(found.outputs[0].value.abs().max().item<double>(), 0);
+    EXPECT_TRUE(found.report.failures.empty());
+    EXPECT_THAT(found.report.notes, Not(Contains(HasSubstr("recovery is off"))));
+  }
+}
+
 // Each row is judged by its own scale: a small one beside a large one.
 TEST(RecoveryOfRows, IsSaidOfTheRow) {
   const TracedModel model = ModelOf([](const Tensor& x) {

@@ -41,7 +41,7 @@ at::Tensor RowsOfOutput(const at::Tensor& output) {
   return output.reshape({length == 0 ? 1 : output.numel() / length, length});
 }
 
-OutputScales::OutputScales(const at::Tensor& value) : sizes_(value.sizes()) {
+OutputScales::OutputScales(const at::Tensor& value) : value_(value.detach()), sizes_(value.sizes()) {
   if (value.numel() == 0) {
     rows_ = {0};
     return;
@@ -62,21 +62,45 @@ OutputScales::OutputScales(const at::Tensor& value) : sizes_(value.sizes()) {
   whole_ = *std::max_element(rows_.begin(), rows_.end());
 }
 
-double OutputScales::OfIndex(const std::vector<int64_t>& index) const {
-  if (rows_.size() == 1) return OfRow(0);
+int64_t OutputScales::RowOf(const std::vector<int64_t>& index) const {
+  if (rows_.size() == 1) return 0;
   const size_t leading = sizes_.size() > 3 ? 1 : sizes_.size() - 1;
-  if (index.size() < leading) return whole_;
+  if (index.size() < leading) return -1;
   int64_t row = 0;
   for (size_t d = 0; d < leading; ++d) row = row * sizes_[d] + index[d];
-  return row >= 0 && row < static_cast<int64_t>(rows_.size()) ? OfRow(static_cast<size_t>(row)) : whole_;
+  return row >= 0 && row < static_cast<int64_t>(rows_.size()) ? row : -1;
+}
+
+double OutputScales::OfIndex(const std::vector<int64_t>& index) const {
+  const int64_t row = RowOf(index);
+  return row < 0 ? whole_ : OfRow(static_cast<size_t>(row));
+}
+
+double OutputScales::SpreadAt(const std::vector<int64_t>& index) const {
+  const c10::AutoGradMode no_grad(false);
+  const int64_t row = RowOf(index);
+  if (row < 0 || value_.is_complex()) return OfIndex(index);
+  const at::Tensor numbers = RowsOfOutput(value_).select(0, row).to(at::kDouble);
+  const at::Tensor finite = numbers.masked_select(at::isfinite(numbers));
+  return finite.numel() == 0 ? 0 : (finite.max() - finite.min()).item<double>();
 }
 
 double OutputScales::Of(const Target& target) const {
-  if (target.quantity == Target::Quantity::kContinuation) return whole_;
-  if (target.quantity == Target::Quantity::kSum) {
-    double scale = 0;
-    for (const Target& part : target.parts) scale = std::max(scale, Of(part));
-    return scale;
+  switch (target.quantity) {
+    case Target::Quantity::kProbability:
+      return std::min(SpreadAt(target.index), 1.0);
+    case Target::Quantity::kLogProbability:
+    case Target::Quantity::kEntropy:
+      return SpreadAt(target.index);
+    case Target::Quantity::kContinuation:
+      return whole_ * static_cast<double>(target.ids.size());
+    case Target::Quantity::kSum: {
+      double scale = 0;
+      for (const Target& part : target.parts) scale += Of(part);
+      return scale;
+    }
+    case Target::Quantity::kElement:
+      break;
   }
   const double scale = OfIndex(target.index);
   return target.subtract.empty() ? scale : std::max(scale, OfIndex(target.subtract));

@@ -15,8 +15,10 @@ namespace addend {
 // Note [Rows of an output]
 // A row of an output is what its last dimension runs over: the classes of an example or of a position. Where there are
 // four dimensions or more, as images have, it is everything behind the first dimension, and where the last dimension
-// has one element, or there is no other one, it is the whole output: numbers of their own are near zero by chance. The
-// scale of a row is the largest finite magnitude in it. A row of zeros has that of the whole output.
+// has one element, or there is no other one, it is the whole output: each number stands for itself and may be near
+// zero, so it is no scale. The scale of a row is the largest finite magnitude in it. A row of zeros has that of the
+// whole output. What a distribution over a row says changes with the differences of its numbers: its scale is how far
+// they spread, and a probability's is 1 at most.
 
 // The elements of an output by rows: [*S] -> [rows, n].
 at::Tensor RowsOfOutput(const at::Tensor& output);
@@ -29,15 +31,20 @@ class OutputScales {
   // Of the whole output; 0 where all of it is zero, or nothing is finite.
   double whole() const { return whole_; }
   double OfRow(size_t row) const { return rows_[row] > 0 ? rows_[row] : whole_; }
-  size_t rows() const { return rows_.size(); }
   // The largest finite magnitude of each row, as it is.
   const std::vector<double>& each() const { return rows_; }
-  // The largest of the rows that a target is a number of. target: as FindElements gives it.
+  // The scale of a target: of an element, the largest of the rows that it is a number of. A sum has the sum of its
+  // parts' scales. target: as FindElements gives it.
   double Of(const Target& target) const;
 
  private:
+  // The row of an element; -1: not known.
+  int64_t RowOf(const std::vector<int64_t>& index) const;
   double OfIndex(const std::vector<int64_t>& index) const;
+  // The largest finite number of the row less the smallest.
+  double SpreadAt(const std::vector<int64_t>& index) const;
 
+  at::Tensor value_;
   std::vector<double> rows_;
   double whole_ = 0;
   at::DimVector sizes_;

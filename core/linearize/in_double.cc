@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -24,9 +26,39 @@ struct Unavailable {};
 
 class RunInDouble {
  public:
-  explicit RunInDouble(const TracedRun& trace) : trace_(trace) {}
+  // Of the calls that lead to a probe.
+  RunInDouble(const TracedRun& trace, const Probe& probe) : trace_(trace) {
+    for (const Call& call : trace.program.calls) {
+      if (call.index > probe.after_call) break;
+      for (const Operand& operand : call.AsMade().operands) last_reader_[VersionOf(operand)] = call.index;
+    }
+    last_reader_[VersionOf(probe.operand)] = std::numeric_limits<int64_t>::max();
+  }
 
   void Make(const Call& recorded) {
+    MakeOne(recorded);
+    for (const auto* operands : {&recorded.AsMade().operands, &recorded.AsMade().outputs}) {
+      for (const Operand& operand : *operands) {
+        const auto last = last_reader_.find(VersionOf(operand));
+        if (last == last_reader_.end() || last->second <= recorded.index) flat_.erase(VersionOf(operand));
+      }
+    }
+  }
+
+  at::Tensor Read(const Operand& operand) const {
+    if (operand.storage < 0) return {};
+    if (at::isComplexType(operand.dtype) || operand.negated || trace_.Misses(operand)) throw Unavailable();
+    const auto found = flat_.find(VersionOf(operand));
+    if (found != flat_.end()) return Resolved(ViewOf(found->second, operand.geometry));
+    const at::Tensor value = Resolved(trace_.Value(operand));
+    return Continuous(operand.dtype) ? value.to(at::kDouble) : value;
+  }
+
+ private:
+  using Version = std::pair<int, int>;  // of a storage
+  static Version VersionOf(const Operand& operand) { return {operand.storage, operand.version}; }
+
+  void MakeOne(const Call& recorded) {
     const Call& call = recorded.AsMade();
     if (call.is_view || !call.Traced()) return;
     const bool numbers = std::any_of(call.outputs.begin(), call.outputs.end(), [](const Operand& output) {
@@ -42,16 +74,6 @@ class RunInDouble {
     Write(call, Rerun(wide, wide.arguments, operands));
   }
 
-  at::Tensor Read(const Operand& operand) const {
-    if (operand.storage < 0) return {};
-    if (at::isComplexType(operand.dtype) || operand.negated || trace_.Misses(operand)) throw Unavailable();
-    const auto found = flat_.find({operand.storage, operand.version});
-    if (found != flat_.end()) return Resolved(ViewOf(found->second, operand.geometry));
-    const at::Tensor value = Resolved(trace_.Value(operand));
-    return Continuous(operand.dtype) ? value.to(at::kDouble) : value;
-  }
-
- private:
   void Write(const Call& call, const std::vector<at::Tensor>& results) {
     for (size_t k = 0; k < call.outputs.size(); ++k) {
       const Operand& output = call.outputs[k];
@@ -62,7 +84,7 @@ class RunInDouble {
       }
       at::Tensor flat = Before(call, output);
       ViewOf(flat, output.geometry).copy_(results[k]);
-      flat_[{output.storage, output.version}] = std::move(flat);
+      flat_[VersionOf(output)] = std::move(flat);
     }
   }
 
@@ -73,7 +95,7 @@ class RunInDouble {
     if (CoversWhole(output, storage)) return at::empty({storage.numel}, options);
     for (const Operand& operand : call.operands) {
       if (operand.storage != output.storage || !operand.written) continue;
-      const auto found = flat_.find({operand.storage, operand.version});
+      const auto found = flat_.find(VersionOf(operand));
       if (found != flat_.end()) return found->second.clone();
       return trace_.At(operand).value.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true);
     }
@@ -81,7 +103,8 @@ class RunInDouble {
   }
 
   const TracedRun& trace_;
-  absl::flat_hash_map<std::pair<int, int>, at::Tensor> flat_;  // by storage and version, [numel]
+  absl::flat_hash_map<Version, at::Tensor> flat_;      // [numel]; until their last reader
+  absl::flat_hash_map<Version, int64_t> last_reader_;  // the number of the call; a probe reads last
 };
 
 }  // namespace
@@ -91,7 +114,7 @@ at::Tensor ValueInDouble(const TracedRun& trace, const Probe& probe) {
   const TracingPause pause;
   const c10::AutoGradMode no_grad(false);
   try {
-    RunInDouble run(trace);
+    RunInDouble run(trace, probe);
     for (const Call& call : trace.program.calls) {
       if (call.index > probe.after_call) break;
       run.Make(call);
