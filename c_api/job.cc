@@ -34,18 +34,6 @@ struct JobBody {
 
 namespace {
 
-// Plans of jobs know one tensor, by its name.
-void ExplainNamedOutput(AttributeOptions& options) {
-  if (options.outputs.empty()) return;
-  const bool named = std::find(options.outputs.begin(), options.outputs.end(), options.at) != options.outputs.end();
-  if (!options.at.empty() && !named) {
-    throw InvalidArgument(
-        absl::StrCat("the explained tensor ", options.at, " is none of the outputs that the request names"));
-  }
-  if (options.at.empty()) options.at = options.outputs.front();
-  options.outputs.clear();
-}
-
 int64_t CountOf(JsonOptions& read, const std::string& key, int64_t usual) {
   const Json given = read.Read(key);
   if (given.is_null()) return usual;
@@ -91,7 +79,6 @@ JobDraft DraftOf(const std::string& plan, const std::string& model, const Contex
   draft.request.inputs = InputsOf(Arrange(draft.loaded->InputNames(), request.inputs));
   draft.request.options = AttributeOptionsOf(context, request);
   draft.request.options.progress = nullptr;
-  ExplainNamedOutput(draft.request.options);
   draft.request.own_rules = draft.request.options.registry != nullptr;
   draft.request.structured = StructureOfExample(request) != nullptr;
   return draft;

@@ -61,6 +61,34 @@ TEST(LiveTrace, AnInputThatNoOperatorMetIsAnOutput) {
   }
 }
 
+// The path of a module names what the module gave, also where a result has the same name behind "output.".
+TEST(LiveTrace, AModuleComesBeforeTheBareNameOfAnOutput) {
+  const Tensor x = Random({2, 3}, 1);
+  const auto attribute = [&](const std::string& at, std::vector<std::string> outputs = {}) {
+    AttributeOptions options;
+    options.at = at;
+    options.outputs = std::move(outputs);
+    options.targets = {ParseTarget("0,0")};
+    LiveTrace trace({FromZero(x)}, {}, options);
+    trace.SetModule("encoder");
+    const Tensor hidden = x.mul(2);
+    trace.SetModule("");
+    trace.AddOutput("output.encoder", hidden.add(1));
+    trace.AddOutput("output.head", hidden.add(2));
+    trace.AddOutput("output.logits", hidden.add(3));
+    return trace.FinishAttribution().value;
+  };
+  EXPECT_TRUE(at::equal(attribute("encoder"), x * 2));
+  EXPECT_TRUE(at::equal(attribute("output.encoder"), x * 2 + 1));
+  EXPECT_TRUE(at::equal(attribute("head"), x * 2 + 2));
+  EXPECT_TRUE(at::equal(attribute("logits"), x * 2 + 3));
+  EXPECT_TRUE(at::equal(attribute("encoder", {"output.head"}), x * 2));
+  const std::string none = " is none of the outputs that the request names (output.head)";
+  for (const std::string at : {"output.logits", "logits"}) {
+    EXPECT_THAT(MessageOf([&] { attribute(at, {"output.head"}); }), testing::HasSubstr(at + none));
+  }
+}
+
 TEST(LiveTrace, InputsOverlap) {
   const Tensor x = Random({2, 3}, 1);
   EXPECT_THAT(MessageOf([&] {

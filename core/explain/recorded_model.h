@@ -68,10 +68,11 @@ void RequireOutput(const std::vector<RecordedOutput>& outputs, const std::string
 // Leaves the outputs that are named, which there have to be; no names: all.
 void ChooseOutputs(const std::vector<std::string>& names, std::vector<RecordedOutput>& outputs);
 
-// The tensor of a run that a text names: one of its outputs, which a model that names its results may also have without
-// "output." before it, or a selector of DecomposeOptions::probes; `chosen`: the outputs that count, of those that are
-// `given`. Its value is undefined where it is no output. Throws InvalidArgument where there is no such tensor, or where
-// "logits" may be one of several outputs.
+// The tensor of a run that a text names: one of its outputs, or a selector of DecomposeOptions::probes. A model that
+// names its results may also have an output without "output." before its name, where no module that ran has that path;
+// "logits" is such an output before anything else. `chosen`: the outputs that count, of those that are `given`. Its
+// value is undefined where it is no output. Throws InvalidArgument where there is no such tensor, and where "logits"
+// may be one of several outputs.
 RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::vector<RecordedOutput>& given,
                          const TracedRun& trace, const std::string& text);
 

@@ -15,8 +15,10 @@
 #include "core/base/tensor_text.h"
 #include "core/document/components.h"
 #include "core/explain/examples.h"
+#include "core/explain/inside.h"
 #include "core/jobs/job_runner.h"
 #include "core/jobs/shard_table.h"
+#include "core/program/random_state.h"
 
 namespace addend {
 namespace {
@@ -61,6 +63,38 @@ AskedRequest ForRows(AskedRequest request, const std::vector<at::Tensor>& rows) 
     input.value = rows[k];
   }
   return request;
+}
+
+bool SameTensor(const Probe& a, const Probe& b) {
+  return a.operand.SamePlace(b.operand) && a.operand.version == b.operand.version;
+}
+
+// Plans know the explained tensor by one text, and nothing of outputs that the request leaves out. Where it names some,
+// the text becomes one that means the same tensor among all of them.
+void NameExplained(Model& model, AskedRequest& request) {
+  AttributeOptions& options = request.options;
+  if (options.outputs.empty()) return;
+  const std::shared_ptr<ModelState> before = model.KeepState();
+  std::vector<at::Tensor> values;
+  for (const Input& input : request.inputs) values.push_back(input.value);
+  const RandomState drawn(values);
+  const RecordedRun run = RecordFor(model, request.inputs, options, PurposeOf(options));
+  const RecordedOutput explained = FindExplained(run.outputs, *run.trace, options);
+  before->Restore();
+  options.outputs.clear();
+  std::vector<std::string> texts = {options.at};
+  for (const RecordedOutput& output : run.outputs) texts.push_back(output.name);
+  for (int64_t call = explained.probe.after_call; call >= 0; --call) texts.push_back(absl::StrCat("#", call));
+  for (const std::string& text : texts) {
+    options.at = text;
+    try {
+      const Probe found = FindExplained(run.outputs, *run.trace, options).probe;
+      if (SameTensor(found, explained.probe)) return;
+    } catch (const Error&) {  // it means nothing here
+    }
+  }
+  throw InvalidArgument(absl::StrCat("a plan of a job has no name for ", explained.name,
+                                     " among all outputs of the model; explain another tensor"));
 }
 
 std::vector<std::string> NamesOf(const AskedRequest& request, const std::vector<std::string>& names, int64_t numc) {
@@ -171,7 +205,8 @@ MadePlan MakeJobPlan(JobDraft draft, const Writer& writer, const Progress& progr
                            rows.sizes().slice(1).vec()});
     one.push_back(rows.narrow(0, 0, 1));
   }
-  const AskedRequest request = ForRows(std::move(draft.request), one);
+  AskedRequest request = ForRows(std::move(draft.request), one);
+  NameExplained(*model, request);
   plan.request = RequestJson(request);
   plan.components = NamesOf(request, draft.names, Prepare(request.inputs, model->NamedTensors()).numc);
   RequireColumns(plan, reasons);
