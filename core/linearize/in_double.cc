@@ -37,12 +37,12 @@ class RunInDouble {
 
   void Make(const Call& recorded) {
     MakeOne(recorded);
-    for (const auto* operands : {&recorded.AsMade().operands, &recorded.AsMade().outputs}) {
-      for (const Operand& operand : *operands) {
-        const auto last = last_reader_.find(VersionOf(operand));
-        if (last == last_reader_.end() || last->second <= recorded.index) flat_.erase(VersionOf(operand));
-      }
-    }
+    const auto forget = [&](const Operand& operand) {
+      const auto last = last_reader_.find(VersionOf(operand));
+      if (last == last_reader_.end() || last->second <= recorded.index) flat_.erase(VersionOf(operand));
+    };
+    for (const Operand& operand : recorded.AsMade().operands) forget(operand);
+    for (const Operand& output : recorded.AsMade().outputs) forget(output);
   }
 
   at::Tensor Read(const Operand& operand) const {

@@ -511,6 +511,33 @@ class StateTest(unittest.TestCase):
                 shapley = model.shapley(source)
                 self.assertLess((shapley.recovery.torch() - first).abs().max().item(), 1e-5)
 
+    @of("state in files")
+    def test_all_runs_of_a_question_draw_the_same_numbers(self):
+        class Noisy(nn.Module):
+            def forward(self, x):
+                return 2 * x + torch.randn(1, 4)
+
+        source = addend.Input(self.x, dims=1, baseline=0)
+        several = addend.Input(self.x, dims=1, baselines=torch.stack([self.x * 0.5, self.x * 0.25, self.x * 0]))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.pt")
+            torch.jit.script(Noisy()).save(path)
+            model = addend.load_model(path)
+        torch.manual_seed(5)
+        value = model.run(self.x)[0].torch()
+        following = torch.rand(3)
+        for ask in (
+            lambda: model.shapley(source).recovery.torch(),
+            lambda: model.explain(several).value.torch(),
+            lambda: (model.interactions(source), value)[1],
+        ):
+            torch.manual_seed(5)
+            self.assertLess((ask() - value).abs().max().item(), 1e-5)
+            self.assertTrue(torch.equal(torch.rand(3), following))
+        torch.manual_seed(5)
+        parts = model.shapley(source).components.torch().reshape(LENGTH, LENGTH)
+        self.assertLess((parts - torch.diag(2 * self.x[0])).abs().max().item(), 1e-5)
+
 
 class NamesTest(unittest.TestCase):
     def setUp(self):
@@ -591,9 +618,11 @@ class NamesTest(unittest.TestCase):
         self.assertAlmostEqual(sum(found.contributions), largest, places=5)
         attributed = model.attribute(self.input(), target=[(0, 2)], each_example=False, outputs="output.1")
         self.assertAlmostEqual(attributed.sum().item(), largest, places=5)
-        for options in (dict(outputs="no such thing"), dict(at="output.2"), dict(outputs="output", at="output.1")):
+        for options in (dict(outputs="no such thing"), dict(at="output.2")):
             with self.assertRaisesRegex(addend.InvalidArgument, "it has output"):
                 model.explain(self.input(), **options)
+        with self.assertRaisesRegex(addend.InvalidArgument, "output.1 is none of the outputs that the request names"):
+            model.explain(self.input(), outputs="output", at="output.1")
 
     @of("elements of scalars")
     def test_the_only_element_of_a_scalar_has_the_empty_index(self):
