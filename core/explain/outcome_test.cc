@@ -15,6 +15,7 @@
 #include "core/explain/decompose.h"
 #include "core/explain/decompose_testing.h"
 #include "core/explain/output_scales.h"
+#include "core/explain/several_baselines.h"
 #include "core/linearize/settle.h"
 #include "core/linearize/small_models.h"
 
@@ -136,8 +137,9 @@ TEST(OwnTerms, AreThoseOfTheLastOperator) {
   const TracedModel viewed = ModelOf([&](const Tensor& t) { return (far(t) - 1e6).view({5, 2}); });
   const TracedModel product =
       Trace(FromFunction([&](const std::vector<Tensor>& in) { return at::matmul(far(in[0]), in[1]); }));
-  const auto expect_no_failure = [](const TracedModel& model, const std::vector<Input>& inputs) {
-    for (const int64_t memory : {0, 1000}) {
+  const auto expect_no_failure = [](const TracedModel& model, const std::vector<Input>& inputs,
+                                    const std::vector<int64_t>& memories) {
+    for (const int64_t memory : memories) {
       AttributeOptions options;
       options.policy.preset = Preset::kFaithful;
       options.targets = {ParseTarget("0,0"), ParseTarget("1,1")};
@@ -148,9 +150,9 @@ TEST(OwnTerms, AreThoseOfTheLastOperator) {
     options.policy.preset = Preset::kFaithful;
     EXPECT_TRUE(model.Decompose(inputs, options).report.failures.empty());
   };
-  expect_no_failure(plain, {of_x});
-  expect_no_failure(viewed, {of_x});
-  expect_no_failure(product, {of_x, SplitInput(columns, {1})});
+  expect_no_failure(plain, {of_x}, {0, 1 << 20});
+  expect_no_failure(viewed, {of_x}, {0, 1 << 20});
+  expect_no_failure(product, {of_x, SplitInput(columns, {1})}, {0});
 }
 
 // What is zero is measured by what cancels in it.
@@ -305,6 +307,21 @@ TEST(SinglePrecisionOnTheWay, IsAllowedItsRounding) {
   }
   EXPECT_GT(missing, OwnAllowance(false, found.targets[0].scale, 0, {}));
   EXPECT_THAT(found.report.failures, testing::IsEmpty());
+}
+
+TEST_P(NormStacks, OfLaterBaselinesAreToldOnce) {
+  AttributeOptions options;
+  options.targets = {ParseTarget("0,1")};
+  options.policy = ByHalf(Preset::kFaithful, OnFailure::kWarn);
+  SeveralBaselines several;
+  several.rows = at::zeros({3, 1, 8, 6, 6}, at::kFloat);
+  const BaselinesAttribution found =
+      AttributeBaselines(ModelOf(NormStack(GetParam(), 8)), {input_}, {several}, options, /*at_once=*/1);
+  const std::vector<std::string>& notes = found.mean.report.notes;
+  const auto told = std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
+    return note.find("(in a run with a later baseline, and 2 more like it)") != std::string::npos;
+  });
+  EXPECT_EQ(told, 1) << testing::PrintToString(notes);
 }
 
 TEST_P(NormStacks, DoublePrecisionIsWhatHelps) {

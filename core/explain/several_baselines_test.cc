@@ -183,27 +183,6 @@ TEST(AttributeBaselines, DrawTheSameNumbersInAllRuns) {
   }
 }
 
-// What spoils the numbers of a later run is said, once.
-TEST(AttributeBaselines, SayWhatSpoilsARun) {
-  AttributeOptions options = Asked("2");
-  options.policy.preset = Preset::kFaithful;
-  options.policy.on_failure = OnFailure::kWarn;
-  // Two digits are lost where the baseline is far away.
-  const TracedModel model = ModelOf([](const Tensor& x) { return ((x + 3e4) * 0.5 + 1) * 2 - 3e4 - 2; });
-  const Tensor x = Random({1, 6}, 5, at::kFloat);
-  const Tensor near = x + 0.5;
-  const Tensor far = at::full({1, 6}, -3e9, at::kFloat);
-  for (const int64_t at_once : {1, 3}) {
-    const BaselinesAttribution found =
-        AttributeBaselines(model, {SplitInput(x, {1})}, Against(at::cat({near, far, far})), options, at_once);
-    int64_t said = 0;
-    for (const std::string& note : found.mean.report.notes) {
-      said += note.find("(in a run with a later baseline") != std::string::npos;
-    }
-    EXPECT_EQ(said, 1) << testing::PrintToString(found.mean.report.notes);
-  }
-}
-
 TEST(AttributeBaselines, DoNotDependOnTheirOrder) {
   const TracedModel model = Network();
   const Input input = SplitInput(Random({1, 6}, 9), {1});
