@@ -326,6 +326,23 @@ TEST(DtypeTest, IntegersBesideDoublesCostNoDigits) {
   }
 }
 
+// What autograd never calls but a model may: LibTorch computes in the wider one of both dtypes.
+TEST(DtypeTest, AGradientMayBeWiderThanWhatWasSaved) {
+  Draw draw(at::kFloat, 15);
+  for (const char* op : {"aten::tanh_backward", "aten::sigmoid_backward"}) {
+    const GivenArgument saved = draw.MovingWithin({5}, 0.1, 0.9);
+    const OperatorCall own(op, {{draw.Normal({5}).to(at::kDouble), draw.Normal({5}).to(at::kDouble)}, saved});
+    for (const uint32_t decomposed : {1u, 2u, 3u}) {
+      const RuleCall call = own.Describe(Faithful(), decomposed);
+      const RuleResult rule = BuildRule(call);
+      EXPECT_LE(RelativeBracket(call, rule), 1e-6) << op << " " << decomposed;
+      Draw rows(at::kDouble, 17);
+      Rows cotangent = {rows.Normal({5})};
+      EXPECT_EQ(rule.map->Transpose(cotangent).size(), rule.inputs.size()) << op << " " << decomposed;
+    }
+  }
+}
+
 TEST(DtypeTest, HalfTypesHaveFloatRows) {
   for (const at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
     Draw draw(dtype, 6);

@@ -94,8 +94,9 @@ class Derivative {
         operand.decomposed = false;
       }
       if (static_cast<int>(k) == saved_) {
-        operand.value = operand.value.expand(output.sizes());
-        operand.reference = operand.reference.expand(output.sizes());
+        // Its slope is a factor of the output, whatever dtype was saved.
+        operand.value = operand.value.to(output.scalar_type()).expand(output.sizes());
+        operand.reference = operand.reference.to(output.scalar_type()).expand(output.sizes());
       }
       // The function's one argument.
       operand.argument = static_cast<int>(k) == saved_ ? 0 : 1;
@@ -123,7 +124,12 @@ class Derivative {
     return factor;
   }
   // By what was saved.
-  at::Tensor Slope() const { return rule_.map ? *rule_.map->Scale() : at::zeros({}, one_.outputs[0].value.options()); }
+  at::Tensor Slope() const {
+    if (!rule_.map) return at::zeros({}, one_.outputs[0].value.options());
+    const at::Tensor* slope = rule_.map->Scale();
+    if (slope == nullptr) throw Unimplemented(absl::StrCat(one_.name, " whose arguments are of several dtypes"));
+    return *slope;
+  }
 
  private:
   RuleCall one_;
