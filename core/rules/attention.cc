@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "core/base/error.h"
@@ -18,10 +19,27 @@ namespace {
 // A dtype may be asked for: then the operator computes in it.
 at::ScalarType DtypeOf(const RuleCall& call) { return call.outputs[0].value.scalar_type(); }
 
+// Lets a result that follows a path claim what that may miss. by_row: an output as [G, N], with the rows of the path.
+void ClaimError(const RuleCall& call, const SoftmaxPath& path,
+                const std::function<at::Tensor(const at::Tensor&)>& by_row, RuleResult* result) {
+  result->exact = false;
+  result->quadrature = path.error;
+  if (path.far.empty()) return;
+  const at::Tensor moved = result->map->Forward({call.Move(result->inputs[0]).unsqueeze(0)})[0].select(0, 0);
+  const RuleOutput& output = call.outputs[0];
+  result->quadrature = ErrorToClaim(path, by_row(output.value), by_row(output.reference), by_row(moved));
+}
+
 // A softmax call: its dimension moved last and all others flattened.
 struct PathAlongDim {
   SoftmaxPath path;
   int64_t dim = -1;
+
+  // Of the input's sizes; [G, T].
+  at::Tensor Flat(const at::Tensor& t) const {
+    const at::Tensor last = t.dim() == 0 ? t : t.movedim(dim, -1);
+    return last.reshape({path.reference.size(0), path.width});
+  }
 };
 
 PathAlongDim MakePath(const RuleCall& call, int64_t dim) {
@@ -55,8 +73,8 @@ RuleResult Softmax(const RuleCall& call) {
   RuleResult result = LinearIn(
       call, Kind::kPath, "self", [apply](const at::Tensor& rows) { return apply(rows, false); },
       [apply, input_dtype](const at::Tensor& g) { return apply(g.unsqueeze(0), true).squeeze(0).to(input_dtype); });
-  result.exact = false;
-  result.quadrature = along.path.error;
+  ClaimError(
+      call, along.path, [&](const at::Tensor& t) { return along.Flat(t); }, &result);
   return result;
 }
 
@@ -83,8 +101,8 @@ RuleResult LogSoftmax(const RuleCall& call) {
     });
     return some_stay ? out.masked_fill(stays, 0) : out;
   });
-  result.exact = false;
-  result.quadrature = along.path.error;
+  ClaimError(
+      call, along.path, [&](const at::Tensor& t) { return along.Flat(t); }, &result);
   // The logarithm of what is almost sure is almost zero: the score less almost itself.
   const at::Tensor scores = call.Require("self").value;
   if (scores.numel() > 0) {
@@ -125,8 +143,12 @@ RuleResult LogSumExp(const RuleCall& call) {
     const at::Tensor moved = flat(rows);
     return (mean.defined() ? moved * mean : moved).sum(-1).to(rows.scalar_type()).view(all);
   });
-  result.exact = false;
-  result.quadrature = path.error;
+  ClaimError(
+      call, path,
+      [&](const at::Tensor& t) {
+        return t.reshape({groups, 1});
+      },
+      &result);
   return result;
 }
 
@@ -166,8 +188,8 @@ RuleResult LogCumulativeSumExp(const RuleCall& call) {
     const at::Tensor sums = weighed.permute({2, 0, 1}).reshape(moved.sizes()).to(rows.scalar_type());
     return rank == 0 ? sums.squeeze(-1) : sums.movedim(-1, dim + 1);
   });
-  result.exact = false;
-  result.quadrature = path.error;
+  const auto by_row = [&](const at::Tensor& t) { return last(t.unsqueeze(0)).reshape({groups * n, 1}); };
+  ClaimError(call, path, by_row, &result);
   return result;
 }
 

@@ -186,6 +186,27 @@ TEST_P(SoftmaxTest, VeryNegativeFiniteMasksAreMasksToo) {
   }
 }
 
+// Rounding leaves no digits of a row that is masked in the reference only; the row beside it has its own.
+TEST_P(SoftmaxTest, ARowBesideAFarOneIsJudgedByItsOwnError) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+    Draw draw(dtype, 16);
+    const at::Tensor value = draw.Normal({3, 6});
+    const at::Tensor reference = draw.Normal({3, 6});
+    reference.select(0, 1).narrow(0, 2, 3).sub_(1e9);
+    const RuleCall call = Call(value, reference);
+    const RuleResult rule = BuildRule(call);
+    const double alone = dtype == at::kDouble ? 1e-12 : 1e-6;
+    EXPECT_GT(rule.quadrature, alone);
+    EXPECT_LE(RelativeBracket(call, rule), 4 * rule.quadrature);
+    for (const int64_t row : {0, 2}) {
+      RuleCall wrong = call;
+      wrong.outputs[0].value = call.outputs[0].value.clone();
+      wrong.outputs[0].value[row][0] += 0.01;
+      EXPECT_EQ(BuildRule(wrong).quadrature, alone) << row;
+    }
+  }
+}
+
 TEST_P(SoftmaxTest, RowsOfEqualNumbers) {
   const at::Tensor value = at::full({2, 4}, 3.0, at::kDouble);
   const at::Tensor reference = at::full({2, 4}, -1.0, at::kDouble);

@@ -70,6 +70,11 @@ struct NodeGroup {
   bool far = false;  // so long that the short form of ApplyGroup would lose digits
 };
 
+double EpsilonOf(const SoftmaxPath& path) {
+  return path.reference.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                     : std::numeric_limits<float>::epsilon();
+}
+
 bool Fused(const SoftmaxPath& path) { return ForFlatLoops(path.value, path.reference); }
 
 template <typename T>
@@ -111,8 +116,7 @@ std::vector<NodeGroup> GroupsOf(const SoftmaxPath& path) {
   if (!path.choice.defined()) return groups;
   const at::Tensor move = MoveOf(path.value, path.reference);
   const NodeTable& table = TableFor(path.reference.scalar_type());
-  const double eps = path.reference.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
-                                                                 : std::numeric_limits<float>::epsilon();
+  const double eps = EpsilonOf(path);
   const auto far = [&](size_t c) {
     return c == table.half_range.size() || 2 * table.half_range[c] * eps > 4 * table.error;
   };
@@ -412,10 +416,25 @@ SoftmaxPath MakeSoftmaxPath(const std::string& op, const at::Tensor& value, cons
                         "that are masked by several numbers below -1e10 in one of them only; mask by -1e9, or keep "
                         "the value's masks (policy conditions=value) and do not split them");
   }
-  const bool single = reference.scalar_type() != at::kDouble;
-  const double eps = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
-  path.error += std::min(1.0, 8 * eps * farthest);
+  path.longest_near = longest;
+  path.far_error = std::min(1.0, 8 * EpsilonOf(path) * farthest);
   return path;
+}
+
+double ErrorToClaim(const SoftmaxPath& path, const at::Tensor& value, const at::Tensor& reference,
+                    const at::Tensor& moved) {
+  if (path.far.empty()) return path.error;
+  const at::Tensor finite = at::isfinite(value).logical_and_(at::isfinite(reference));
+  const auto wide = [&](const at::Tensor& t) { return t.detach().to(at::kDouble); };
+  const at::Tensor missed = (wide(value) - wide(reference) - wide(moved)).abs();
+  // Of a live score exp sees the absolute error.
+  const auto top = [](const at::Tensor& scores) { return scores.detach().to(at::kDouble).amax(1, true).abs(); };
+  const at::Tensor live = top(path.value).maximum(top(path.reference)) + 2 * path.longest_near;
+  const at::Tensor size = 1 + live + wide(value).abs() + wide(reference).abs();
+  const at::Tensor wrong =
+      missed.le(size * (4 * path.error + 16 * EpsilonOf(path))).logical_not_().logical_and_(finite);
+  const bool near_fail = wrong.index_fill(0, FarIndex(path, wrong.device()), false).any().item<bool>();
+  return near_fail ? path.error : path.error + path.far_error;
 }
 
 std::shared_ptr<const Quadrature> FarNodesOf(const at::Tensor& start, const at::Tensor& move) {

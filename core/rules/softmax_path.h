@@ -12,9 +12,11 @@
 // Scores that are masked by a large number at one end only (-1e9, or the lowest number that there is) move so far that
 // equal pieces do not follow them. What bends a softmax on a piece of the line is the half range of those candidates
 // only that come near the top of it there, so such rows are cut in halves where that is still too much: a few dozen
-// pieces, most of them next to where the masks set in. They are computed in float64, each node less its own leader,
-// so that the large numbers of a row cancel before they are multiplied. A mask below -1e10 is put there on the line,
-// where a softmax has long been zero, and the rows of its moves are made smaller in proportion: that keeps the sum.
+// pieces, most of them next to where the masks set in. They are computed in float64; at each node, scores are taken
+// relative to the largest one there, so that the large numbers of a row cancel before they are multiplied. A mask below
+// -1e10 is put there on the line, where a softmax has long been zero, and the rows of its moves are made smaller in
+// proportion: that keeps the sum. Rounding leaves few digits of such numbers, or none, so that a far row may miss that
+// much; the rows beside it do not.
 #ifndef ADDEND_CORE_RULES_SOFTMAX_PATH_H_
 #define ADDEND_CORE_RULES_SOFTMAX_PATH_H_
 
@@ -48,7 +50,9 @@ struct SoftmaxPath {
   at::Tensor choice;     // [G], int64 on the CPU: which of `rules` a row takes; undefined without rows
   std::vector<std::shared_ptr<const Quadrature>> rules;  // null where no row takes it
   std::vector<FarRow> far;                               // their value and reference are zeros
-  double error = 0;  // of the quadrature and, where rows are far, of what rounding leaves of their digits
+  double error = 0;                                      // of the quadrature
+  double far_error = 0;                                  // of far rows, beside it: what rounding leaves of their digits
+  double longest_near = 0;                               // half the range of the longest move of the others
 };
 
 // value, reference: [G, T]. Throws Unimplemented, in the name of `op`, where a move is infinite or too long to follow.
@@ -58,6 +62,11 @@ at::Tensor AlongSoftmaxPath(const SoftmaxPath& path, const at::Tensor& rows, boo
 // The mean of p over the path, [G, T]: what log_softmax subtracts and logsumexp gives. Undefined where there are no
 // rows.
 at::Tensor MeanProbabilities(const SoftmaxPath& path);
+// The relative error to claim for outputs at both ends and for what the map makes of the move, each [G, N] with the
+// rows of the path. Far rows may miss more than others; that is claimed only where no other row misses more than its
+// own error, so that a wrong result there is not taken for rounding.
+double ErrorToClaim(const SoftmaxPath& path, const at::Tensor& value, const at::Tensor& reference,
+                    const at::Tensor& moved);
 // The relative error that the quadrature may leave.
 double SoftmaxPathError(at::ScalarType dtype);
 // The nodes that average a softmax along a move of which this is half the range. dtype: what is computed in, which says
