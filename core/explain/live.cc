@@ -98,6 +98,7 @@ class LiveTrace::Recording : public CallHandler {
     return second;
   }
 
+  at::ScalarType computed_in() const override { return tracer_.computed_in(); }
   void Handle(const Operator& op, Stack* stack) override {
     if (error_) return op.Run(stack);
     try {

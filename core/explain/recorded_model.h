@@ -106,6 +106,7 @@ class ReportingRecorder : public CallHandler {
   // `next` handles the operators. It and `progress` must outlive this.
   ReportingRecorder(CallHandler* next, const StageProgress* progress) : next_(next), progress_(progress) {}
   void Handle(const Operator& op, Stack* stack) override;
+  at::ScalarType computed_in() const override { return next_->computed_in(); }
   std::exception_ptr error() const { return first_error_.error(); }
 
  private:

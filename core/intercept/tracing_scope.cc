@@ -73,6 +73,12 @@ void Fallback(const c10::OperatorHandle& op, Stack* stack) {
 
 }  // namespace
 
+at::ScalarType ComputedInHere() {
+  const auto* info = static_cast<const HandlerInfo*>(c10::ThreadLocalDebugInfo::get(InfoKind()));
+  const bool traced = info != nullptr && !c10::impl::tls_is_dispatch_key_excluded(Key().key);
+  return traced ? info->handler->computed_in() : at::ScalarType::Undefined;
+}
+
 std::optional<Operator> Operator::Find(const std::string& name, const std::string& overload) {
   if (name == kElementsReadOutside || name == kAttention) RegisterOwnOperators();
   const auto handle = c10::Dispatcher::singleton().findSchema(c10::OperatorName(name, overload));

@@ -8,6 +8,8 @@
 #ifndef ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 #define ADDEND_CORE_INTERCEPT_TRACING_SCOPE_H_
 
+#include <c10/core/ScalarType.h>
+
 #include <memory>
 #include <string>
 
@@ -21,7 +23,12 @@ class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void Handle(const Operator& op, Stack* stack) = 0;
+  // The dtype that it has operators computed in; undefined: each computes in that of its arguments.
+  virtual at::ScalarType computed_in() const { return at::ScalarType::Undefined; }
 };
+
+// The dtype that the handler of this thread has operators computed in; undefined where there is none, or a pause.
+at::ScalarType ComputedInHere();
 
 // RAII: operators of this thread (and of the TorchScript forks that it starts) go to `handler`, which must outlive it,
 // also where it is opened under a TracingPause.

@@ -47,6 +47,7 @@ class ComputeScope : private CallHandler {
     wide_inputs_.See(own, stack);
     op.composite() ? own.Expand(stack) : own.Run(stack);
   }
+  at::ScalarType computed_in() const override { return dtype_; }
 
   at::ScalarType dtype_;
   WideInputs wide_inputs_;

@@ -129,9 +129,11 @@ void Tracer::AddParts(const at::Tensor& value, const at::Tensor& reference, cons
   starts_.AddParts(wide, wide_reference, wide_parts, rest, marks, depth);
 }
 
+at::ScalarType Tracer::computed_in() const { return DtypeOf(policy_->compute_dtype); }
+
 void Tracer::Handle(const Operator& op, Stack* stack) {
   if (checkpoints_.on()) checkpoints_.BetweenCalls();
-  const Operator own_op = op.ComputedIn(DtypeOf(policy_->compute_dtype));
+  const Operator own_op = op.ComputedIn(computed_in());
   own_op.AskForItsDtype(stack);
   wide_inputs_.See(own_op, stack);
   const Role& role = roles_.Of(own_op);

@@ -78,6 +78,7 @@ class Tracer : public CallHandler {
   // Runs an operator of the model and traces it. Throws, with the position, Unimplemented where no rule covers it,
   // FailedPrecondition where it cannot be run on the baseline, and what the operator throws.
   void Handle(const Operator& op, Stack* stack) override;
+  at::ScalarType computed_in() const override;
 
   Recorder& recorder() { return recorder_; }
   // A tensor of the model as operators see it; see Note [Wide inputs] in wide_inputs.h.

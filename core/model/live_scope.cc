@@ -19,6 +19,7 @@ class LiveScope::Switch : public CallHandler {
     if (off_) return op.Run(stack);
     handler_->Handle(op, stack);
   }
+  at::ScalarType computed_in() const override { return off_ ? at::ScalarType::Undefined : handler_->computed_in(); }
 
   bool OnOwnThread() const { return std::this_thread::get_id() == thread_; }
   void TurnOff() { off_ = true; }

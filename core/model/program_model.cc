@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/intercept/tracing_scope.h"
 #include "core/program/replay.h"
 #include "core/program/replay_notes.h"
 
@@ -15,7 +16,11 @@ class ProgramModel : public Model {
  public:
   explicit ProgramModel(std::shared_ptr<const RecordedProgram> program) : replay_(std::move(program)) {}
 
-  c10::IValue Run(const std::vector<c10::IValue>& inputs) override { return replay_.Run(inputs).output; }
+  c10::IValue Run(const std::vector<c10::IValue>& inputs) override {
+    ReplayOptions options;
+    options.wider = ComputedInHere() != at::ScalarType::Undefined;
+    return replay_.Run(inputs, options).output;
+  }
 
   std::vector<std::pair<std::string, at::Tensor>> NamedTensors() const override {
     std::vector<std::pair<std::string, at::Tensor>> named;

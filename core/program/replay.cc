@@ -23,10 +23,8 @@
 namespace addend {
 namespace {
 
-// Whether a dtype is the recorded one, or a wider one of the same kind: what a run gives that is computed in another
-// dtype (policy compute_dtype).
-bool IsOrWidens(at::ScalarType found, at::ScalarType recorded) {
-  if (found == recorded) return true;
+// Whether a dtype is a wider one of the same kind than the recorded one.
+bool Widens(at::ScalarType found, at::ScalarType recorded) {
   const bool numbers = Continuous(found) && at::isComplexType(found) == at::isComplexType(recorded);
   return numbers && Continuous(recorded) && c10::promoteTypes(found, recorded) == found;
 }
@@ -483,7 +481,8 @@ class Replay::Execution {
   void Made(int value, const at::Tensor& tensor, int index) {
     const RecordedValue& recorded = program_.values[value];
     const at::IntArrayRef sizes = recorded.geometry.sizes;
-    const bool same_dtype = IsOrWidens(tensor.scalar_type(), recorded.dtype);
+    const bool same_dtype =
+        tensor.scalar_type() == recorded.dtype || (options_.wider && Widens(tensor.scalar_type(), recorded.dtype));
     const bool fits = same_dtype && tensor.dim() == static_cast<int64_t>(sizes.size()) &&
                       (!program_.free.empty() || tensor.sizes() == sizes);
     const bool shape_guard =

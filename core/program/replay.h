@@ -38,6 +38,8 @@ struct ReplayOptions {
   // Whether every write goes into a copy of the memory, with the values that lie in it. Nothing is overwritten then,
   // inputs included. The results are the same if the program knows of every alias.
   bool out_of_place = false;
+  // Whether values may have a wider dtype than was recorded: for whoever has the operators computed in another dtype.
+  bool wider = false;
 };
 
 struct ReplayResult {

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/record_function.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/StorageImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error_testing.h"
+#include "core/linearize/compute_dtype.h"
 #include "core/linearize/small_models.h"
 #include "core/model/program_model.h"
 #include "core/model/script_testing.h"
@@ -560,6 +562,35 @@ TEST(Guards, StopOnTheBranchNotTaken) {
   ReplayOptions off;
   off.guards = false;
   EXPECT_EQ(ReplayError(branch, up, -up, off), "(no error)");
+}
+
+// Nobody asked for another dtype: the result would be computed otherwise than the model computed it.
+TEST(Replay, TakesWiderDtypesOnlyWhereTheyAreAskedFor) {
+  const at::NoGradGuard no_grad;
+  // A new tensor of the default dtype, which may be another one when the program is replayed.
+  const auto function = [](const Tensor& x) { return x + at::ones({3}); };
+  const Tensor x = Random({2, 3}, 1, at::kFloat);
+  const Recording recording = RecordFunction(function, x);
+  const Tensor expected = recording.output.toTensor();
+  const Replay replay(recording.program);
+  ReplayOptions wider;
+  wider.wider = true;
+  const auto model = FromProgram(recording.program);
+  const caffe2::TypeMeta before = c10::get_default_dtype();
+  c10::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  const std::string refused = MessageOf([&] { replay.Run({x}); });
+  const std::string of_model = MessageOf([&] { model->Run({x}); });
+  const std::string taken = MessageOf([&] { replay.Run({x}, wider); });
+  c10::set_default_dtype(before);
+  EXPECT_THAT(refused, HasSubstr("the operator gives f64[3]; recorded was f32[3]"));
+  EXPECT_THAT(of_model, HasSubstr("the operator gives f64[3]; recorded was f32[3]"));
+  EXPECT_EQ(taken, "(no error)");
+  // In a run that computes in another dtype, values are wider.
+  {
+    const ComputeScope scope(ComputeDtype::kFloat64);
+    EXPECT_EQ(model->Run({x}).toTensor().scalar_type(), at::kDouble);
+  }
+  EXPECT_TRUE(Same(model->Run({x}).toTensor(), expected));
 }
 
 TEST(Guards, StopOnNumbersThatBecameArguments) {
