@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -226,6 +227,17 @@ class OwnGenerator(Cell):
         pass
 
 
+class Array(Cell):
+    def begin(self):
+        self.count = np.zeros(1)
+
+    def state(self):
+        return 0.3 * float(self.count[0])
+
+    def keep(self, h):
+        self.count += 1
+
+
 class ScriptedMemory(nn.Module):
     def __init__(self):
         super().__init__()
@@ -250,7 +262,7 @@ class ScriptedPart(nn.Module):
 KEPT = [
     AssignedBuffer, WrittenBuffer, OtherMemory, TransientBuffer, BufferFromNothing, BufferThatGoes, BufferThatGrows,
     BufferOfAnotherDtype, NewBuffer, AssignedParameter, InSubmodule, ModuleInList, Attribute, ListThatGrows, Nested, Queue,
-    Counter, ObjectOfItsOwn, OwnGenerator, ScriptedPart,
+    Counter, ObjectOfItsOwn, OwnGenerator, Array, ScriptedPart,
 ]  # fmt: skip
 
 ELSEWHERE = []
@@ -300,6 +312,8 @@ def described(value):
         return type(value).__name__, str(value.dtype), value.tolist()
     if isinstance(value, torch.Generator):
         return value.get_state().tolist()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, torch.jit.ScriptModule):
         return described(value.h)
     if isinstance(value, nn.Module):

@@ -41,7 +41,7 @@ class State:
         self._seen: Dict[int, Any] = {}  # as long as these live, nothing else has their identities
         self._holders: List[_Holder] = []
         self._tensors: List[_Kept] = []
-        self._others: List[Tuple[Any, Callable[[], None]]] = []
+        self._others: List[_Other] = []
         self._packages: Set[str] = set()
         modules = _modules_in(model)
         self._packages = {_package_of(module) for _, module in modules} - {"torch"}
@@ -62,12 +62,12 @@ class State:
         with torch.no_grad():
             for kept in self._tensors:
                 kept.restore()
-        for _, put in self._others:
-            put()
+        for other in self._others:
+            other.restore()
 
     def difference(self) -> Optional[str]:
         """The name of something in the model that is another now; None where nothing is."""
-        found = (one.difference() for one in (*self._holders, *self._tensors))
+        found = (one.difference() for one in (*self._holders, *self._tensors, *self._others))
         return next((name for name in found if name is not None), None)
 
     def _walk(self, found: List[Tuple[str, Any]]) -> None:
@@ -92,16 +92,18 @@ class State:
             elif isinstance(value, (tuple, frozenset)):
                 found.extend((name, one) for one in value)
             elif numpy is not None and isinstance(value, numpy.ndarray):
-                self._keep(value, value.copy(), lambda own, before: own.__setitem__(Ellipsis, before))
+                put = functools.partial(value.__setitem__, Ellipsis)
+                self._others.append(_Other(name, value.copy, put))
             elif isinstance(value, torch.Generator):
-                self._keep(value, value.get_state(), lambda own, before: own.set_state(before))
+                self._others.append(_Other(name, value.get_state, value.set_state))
             elif isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
-                self._keep(value, value.getstate(), lambda own, before: own.setstate(before))
+                self._others.append(_Other(name, value.getstate, value.setstate))
             elif numpy is not None and isinstance(value, numpy.random.RandomState):
-                self._keep(value, value.get_state(), lambda own, before: own.set_state(before))
+                self._others.append(_Other(name, value.get_state, value.set_state))
             elif numpy is not None and isinstance(value, numpy.random.Generator):
                 bits = value.bit_generator
-                self._keep(bits, bits.state, lambda own, before: setattr(own, "state", before))
+                put = functools.partial(setattr, bits, "state")
+                self._others.append(_Other(name, functools.partial(getattr, bits, "state"), put))
             elif _package_of(value) in self._packages:
                 own = getattr(value, "__dict__", None)
                 if type(own) is dict:
@@ -110,9 +112,6 @@ class State:
     def _hold(self, holder: "_Holder", found: List[Tuple[str, Any]]) -> None:
         self._holders.append(holder)
         found.extend(holder.held())
-
-    def _keep(self, own: Any, before: Any, put: Callable[[Any, Any], None]) -> None:
-        self._others.append((own, functools.partial(put, own, before)))
 
 
 class _Holder:
@@ -167,9 +166,8 @@ class _Container(_Holder):
         self._before: List[Any] = list(own.items() if isinstance(own, dict) else own)
 
     def held(self) -> List[Tuple[str, Any]]:
-        if not isinstance(self._own, dict):
-            return [(_join(self._path, str(index)), value) for index, value in enumerate(self._before)]
-        return [(_join(self._path, str(key)), value) for key, value in self._before]
+        items = self._before if isinstance(self._own, dict) else enumerate(self._before)
+        return [(_join(self._path, str(key)), value) for key, value in items if not isinstance(value, _PLAIN)]
 
     def restore(self) -> None:
         if self.difference() is None:
@@ -269,6 +267,25 @@ class _Kept:
         )
 
 
+class _Other:
+    """An array, or a generator of random numbers.
+
+    Args:
+        read: gives a copy of what it holds.
+        put: makes it hold that again.
+    """
+
+    def __init__(self, name: str, read: Callable[[], Any], put: Callable[[Any], Any]):
+        self._name, self._read, self._put = name, read, put
+        self._before = read()
+
+    def restore(self) -> None:
+        self._put(self._before)
+
+    def difference(self) -> Optional[str]:
+        return None if _equal(self._read(), self._before) else self._name
+
+
 def _modules_in(model: Any) -> List[Tuple[str, Any]]:
     """The modules that a model is or calls, each with its path."""
     import torch
@@ -313,6 +330,24 @@ def _package_of(value: Any) -> str:
 
 def _join(path: str, name: str) -> str:
     return path + "." + name if path else name
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two copies of what an array or a generator holds are the same, bit by bit."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    if numpy is not None and isinstance(one, numpy.ndarray):
+        return (one.dtype, one.shape) == (other.dtype, other.shape) and one.tobytes() == other.tobytes()
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    if isinstance(one, dict):
+        return list(one) == list(other) and all(map(_equal, one.values(), other.values()))
+    return bool(one == other)
 
 
 def _alike(one: Any, other: Any) -> bool:
