@@ -1254,7 +1254,8 @@ ADDEND_API ADDEND_NODISCARD addend_status* addend_program_model(const addend_pro
  * with these as they were when recorded.
  * errors: FAILED_PRECONDITION, with the position, for a program with a number that depends on elements and has left the
  * tensors, which such a file could not compare; UNIMPLEMENTED for what TorchScript does not have (plain values among
- * the inputs, models without values); INVALID_ARGUMENT where the file cannot be written. */
+ * the inputs, models without values); NOT_FOUND where its folder is missing, INVALID_ARGUMENT where the file cannot be
+ * written otherwise. What was there is replaced whole or not at all. */
 ADDEND_API ADDEND_NODISCARD addend_status* addend_program_export_torchscript(const addend_program* program,
                                                                              const char* path) ADDEND_NOEXCEPT;
 /* Converts a program: every floating-point tensor to the floating-point type `dtype`, complex tensors to the complex

@@ -238,7 +238,7 @@ TEST_F(ProgramTest, IsExportedForLibTorchAlone) {
   const Outcome refused(addend_program_export_torchscript(guarded.get(), path.c_str()));
   EXPECT_EQ(refused.code, ADDEND_FAILED_PRECONDITION) << refused.message;
   const Program program = mlp.Record(TableRequest(Table(2)));
-  EXPECT_EQ(Outcome(addend_program_export_torchscript(program.get(), "/nowhere/p.pt")).code, ADDEND_INVALID_ARGUMENT);
+  EXPECT_EQ(Outcome(addend_program_export_torchscript(program.get(), "/nowhere/p.pt")).code, ADDEND_NOT_FOUND);
   EXPECT_EQ(Outcome(addend_program_export_torchscript(program.get(), nullptr)).code, ADDEND_INVALID_ARGUMENT);
 }
 

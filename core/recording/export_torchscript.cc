@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "core/base/error.h"
 #include "core/intercept/tracing_scope.h"
 #include "core/program/operator_traits.h"
+#include "core/program/tensor_io.h"
 
 namespace addend {
 namespace {
@@ -563,11 +565,13 @@ void ExportTorchScript(const RecordedProgram& program, const std::string& path) 
     const std::string text = e.what();
     throw Unimplemented(absl::StrCat("TorchScript cannot express the program: ", text.substr(0, text.find('\n'))));
   }
+  std::ostringstream out;
   try {
-    module->save(path);
+    module->save(out);
   } catch (const c10::Error& e) {
     throw InvalidArgument(absl::StrCat("cannot write ", path, ": ", e.what_without_backtrace()));
   }
+  WriteFileWhole(path, out.str());
 }
 
 }  // namespace addend

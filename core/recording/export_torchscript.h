@@ -18,8 +18,8 @@ namespace addend {
 // ends in an underscore there: "in_", or in as many as make it unlike its neighbours'; characters that the file cannot
 // quote become underscores. Each run begins with these as they were when recorded. Throws
 // FailedPrecondition, with the position, for guards that depend on elements, Unimplemented for what TorchScript does
-// not have (plain values among the inputs, models on the meta device), and InvalidArgument where the file cannot be
-// written.
+// not have (plain values among the inputs, models on the meta device), and what WriteFileWhole throws where the file
+// cannot be written.
 void ExportTorchScript(const RecordedProgram& program, const std::string& path);
 
 }  // namespace addend

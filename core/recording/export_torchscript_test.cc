@@ -2,14 +2,18 @@
 #include "core/recording/export_torchscript.h"
 
 #include <ATen/ATen.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
+#include <unistd.h>
 
 #include <map>
 
+#include "core/base/error_testing.h"
 #include "core/program/random_testing.h"
+#include "core/program/tensor_io.h"
 #include "core/recording/record_program.h"
 
 namespace addend {
@@ -215,6 +219,27 @@ TEST(ExportNames, ReadsInputsOfEveryName) {
     torch::jit::Module exported = Exported(*model, inputs, options);
     EXPECT_TRUE(at::equal(exported.forward(inputs).toTensor(), model->Run(inputs).toTensor()));
   }
+}
+
+// A file that cannot be written whole is left as it was.
+TEST(Export, ReplacesAFileWholeOrNotAtAll) {
+  const at::NoGradGuard no_grad;
+  const auto model = FromFunction([](const std::vector<Tensor>& in) { return in[0] * 2; });
+  const Recording recording = Record(*model, {Random({3}, 1)});
+  const std::string path = testing::TempDir() + "/whole.pt";
+  WriteFileWhole(path, "what was there");
+  const int taken = open(path.c_str(), O_RDONLY);
+  ExportTorchScript(*recording.program, path);
+  // Whoever had it open still reads the old one: it was replaced, not written over.
+  std::string before(14, ' ');
+  EXPECT_EQ(pread(taken, &before[0], before.size(), 0), 14);
+  EXPECT_EQ(before, "what was there");
+  close(taken);
+  torch::jit::Module exported = torch::jit::load(path);
+  EXPECT_TRUE(at::equal(exported.forward({at::ones({3}, at::kDouble)}).toTensor(), at::full({3}, 2., at::kDouble)));
+  const std::string nowhere = testing::TempDir() + "/no_such_folder/whole.pt";
+  EXPECT_THAT(MessageOf([&] { ExportTorchScript(*recording.program, nowhere); }),
+              testing::HasSubstr("cannot write " + nowhere));
 }
 
 }  // namespace

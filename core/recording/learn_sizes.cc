@@ -362,9 +362,15 @@ Recording RecordSizes(Model& model, const std::vector<std::vector<c10::IValue>>&
     if (after == nullptr) after = model.KeepState();
     return recording;
   };
-  Recording recording = RecordSizes(record, examples);
-  if (after != nullptr) after->Restore();
-  return recording;
+  const auto restore = [&] { (after != nullptr ? after : before)->Restore(); };
+  try {
+    Recording recording = RecordSizes(record, examples);
+    restore();
+    return recording;
+  } catch (...) {
+    restore();
+    throw;
+  }
 }
 
 Recording RecordSizes(const RecordExample& record, const std::vector<std::vector<c10::IValue>>& examples) {

@@ -78,6 +78,23 @@ TEST(LearnSizes, RefusesWhatIsNotLinear) {
   EXPECT_THAT(WhyNot(number, {Example(2, 3), Example(2, 4)}), HasSubstr("other sizes cannot be learned"));
 }
 
+// Where no program is learned, the model is left as its first run leaves it, as where one is.
+TEST(LearnSizes, LeavesTheModelAsItsFirstRunDoes) {
+  for (const bool refused : {false, true}) {
+    const Tensor count = at::zeros({1}, at::kDouble);
+    const auto model = FromFunction(
+        [&](const std::vector<Tensor>& in) {
+          count.add_(1);
+          const int64_t time = in[0].size(1);
+          return in[0] * 2 + at::ones({refused ? time * time : time}, in[0].options()).sum() + count;
+        },
+        {{"count", count}}, {}, {"count"});
+    const std::string message = MessageOf([&] { RecordSizes(*model, {Example(2, 5), Example(3, 5), Example(3, 7)}); });
+    EXPECT_EQ(message == "(no error)", !refused) << message;
+    EXPECT_EQ(count.item<double>(), 1);
+  }
+}
+
 TEST(LearnSizes, AsksForExamplesThatTellDimensionsApart) {
   const auto both = [](const std::vector<Tensor>& in) { return in[0].reshape({in[0].size(0), in[0].size(1) * 4}); };
   EXPECT_EQ(WhyNot(both, {Example(2, 5), Example(3, 5), Example(2, 6)}), "(no error)");

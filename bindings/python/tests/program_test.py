@@ -532,7 +532,7 @@ class ModelArgumentsTest(unittest.TestCase):
             self.assertEqual(sorted(name for name, _ in plain.named_parameters()), sorted(self.network.state_dict()))
             with self.assertRaises(addend.FailedPrecondition):
                 load(Branch()).record(self.x.abs()).export_torchscript(path)
-            with self.assertRaises(addend.InvalidArgument):
+            with self.assertRaises(addend.NotFound):
                 load(self.network).record(self.x).export_torchscript(os.path.join(folder, "no", "such.pt"))
 
     def test_programs_are_replayed_out_of_place(self):
