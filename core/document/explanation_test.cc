@@ -13,8 +13,10 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "core/base/error_testing.h"
 #include "core/explain/decompose.h"
+#include "core/explain/notes.h"
 #include "core/explain/target_numbers.h"
 
 namespace addend {
@@ -246,6 +248,11 @@ TEST(ExplanationHtml, HoldsTheDocument) {
   const std::string page = ExplanationHtml(Explain(Halves(), Target(), "", RunWith(Columns())), kWriter);
   EXPECT_THAT(page, HasSubstr("\"format\":\"addend.explanation\""));
   EXPECT_THAT(page, HasSubstr("</html>"));
+}
+
+TEST(ExplanationHtml, ShowsFirstWhatSpoilsNumbers) {
+  const std::string page = ExplanationHtml(Explain(Halves(), Target(), "", RunWith(Columns())), kWriter);
+  EXPECT_THAT(page, HasSubstr("/^(" + absl::StrJoin(SpoilingBeginnings(), "|") + ")/.test(note)"));
 }
 
 }  // namespace

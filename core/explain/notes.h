@@ -17,7 +17,9 @@ namespace addend {
 // The notes of a linearized and swept run, for Report::notes. auto_preset: the caller left the preset open.
 std::vector<std::string> NotesOf(const Linearization& linearization, const SweepResult& sweep, bool auto_preset);
 
-// Whether a note says that numbers are not what they seem: such a note stands before the numbers.
+// How notes begin that say that numbers are not what they seem: such a note stands before the numbers. The page of an
+// explanation has the same list, which its test compares.
+const std::vector<std::string>& SpoilingBeginnings();
 bool SpoilsNumbers(const std::string& note);
 
 // "1200", "0.034": not 1.2e+03.
