@@ -147,8 +147,12 @@ class Explanation(Handle):
             lines.append("%+14.6g  %d more" % (others, rest))
         lines.append("%+14.6g  reference" % self.reference)
         lines.append("%+14.6g  leftover" % self.leftover)
-        if self.conditioning >= 1e3:
-            lines.append("%14.6g  conditioning: numbers so much larger than their sum mean little" % self.conditioning)
+        parts, gap = self.mass - abs(self.reference), abs(self.value - self.reference)
+        if parts > 0 and not parts < 1e3 * gap:
+            lines.append(
+                "WARNING: without their signs these parts come to %s times the difference that they sum to, so that no "
+                "single one means much." % ("%.3g" % (parts / gap) if gap > 0 else "infinitely many")
+            )
         return "\n".join(lines)
 
     def _key(self) -> str:

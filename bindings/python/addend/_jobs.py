@@ -68,6 +68,7 @@ class Job(Handle):
         rows: Union[Path, Sequence[Path]],
         targets: Any = "top1",
         at: Optional[str] = None,
+        outputs: Union[str, Sequence[str]] = (),
         groups: Sequence[str] = (),
         names: Sequence[str] = (),
         classes: Sequence[str] = (),
@@ -90,7 +91,7 @@ class Job(Handle):
             rows: for each input the ``.npy`` or ``.safetensors`` file (``FILE#NAME``) whose tensor has the rows; one file
                 may be given by itself.
             targets: of each row, as for `Model.explain`.
-            at: as for `Model.explain`.
+            at: as for `Model.explain`, and so is `outputs`.
             groups: tensors of integers beside the first input, by which rows are put together.
             names: of the components; by their positions unless given.
             classes: names of the elements of the output.
@@ -107,11 +108,12 @@ class Job(Handle):
         Raises:
             FailedPrecondition: rows influence each other, or the results of another plan stand beside it.
         """
-        from ._model import add_targets, new_model_request
+        from ._model import add_outputs, add_targets, new_model_request
 
         chosen = as_context(context, policy, Job.plan)
         request = new_model_request([inputs])
         add_targets(request, targets, at, False, False, False)
+        add_outputs(request, outputs)
         options: Dict[str, Any] = {
             "inputs": _files(rows),
             "groups": _texts("groups", groups),

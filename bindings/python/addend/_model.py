@@ -127,7 +127,7 @@ class Model(Handle):
         """
         chosen = as_context(context, policy, self.decompose)
         request = new_model_request([inputs], probes, everything, cancellation, as_insides(inside))
-        _add_outputs(request, outputs)
+        add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_direction(request, direction)
         _native.request_set_keep_references(request, keep_references)
@@ -187,7 +187,7 @@ class Model(Handle):
         insides = as_insides(inside)
         request = new_model_request([inputs], cancellation=cancellation, insides=insides)
         add_targets(request, targets, at, each_example, every_target, operators)
-        _add_outputs(request, outputs)
+        add_outputs(request, outputs)
         _native.request_set_memory(request, memory)
         _native.request_set_keep_references(request, keep_references)
         _native.request_set_verify_reference(request, verify_reference)
@@ -222,7 +222,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.plan)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, targets, at, each_example, every_target, operators)
-        _add_outputs(request, outputs)
+        add_outputs(request, outputs)
         _native.request_set_verify_reference(request, verify_reference)
         return Plan(_native.model_plan(chosen._handle, self._handle, request))
 
@@ -371,7 +371,7 @@ class Model(Handle):
         chosen = as_context(context, policy, self.interactions)
         request = new_model_request([inputs], cancellation=cancellation)
         add_targets(request, target, at, False, False, False)
-        _add_outputs(request, outputs)
+        add_outputs(request, outputs)
         groups = None if concepts is None else as_concepts(concepts)
         return Interactions(_native.model_interactions(chosen._handle, self._handle, request, groups))
 
@@ -442,7 +442,7 @@ def new_model_request(
     return request
 
 
-def _add_outputs(request: Any, outputs: Union[str, Sequence[str]]) -> None:
+def add_outputs(request: Any, outputs: Union[str, Sequence[str]]) -> None:
     for name in (outputs,) if isinstance(outputs, str) else outputs:
         _native.request_add_output(request, name)
 

@@ -112,6 +112,16 @@ class ExplainTest(unittest.TestCase):
         self.assertAlmostEqual(sum(float(line.split()[0]) for line in lines[1:]), 166, places=4)
         self.assertIn("3 more", lines[9])
 
+    def test_repr_warns_of_parts_that_cancel(self):
+        def shown(parts, reference):
+            return repr(addend.Composition(np.array(parts, np.float32)[:, None], [reference]).explain())
+
+        self.assertIn("WARNING: without their signs these parts come to 2e+04 times", shown([10000, -9999], 0.0))
+        self.assertIn("infinitely many times", shown([1, -1], 5.0))
+        # A large reference takes nothing from the parts beside it.
+        self.assertNotIn("WARNING", shown([1, 2], 1e6))
+        self.assertNotIn("WARNING", shown([0, 0], 1e6))
+
 
 class OperatorsTest(unittest.TestCase):
     """What PyTorch computes on the recovery is what to expect."""

@@ -140,6 +140,11 @@ class JobTest(unittest.TestCase):
                 job.run(shard)
         return addend.Job.results(self.plan)
 
+    def test_outputs_are_those_of_the_model(self):
+        self.assertEqual(self.make(outputs="output")["rows"], len(self.rows))
+        with self.assertRaisesRegex(addend.Error, "output.7 is none of the outputs that the request names"):
+            self.make_another(outputs=["output"], at="output.7")
+
     def test_results_as_a_frame(self):
         results = self.make_results()
         merged = {name: np.asarray(tensor) for name, tensor in self.merged().items()}
