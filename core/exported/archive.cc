@@ -318,6 +318,13 @@ size_t Archive::CountUnchecked() const {
   return count;
 }
 
+std::vector<std::string> Archive::Notes() const {
+  const size_t unchecked = CountUnchecked();
+  if (unchecked == 0) return {};
+  return {absl::StrCat(unchecked, unchecked == 1 ? " entry of the file has" : " entries of the file have",
+                       " no checksum, so that damage there is not seen")};
+}
+
 void Archive::RequireLittleEndian() const {
   constexpr char kEntry[] = "byteorder";
   if (!Has(kEntry)) return;

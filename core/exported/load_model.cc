@@ -1,7 +1,10 @@
 #include "core/exported/load_model.h"
 
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/base/error.h"
@@ -15,11 +18,12 @@ namespace addend {
 namespace {
 
 // Loads TorchScript from an archive whose entries are compared with their checksums first, at which LibTorch does not
-// look: one flipped bit of a weight would be another model.
+// look: one flipped bit of a weight would be another model. `load` is given what a reader has to know of the archive.
 template <typename Load>
 std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name, const Load& load) {
   constexpr char kZip[] = "PK\x03\x04";
   std::optional<Error> unread;
+  std::vector<std::string> notes;
   if (bytes.size >= 4 && std::memcmp(bytes.data, kZip, 4) == 0) {
     exported::MemoryBudget budget(OneLine(name), bytes.size);
     std::optional<exported::Archive> archive;
@@ -28,16 +32,24 @@ std::shared_ptr<Model> LoadWhole(exported::Bytes bytes, const std::string& name,
     } catch (const Error& error) {
       unread = error;
     }
-    if (archive) archive->RequireWhole();
+    if (archive) {
+      archive->RequireWhole();
+      notes = archive->Notes();
+    }
   }
-  if (!unread) return load();
-  // Of a file that begins as an archive does and goes on in another way, LibTorch only says that it is no TorchScript.
+  if (!unread) return load(notes);
+  // For a file that only begins like a zip archive, LibTorch's error says nothing useful, so ours is added.
   try {
-    load();
+    load(notes);
   } catch (const Error& error) {
     throw Error(error.code(), absl::StrCat(error.what(), "; it begins as an archive does, but ", unread->what()));
   }
   throw *unread;
+}
+
+ScriptOptions WithNotes(ScriptOptions options, const std::vector<std::string>& notes) {
+  options.notes.insert(options.notes.end(), notes.begin(), notes.end());
+  return options;
 }
 
 // Maps a file; gives no bytes where that is not possible.
@@ -53,7 +65,9 @@ exported::Bytes MapIfPossible(const std::string& path) {
 
 std::shared_ptr<Model> LoadModel(const std::string& path, const ScriptOptions& options) {
   if (exported::IsExportedProgram(path)) return LoadExported(path, options);
-  return LoadWhole(MapIfPossible(path), path, [&] { return LoadTorchScript(path, options); });
+  return LoadWhole(MapIfPossible(path), path, [&](const std::vector<std::string>& notes) {
+    return LoadTorchScript(path, WithNotes(options, notes));
+  });
 }
 
 std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::string& name,
@@ -62,7 +76,9 @@ std::shared_ptr<Model> LoadModelBytes(const void* data, size_t size, const std::
   exported::Bytes bytes;
   bytes.data = const_cast<char*>(static_cast<const char*>(data));  // only read
   bytes.size = size;
-  return LoadWhole(std::move(bytes), name, [&] { return LoadTorchScriptBytes(data, size, name, options); });
+  return LoadWhole(std::move(bytes), name, [&](const std::vector<std::string>& notes) {
+    return LoadTorchScriptBytes(data, size, name, WithNotes(options, notes));
+  });
 }
 
 std::shared_ptr<Model> CopyModelTo(const Model& model, const c10::Device& device,

@@ -138,11 +138,7 @@ Program Read(Bytes bytes, const std::string& name) {
   const Archive archive(std::move(bytes), name, &budget);
   Program program = archive.Has(kOldProgram) ? ReadOld(archive, &budget) : ReadNew(archive, &budget);
   CheckState(program, archive);
-  if (const size_t unchecked = archive.CountUnchecked(); unchecked > 0) {
-    program.notes.push_back(absl::StrCat(unchecked,
-                                         unchecked == 1 ? " entry of the file has" : " entries of the file have",
-                                         " no checksum, so that damage there is not seen"));
-  }
+  for (std::string& note : archive.Notes()) program.notes.push_back(std::move(note));
   return program;
 }
 

@@ -58,6 +58,8 @@ class Model {
 struct ScriptOptions {
   // Converts parameters and floating-point buffers, for example to float64 for more exact parts.
   std::optional<at::ScalarType> dtype;
+  // What a reader of any run's report has to know of the file, as Model::Notes().
+  std::vector<std::string> notes;
 };
 
 // Loads a TorchScript file, in evaluation mode, on the CPU. The file is a program: load only what you trust. Throws

@@ -269,8 +269,9 @@ class ScriptState : public ModelState {
 
 class ScriptModel : public Model {
  public:
-  explicit ScriptModel(jit::Module module, std::vector<std::string> methods = {"forward"})
-      : module_(std::move(module)), methods_(std::move(methods)) {
+  explicit ScriptModel(jit::Module module, std::vector<std::string> notes,
+                       std::vector<std::string> methods = {"forward"})
+      : module_(std::move(module)), notes_(std::move(notes)), methods_(std::move(methods)) {
     RegisterOwnOperators();
     for (const jit::Module& inner : module_.modules()) {
       for (const jit::Method& method : inner.get_methods()) {
@@ -317,7 +318,7 @@ class ScriptModel : public Model {
     for (const std::string& name : methods) {
       if (!module_.find_method(name)) throw NotFound(absl::StrCat("the model has no method ", name));
     }
-    return std::make_shared<ScriptModel>(module_, methods);
+    return std::make_shared<ScriptModel>(module_, notes_, methods);
   }
 
   std::optional<std::vector<ModelCall>> Calls() const override {
@@ -379,6 +380,8 @@ class ScriptModel : public Model {
 
   std::shared_ptr<ModelState> KeepState() const override { return std::make_shared<ScriptState>(module_); }
 
+  std::vector<std::string> Notes() const override { return notes_; }
+
   std::vector<std::string> ModulePaths() const override {
     std::vector<std::string> paths;
     for (const auto& item : module_.named_modules()) {
@@ -412,6 +415,7 @@ class ScriptModel : public Model {
   }
 
   jit::Module module_;
+  std::vector<std::string> notes_;
   std::vector<std::string> methods_;
   GraphFacts facts_;
 };
@@ -446,7 +450,7 @@ std::shared_ptr<Model> Loaded(const std::string& name, const ScriptOptions& opti
     jit::Module module = load();
     module.eval();
     if (options.dtype) module.to(*options.dtype);
-    return std::make_shared<ScriptModel>(std::move(module));
+    return std::make_shared<ScriptModel>(std::move(module), options.notes);
   } catch (const Error&) {
     throw;
   } catch (const std::exception&) {
@@ -559,7 +563,7 @@ std::shared_ptr<Model> CopyTo(const Model& model, const at::Device& device, std:
     jit::Module module = jit::load(stream, at::Device(at::kCPU));
     Mover(device).Move(module);
     if (dtype) module.to(*dtype);
-    return std::make_shared<ScriptModel>(std::move(module));
+    return std::make_shared<ScriptModel>(std::move(module), script->Notes());
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
