@@ -44,7 +44,10 @@ addend_status* const out_of_memory = MakeOutOfMemory();
 std::string FirstLine(const std::string& text) {
   for (const auto line : absl::StrSplit(text, '\n')) {
     const auto trimmed = absl::StripAsciiWhitespace(line);
-    if (!trimmed.empty()) return OneLine(Shortened(std::string(trimmed.data(), trimmed.size()), kMostMessage));
+    if (!trimmed.empty()) {
+      const std::string shown = OneLine(Shortened(std::string(trimmed.data(), trimmed.size()), kMostMessage));
+      return Shortened(shown, kMostMessage);  // what is escaped may take four times as much
+    }
   }
   return "no reason given";
 }

@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/file_error.h"
+#include "core/base/text.h"
 
 namespace addend {
 namespace {
@@ -196,7 +197,7 @@ class Chain {
 std::string ForeignBytes(const std::string& path, uint64_t begin, uint64_t end, int64_t number) {
   return absl::StrCat(end - begin, " bytes that are no record, behind record ", number,
                       ", as if something was printed into it; keep a copy of the file, and cut them off: truncate -s ",
-                      begin, " ", path);
+                      begin, " ", ShellWord(path));
 }
 
 ChainResult ReadChain(const std::string& path, const std::function<void(const PlacedRecord&)>& visit) {

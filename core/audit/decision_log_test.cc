@@ -28,6 +28,7 @@
 #include "core/audit/chain.h"
 #include "core/audit/record.h"
 #include "core/base/error_testing.h"
+#include "core/base/text.h"
 #include "core/program/tensor_io.h"
 
 namespace addend {
@@ -360,6 +361,11 @@ TEST_F(DecisionLogTest, SaysHowForeignBytesAreCutOff) {
     EXPECT_EQ(Chain().foreign_from, whole.size());
     EXPECT_EQ(Chain().records, 2);
   }
+  // A shell reads the path as one word.
+  const fs::path spaced = folder_ / "my log's.jsonl";
+  Overwrite(spaced, whole + "a table\n");
+  EXPECT_THAT(MessageOf([&] { DecisionLog log(spaced); }),
+              HasSubstr(absl::StrCat("truncate -s ", whole.size(), " ", ShellWord(spaced.string()))));
   // What may be a record is nothing to cut off: whole lines behind it are blamed on it.
   for (const size_t at : {size_t{0}, size_t{5}, whole.size() / 4, whole.size() - 2}) {
     std::string changed = whole;

@@ -16,11 +16,12 @@ std::string Compose(const std::string& message, const Position& position, const 
 }
 
 // Makes a message what every language and every terminal can show: not as long as what it quotes, and without a zero,
-// at which it would end. Line breaks stay: behind the first one LibTorch tells what no door shows.
+// at which it would end. It is cut again once it is escaped, which may make it four times as long. Line breaks stay:
+// behind the first one LibTorch tells what no door shows.
 std::string Fit(const std::string& message) {
   std::vector<std::string> lines = absl::StrSplit(Shortened(message, kMostMessage), '\n');
   for (std::string& line : lines) line = OneLine(line);
-  return absl::StrJoin(lines, "\n");
+  return Shortened(absl::StrJoin(lines, "\n"), kMostMessage);
 }
 
 // The path as a reader of an error wants it: the file, not the folders of the machine that trained the model.

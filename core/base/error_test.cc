@@ -127,6 +127,11 @@ TEST(ErrorTest, IsNoLongerThanAPage) {
   EXPECT_LE(what.size(), 4096u);
   EXPECT_EQ(what.substr(0, 7), "begin 9");
   EXPECT_EQ(what.substr(what.size() - 5), "9 end");
+  // Neither are those of which every byte is escaped.
+  const std::string escaped = InvalidArgument("begin " + std::string(50000000, '\x1b') + " end").what();
+  EXPECT_LE(escaped.size(), 4096u);
+  EXPECT_EQ(escaped.substr(0, 10), "begin \\x1b");
+  EXPECT_EQ(escaped.substr(escaped.size() - 8), "\\x1b end");
 }
 
 }  // namespace

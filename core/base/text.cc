@@ -1,9 +1,13 @@
 #include "core/base/text.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "core/base/utf8.h"
 
 namespace addend {
@@ -57,6 +61,12 @@ std::string Shortened(const std::string& text, size_t most) {
 std::string Quoted(const std::string& text) {
   // Cut first: a text may be as large as its file. What is escaped may take four times as much.
   return Shortened(OneLine(Shortened(text, kMostQuoted)), 2 * kMostQuoted);
+}
+
+std::string ShellWord(const std::string& word) {
+  const auto plain = [](char c) { return absl::ascii_isalnum(c) || std::strchr("%+,-./:=@_", c) != nullptr; };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 std::string Listed(const std::vector<std::string>& names) {

@@ -28,6 +28,8 @@ std::string OneLine(const std::string& text);
 std::string Shortened(const std::string& text, size_t most);
 // Returns what messages say of a text from a file or a caller: on one line, and at most kMostQuoted bytes of it.
 std::string Quoted(const std::string& text);
+// Returns a word as a shell reads it again: in single quotes, where it holds more than letters, digits and some marks.
+std::string ShellWord(const std::string& word);
 // Returns what messages say of names, with commas between them: the first of a long list, and how many more there are.
 std::string Listed(const std::vector<std::string>& names);
 

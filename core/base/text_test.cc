@@ -69,6 +69,14 @@ TEST(Quoted, IsOneLineOfBoundedLength) {
   EXPECT_LE(Quoted(std::string(1000000, '\0')).size(), 2 * kMostQuoted);
 }
 
+TEST(ShellWord, IsReadAgainByAShell) {
+  EXPECT_EQ(ShellWord("/a/b-c_1.json"), "/a/b-c_1.json");
+  EXPECT_EQ(ShellWord("my log.jsonl"), "'my log.jsonl'");
+  EXPECT_EQ(ShellWord("it's; $x"), "'it'\\''s; $x'");
+  EXPECT_EQ(ShellWord("\xc3\xa4"), "'\xc3\xa4'");
+  EXPECT_EQ(ShellWord(""), "''");
+}
+
 TEST(Listed, TellsHowManyMoreThereAre) {
   EXPECT_EQ(Listed({}), "");
   EXPECT_EQ(Listed({"a", "b"}), "a, b");

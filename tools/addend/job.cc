@@ -2,11 +2,9 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -21,6 +19,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/text.h"
 #include "core/jobs/commit.h"
 #include "core/jobs/job_plan.h"
 #include "core/jobs/job_runner.h"
@@ -88,13 +87,6 @@ JobPlan OpenPlan(const std::string& path) {
 // Most tasks of an array: one less than MaxArraySize of a Slurm that was not told otherwise.
 constexpr int64_t kMostTasks = 1000;
 
-// A word as a shell reads it again.
-std::string Quoted(const std::string& word) {
-  const auto plain = [](unsigned char c) { return std::isalnum(c) != 0 || std::strchr("%+,-./:=@_", c) != nullptr; };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
-}
-
 // A path that means the same wherever a process begins. The file itself may be a link, whose name tells the results.
 std::string Whole(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path);
@@ -120,7 +112,7 @@ void RequireSlurmPath(const std::string& path) {
 // What sbatch runs. Task t computes shards t, t + tasks, ... Paths are absolute, as tasks begin where sbatch was
 // called.
 std::string SlurmScript(const JobPlan& plan, const std::string& path) {
-  const std::string quoted = Quoted(Whole(path));
+  const std::string quoted = ShellWord(Whole(path));
   const std::string folder = absl::StrReplaceAll(SlurmFolder(path), {{"%", "%%"}});  // Slurm puts numbers in for "%A"
   const int64_t tasks = std::min(plan.shards(), kMostTasks);
   const std::string array = absl::StrCat("0-", tasks - 1);
@@ -133,12 +125,12 @@ std::string SlurmScript(const JobPlan& plan, const std::string& path) {
                   "#   id=$(sbatch --parsable job.sh)\n",
                   "# with what the site asks for, such as --mem=2G --time=60, and --array=", array,
                   "%8 for 8 tasks at once. The same line again\n# computes what is missing after a failure. Then:\n",
-                  "#   sbatch --dependency=afterany:$id --output=", Quoted(folder + "/merge.txt"), " --wrap ",
-                  Quoted("addend job merge " + quoted), "\n");
+                  "#   sbatch --dependency=afterany:$id --output=", ShellWord(folder + "/merge.txt"), " --wrap ",
+                  ShellWord("addend job merge " + quoted), "\n");
   absl::StrAppend(&script, "export OMP_NUM_THREADS=", threads, "\n");
   // Nodes that choose other kernels by themselves have to be told of the same.
   if (const char* kernels = std::getenv("OPENBLAS_CORETYPE"); kernels != nullptr) {
-    absl::StrAppend(&script, "export OPENBLAS_CORETYPE=", Quoted(kernels), "\n");
+    absl::StrAppend(&script, "export OPENBLAS_CORETYPE=", ShellWord(kernels), "\n");
   }
   absl::StrAppend(&script, "shard=${SLURM_ARRAY_TASK_ID:?is not set: this script is for sbatch}\n",
                   "set -- --shard \"$shard\"\n");
