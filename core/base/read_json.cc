@@ -1,6 +1,7 @@
 #include "core/base/read_json.h"
 
 #include <charconv>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,16 +25,57 @@ std::string DigitsOf(absl::string_view decimal) {
   return digits;
 }
 
-// Says what a value would lose of a text, and where it would be too deep, before there is a value.
-class Reader : public nlohmann::json_sax<Json> {
+// Finds the first key that an object has twice. (A callback of the parser could find it, but then each object costs a
+// walk over the one around it.)
+class TwiceFinder : public nlohmann::json_sax<Json> {
  public:
-  const std::string& complaint() const { return complaint_; }
+  const std::optional<std::string>& twice() const { return twice_; }
 
   bool null() override { return true; }
   bool boolean(bool /*value*/) override { return true; }
   bool number_integer(number_integer_t /*value*/) override { return true; }
   bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
-  bool number_float(number_float_t value, const std::string& token) override {
+  bool number_float(number_float_t /*value*/, const string_t& /*token*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*elements*/) override { return Begin(); }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    twice_ = name;
+    return false;
+  }
+  bool end_object() override { return End(); }
+  bool start_array(size_t /*elements*/) override { return Begin(); }
+  bool end_array() override { return End(); }
+  bool parse_error(size_t /*place*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
+
+ protected:
+  // Of the lists and objects around.
+  size_t depth() const { return keys_.size(); }
+  virtual bool Begin() {
+    keys_.emplace_back();
+    return true;
+  }
+
+ private:
+  bool End() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> keys_;  // of the objects around; of lists, none
+  std::optional<std::string> twice_;
+};
+
+// Says what else a value would lose of a text, and where it would be too deep, before there is a value.
+class Reader : public TwiceFinder {
+ public:
+  const std::string& complaint() const { return complaint_; }
+
+  bool number_float(number_float_t value, const string_t& token) override {
     if (token.find_first_of(".eE") != std::string::npos) return true;
     // An integer beyond 64 bits, such as an account's number.
     char shortest[40];
@@ -42,40 +84,24 @@ class Reader : public nlohmann::json_sax<Json> {
     return Refuse(
         absl::StrCat("holds the integer ", token, ", which has more digits than a number keeps; write it as text"));
   }
-  bool string(string_t& /*value*/) override { return true; }
-  bool binary(binary_t& /*value*/) override { return true; }
-  bool start_object(size_t /*elements*/) override {
-    keys_.emplace_back();
-    return IsShallow();
-  }
   bool key(string_t& name) override {
-    return keys_.back().insert(name).second || Refuse(absl::StrCat("has the key \"", name, "\" twice"));
+    return TwiceFinder::key(name) || Refuse(absl::StrCat("has the key \"", name, "\" twice"));
   }
-  bool end_object() override { return End(); }
-  bool start_array(size_t /*elements*/) override {
-    keys_.emplace_back();
-    return IsShallow();
-  }
-  bool end_array() override { return End(); }
   bool parse_error(size_t /*place*/, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*error*/) override {
     return Refuse("is no JSON");
   }
 
  private:
+  bool Begin() override {
+    TwiceFinder::Begin();
+    return depth() <= kMostNested || Refuse(absl::StrCat("is nested more than ", kMostNested, " deep"));
+  }
   bool Refuse(std::string complaint) {
     complaint_ = std::move(complaint);
     return false;
   }
-  bool IsShallow() {
-    return keys_.size() <= kMostNested || Refuse(absl::StrCat("is nested more than ", kMostNested, " deep"));
-  }
-  bool End() {
-    keys_.pop_back();
-    return true;
-  }
 
-  std::vector<std::set<std::string>> keys_;  // of the objects around; of lists, none
   std::string complaint_;
 };
 
@@ -85,6 +111,12 @@ Json ReadJson(const std::string& text, const std::string& name) {
   Reader reader;
   if (!Json::sax_parse(text, &reader)) throw InvalidArgument(absl::StrCat(name, " ", reader.complaint()));
   return Json::parse(text);
+}
+
+std::optional<std::string> KeyTwice(const char* begin, const char* end) {
+  TwiceFinder finder;
+  Json::sax_parse(begin, end, &finder);
+  return finder.twice();
 }
 
 }  // namespace addend

@@ -2,6 +2,7 @@
 #ifndef ADDEND_CORE_BASE_READ_JSON_H_
 #define ADDEND_CORE_BASE_READ_JSON_H_
 
+#include <optional>
 #include <string>
 
 #include "core/base/json.h"
@@ -16,6 +17,9 @@ inline constexpr int kMostNested = 64;
 // that are nested more than kMostNested deep, and for texts of which the value would lose something: an object that has
 // a key twice, and an integer with more digits than a number keeps.
 Json ReadJson(const std::string& text, const std::string& name);
+
+// The first key that some object of a text has twice, of which a value would keep one only; nullopt where none does.
+std::optional<std::string> KeyTwice(const char* begin, const char* end);
 
 }  // namespace addend
 

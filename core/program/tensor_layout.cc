@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "core/base/read_json.h"
 #include "core/base/tensor_text.h"
 #include "core/base/text.h"
 
@@ -23,7 +24,7 @@
 namespace addend {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
 constexpr char kNpyMagic[] = "\x93NUMPY";
 constexpr size_t kNpyMagicSize = 6;
@@ -244,61 +245,23 @@ TensorLayout NpyLayout(const std::string& head, uint64_t file_size, const std::s
 
 // -------------------------------------------------------------------------------------------------- .safetensors
 
-// Finds a key that an object has twice: the value keeps the last of the two, which would hide a tensor. (A callback of
-// the parser could find it, but then each object costs a walk over the one around it.)
-class TwiceFinder : public nlohmann::json_sax<Json> {
- public:
-  const std::string& twice() const { return twice_; }
-
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(size_t) override { return Begin(); }
-  bool end_object() override { return End(); }
-  bool start_array(size_t) override { return Begin(); }
-  bool end_array() override { return End(); }
-  bool key(string_t& name) override {
-    if (!open_.back().insert(name).second) twice_ = name;
-    return true;
-  }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
-
- private:
-  bool Begin() {
-    open_.emplace_back();
-    return true;
-  }
-  bool End() {
-    open_.pop_back();
-    return true;
-  }
-
-  std::vector<std::set<std::string>> open_;
-  std::string twice_;
-};
-
-Json ParseJson(const std::string& name, const char* begin, const char* end) {
-  Json json = Json::parse(begin, end, nullptr, /*allow_exceptions=*/false);
+SortedJson ParseJson(const std::string& name, const char* begin, const char* end) {
+  SortedJson json = SortedJson::parse(begin, end, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded() || !json.is_object()) {
     throw MalformedFile(name, "the .safetensors header is not a JSON object");
   }
-  TwiceFinder finder;
-  Json::sax_parse(begin, end, &finder);
-  if (!finder.twice().empty()) {
-    const std::string twice = Json(Shortened(finder.twice(), kMostQuoted)).dump(-1, ' ', true);
+  // The value keeps the last of the two, which would hide a tensor.
+  if (const auto key = KeyTwice(begin, end)) {
+    const std::string twice = SortedJson(Shortened(*key, kMostQuoted)).dump(-1, ' ', true);
     throw MalformedFile(name, absl::StrCat("the .safetensors header has ", twice, " twice"));
   }
   return json;
 }
 
 // Its bytes are counted from the end of the header.
-StoredTensor ParseEntry(const std::string& file, const std::string& key, const Json& json) {
+StoredTensor ParseEntry(const std::string& file, const std::string& key, const SortedJson& json) {
   const std::string name = NameOf(file, key);
-  const auto member = [&](const char* field) -> const Json& {
+  const auto member = [&](const char* field) -> const SortedJson& {
     const auto found = json.is_object() ? json.find(field) : json.end();
     if (!json.is_object() || found == json.end()) throw MalformedFile(name, absl::StrCat(field, " is missing"));
     return *found;
@@ -307,7 +270,7 @@ StoredTensor ParseEntry(const std::string& file, const std::string& key, const J
   entry.name = key;
   entry.place = name;
 
-  const Json& dtype = member("dtype");
+  const SortedJson& dtype = member("dtype");
   for (const StoredDtype& candidate : kDtypes) {
     if (dtype == candidate.safetensors) entry.dtype = &candidate;
   }
@@ -319,9 +282,9 @@ StoredTensor ParseEntry(const std::string& file, const std::string& key, const J
                                            })));
   }
 
-  const Json& shape = member("shape");
+  const SortedJson& shape = member("shape");
   if (!shape.is_array()) throw MalformedFile(name, "shape is not a list");
-  for (const Json& dim : shape) {
+  for (const SortedJson& dim : shape) {
     if (!dim.is_number_integer()) throw MalformedFile(name, "shape is not a list of integers");
     // The library keeps what is negative as signed and everything else as unsigned.
     if (dim.is_number_unsigned() && dim.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
@@ -331,7 +294,7 @@ StoredTensor ParseEntry(const std::string& file, const std::string& key, const J
     entry.shape.push_back(dim.get<int64_t>());
   }
 
-  const Json& offsets = member("data_offsets");
+  const SortedJson& offsets = member("data_offsets");
   if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
       !offsets[1].is_number_unsigned()) {
     throw MalformedFile(name, "data_offsets is not a list of two integers that are not negative");
@@ -424,7 +387,7 @@ TensorLayout SafetensorsLayout(const std::string& head, uint64_t size, const std
                                            " bytes, of which ", available, " are there"));
   }
   const char* header = head.data() + kSafetensorsLength;
-  const Json json = ParseJson(name, header, header + header_size);
+  const SortedJson json = ParseJson(name, header, header + header_size);
   TensorLayout layout;
   std::vector<StoredTensor>& entries = layout.tensors;
   for (const auto& item : json.items()) {
@@ -483,7 +446,7 @@ uint64_t HeadSize(const std::string& beginning, uint64_t size) {
 }
 
 std::string EncodeSafetensorsHead(const TensorLayout& layout) {
-  Json header = Json::object();
+  SortedJson header = SortedJson::object();
   if (!layout.metadata.empty()) header[kSafetensorsMetadata] = layout.metadata;
   uint64_t offset = 0;
   for (const StoredTensor& stored : layout.tensors) {
@@ -499,7 +462,7 @@ std::string EncodeSafetensorsHead(const TensorLayout& layout) {
   std::string text;
   try {
     text = header.dump();
-  } catch (const Json::exception&) {
+  } catch (const SortedJson::exception&) {
     throw InvalidArgument("names of tensors and metadata must be UTF-8 to be saved");
   }
   text.append((kSafetensorsLength - text.size() % kSafetensorsLength) % kSafetensorsLength, ' ');

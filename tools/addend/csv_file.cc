@@ -13,12 +13,14 @@
 #include <system_error>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/base/error.h"
+#include "core/base/read_json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 
@@ -180,33 +182,36 @@ std::vector<std::string> ReadHeader(const std::vector<Record>& records, const st
   return names;
 }
 
-double ReadNumber(const std::string& text, const std::string& where) {
+// A field as messages name it: only what is wrong needs the name.
+using Where = absl::FunctionRef<std::string()>;
+
+double ReadNumber(const std::string& text, Where where) {
   double number = 0;
   if (absl::StripAsciiWhitespace(text).empty()) {
     throw InvalidArgument(
-        absl::StrCat(where, " is empty; leave the row out, or fill in what the model was trained with there"));
+        absl::StrCat(where(), " is empty; leave the row out, or fill in what the model was trained with there"));
   }
   if (!ParseNumber(text, &number)) {
-    throw InvalidArgument(absl::StrCat(where, " is \"", Quoted(text),
+    throw InvalidArgument(absl::StrCat(where(), " is \"", Quoted(text),
                                        "\", which is no number; --mapping names a file that says what its texts mean"));
   }
   return number;
 }
 
-void RequireFinite(double number, c10::ScalarType dtype, const std::string& text, const std::string& where) {
+void RequireFinite(double number, c10::ScalarType dtype, const std::string& text, Where where) {
   if (std::isfinite(dtype == at::kFloat ? static_cast<double>(static_cast<float>(number)) : number)) return;
-  throw InvalidArgument(absl::StrCat(where, " is \"", Quoted(text), "\", which is no finite number",
+  throw InvalidArgument(absl::StrCat(where(), " is \"", Quoted(text), "\", which is no finite number",
                                      std::isfinite(number) ? " in single precision; --dtype float64 holds it" : ""));
 }
 
 // Which of its texts a mapped column holds.
-size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, const std::string& where) {
+size_t ReadCategory(const std::string& text, const ColumnMapping& mapping, Where where) {
   for (size_t k = 0; k < mapping.values.size(); ++k) {
     if (mapping.values[k].first == text) return k;
   }
   std::vector<std::string> known;
   for (const auto& [own, value] : mapping.values) known.push_back(absl::StrCat("\"", Quoted(own), "\""));
-  throw InvalidArgument(absl::StrCat(where, " is ", text.empty() ? "empty" : absl::StrCat("\"", Quoted(text), "\""),
+  throw InvalidArgument(absl::StrCat(where(), " is ", text.empty() ? "empty" : absl::StrCat("\"", Quoted(text), "\""),
                                      ", which --mapping does not name (it names ", Listed(known), ")"));
 }
 
@@ -236,14 +241,15 @@ class Columns {
 
   // The numbers of a row: `width` of them. Throws InvalidArgument for a field that is none.
   void Read(const Record& record, int64_t row, c10::ScalarType dtype, double* to) const {
-    const std::string at_row = PlaceOf(path_, row, record);
     if (record.fields.size() != header_.size()) {
-      throw InvalidArgument(absl::StrCat(at_row, " has ", record.fields.size(), " fields, and the first line names ",
-                                         header_.size(), " columns"));
+      throw InvalidArgument(absl::StrCat(PlaceOf(path_, row, record), " has ", record.fields.size(),
+                                         " fields, and the first line names ", header_.size(), " columns"));
     }
     for (const Column& column : columns_) {
       const std::string& text = record.fields[column.field];
-      const std::string where = absl::StrCat(at_row, ", column \"", Quoted(header_[column.field]), "\"");
+      const auto where = [&] {
+        return absl::StrCat(PlaceOf(path_, row, record), ", column \"", Quoted(header_[column.field]), "\"");
+      };
       const size_t category = column.mapping == nullptr ? 0 : ReadCategory(text, *column.mapping, where);
       if (column.mapping == nullptr || !column.mapping->one_hot) {
         *to = column.mapping == nullptr ? ReadNumber(text, where) : column.mapping->values[category].second;
@@ -282,23 +288,13 @@ class Columns {
 }  // namespace
 
 Mapping ParseMapping(const std::string& json, const std::string& path) {
-  // Objects keep the order of the file, and a text that is there twice is an error: libraries would take the last one.
-  std::vector<absl::flat_hash_set<std::string>> open;
-  std::string twice;
-  const auto callback = [&](int, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& parsed) {
-    using Event = nlohmann::ordered_json::parse_event_t;
-    if (event == Event::object_start) open.emplace_back();
-    if (event == Event::object_end && !open.empty()) open.pop_back();
-    if (event == Event::key && !open.empty()) {
-      const std::string key = parsed.get<std::string>();
-      if (!open.back().insert(key).second) twice = key;
-    }
-    return true;
-  };
-  const auto parsed = nlohmann::ordered_json::parse(json, callback, /*allow_exceptions=*/false);
+  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   const std::string what = absl::StrCat("--mapping ", path, ": ");
   if (!parsed.is_object()) throw InvalidArgument(what + "it is not a JSON object with the names of columns as keys");
-  if (!twice.empty()) throw InvalidArgument(absl::StrCat(what, "\"", Quoted(twice), "\" is there twice"));
+  // A text that is there twice is an error: libraries would take the last one.
+  if (const auto twice = KeyTwice(json.data(), json.data() + json.size())) {
+    throw InvalidArgument(absl::StrCat(what, "\"", Quoted(*twice), "\" is there twice"));
+  }
   Mapping mapping;
   for (const auto& [name, texts] : parsed.items()) {
     const std::string column = absl::StrCat(what, "column \"", Quoted(name), "\"");
@@ -309,10 +305,10 @@ Mapping ParseMapping(const std::string& json, const std::string& path) {
       throw InvalidArgument(absl::StrCat(column, " needs ", kMappingForms));
     }
     if (own.one_hot) {
+      absl::flat_hash_set<std::string> seen;
       for (const auto& text : texts) {
         if (!text.is_string()) throw InvalidArgument(absl::StrCat(column, " has a list with something but texts"));
-        const auto same = [&](const auto& value) { return value.first == text.template get<std::string>(); };
-        if (std::any_of(own.values.begin(), own.values.end(), same)) {
+        if (!seen.insert(text.template get<std::string>()).second) {
           throw InvalidArgument(absl::StrCat(column, " has \"", Quoted(text.get<std::string>()), "\" twice"));
         }
         own.values.emplace_back(text.get<std::string>(), 1);

@@ -170,6 +170,8 @@ class CsvTest(DecomposeTest):
             ('{"colour": [1]}', "has a list with something but texts"),
             ('{"colour": ["red", "red"]}', 'has "red" twice'),
             ('{"colour": {"red": 1, "red": 2}}', '"red" is there twice'),
+            ('{"colour": {"": 1, "red": 2, "": 3}}', '"" is there twice'),
+            ('{"colour": ["", "red", ""]}', 'has "" twice'),
             ('{"colour": {"red": "1"}}', 'has something but a number for "red"'),
             ('{"colour": {"red": 1e300}}', "which is no finite number in single precision"),
             ('{"colour": null, "age": null}', "has no column that is an input of the model"),

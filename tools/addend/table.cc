@@ -17,7 +17,6 @@ namespace addend::cli {
 namespace {
 
 constexpr int kLabelWidth = 10;
-// From here on it is said before any number.
 // Up to here a difference is called rounding, relative to the number that is explained.
 constexpr double kRounding = 1e-4;
 constexpr double kMuchLeftover = 0.2;
