@@ -136,7 +136,7 @@ def table(results):
         yield "## %s: %d samples of %s" % (told(result), result["samples"], units_told(result))
         yield ""
         yield "| method | F | deletion | insertion | F natural | F over integrated gradients | %s |" % (
-            "conditioning | leftover | ms"
+            "parts over the move | leftover | ms"
         )
         yield "|---|---|---:|---:|---:|---|---:|---:|---:|"
         for method, entry in result["methods"].items():

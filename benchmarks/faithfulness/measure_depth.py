@@ -93,7 +93,7 @@ def table(results):
     """The results in Markdown."""
     yield from measure.heading("Deep networks from zero", "measure_depth.py", results)
     yield ""
-    yield "Each cell: conditioning; leftover."
+    yield "Each cell: parts over the move; leftover."
     yield ""
     yield "| network | dtype | layers | %s |" % " | ".join(methods.POLICIES)
     yield "|---|---|---:|%s" % ("---|" * len(methods.POLICIES))

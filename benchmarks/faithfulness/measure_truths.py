@@ -109,7 +109,7 @@ def table(results):
         )
         yield ""
         yield "| from | method | cause first | cause or pointer | needed first | on causes | %s |" % (
-            "cannot matter | largest of these | F | F natural | conditioning | leftover | ms"
+            "cannot matter | largest of these | F | F natural | parts over the move | leftover | ms"
         )
         yield "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
         for part in networks[0]["starts"]:

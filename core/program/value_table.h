@@ -24,7 +24,8 @@ class ValueTable {
   // The value that the tensor object is known as; -1: none, or the object is another tensor by now.
   int Find(const at::Tensor& tensor) const;
   // A value with the same elements in this storage, which is the tensor's: an alias made behind the dispatcher's back
-  // is known as that value from now on, of several as the one with its strides, or else the last. -1: none.
+  // is known as that value from now on. If several fit, the one with the tensor's strides is taken, else the newest.
+  // -1: none.
   int FindAlias(const at::Tensor& tensor, int storage);
   // A new value, which the tensor object is known as from now on.
   int Add(const at::Tensor& tensor, int storage, ValueKind kind, std::string name);

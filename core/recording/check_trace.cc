@@ -312,7 +312,8 @@ CheckReport CheckTrace(Model& model, const std::vector<c10::IValue>& inputs, con
                        const RecordOptions& record_options) {
   const std::shared_ptr<ModelState> before = model.KeepState();
   const RecordExample record = [&](const std::vector<c10::IValue>& given, size_t example) {
-    // What two runs behind each other differ by is looked for; further inputs begin as the recording did.
+    // The second run follows the first without a reset: what differs between them is what is looked for. Further inputs
+    // begin as the recording did.
     if (example > 0) before->Restore();
     return Record(model, given, record_options);
   };

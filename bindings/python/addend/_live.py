@@ -52,7 +52,7 @@ _LISTED = (
     "the TorchScript module %s takes a list of a tensor's elements, which no operator shows: the reference may be that of "
     "another branch"
 )
-# As core/explain/same_run.h says it.
+# The same words stand in core/explain/same_run.h.
 _APART = "two runs of the model give different results"
 _KEEPS = (
     "; something that no buffer and no other attribute of its modules holds goes from run to run: reset it in forward, or "
@@ -543,8 +543,8 @@ class TracedModel:
     def _explain(
         self, args: Any, kwargs: Any, asked: Dict[str, Any], own: Optional[Dict[str, Any]] = None
     ) -> Tuple[Attribution, Dict[int, int]]:
-        """As `explain`; also the places of the inputs among those that are attributed to, by the identity of what was
-        given. `own`: choices of the call, which `kwargs` hold otherwise."""
+        """What `explain` returns, and the places of the inputs among those that are attributed to, by the identity of what
+        was given. `own`: choices of the call, which `kwargs` hold otherwise."""
         if own is None:
             chosen, kwargs = self._choices(kwargs)
         else:
@@ -724,7 +724,8 @@ class TracedModel:
 
     def _check(self, args: Any, kwargs: Any, others: Sequence[Any], **options: Any) -> TraceCheck:
         before = State(self.model, parameters=True)
-        # What two runs behind each other differ by is looked for; every other input begins as the first one did.
+        # The second run follows the first without a reset: what differs between them is what is looked for. Every other
+        # input begins as the first one did.
         examples = _Examples(self, [(args, kwargs), *map(_example, others)], True, lambda k: k > 0 and before.restore())
         try:
             return read_check(_native.live_check_trace(examples.request(), json.dumps(options), examples.record))
@@ -776,7 +777,7 @@ class TracedModel:
         return program
 
     def _addresses(self, arguments: Any) -> Set[int]:
-        """Of the tensors that the model was given or has."""
+        """The addresses of the tensors that the model was given or has."""
         found = {tensor.data_ptr() for _, tensor, _ in named_tensors(modules_of(self.model))}
 
         def find(leaf: Any, path: str) -> Any:
@@ -887,7 +888,7 @@ def _raise_own(end: Callable[[Any], None], trace: Any, error: RuntimeError) -> N
     try:
         end(trace)
     except Error as own:
-        # That of an operator which the model called wrongly is the model's: it stays as PyTorch words it.
+        # The error of an operator that the model called wrongly is the model's own: it stays as PyTorch words it.
         if own.code not in (Code.INVALID_ARGUMENT, Code.OUT_OF_RANGE):
             raise own from error
 
@@ -988,7 +989,7 @@ class _Examples:
         return self._model._record(args, kwargs, self._lines)._handle
 
     def _tensors(self, call: Tuple[Any, Any]) -> List[Any]:
-        """In the order in which a recording has them as inputs."""
+        """The tensors of a call, in the order in which a recording has them as inputs."""
         return _Call(self._model.model, *call, everything=True).given
 
 

@@ -177,7 +177,7 @@ class _Layer:
 def _added(
     given: Any, returned: Sequence[Tuple[Tuple[str, Any, int], Any]], passed: Any
 ) -> Optional[List[Tuple[str, Any, int]]]:
-    """Those of what blocks returned whose sum with what was given is what was passed on, as few as possible."""
+    """The tensors, as few as possible, that blocks returned and that add up with what was given to what was passed on."""
 
     def is_sum(terms: Sequence[Any], of: Callable[[Any], Any]) -> bool:
         total = of(terms[0])
@@ -188,7 +188,7 @@ def _added(
     for count in range(_BLOCKS + 1):
         for some in itertools.combinations(returned, count):
             for terms in itertools.permutations([given, *(tensor for _, tensor in some)]):
-                # Of one position first: nearly all others fail there.
+                # One position is compared first: nearly all others fail there.
                 if is_sum(terms, lambda tensor: tensor[..., -1:, :]) and is_sum(terms, lambda tensor: tensor):
                     return [block for block, _ in some]
     return None
