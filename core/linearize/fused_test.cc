@@ -89,8 +89,8 @@ const Registry& Expanding() {
   return registry;
 }
 
-// ---- networks: every form of LSTM, on an input [5, 2, 3] whose first two dimensions are steps and batch; and
-// attention between its positions
+// ---- networks: every form of LSTM, on an input [5, 2, 3] whose first two dimensions are steps and batch; attention
+// between its positions; and normalizations of its channels
 
 struct Network {
   std::string name;
@@ -270,8 +270,43 @@ std::vector<Network> AttentionNetworks() {
   return all;
 }
 
+Tensors Normalized(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-3) {
+  return {at::instance_norm(x, weight, bias, {}, {}, true, 0.1, eps, false)};
+}
+
+std::vector<Network> NormNetworks() {
+  const auto draw = [](const Tensor& x, uint64_t seed) { return Random({x.size(1)}, seed).to(x.scalar_type()); };
+  std::vector<Network> all = {
+      {"norm", [](const Tensor& x) { return Normalized(x, {}, {}); }},
+      {"norm_scaled", [=](const Tensor& x) { return Normalized(x, draw(x, 30), draw(x, 31)); }},
+      {"norm_of_images",
+       [](const Tensor& x) {
+         return Normalized(x.permute({1, 2, 0}).reshape({2, 3, 5, 1}), {}, {}, 1e-5);
+       }},
+      {"norm_of_a_transposed", [](const Tensor& x) { return Normalized(x.permute({1, 2, 0}), {}, {}); }},
+      {"norm_of_gates", [](const Tensor& x) { return Normalized(at::sigmoid(x), {}, {}); }},
+      // What comes out of it is no coefficient.
+      {"norm_multiplied",
+       [](const Tensor& x) {
+         const Tensor out = Normalized(x, {}, {})[0];
+         return Tensors{out * x, out * out};
+       }},
+      {"norm_weight_moves", [](const Tensor& x) { return Normalized(x, x.select(2, 0).select(0, 0).repeat({1}), {}); }, false},
+      {"norm_updates_statistics",
+       [](const Tensor& x) {
+         const auto of = x.options();
+         return Tensors{at::instance_norm(x, {}, {}, at::zeros({2}, of), at::ones({2}, of), true, 0.1, 1e-3, false)};
+       },
+       false},
+  };
+  for (Network& network : all) network.op = "instance_norm";
+  return all;
+}
+
 std::vector<Network> Networks() {
   std::vector<Network> all = AttentionNetworks();
+  const std::vector<Network> norms = NormNetworks();
+  all.insert(all.end(), norms.begin(), norms.end());
   const std::vector<Network> recurrent = {
       {"one_layer", [](const Tensor& x) { return Padded(x, PlainStates(x, 1), 1, false, true); }},
       {"zero_states",

@@ -74,13 +74,24 @@ ADDEND_ALWAYS_INLINE void SettleBlock(const Columns<T>& c, int64_t first, int64_
     T own[kBlock];
     T* sum = c.sum != nullptr ? c.sum + first : own;
     if (!c.sum_is_known) {
-      const T* row = c.rows + first;
+      const auto row = [&](int64_t r) { return c.rows + r * c.stride + first; };
+      const T* own_row = row(0);
 #pragma omp simd
-      for (int64_t j = 0; j < n; ++j) sum[j] = row[j];
-      for (int64_t r = 1; r < c.num_rows; ++r) {
-        row = c.rows + r * c.stride + first;
+      for (int64_t j = 0; j < n; ++j) sum[j] = own_row[j];
+      // Four rows at once: what is read from afar arrives together.
+      int64_t r = 1;
+      for (; r + 4 <= c.num_rows; r += 4) {
+        const T* a = row(r);
+        const T* b = row(r + 1);
+        const T* d = row(r + 2);
+        const T* e = row(r + 3);
 #pragma omp simd
-        for (int64_t j = 0; j < n; ++j) sum[j] += row[j];
+        for (int64_t j = 0; j < n; ++j) sum[j] += (a[j] + b[j]) + (d[j] + e[j]);
+      }
+      for (; r < c.num_rows; ++r) {
+        own_row = row(r);
+#pragma omp simd
+        for (int64_t j = 0; j < n; ++j) sum[j] += own_row[j];
       }
     }
     const T* leftover = c.leftover + first;

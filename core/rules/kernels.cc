@@ -24,25 +24,35 @@ struct GroupNormalizer {
   const T* weight;  // null for none
 };
 
+// Terms that are added in the dtype of the numbers; their sums are added in double precision. A group may be an image.
+constexpr int64_t kSummedAtOnce = 256;
+
 template <typename T>
 ADDEND_ALWAYS_INLINE void NormalizeGroup(const T* c, T* out, const GroupNormalizer<T>& group, int64_t n) {
   const T* along = group.along;
   const T* pushes = group.pushes;
   const T inverse = group.inverse;
-  T sum = 0;
-  T product = 0;
-  if (along != nullptr) {
+  double all = 0;
+  double product_of_all = 0;
+  for (int64_t first = 0; first < n; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, n);
+    T sum = 0;
+    T product = 0;
+    if (along != nullptr) {
 #pragma omp simd reduction(+ : sum, product)
-    for (int64_t j = 0; j < n; ++j) {
-      sum += c[j];
-      product += c[j] * along[j];
-    }
-  } else {
+      for (int64_t j = first; j < end; ++j) {
+        sum += c[j];
+        product += c[j] * along[j];
+      }
+    } else {
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n; ++j) sum += c[j];
+      for (int64_t j = first; j < end; ++j) sum += c[j];
+    }
+    all += sum;
+    product_of_all += product;
   }
-  const T mean = sum / static_cast<T>(n);
-  const T push = group.bend * product / static_cast<T>(n);
+  const T mean = static_cast<T>(all / static_cast<double>(n));
+  const T push = static_cast<T>(group.bend * (product_of_all / static_cast<double>(n)));
   if (along != nullptr) {
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) out[j] = inverse * (c[j] - mean) + push * pushes[j];
@@ -123,19 +133,29 @@ struct Deviation {
 
 template <typename T>
 ADDEND_ALWAYS_INLINE Deviation<T> DeviationOf(const T* x, int64_t n, T eps) {
-  T sum = 0;
+  double all = 0;
   T largest = 0;
+  for (int64_t first = 0; first < n; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, n);
+    T sum = 0;
 #pragma omp simd reduction(+ : sum) reduction(max : largest)
-  for (int64_t j = 0; j < n; ++j) {
-    sum += x[j];
-    const T size = std::abs(x[j]);
-    largest = largest > size ? largest : size;
+    for (int64_t j = first; j < end; ++j) {
+      sum += x[j];
+      const T size = std::abs(x[j]);
+      largest = largest > size ? largest : size;
+    }
+    all += sum;
   }
-  const T mean = sum / static_cast<T>(n);
-  T square = 0;
+  const T mean = static_cast<T>(all / static_cast<double>(n));
+  double squares = 0;
+  for (int64_t first = 0; first < n; first += kSummedAtOnce) {
+    const int64_t end = std::min(first + kSummedAtOnce, n);
+    T square = 0;
 #pragma omp simd reduction(+ : square)
-  for (int64_t j = 0; j < n; ++j) square += (x[j] - mean) * (x[j] - mean);
-  return {mean, 1 / std::sqrt(square / static_cast<T>(n) + eps), largest};
+    for (int64_t j = first; j < end; ++j) square += (x[j] - mean) * (x[j] - mean);
+    squares += square;
+  }
+  return {mean, static_cast<T>(1 / std::sqrt(squares / static_cast<double>(n) + static_cast<double>(eps))), largest};
 }
 
 template <typename T>

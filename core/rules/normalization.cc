@@ -15,6 +15,7 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/sqrt.h>
+#include <ATen/ops/square.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/GradMode.h>
@@ -29,6 +30,7 @@
 #include "core/rules/families.h"
 #include "core/rules/kernels.h"
 #include "core/rules/kinds.h"
+#include "core/rules/rewrite.h"
 
 namespace addend {
 namespace {
@@ -179,14 +181,13 @@ at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, con
   return sum;
 }
 
-// Normalizes groups of `size` adjacent elements; `scale`, where defined, multiplies the result (broadcast to it).
-RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::Tensor& weight,
-                     const at::Tensor& scale) {
-  const Sharing sharing = SharingOf(*call.policy);
-  const Normalizer n = MakeNormalizer(call.Require("input"), size, eps, sharing, weight);
+// The map of a normalizer from the rows of the input, in groups of adjacent elements; `scale`, where defined, multiplies
+// the result (broadcast to it).
+RuleResult LinearByGroups(const RuleCall& call, const Normalizer& n, const at::Tensor& scale = {}) {
   const at::DimVector sizes(call.Require("input").value.sizes());
   const int64_t groups = n.inverse.numel();
-  RuleResult result = LinearIn(
+  const int64_t size = groups == 0 ? 0 : call.Require("input").value.numel() / groups;
+  return LinearIn(
       call, Kind::kRewrite, "input",
       [=](const at::Tensor& rows) {
         const at::Tensor out = Apply(n, rows.reshape({rows.size(0), groups, size}), false).view(rows.sizes());
@@ -196,6 +197,14 @@ RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::T
         const at::Tensor scaled = scale.defined() ? g * scale : g;
         return Apply(n, scaled.reshape({1, groups, size}), true).view(sizes);
       });
+}
+
+// Normalizes groups of `size` adjacent elements; `scale` as above.
+RuleResult Normalize(const RuleCall& call, int64_t size, double eps, const at::Tensor& weight,
+                     const at::Tensor& scale) {
+  const Sharing sharing = SharingOf(*call.policy);
+  const Normalizer n = MakeNormalizer(call.Require("input"), size, eps, sharing, weight);
+  RuleResult result = LinearByGroups(call, n, scale);
   result.exact = sharing != Sharing::kFrozen;
   if (result.exact) result.inner_terms = InnerTerms(n, call.Require("input"), weight.defined() ? weight : scale);
   return result;
@@ -563,6 +572,93 @@ RuleResult BatchNormOfBatch(const RuleCall& call, double eps) {
   return NormalizeAndScale(call, ByChannel(input), eps);
 }
 
+// A tensor with one element for each channel, against tensors [N, C, ...].
+at::Tensor PerChannel(const at::Tensor& tensor, int64_t rank) {
+  if (!tensor.defined()) return tensor;
+  at::DimVector sizes(rank, 1);
+  sizes[1] = tensor.numel();
+  return tensor.view(sizes);
+}
+
+// instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled), written
+// out: centre, square, mean, rsqrt and products.
+std::vector<at::Tensor> InstanceNormInSteps(const RewriteCall& call) {
+  const at::Tensor input = call.Tensor("input");
+  const int64_t rank = input.dim();
+  const double eps = call.Double("eps", 1e-5);
+  at::Tensor result;
+  if (call.Bool("use_input_stats", true)) {
+    const at::Tensor flat = input.reshape({input.size(0) * input.size(1), -1});
+    const at::Tensor centred = flat - flat.mean(-1, /*keepdim=*/true);
+    result = (centred * at::rsqrt(at::square(centred).mean(-1, true) + eps)).view(input.sizes());
+  } else {
+    const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor("running_var"), rank) + eps);
+    result = (input - PerChannel(call.Tensor("running_mean"), rank)) * inverse;
+  }
+  const at::Tensor weight = PerChannel(call.Tensor("weight"), rank);
+  const at::Tensor bias = PerChannel(call.Tensor("bias"), rank);
+  if (weight.defined()) result = result * weight;
+  return {bias.defined() ? result + bias : result};
+}
+
+// Channels of single images that are normalized by their own statistics, with weights that do not move.
+bool CoversInstanceNorm(const RewriteCall& call, const std::vector<bool>& moves) {
+  const at::Tensor input = call.Tensor("input");
+  if (!moves[0] || !call.Bool("use_input_stats", true) || !call.IsNone("running_mean") || !call.IsNone("running_var")) {
+    return false;
+  }
+  for (const char* name : {"weight", "bias"}) {
+    if (call.IsNone(name)) continue;
+    if (moves[call.At(name)] || call.Tensor(name).scalar_type() != input.scalar_type()) return false;
+  }
+  return input.device().is_cpu() && input.layout() == at::kStrided && input.numel() > 0 &&
+         (input.scalar_type() == at::kFloat || input.scalar_type() == at::kDouble);
+}
+
+// Gives a normalizer other slopes of square and rsqrt than secants. Derivatives at the value: 2 x and -r^3 / 2, with x
+// the centred value and r its 1/std. Scaling, value over value: x and r^3. None: zero.
+void TakeSlopes(Nonlinearity choice, const at::Tensor& value, double eps, Normalizer* n) {
+  if (choice == Nonlinearity::kPath || !n->bend.defined()) return;
+  const at::Tensor flat = value.reshape(n->middle.sizes());
+  const at::Tensor x = flat - flat.mean(-1, /*keepdim=*/true);
+  const at::Tensor r = at::rsqrt(x.square().mean(-1, true) + eps);
+  n->middle = x.contiguous();
+  switch (choice) {
+    case Nonlinearity::kGradient:
+      n->bend = -(r * r * r);
+      break;
+    case Nonlinearity::kScaling:
+      n->bend = r * r * r;
+      break;
+    case Nonlinearity::kNone:
+      n->bend = at::zeros_like(r);
+      break;
+    default:
+      throw Internal("a normalization was recorded whole under another policy");
+  }
+}
+
+// The same at once, of what CoversInstanceNorm says. A weight multiplies whole groups, so that it joins their coefficients.
+RuleResult InstanceNorm(const RuleCall& call) {
+  const RuleOperand& input = call.Require("input");
+  const int64_t channels = input.value.size(1);
+  const int64_t groups = input.value.size(0) * channels;
+  const at::Tensor scale = ValueOrNone(call, "weight");
+  const Sharing sharing = SharingOf(*call.policy);
+  const double eps = call.Double("eps", 1e-5);
+  Normalizer n = MakeNormalizer(input, input.value.numel() / groups, eps, sharing, /*weight=*/at::Tensor());
+  TakeSlopes(call.policy->nonlinearity, input.value, eps, &n);
+  if (scale.defined()) {
+    const at::Tensor by_group = scale.expand({input.value.size(0), channels}).reshape({groups, 1});
+    n.inverse = n.inverse * by_group;
+    if (n.bend.defined()) n.bend = n.bend * by_group;
+  }
+  RuleResult result = LinearByGroups(call, n);
+  result.exact = sharing != Sharing::kFrozen && call.policy->nonlinearity == Nonlinearity::kPath;
+  if (sharing != Sharing::kFrozen) result.inner_terms = InnerTerms(n, input, scale);
+  return result;
+}
+
 // batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) and its native forms. Without
 // running statistics, those of the batch are used in evaluation, too.
 RuleResult BatchNorm(const RuleCall& call) {
@@ -575,6 +671,9 @@ RuleResult BatchNorm(const RuleCall& call) {
 }  // namespace
 
 void RegisterNormalization(Registry& registry) {
+  Rewrite instance_norm{"aten::instance_norm", InstanceNormInSteps, /*updates=*/{3, 4}};
+  instance_norm.fused = FusedRule{Rule{"aten::instance_norm", Kind::kRewrite, InstanceNorm}, CoversInstanceNorm};
+  registry.Register(instance_norm);
   registry.Register({"aten::layer_norm", Kind::kRewrite, LayerNorm});
   registry.Register({"aten::native_layer_norm", Kind::kRewrite, NativeLayerNorm});
   registry.Register({"aten::group_norm", Kind::kRewrite, GroupNorm});

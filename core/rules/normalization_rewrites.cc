@@ -16,47 +16,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-at::Tensor ScaledAndShifted(const at::Tensor& tensor, const at::Tensor& scale, const at::Tensor& shift) {
-  const at::Tensor scaled = scale.defined() ? tensor * scale : tensor;
-  return shift.defined() ? scaled + shift : scaled;
-}
-
-// A tensor with one element for each channel, against tensors [N, C, ...].
-at::Tensor PerChannel(const at::Tensor& tensor, int64_t rank) {
-  if (!tensor.defined()) return tensor;
-  at::DimVector sizes(rank, 1);
-  sizes[1] = tensor.numel();
-  return tensor.view(sizes);
-}
-
-struct Groups {
-  at::Tensor normalized;  // [groups, size]
-  at::Tensor mean;        // [groups, 1]
-  at::Tensor inverse;     // 1 / standard deviation
-};
-
-Groups NormalizeGroups(const at::Tensor& flat, double eps) {
-  const at::Tensor mean = flat.mean(-1, /*keepdim=*/true);
-  const at::Tensor centred = flat - mean;
-  const at::Tensor inverse = at::rsqrt(at::square(centred).mean(-1, true) + eps);
-  return {centred * inverse, mean, inverse};
-}
-
-// instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)
-Tensors InstanceNorm(const RewriteCall& call) {
-  const at::Tensor input = call.Tensor("input");
-  const int64_t rank = input.dim();
-  const double eps = call.Double("eps", 1e-5);
-  const at::Tensor weight = PerChannel(call.Tensor("weight"), rank);
-  const at::Tensor bias = PerChannel(call.Tensor("bias"), rank);
-  if (!call.Bool("use_input_stats", true)) {
-    const at::Tensor inverse = at::rsqrt(PerChannel(call.Tensor("running_var"), rank) + eps);
-    return {ScaledAndShifted((input - PerChannel(call.Tensor("running_mean"), rank)) * inverse, weight, bias)};
-  }
-  const Groups done = NormalizeGroups(input.reshape({input.size(0) * input.size(1), -1}), eps);
-  return {ScaledAndShifted(done.normalized.view(input.sizes()), weight, bias)};
-}
-
 double Epsilon(at::ScalarType dtype) {
   switch (dtype) {
     case at::kDouble:
@@ -81,7 +40,8 @@ Tensors RmsNorm(const RewriteCall& call) {
   for (size_t k = 0; k < call.Ints("normalized_shape").size(); ++k) dims.push_back(-1 - static_cast<int64_t>(k));
   const at::Tensor inverse =
       at::rsqrt(at::square(wide).mean(dims, /*keepdim=*/true) + call.Double("eps", Epsilon(dtype)));
-  const at::Tensor normalized = ScaledAndShifted(wide * inverse, call.Tensor("weight"), at::Tensor());
+  const at::Tensor weight = call.Tensor("weight");
+  const at::Tensor normalized = weight.defined() ? wide * inverse * weight : wide * inverse;
   return {half ? normalized.to(dtype) : normalized, inverse};
 }
 
@@ -119,7 +79,6 @@ Tensors CosineSimilarity(const RewriteCall& call) {
 }  // namespace
 
 void RegisterNormalizationRewrites(Registry& registry) {
-  registry.Register(Rewrite{"aten::instance_norm", InstanceNorm, /*updates=*/{3, 4}});
   registry.Register(Rewrite{"aten::rms_norm", RmsNormAlone});
   registry.Register(Rewrite{"aten::_fused_rms_norm", RmsNorm});
   registry.Register(Rewrite{"aten::_weight_norm", WeightNormAlone});

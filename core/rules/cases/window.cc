@@ -48,6 +48,16 @@ void AddWindows(std::vector<Case>* cases) {
                               Sizes{1, 1}, false, Sizes{0, 0}, int64_t{1}, false, false, true, true};
                     }});
 
+  // Many images of one channel each.
+  cases->push_back({"aten::convolution", "planes", [](Draw& d) -> Arguments {
+                      return {Single(d.Moving({9, 1, 6, 5})), Single(d.Normal({1, 1, 3, 2})), Single(d.Moving({1})), Sizes{2, 1},
+                              Sizes{1, 0}, Sizes{1, 2}, false, Sizes{0, 0}, int64_t{1}};
+                    }});
+  cases->push_back({"aten::convolution", "lines", [](Draw& d) -> Arguments {
+                      return {Single(d.Moving({17, 1, 9})), Single(d.Normal({1, 1, 4})), kNone, Sizes{1},
+                              Sizes{2}, Sizes{1}, false, Sizes{0}, int64_t{1}};
+                    }});
+
   const std::vector<Case> convolutions = {
       {"aten::mkldnn_convolution", "", [](Draw& d) -> Arguments {
          // has no double precision
