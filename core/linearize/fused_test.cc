@@ -283,7 +283,10 @@ std::vector<Network> NormNetworks() {
        [](const Tensor& x) {
          return Normalized(x.permute({1, 2, 0}).reshape({2, 3, 5, 1}), {}, {}, 1e-5);
        }},
-      {"norm_of_a_transposed", [](const Tensor& x) { return Normalized(x.permute({1, 2, 0}), {}, {}); }},
+      {"norm_of_a_transposed",
+       [](const Tensor& x) {
+         return Normalized(x.permute({1, 2, 0}), {}, {});
+       }},
       {"norm_of_gates", [](const Tensor& x) { return Normalized(at::sigmoid(x), {}, {}); }},
       // What comes out of it is no coefficient.
       {"norm_multiplied",
@@ -291,7 +294,8 @@ std::vector<Network> NormNetworks() {
          const Tensor out = Normalized(x, {}, {})[0];
          return Tensors{out * x, out * out};
        }},
-      {"norm_weight_moves", [](const Tensor& x) { return Normalized(x, x.select(2, 0).select(0, 0).repeat({1}), {}); }, false},
+      {"norm_weight_moves", [](const Tensor& x) { return Normalized(x, x.select(2, 0).select(0, 0).repeat({1}), {}); },
+       false},
       {"norm_updates_statistics",
        [](const Tensor& x) {
          const auto of = x.options();

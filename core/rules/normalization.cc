@@ -181,8 +181,8 @@ at::Tensor TransposedStatistics(const Normalizer& n, const at::Tensor& mean, con
   return sum;
 }
 
-// The map of a normalizer from the rows of the input, in groups of adjacent elements; `scale`, where defined, multiplies
-// the result (broadcast to it).
+// The map of a normalizer from the rows of the input, in groups of adjacent elements; `scale`, where defined,
+// multiplies the result (broadcast to it).
 RuleResult LinearByGroups(const RuleCall& call, const Normalizer& n, const at::Tensor& scale = {}) {
   const at::DimVector sizes(call.Require("input").value.sizes());
   const int64_t groups = n.inverse.numel();
@@ -638,7 +638,8 @@ void TakeSlopes(Nonlinearity choice, const at::Tensor& value, double eps, Normal
   }
 }
 
-// The same at once, of what CoversInstanceNorm says. A weight multiplies whole groups, so that it joins their coefficients.
+// The same at once, of what CoversInstanceNorm says. A weight multiplies whole groups, so that it joins their
+// coefficients.
 RuleResult InstanceNorm(const RuleCall& call) {
   const RuleOperand& input = call.Require("input");
   const int64_t channels = input.value.size(1);
