@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/error.h"
@@ -99,8 +100,25 @@ size_t Select(const std::vector<std::string>& names, const TensorPlace& place, c
                                      usual.front(), "; say which with ", place.path, "#NAME"));
 }
 
+// The open descriptor that a path stands for, as /dev/stdout does; -1: none.
+int DescriptorOf(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    int fd = -1;
+    if (absl::StartsWith(path, folder) && absl::SimpleAtoi(path.substr(std::strlen(folder)), &fd)) return fd;
+  }
+  return -1;
+}
+
 void WriteDirectly(const std::string& path, const std::string& bytes) {
-  // Appends, because /dev/stdout may be a file to which others write too.
+  // What was opened anew would have a place of its own in the file, and what is printed later would be written over it.
+  if (const int own = DescriptorOf(path); own >= 0) {
+    const int error = WriteAll(own, bytes.data(), bytes.size());
+    if (error != 0) throw FileError("write", path, error);
+    return;
+  }
+  // Appends: others may write there, too.
   Descriptor file(OpenFile(path, O_WRONLY | O_APPEND));
   if (file.get() < 0) throw FileError("write", path, errno);
   const int error = WriteAll(file.get(), bytes.data(), bytes.size());

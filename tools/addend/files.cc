@@ -57,11 +57,6 @@ FilePlace PlaceOf(const std::string& path) {
   return {0, 0, std::filesystem::weakly_canonical(behind, error).string()};
 }
 
-// Paths of what is written to directly, wherever they lead.
-bool IsDevicePath(const std::string& path) {
-  return absl::StartsWith(path, "/dev/") || absl::StartsWith(path, "/proc/");
-}
-
 void CheckWritable(const std::string& path, const std::vector<std::string>& sources) {
   const auto fail = [&](const std::string& why) {
     return InvalidArgument(absl::StrCat("cannot write ", path, ": ", why));
@@ -116,6 +111,10 @@ bool FileExists(const std::string& path) {
 bool FolderExists(const std::string& path) {
   struct stat status = {};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool IsDevicePath(const std::string& path) {
+  return absl::StartsWith(path, "/dev/") || absl::StartsWith(path, "/proc/");
 }
 
 bool IsSamePlace(const std::string& first, const std::string& second) { return PlaceOf(first) == PlaceOf(second); }

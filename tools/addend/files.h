@@ -22,6 +22,8 @@ struct Output {
 // whatever links lead to it; two outputs that are one file; and standard output or error that goes to a source or an
 // output.
 void CheckOutputs(const std::vector<Output>& outputs, const std::vector<std::string>& sources);
+// Whether a path is that of a device or a descriptor, which is written to directly, wherever it leads.
+bool IsDevicePath(const std::string& path);
 // Whether two paths lead to one file or folder, or would if it were made.
 bool IsSamePlace(const std::string& first, const std::string& second);
 

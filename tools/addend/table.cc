@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/base/tensor_text.h"
@@ -124,6 +125,15 @@ std::string ReferenceLabel(const Explanation& explanation) {
   return "reference (see the notes)";
 }
 
+// A number of the headline: with the decimals of the table below it, unless that would leave less than three digits of
+// it: beside parts of a million, a score of 0.327 is no 0.
+std::string InHeadline(double x, const NumberFormat& format) {
+  const std::string text = format(x);
+  double shown = 0;
+  const bool read = absl::SimpleAtod(text, &shown);
+  return read && std::abs(shown - x) > 0.005 * std::abs(x) ? Number(x, 3) : text;
+}
+
 std::string Headline(const Explanation& explanation, const ExplainedTarget& target, const NumberFormat& format,
                      const Terminal& terminal) {
   const Contributions& numbers = target.numbers;
@@ -132,7 +142,7 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
   const bool score = place.quantity == Target::Quantity::kElement;
   std::string text = absl::StrCat(
       score ? "The model's score for " : "The model's ", target.named ? absl::StrCat("\"", name, "\"") : name, " is ",
-      format(numbers.value),
+      InHeadline(numbers.value, format),
       target.named
           ? absl::StrCat(" (index ", absl::StrJoin(place.index, ","),
                          place.subtract.empty() ? "" : absl::StrCat(" minus ", absl::StrJoin(place.subtract, ",")), ")")
@@ -140,7 +150,7 @@ std::string Headline(const Explanation& explanation, const ExplainedTarget& targ
   if (target.probability) absl::StrAppend(&text, ", as a probability ", Probability(*target.probability));
   absl::StrAppend(
       &text, IsModelOnBaseline(explanation) ? ". For the baseline the same model gives " : ". The reference is ",
-      format(numbers.reference), ". The ",
+      InHeadline(numbers.reference, format), ". The ",
       Plural(explanation.run->components.list.size(), explanation.run->components.noun), " of the input account for ");
   const double gap = std::abs(numbers.value - numbers.reference);
   if (gap > 0 && std::abs(numbers.leftover) > kMuchLeftover * gap) {

@@ -143,7 +143,7 @@ void Give(const TraceArguments& arguments, const std::string& text) {
     if (arguments.json || !arguments.graph.empty()) return;
   }
   for (const std::string& path : {arguments.save, arguments.export_to, arguments.out}) {
-    if (!path.empty()) WriteStdout(absl::StrCat("Written: ", path, "\n"));
+    if (!path.empty() && !IsDevicePath(path)) WriteStdout(absl::StrCat("Written: ", path, "\n"));
   }
 }
 
