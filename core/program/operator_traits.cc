@@ -153,6 +153,9 @@ OperatorTraits::OperatorTraits(const c10::FunctionSchema& schema) {
   detaches = full == "aten::detach_";
   property = Property(name);
   random = Has(schema, "generator") || IsTagged(schema, at::Tag::nondeterministic_seeded);
+  if (const auto beta = schema.argumentIndexWithName("beta"); beta && !writes && Has(schema, "alpha")) {
+    beta_ = static_cast<int16_t>(*beta);
+  }
   for (const char* flag : {"train", "training"}) {
     if (const auto found = schema.argumentIndexWithName(flag)) train_ = static_cast<int16_t>(*found);
   }
@@ -208,6 +211,12 @@ bool OperatorTraits::Draws(c10::ArrayRef<c10::IValue> values) const {
   if (!random) return false;
   if (train_ >= 0 && values[train_].isBool() && !values[train_].toBool()) return false;
   return probability_ < 0 || !values[probability_].isDouble() || values[probability_].toDouble() > 0;
+}
+
+bool OperatorTraits::LeavesFirst(c10::ArrayRef<c10::IValue> values) const {
+  if (beta_ < 0) return false;
+  const c10::IValue& beta = values[beta_];
+  return (beta.isInt() && beta.toInt() == 0) || (beta.isDouble() && beta.toDouble() == 0);
 }
 
 bool OperatorTraits::SizesFromData(c10::ArrayRef<c10::IValue> values) const {

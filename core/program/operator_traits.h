@@ -51,10 +51,13 @@ struct OperatorTraits {
   // Whether the sizes of the results of a call with these arguments depend on elements. Those of one_hot() do not if
   // the number of classes is given.
   bool SizesFromData(c10::ArrayRef<c10::IValue> values) const;
+  // Whether the call does not read its first argument, of which only the sizes count: baddbmm() with a beta of zero.
+  bool LeavesFirst(c10::ArrayRef<c10::IValue> values) const;
 
  private:
   int16_t train_ = -1;        // the argument that says whether it trains
   int16_t probability_ = -1;  // of dropping
+  int16_t beta_ = -1;         // the factor of the first argument
   int16_t given_size_ = -1;   // the argument that, where it is given, is the size that elements tell otherwise
 };
 

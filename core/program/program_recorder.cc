@@ -145,6 +145,7 @@ void ProgramRecorder::RecordArguments(RecordedCall* call, const OperatorTraits& 
                                       c10::ArrayRef<c10::IValue> arguments) {
   call->arguments.reserve(arguments.size());
   changed_.clear();
+  leaves_first_ = traits.LeavesFirst(arguments);
   unwritten_.Forget();
   for (size_t a = 0; a < arguments.size(); ++a) {
     const c10::IValue& value = arguments[a];
@@ -186,7 +187,7 @@ void ProgramRecorder::Use(RecordedCall* call, const OperatorTraits& traits, size
     use.written = traits.written[argument];
     if (use.written) {
       changed_.push_back(tensor);
-    } else {
+    } else if (argument > 0 || !leaves_first_) {
       unwritten_.Read(storage, tensor);
     }
   }

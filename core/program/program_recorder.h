@@ -99,6 +99,7 @@ class ProgramRecorder : public CallHandler {
   GuardTable guards_{&program_};
   PlaceTable places_{&program_};
   absl::flat_hash_map<const c10::FunctionSchema*, std::unique_ptr<SchemaFacts>> facts_;
+  bool leaves_first_ = false;        // of the call at hand: see OperatorTraits
   std::vector<at::Tensor> changed_;  // of the call at hand: the tensors of its written uses, in order
   bool differentiates_ = false;      // see Note [Differentiation] in differentiation.h
   bool finished_ = false;

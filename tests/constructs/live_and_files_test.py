@@ -356,6 +356,19 @@ class FilesTest(unittest.TestCase):
         x = torch.randn(7, 3, 4)
         torch.testing.assert_close(program.replay(x)[0].torch(), network(x))
 
+    @of("sizes learned from live calls")
+    def test_sizes_of_memory_that_nothing_reads_are_learned(self):
+        """Scores of attention are often made in memory without content, with a beta of zero."""
+        # Small products multiply that content by zero in LibTorch 1.13, and NaN may be there.
+        for given in (lambda x: torch.empty(x.shape[0], x.shape[1], x.shape[1]), lambda x: torch.empty(1, 1, 1)):
+            def scores(x):
+                return torch.baddbmm(given(x), x, x.transpose(1, 2), beta=0, alpha=0.5).softmax(-1) @ x
+
+            others = [torch.randn(3, 6, 64), torch.randn(4, 7, 64)]
+            program = addend.compile(scores).record(torch.randn(2, 6, 64), others=others)
+            x = torch.randn(5, 8, 64)
+            torch.testing.assert_close(program.replay(x)[0].torch(), scores(x))
+
     @of("views that are copies at other sizes")
     def test_sizes_are_learned_from_batches_of_one(self):
         for name, way in VIEWS_AT_SOME_SIZES.items():
