@@ -60,6 +60,7 @@ class Rewriting {
   bool IsLastWord(const at::Tensor& result, const Call& call, size_t first) const;
   void Adopt(const CallAtHand& own, size_t k, const at::Tensor& result, const at::Tensor& value,
              const at::Tensor& reference, size_t first, bool known);
+  static bool AgreesInDouble(const CallAtHand& own, size_t k);
   Call* MakerOf(int storage, size_t first);
 
   const Policy* policy_;
