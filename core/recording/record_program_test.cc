@@ -587,7 +587,7 @@ TEST(Replay, TakesWiderDtypesOnlyWhereTheyAreAskedFor) {
   EXPECT_EQ(taken, "(no error)");
   // In a run that computes in another dtype, values are wider.
   {
-    const ComputeScope scope(ComputeDtype::kFloat64);
+    const ComputeScope scope(ComputeDtype::kFloat64, {});
     EXPECT_EQ(model->Run({x}).toTensor().scalar_type(), at::kDouble);
   }
   EXPECT_TRUE(Same(model->Run({x}).toTensor(), expected));

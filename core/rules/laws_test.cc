@@ -340,6 +340,7 @@ std::vector<Exclusion> AllExclusions() {
       {kStrides, "aten::convolution", "no_batch", "LibTorch fails with such strides", true},
       {kStrides, "aten::conv_tbc", nullptr, "LibTorch fails with such strides", true},
       {kStrides, "aten::fractional_max_pool2d", nullptr, "LibTorch fails with such strides", true},
+      {kStrides, "aten::fractional_max_pool3d", nullptr, "LibTorch fails with such strides", true},
       {kStrides, "aten::slow_conv_transpose2d", "one_image", "LibTorch fails with such strides", true},
       {kStrides, "aten::native_group_norm", "", "LibTorch fails with such strides", true},
       {kStrides, "aten::_unsafe_view", nullptr, "views only what has the strides for it"},

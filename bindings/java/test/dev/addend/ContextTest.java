@@ -219,7 +219,7 @@ class ContextTest extends ScopedTest {
     scope.addOutput(Addend.call("aten::relu", x).tensor(0));
     scope.end().exportTorchScript(file);
     try (FileSystem archive = FileSystems.newFileSystem(file, (ClassLoader) null)) {
-      final Path code = archive.getPath("warning/code/__torch__.py");
+      final Path code = archive.getPath("archive/code/__torch__.py");
       Files.writeString(code, Files.readString(code).replaceAll(
           "torch.relu.*", "torch.mul(torch.add(input_0, input_0, alpha=1, out=torch.zeros([3])), 2.)"));
     }
