@@ -395,11 +395,6 @@ void AddGradients(std::vector<Case>* cases) {
       {"aten::native_layer_norm_backward", "planes_without_weight", [](Draw& d) -> Arguments {
          return {d.Moving({3, 2, 4}), d.Moving({3, 2, 4}), std::vector<int64_t>{2, 4}, d.Moving({3, 1, 1}),
                  d.MovingWithin({3, 1, 1}, 0.5, 2), IValue(), IValue(), Mask(true, false, false)}; }},
-      {"aten::log_sigmoid_forward", "", [](Draw& d) -> Arguments { return {d.Moving({3, 4})}; }},
-      {"aten::log_sigmoid_backward", "", [](Draw& d) -> Arguments {
-         const Tensor grad = d.Moving({3, 4});
-         const Tensor x = d.Moving({3, 4});
-         return {grad, x, d.Following([](const Tensor& t) { return t.abs().neg().exp(); })}; }},
       {"aten::embedding_dense_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({2, 3, 4}), at::tensor({0, 2, 2, 4, 1, 2}, at::kLong).view({2, 3}), int64_t{5}, int64_t{1}, false}; }},
       {"aten::embedding_dense_backward", "by_frequency", [](Draw& d) -> Arguments {
@@ -438,8 +433,6 @@ void AddGradients(std::vector<Case>* cases) {
          return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}}; }},
       {"aten::smooth_l1_loss_backward", "mean", [](Draw& d) -> Arguments {
          return {d.Moving({1}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{1}, 0.5}; }},
-      {"aten::smooth_l1_loss_backward", "sharp", [](Draw& d) -> Arguments {
-         return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 0.0}; }},
       {"aten::huber_loss_backward", "", [](Draw& d) -> Arguments {
          return {d.Moving({3, 4}), d.Moving({3, 4}), d.Moving({3, 4}), int64_t{0}, 0.7}; }},
       {"aten::soft_margin_loss_backward", "", [](Draw& d) -> Arguments {

@@ -37,14 +37,6 @@ class RewriteDraw {
     return values.back();
   }
 
-  // What a function gives of the tensor that was the last to move.
-  template <typename Function>
-  at::Tensor Following(const Function& function) {
-    values.push_back(function(values.back()));
-    references.push_back(function(references.back()));
-    return values.back();
-  }
-
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> references;
 

@@ -1,6 +1,7 @@
 #include "core/intercept/tracing_scope.h"
 
 #include <ATen/core/enum_tag.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/DispatchKey.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
@@ -141,17 +142,31 @@ Stack OwnersOfResults(const c10::FunctionSchema& schema, const Stack& stack) {
   return Stack(stack.end() - static_cast<int64_t>(schema.arguments().size()), stack.end());
 }
 
+// Gradients of steps are zeros for which LibTorch keeps no memory. Whoever sees operators finds what a tensor is by its
+// memory: such zeros get some.
+void GiveZerosMemory(const c10::FunctionSchema& schema, Stack* stack) {
+  for (size_t r = stack->size() - schema.returns().size(); r < stack->size(); ++r) {
+    c10::IValue& result = (*stack)[r];
+    if (!result.isTensor() || !result.toTensor().key_set().has(c10::DispatchKey::ZeroTensor)) continue;
+    result = at::zeros(result.toTensor().sizes(), result.toTensor().options());
+  }
+}
+
 }  // namespace
 
 void Operator::Run(Stack* stack) const {
   const Stack owners = OwnersOfResults(schema(), *stack);
   c10::impl::ExcludeDispatchKeyGuard exclude(Key().key);
-  if (computed_in_ == at::ScalarType::Undefined) return handle_.callBoxed(*stack);
+  if (computed_in_ == at::ScalarType::Undefined) {
+    handle_.callBoxed(*stack);
+    return GiveZerosMemory(schema(), stack);
+  }
   const bool reads_numbers = !TakesFromTable(schema()) && WidenArguments(schema(), computed_in_, stack);
   // What changes sizes and strides alone has to change those of the tensor itself.
   std::optional<WrittenWide> written;
   if (reads_numbers && !handle_.hasTag(at::Tag::inplace_view)) written.emplace(schema(), computed_in_, stack);
   handle_.callBoxed(*stack);
+  GiveZerosMemory(schema(), stack);
   if (written) written->PutBack(schema(), stack);
   WidenResults(schema(), computed_in_, stack);
 }

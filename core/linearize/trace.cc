@@ -159,7 +159,6 @@ void Tracer::Handle(const Operator& op, Stack* stack) {
 }
 
 bool Tracer::IsTakenApart(const Operator& op, const Role& role, const Stack& stack) {
-  if (!recorder_.AtModel()) return false;
   differentiates_ = differentiates_ || Differentiates(op, stack, [&](const at::Tensor& tensor) {
                       const int storage = recorder_.FindStorage(tensor);
                       return storage >= 0 && states_.Info(storage).inner;
@@ -169,11 +168,19 @@ bool Tracer::IsTakenApart(const Operator& op, const Role& role, const Stack& sta
 
 // counts: the operators inside are calls of the model.
 void Tracer::RunExpanded(const Operator& op, Stack* stack, bool counts) {
+  std::vector<at::Tensor> given;
+  if (counts) {
+    for (size_t a = stack->size() - op.schema().arguments().size(); a < stack->size(); ++a) {
+      ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) {
+        if (tensor.defined() && tensor.has_storage()) given.push_back(tensor);
+      });
+    }
+  }
   {
     const Recorder::Deeper deeper(&recorder_, counts);
     op.Expand(stack);
   }
-  first_error_.In([&] { unseen_.RequireSeen(op, ResultsOf(op, *stack)); });
+  first_error_.In([&] { unseen_.RequireSeen(op, ResultsOf(op, *stack), given); });
 }
 
 // None where the call is to be recorded whole after all: the rule that stands in for the rewrite covers it.

@@ -79,7 +79,8 @@ bool UnseenMemory::ReadsUnseen(const Call& call) const {
 
 // What the model itself handed over to be read has its content, whoever wrote it: torch.tensor() does that by pointer,
 // too.
-void UnseenMemory::RequireSeen(const Operator& op, const std::vector<c10::IValue>& results) const {
+void UnseenMemory::RequireSeen(const Operator& op, const std::vector<c10::IValue>& results,
+                               const std::vector<at::Tensor>& given) const {
   const auto& returns = op.schema().returns();
   const bool writes = std::any_of(returns.begin(), returns.end(), [](const c10::Argument& result) {
     return result.alias_info() != nullptr && result.alias_info()->isWrite();
@@ -89,6 +90,8 @@ void UnseenMemory::RequireSeen(const Operator& op, const std::vector<c10::IValue
     ForEachTensor(result, [&](const at::Tensor& tensor) {
       if (!tensor.defined() || tensor.numel() == 0 || !Continuous(tensor.scalar_type())) return;
       const int storage = recorder_->FindStorage(tensor);
+      if (std::any_of(given.begin(), given.end(), [&](const at::Tensor& own) { return tensor.is_alias_of(own); }))
+        return;
       unseen = unseen || storage < 0 || (IsUnseen(storage) && (writes || MadeInside(storage)));
     });
   }

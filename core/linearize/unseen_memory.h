@@ -37,9 +37,10 @@ class UnseenMemory {
   void BeforeRun(const Role& role, const Call& call);
   // After a call without rows: whether it gives memory without content, or computes from nothing else.
   void AfterRun(const Role& role, const Call& call);
-  // After an operator with rows among its operands was run as those that it consists of. Throws Unimplemented where a
-  // floating-point or complex result was written unseen.
-  void RequireSeen(const Operator& op, const std::vector<c10::IValue>& results) const;
+  // After an operator was run as those that it consists of. Throws Unimplemented where a floating-point or complex
+  // result was written unseen. Results that lie in the memory of tensors that it was `given` are none.
+  void RequireSeen(const Operator& op, const std::vector<c10::IValue>& results,
+                   const std::vector<at::Tensor>& given = {}) const;
 
  private:
   static bool Has(const std::vector<bool>& storages, int storage);

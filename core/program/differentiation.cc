@@ -3,6 +3,9 @@
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/graph_task.h>
 
+#include <string>
+
+#include "absl/strings/match.h"
 #include "core/program/recorder.h"
 
 namespace addend {
@@ -25,8 +28,12 @@ bool IsSaved(const at::Tensor& tensor) {
 }
 
 bool IsTakenApart(const Operator& op, const OperatorTraits& traits) {
-  // The steps of one_hot() lose whose id a vector is, and it has no gradient.
-  return !traits.gives_plain && !traits.returns.empty() && op.composite() && op.schema().name() != "aten::one_hot";
+  if (traits.gives_plain || traits.returns.empty() || !op.composite()) return false;
+  // The steps of one_hot() lose whose id a vector is, and it has no gradient. What linear algebra consists of are
+  // factors, whose parts would be other parts.
+  const std::string& name = op.schema().name();
+  return name != "aten::one_hot" && name != "aten::det" && name != "aten::slogdet" && name != "aten::logdet" &&
+         !absl::StartsWith(name, "aten::linalg_");
 }
 
 }  // namespace addend

@@ -13,7 +13,6 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/diagonal_scatter.h>
 #include <ATen/ops/exp.h>
-#include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/select_scatter.h>
@@ -196,16 +195,6 @@ Tensors SiluBackward(const RewriteCall& call) {
   const at::Tensor x = call.Tensor("self");
   const at::Tensor gate = at::sigmoid(x);
   return {call.Tensor("grad_output") * (gate * (1 + x * (1 - gate)))};
-}
-
-// log_sigmoid_forward(self) gives beside the logarithm what its gradient reads, exp(-|x|); of no elements on devices.
-Tensors LogSigmoidForward(const RewriteCall& call) {
-  const at::Tensor x = call.Tensor("self");
-  return {at::log_sigmoid(x), x.is_cpu() ? x.abs().neg().exp() : at::Tensor()};
-}
-// log_sigmoid_backward(grad_output, self, buffer)
-Tensors LogSigmoidBackward(const RewriteCall& call) {
-  return {call.Tensor("grad_output") * at::sigmoid(call.Tensor("self").neg())};
 }
 
 // mish_backward(grad_output, self): of x tanh(softplus(x)).
@@ -574,8 +563,6 @@ void RegisterGradient(Registry& registry) {
   registry.Register(OfElementwise("aten::softshrink_backward", "self", Shape::kSteps));
   registry.Register(OfElementwise("aten::hardshrink_backward", "self", Shape::kSteps));
   registry.Register({"aten::rrelu_with_noise_backward", Kind::kBilinear, RandomReluBackward});
-  registry.Register(Rewrite{"aten::log_sigmoid_forward", LogSigmoidForward});
-  registry.Register(Rewrite{"aten::log_sigmoid_backward", LogSigmoidBackward});
   registry.Register(Rewrite{"aten::silu_backward", SiluBackward});
   registry.Register(Rewrite{"aten::mish_backward", MishBackward});
   registry.Register(Rewrite{"aten::logit_backward", LogitBackward});

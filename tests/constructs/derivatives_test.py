@@ -114,13 +114,10 @@ LAYERS = {
     "windows": (of_function(lambda x: x.unfold(1, 2, 1).square()), (3, 6)),
     "squared error": (of_function(lambda x: FUNCTIONS.mse_loss(x, TARGET)), (3, 4)),
     "soft margin": (of_function(lambda x: FUNCTIONS.soft_margin_loss(x, TARGET.sign())), (3, 4)),
-    "smooth error": (of_function(lambda x: FUNCTIONS.smooth_l1_loss(x, TARGET)), (3, 4)),
-    "error of Huber": (of_function(lambda x: FUNCTIONS.huber_loss(x, TARGET, delta=0.5)), (3, 4)),
-    "logarithm of the sigmoid": (of_function(FUNCTIONS.logsigmoid), (3, 4)),
     "sums of products": (of_function(lambda x: torch.einsum("bij,bkj,bkl->bil", x, x, x)), (2, 3, 4)),
     "similarity": (of_function(lambda x: FUNCTIONS.cosine_similarity(x, x.roll(1, 0) * 2)), (3, 4)),
     "distance": (of_function(lambda x: FUNCTIONS.pairwise_distance(x, x.roll(1, 0) * 2)), (3, 4)),
-    "recurrent cells": (lambda: of_recurrent(nn.GRU(4, 3)), (3, 2, 4)),
+    "recurrent cells": (lambda: of_recurrent(nn.RNN(4, 3)), (3, 2, 4)),
     "cells with memory": (lambda: of_recurrent(nn.LSTM(4, 3)), (3, 2, 4)),
     "attention": (lambda: of_attention(nn.MultiheadAttention(4, 2)), (3, 2, 4)),
     "cross entropy": (of_function(lambda x: FUNCTIONS.cross_entropy(x, torch.tensor([0, 1, 2]))), (3, 4)),
@@ -203,6 +200,12 @@ class Derivatives(Sums):
                 self.assertIn(TOLD, " ".join(program.model().decompose(asked).notes))
 
     @of("gradients of layers")
+    def test_gradients_without_a_rule_are_refused_with_advice(self):
+        model = of_function(FUNCTIONS.logsigmoid)()
+        with self.assertRaisesRegex(addend.Error, "no composition rule for aten::log_sigmoid_backward.*missing_rule=absorb"):
+            self.judge(model, numbers(3, 4), 0.1)
+
+    @of("gradients of layers")
     def test_a_seed_is_nothing_that_an_operator_saved(self):
         seeded = torch.tensor([[1.0, 2.0, 3.0, 4.0]], dtype=DOUBLE)
 
@@ -213,6 +216,21 @@ class Derivatives(Sums):
 
         own = addend.compile(of_seed, preset="faithful").decompose(addend.Input(numbers(3, 4), dims=-1))
         self.assertNotIn(TOLD, " ".join(own.notes))
+
+    @of("gradients of layers")
+    def test_second_gradients_of_what_bends_at_once(self):
+        """LibTorch keeps no memory for the zeros that the gradient of a sign is."""
+        for name, function in {"abs": lambda x: (x.abs() * x).sin(), "softsign": lambda x: FUNCTIONS.softsign(x) * x}.items():
+            with self.subTest(name):
+                first = of_function(function)()
+
+                def second(x):
+                    with torch.enable_grad():
+                        x = x if x.requires_grad else x.requires_grad_()
+                        return torch.autograd.grad(first(x).sum(), x, create_graph=True)[0]
+
+                value = numbers(3, 4)
+                self.judge(second, value, value / 2)
 
     @of("gradients of layers")
     def test_gradients_by_weights(self):
@@ -328,6 +346,25 @@ class FarMasks(unittest.TestCase):
         self.assertTrue(bool(torch.isfinite(parts.recovery.torch()).all()))
         self.assertLessEqual(float((parts.recovery.torch() - expected).abs().max()), bound)
         self.assertLessEqual(float((parts.reference.torch() - reference).abs().max()), bound)
+
+    @of("masks of the input's own")
+    def test_masks_of_one_end_in_single_precision(self):
+        """Each end masks other keys, so that a score moves by all of the mask."""
+        torch.manual_seed(0)
+        score = nn.Linear(4, 1)
+        for low in (-50.0, -1e3, -3e3, -1e4, -65504.0, -1e5, -1e6, -1e9):
+            for seed in range(3):
+                with self.subTest(low=low, seed=seed):
+                    def model(x, seen):
+                        scores = score(x).squeeze(-1) + (1 - seen) * low
+                        return (scores.softmax(-1)[..., None] * x).sum(1)
+
+                    x, seen, other = numbers(3, 6, 4, seed=seed).float(), SEEN.float(), OTHER.float()
+                    inputs = [addend.Input(x, dims=1, baseline=0.0), addend.Input(seen, dims=1, baseline=other)]
+                    result = addend.compile(model, preset="faithful").decompose(*inputs)
+                    self.assertNotIn("off", " ".join(result.notes))
+                    recovered = result[result.names[0]].recovery.torch()
+                    self.assertLessEqual(float((recovered - model(x, seen).detach()).abs().max()), 1e-5)
 
     @of("constants paid beside masks")
     def test_bias_and_causal_masks(self):

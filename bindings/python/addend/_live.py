@@ -718,6 +718,8 @@ class TracedModel:
         for name in outputs or ():
             if name not in known:
                 raise ValueError("the model returned no %s that holds numbers; it has %s" % (name, ", ".join(known)))
+        if outputs is not None and len(outputs) == 0:
+            raise ValueError("outputs is empty; name some of %s, or leave it out" % ", ".join(known))
         if not names:
             raise ValueError("the model returned no floating-point tensor that it computed")
         return names
