@@ -142,7 +142,7 @@ class JobTest(unittest.TestCase):
 
     def test_outputs_are_those_of_the_model(self):
         self.assertEqual(self.make(outputs="output")["rows"], len(self.rows))
-        with self.assertRaisesRegex(addend.Error, "output.7 is none of the outputs that the request names"):
+        with self.assertRaisesRegex(addend.Error, "the model has no output.7 that is floating-point"):
             self.make_another(outputs=["output"], at="output.7")
 
     def test_results_as_a_frame(self):
