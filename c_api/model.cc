@@ -96,8 +96,7 @@ Composition ExactShapley(const ModelBody& model, const RequestBody& request) {
   }
   const TracedModel traced = Trace(asked.model);
   // Every run begins as the first one did, and whoever draws next draws what follows one run.
-  std::vector<at::Tensor> of_inputs;
-  for (const PreparedInput& input : prepared.inputs) of_inputs.push_back(input.value);
+  const std::vector<at::Tensor> of_inputs = ValuesOf(prepared);
   const std::shared_ptr<ModelState> before = asked.model->KeepState();
   std::optional<RandomState> drawn_after;  // it goes last, and restores what one run leaves
   RandomState drawn_before(of_inputs);

@@ -53,7 +53,7 @@ class TwiceFinder : public nlohmann::json_sax<Json> {
   }
 
  protected:
-  // Of the lists and objects around.
+  // How many lists and objects stand around what is read now.
   size_t depth() const { return keys_.size(); }
   virtual bool Begin() {
     keys_.emplace_back();

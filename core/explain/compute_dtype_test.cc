@@ -228,7 +228,7 @@ DecomposeOptions PartsInDouble(Direction direction) {
 
 double Apart(const Tensor& a, const Tensor& b) { return (a - b).abs().max().item<double>(); }
 
-// What the model writes into its input is written into the copy of it that operators see.
+// Operators see a wide copy of an input, so a model that writes its input writes that copy.
 TEST(ComputeInDouble, AnOutputThatIsTheWrittenInputHasWhatWasWritten) {
   const TracedModel model = Trace(FromFunction([](const std::vector<Tensor>& in) {
     in[0].div_(3);

@@ -21,12 +21,6 @@ constexpr int64_t kMostElements = int64_t{1} << 22;  // of all inputs of a batch
 
 bool CountsExamples(const at::Tensor& tensor) { return tensor.dim() > 0 && tensor.size(0) == 1; }
 
-std::vector<at::Tensor> ValuesOf(const PreparedInputs& prepared) {
-  std::vector<at::Tensor> values;
-  for (const PreparedInput& input : prepared.inputs) values.push_back(input.value);
-  return values;
-}
-
 // How far two attributions of one example may be apart by rounding, batches being summed in another order.
 double Allowance(const Contributions& a, const Contributions& b, bool exact) {
   return 16 * (a.tolerance + b.tolerance) + (exact ? 1e-9 : 1e-4) * std::max(a.mass, b.mass);

@@ -64,12 +64,13 @@ class Examples {
            const std::function<void(int64_t, ExampleAttribution)>& take);
   // Leaves the model, and the generators of random numbers, as the run of First() left them.
   void Finish();
-  // What a reader has to know. A note that spoils the numbers of some of the runs stands for those of all of them.
+  // The notes that a reader has to know. Where several runs have a note that spoils their numbers, the first such note
+  // stands for all of them, and says how many there are.
   std::vector<std::string> notes() const;
 
  private:
   std::vector<Input> InputsOf(const std::vector<Example>& examples) const;
-  // These fill the report of their run.
+  // Both attribute in one run each, and set `report` to the report of that run.
   ExampleAttribution Alone(const Example& example, Report& report);
   std::vector<ExampleAttribution> Together(const std::vector<Example>& examples, Report& report);
   void Begin();

@@ -285,6 +285,12 @@ Input Input::Of(const Composition& composition) {
   return input;
 }
 
+std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs) {
+  std::vector<at::Tensor> values;
+  for (const PreparedInput& input : inputs.inputs) values.push_back(input.value);
+  return values;
+}
+
 std::string InputName(const Input& input, size_t position) {
   return input.name.empty() ? absl::StrCat("input ", position) : input.name;
 }

@@ -85,6 +85,9 @@ struct PreparedInputs {
   std::vector<std::string> assumed;  // what was taken where no baseline was given: "zero for input 0"
 };
 
+// The values of the inputs, in their order.
+std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs);
+
 // The name of an input in messages, by its position: its own, or "input 0".
 std::string InputName(const Input& input, size_t position);
 // Describes a split: "plain", "dim=2,3", "labels", "parts"; the latter two with "=SOURCE" if one is given.

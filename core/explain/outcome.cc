@@ -187,7 +187,7 @@ std::string DescribeGap(const Linearization& linearization, const Judged& judged
 
 // The model's own rounding, where it is as large as what is told: "" or a sentence.
 std::string OwnRounding(const Linearization& linearization, size_t probe, bool single) {
-  // Of several pieces of the line the first is at hand, which does not end at the value.
+  // Where the line is cut into pieces, only the first piece is at hand, and it does not end at the value.
   if (!single || linearization.policy.segments > 1) return "";
   const at::Tensor exact = ValueInDouble(*linearization.recorded, linearization.probes[probe]);
   if (!exact.defined()) return "";
@@ -259,7 +259,8 @@ at::Tensor TermsOf(const TracedRun& trace, const Node& node) {
     if (reached.defined()) return reached.to(at::kDouble);
   }
   double largest = 0;
-  // What a product is summed from is not of the size of its operands.
+  // A product is summed from products of its operands' numbers, so that the operands do not show how large its terms
+  // are.
   if (node.kind != Kind::kBilinear) {
     for (const at::Tensor& value : values) largest = std::max(largest, LargestFinite(value));
   }
@@ -286,7 +287,7 @@ at::Tensor OwnTerms(const Linearization& linearization, const Probe& probe) {
   return terms * static_cast<double>(std::max<int64_t>(linearization.policy.segments, 1));
 }
 
-// The same by rows, and at least as large as the probe itself, whose scales these are.
+// OwnTerms() for each row of a probe. A row has at least the size of the whole probe, which `scales` knows.
 std::vector<double> OwnTermsOfRows(const Linearization& linearization, const Probe& probe, const OutputScales& scales) {
   const at::Tensor terms = OwnTerms(linearization, probe);
   std::vector<double> rows = OutputScales(terms).each();
@@ -378,7 +379,7 @@ Judged Measure(const Linearization& linearization, const std::string& name, cons
 Outcome JudgeOutputs(const Linearization& linearization, const std::vector<std::string>& names, SweepResult& sweep) {
   const c10::AutoGradMode no_grad(false);
   const Policy& policy = linearization.policy;
-  // What is told of the recovery of a probe, once the worst is known.
+  // A probe whose recovery is off. It is told only once the worst is known, because the worst tells more.
   struct Off {
     size_t probe;
     Judged judged;
@@ -467,7 +468,7 @@ Outcome JudgeRecovery(const Linearization& linearization, const std::string& nam
     gap.scale = together > 1 ? scales.whole() : scales.Of(targets[t]);
     const auto parts = [&] { return result.components[row].abs().sum().item<double>(); };
     if (gap.scale == 0) {
-      // Of zeros: the size of what cancels in them.
+      // A row of zeros has the size of what cancels in it.
       gap.scale = std::max({std::abs(references[t]), std::abs(leftover[t]) + parts()}) / together;
       gap.scale = std::max(gap.scale, gap.size);
     }

@@ -155,7 +155,7 @@ TEST(OwnTerms, AreThoseOfTheLastOperator) {
   expect_no_failure(product, {of_x, SplitInput(columns, {1})}, {0});
 }
 
-// What is zero is measured by what cancels in it.
+// A number that is zero is measured by what cancels in it.
 TEST(RecoveryOfZeros, IsMeasuredByTheParts) {
   const TracedModel model =
       Trace(FromFunction([](const std::vector<Tensor>& in) { return (at::tanh(in[0]) - at::tanh(in[1])) * 2; }));

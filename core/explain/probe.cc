@@ -118,6 +118,10 @@ Probe FindModule(const TracedRun& trace, const Selector& selector) {
 
 }  // namespace
 
+bool SameTensor(const Probe& a, const Probe& b) {
+  return a.operand.SamePlace(b.operand) && a.operand.version == b.operand.version;
+}
+
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output) {
   const Selector parsed = ParseSelector(selector);
   switch (parsed.kind) {

@@ -13,6 +13,9 @@ namespace addend {
 // Throws InvalidArgument where the run has no such tensor.
 Probe FindProbe(const TracedRun& trace, const std::string& selector, const Probe& output);
 
+// Whether both are the same elements of one tensor, as one operator left them.
+bool SameTensor(const Probe& a, const Probe& b);
+
 // The selector of what a final softmax reads.
 inline constexpr char kLogits[] = "logits";
 

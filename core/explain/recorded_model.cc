@@ -25,12 +25,6 @@ int64_t VersionOf(const at::Tensor& tensor) {
   return tensor.defined() && !tensor.is_inference() ? static_cast<int64_t>(tensor._version()) : 0;
 }
 
-std::vector<at::Tensor> ValuesOf(const PreparedInputs& inputs) {
-  std::vector<at::Tensor> values;
-  for (const PreparedInput& input : inputs.inputs) values.push_back(input.value);
-  return values;
-}
-
 // Runs that follow a model's run and begin as it began. Remembers, before the model runs, what they need for that: the
 // state of random numbers, and what the model holds.
 class LaterRuns {
@@ -197,8 +191,7 @@ RecordedOutput FindAsked(const std::vector<RecordedOutput>& chosen, const std::v
   if (whole && by_bare_name == nullptr) RequireOutput(given, text);
   try {
     const Probe probe = FindProbe(trace, text, chosen[0].probe);
-    const bool no_softmax = text == kLogits && probe.operand.SamePlace(chosen[0].probe.operand) &&
-                            probe.operand.version == chosen[0].probe.operand.version;
+    const bool no_softmax = text == kLogits && SameTensor(probe, chosen[0].probe);
     if (!no_softmax) return {text, {}, probe, {}};
     // Results of files are counted, and the first is what they are for. What a live model returns has places of its
     // own.

@@ -16,6 +16,7 @@
 #include "core/document/components.h"
 #include "core/explain/examples.h"
 #include "core/explain/inside.h"
+#include "core/explain/probe.h"
 #include "core/jobs/job_runner.h"
 #include "core/jobs/shard_table.h"
 #include "core/program/random_state.h"
@@ -63,10 +64,6 @@ AskedRequest ForRows(AskedRequest request, const std::vector<at::Tensor>& rows) 
     input.value = rows[k];
   }
   return request;
-}
-
-bool SameTensor(const Probe& a, const Probe& b) {
-  return a.operand.SamePlace(b.operand) && a.operand.version == b.operand.version;
 }
 
 // Plans know the explained tensor by one text, and nothing of outputs that the request leaves out. Where it names some,

@@ -170,11 +170,9 @@ bool Tracer::IsTakenApart(const Operator& op, const Role& role, const Stack& sta
 void Tracer::RunExpanded(const Operator& op, Stack* stack, bool counts) {
   std::vector<at::Tensor> given;
   if (counts) {
-    for (size_t a = stack->size() - op.schema().arguments().size(); a < stack->size(); ++a) {
-      ForEachTensor((*stack)[a], [&](const at::Tensor& tensor) {
-        if (tensor.defined() && tensor.has_storage()) given.push_back(tensor);
-      });
-    }
+    ForEachArgument(op, *stack, [&](const at::Tensor& tensor) {
+      if (tensor.defined() && tensor.has_storage()) given.push_back(tensor);
+    });
   }
   {
     const Recorder::Deeper deeper(&recorder_, counts);

@@ -20,13 +20,11 @@ void UnseenMemory::Set(std::vector<bool>& storages, int storage, bool holds) {
 void UnseenMemory::Meet(const Operator& op, const Stack& stack, size_t known) {
   const std::vector<StorageInfo>& storages = recorder_->program().storages;
   if (storages.size() == known) return;
-  for (size_t a = stack.size() - op.schema().arguments().size(); a < stack.size(); ++a) {
-    ForEachTensor(stack[a], [&](const at::Tensor& tensor) {
-      if (!tensor.defined() || !IsSaved(tensor)) return;
-      const int storage = recorder_->FindStorage(tensor);
-      if (storage >= static_cast<int>(known) && storages[storage].name.empty()) Set(saved_, storage, true);
-    });
-  }
+  ForEachArgument(op, stack, [&](const at::Tensor& tensor) {
+    if (!tensor.defined() || !IsSaved(tensor)) return;
+    const int storage = recorder_->FindStorage(tensor);
+    if (storage >= static_cast<int>(known) && storages[storage].name.empty()) Set(saved_, storage, true);
+  });
 }
 
 bool UnseenMemory::ReadsSaved(const Call& call) const {

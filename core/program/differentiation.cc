@@ -14,11 +14,9 @@ bool Differentiates(const Operator& op, const torch::jit::Stack& stack,
                     const std::function<bool(const at::Tensor&)>& inner) {
   if (!c10::GradMode::is_enabled()) return false;
   bool found = false;
-  for (size_t a = stack.size() - op.schema().arguments().size(); a < stack.size(); ++a) {
-    ForEachTensor(stack[a], [&](const at::Tensor& tensor) {
-      found = found || (tensor.defined() && tensor.requires_grad() && tensor.is_leaf() && inner(tensor));
-    });
-  }
+  ForEachArgument(op, stack, [&](const at::Tensor& tensor) {
+    found = found || (tensor.defined() && tensor.requires_grad() && tensor.is_leaf() && inner(tensor));
+  });
   return found;
 }
 

@@ -64,6 +64,10 @@ void ForEachTensor(const c10::IValue& value, const std::function<void(const at::
   }
 }
 
+void ForEachArgument(const Operator& op, const Stack& stack, const std::function<void(const at::Tensor&)>& visit) {
+  for (size_t a = stack.size() - op.schema().arguments().size(); a < stack.size(); ++a) ForEachTensor(stack[a], visit);
+}
+
 int Recorder::StorageId(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.has_storage()) return -1;
   const auto [id, is_new] = storages_.Add(tensor.storage().unsafeGetStorageImpl());

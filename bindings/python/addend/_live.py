@@ -52,7 +52,7 @@ _LISTED = (
     "the TorchScript module %s takes a list of a tensor's elements, which no operator shows: the reference may be that of "
     "another branch"
 )
-# The same words stand in core/explain/same_run.h.
+# This sentence begins the error that core/explain/same_run.cc raises, by which it is known here.
 _APART = "two runs of the model give different results"
 _KEEPS = (
     "; something that no buffer and no other attribute of its modules holds goes from run to run: reset it in forward, or "
@@ -543,8 +543,8 @@ class TracedModel:
     def _explain(
         self, args: Any, kwargs: Any, asked: Dict[str, Any], own: Optional[Dict[str, Any]] = None
     ) -> Tuple[Attribution, Dict[int, int]]:
-        """What `explain` returns, and the places of the inputs among those that are attributed to, by the identity of what
-        was given. `own`: choices of the call, which `kwargs` hold otherwise."""
+        """Returns the attribution of `explain`, and for each tensor that was given, by its identity, its place among the
+        inputs that are attributed to. `own`: choices of the call; without it `kwargs` hold them."""
         if own is None:
             chosen, kwargs = self._choices(kwargs)
         else:
